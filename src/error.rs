@@ -1,0 +1,151 @@
+//! The crate's one error type.
+
+use std::fmt;
+
+/// What went wrong, with the numbers that a caller needs to act on it.
+///
+/// Bad input is an error; a broken invariant of this crate is a panic.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A request that cannot be met: an unknown name, a root out of range, a segment of zero elements.
+    #[error("{0}")]
+    Usage(String),
+    /// Input that is not a schedule (or profile, or cost file) at all.
+    #[error("{0}")]
+    Malformed(String),
+    /// A schedule that is well formed but breaks a rule or a promise.
+    #[error("{0}")]
+    Wrong(String),
+    /// A step opened a port that another transfer of the same rank still holds.
+    #[error(
+        "port busy: rank {rank} cannot open port {port} for step {step} while its earlier transfer is open"
+    )]
+    PortBusy {
+        /// Rank whose port is busy.
+        rank: usize,
+        /// Port number on that rank.
+        port: usize,
+        /// Step that tried to open it.
+        step: usize,
+    },
+    /// A transfer did not complete within the deadline.
+    #[error(
+        "deadline passed: rank {rank}, step {step}, port {port} still waits for rank {peer} ({what})"
+    )]
+    Deadline {
+        /// Rank that waited.
+        rank: usize,
+        /// Step that waited (an index into the rank's program).
+        step: usize,
+        /// Rank it waited for.
+        peer: usize,
+        /// Port it held meanwhile.
+        port: usize,
+        /// What it was doing: `send`, `recv`, `recv_combine`.
+        what: &'static str,
+    },
+    /// Two partners disagree about the length of one message.
+    #[error(
+        "rank {rank}, step {step}, port {port}: message from rank {peer} has {found} elements, expected {expected}"
+    )]
+    Length {
+        /// Rank that received.
+        rank: usize,
+        /// Step of the receiving rank.
+        step: usize,
+        /// Rank that sent.
+        peer: usize,
+        /// Port of the receiving rank.
+        port: usize,
+        /// Elements the receive step asked for.
+        expected: usize,
+        /// Elements that came.
+        found: usize,
+    },
+    /// A rank's program panicked.
+    #[error("rank {rank} panicked at step {step}: {message}")]
+    Panicked {
+        /// Rank that panicked.
+        rank: usize,
+        /// Step it was in.
+        step: usize,
+        /// The panic's message.
+        message: String,
+    },
+    /// A rank returned while a partner still waited for it.
+    #[error("rank {rank}, step {step}, port {port}: rank {peer} left before the transfer")]
+    PartnerLeft {
+        /// Rank that waited.
+        rank: usize,
+        /// Step that waited.
+        step: usize,
+        /// Rank that is gone.
+        peer: usize,
+        /// Port held meanwhile.
+        port: usize,
+    },
+    /// The operating system refused something (threads, memory, a file).
+    #[error("{0}")]
+    System(String),
+}
+
+/// An error of this crate; see [`ErrorKind`] for the cases.
+#[derive(Clone, PartialEq)]
+pub struct Error(Box<ErrorKind>);
+
+/// Shorthand used throughout the crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// What went wrong.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// Bad usage or unreadable input, as opposed to a failed check or run.
+    pub fn is_usage(&self) -> bool {
+        matches!(*self.0, ErrorKind::Usage(_) | ErrorKind::Malformed(_))
+    }
+
+    /// Exit code the command line gives it: 2 for bad usage or unreadable input, 1 for a failed check or run.
+    pub fn exit_code(&self) -> u8 {
+        if self.is_usage() { 2 } else { 1 }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        ErrorKind::Usage(message.into()).into()
+    }
+
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        ErrorKind::Malformed(message.into()).into()
+    }
+
+    pub(crate) fn wrong(message: impl Into<String>) -> Self {
+        ErrorKind::Wrong(message.into()).into()
+    }
+
+    pub(crate) fn system(message: impl Into<String>) -> Self {
+        ErrorKind::System(message.into()).into()
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Error(Box::new(kind))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for Error {}

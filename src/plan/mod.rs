@@ -1,0 +1,201 @@
+//! Planners: from a [`Request`] to a [`Schedule`]. One file an algorithm, one row in the [`registry`].
+//!
+//! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to where, round by
+//! round; [`reduction`] turns that into programs over real ranks and spans.
+
+pub mod pipeline;
+pub mod registry;
+pub mod tree;
+
+use crate::collective::Collective;
+use crate::cost::{CostModel, Ports};
+use crate::error::{Error, Result};
+use crate::schedule::{Order, Schedule, Span, Step};
+
+/// What is to be planned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Number of ranks.
+    pub ranks: usize,
+    /// The root, for collectives that have one.
+    pub root: usize,
+    /// What a rank's ports allow.
+    pub ports: Ports,
+    /// How the vector is split; its length is the vector's.
+    pub segments: Segments,
+    /// Whether operands must be combined in rank order (the operator does not commute).
+    pub keep_order: bool,
+    /// The cost model, for planners that look at it.
+    pub cost: CostModel,
+    /// Bytes of one element, for times.
+    pub element_bytes: u64,
+}
+
+impl Request {
+    /// `ranks` bidirectional one-ported ranks, root 0, a vector of `elements` elements in one segment, a commuting
+    /// operator, messages of unit cost.
+    pub fn new(ranks: usize, elements: usize) -> Request {
+        Request {
+            ranks,
+            root: 0,
+            ports: Ports::BI,
+            segments: Segments::whole(elements),
+            keep_order: false,
+            cost: CostModel::new(1.0, 1.0),
+            element_bytes: 1,
+        }
+    }
+
+    /// Elements of the vector.
+    pub fn elements(&self) -> usize {
+        self.segments.elements()
+    }
+
+    /// Time of a message of `elements` elements.
+    pub fn t_comm(&self, elements: usize) -> f64 {
+        self.cost
+            .transfer(0, 1, elements as u64 * self.element_bytes)
+    }
+
+    /// Time of combining `elements` elements.
+    pub fn t_comp(&self, elements: usize) -> f64 {
+        self.cost.combine(0, elements as u64 * self.element_bytes)
+    }
+}
+
+/// A vector split into consecutive segments, in elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segments(Vec<usize>);
+
+impl Segments {
+    /// One segment.
+    pub fn whole(elements: usize) -> Segments {
+        Segments(vec![elements])
+    }
+
+    /// Segments of `segment` elements, the last possibly smaller; an empty vector is one empty segment.
+    ///
+    /// # Errors
+    /// When `segment` is 0.
+    pub fn of_size(elements: usize, segment: usize) -> Result<Segments> {
+        if segment == 0 {
+            return Err(Error::usage("a segment of 0 elements"));
+        }
+        if elements == 0 {
+            return Ok(Segments::whole(0));
+        }
+        let mut sizes = vec![segment; elements / segment];
+        if elements % segment > 0 {
+            sizes.push(elements % segment);
+        }
+        Ok(Segments(sizes))
+    }
+
+    /// At most `count` segments of `ceil(elements / count)` elements, the last possibly smaller.
+    ///
+    /// # Errors
+    /// When `count` is 0.
+    pub fn of_count(elements: usize, count: usize) -> Result<Segments> {
+        if count == 0 {
+            return Err(Error::usage("0 segments"));
+        }
+        Segments::of_size(elements, elements.div_ceil(count).max(1))
+    }
+
+    /// These sizes, in this order.
+    ///
+    /// # Errors
+    /// When there is none, or their sum overflows.
+    pub fn of_sizes(sizes: Vec<usize>) -> Result<Segments> {
+        if sizes.is_empty() {
+            return Err(Error::usage("0 segments"));
+        }
+        if sizes.iter().try_fold(0usize, |a, &b| a.checked_add(b)).is_none() {
+            return Err(Error::usage("segment sizes overflow"));
+        }
+        Ok(Segments(sizes))
+    }
+
+    /// Number of segments.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Elements of all segments together.
+    pub fn elements(&self) -> usize {
+        self.0.iter().sum()
+    }
+
+    /// The sizes.
+    pub fn sizes(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// Where each segment stands in the vector.
+    pub fn spans(&self) -> Vec<Span> {
+        let mut offset = 0;
+        let span = |&len: &usize| {
+            let span = Span::new(offset, len);
+            offset += len;
+            span
+        };
+        self.0.iter().map(span).collect()
+    }
+}
+
+/// One segment from one virtual rank to another, combined there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// Segment.
+    pub segment: u32,
+    /// Virtual rank that sends.
+    pub from: u32,
+    /// Virtual rank that receives.
+    pub to: u32,
+}
+
+impl Transfer {
+    pub(crate) fn new(segment: usize, from: usize, to: usize) -> Transfer {
+        let narrow = |n: usize| u32::try_from(n).expect("ranks and segments fit 32 bits");
+        Transfer {
+            segment: narrow(segment),
+            from: narrow(from),
+            to: narrow(to),
+        }
+    }
+}
+
+/// A reduction to virtual rank 0, from its transfers round by round, each rank combining in place.
+///
+/// Rounds only order the steps of each rank: sends of a round come before its receives. Where operand order does not
+/// matter, virtual rank `v` is rank `(v + root) mod p`; where it does, virtual ranks are the ranks, and rank 0 sends the result
+/// on to the root.
+pub(crate) fn reduction<R: AsRef<[Transfer]>>(
+    request: &Request,
+    rounds: impl IntoIterator<Item = R>,
+) -> Result<Schedule> {
+    let Request { ranks, root, .. } = *request;
+    let mut b = Schedule::builder(ranks, request.ports, Collective::Reduce { root });
+    let vector = Span::new(0, request.elements());
+    for r in 0..ranks {
+        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
+    }
+    let shift = if request.keep_order { 0 } else { root };
+    let real = |v: u32| (v as usize + shift) % ranks;
+    let spans = request.segments.spans();
+    for round in rounds {
+        let round = round.as_ref();
+        for t in round {
+            b.step(real(t.from), Step::send(real(t.to), spans[t.segment as usize]));
+        }
+        for t in round {
+            let (me, peer) = (real(t.to), real(t.from));
+            let order = Order::by_rank(me, peer);
+            b.step(me, Step::recv_combine(peer, spans[t.segment as usize], order));
+        }
+    }
+    if shift != root {
+        b.transfer(0, root, vector);
+    }
+    b.build()
+}

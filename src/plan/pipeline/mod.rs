@@ -1,0 +1,3 @@
+//! Pipelines: the vector travels in segments.
+
+pub mod chain;

@@ -1,0 +1,203 @@
+//! The registry: one row an algorithm.
+//!
+//! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
+//! listed, checked, simulated, run and benched like all others.
+
+use super::{Request, pipeline, tree};
+use crate::collective::Kind;
+use crate::cost::Ports;
+use crate::error::{Error, Result};
+use crate::schedule::Schedule;
+
+/// One algorithm for one collective.
+#[derive(Debug, Clone, Copy)]
+pub struct Algorithm {
+    /// Its name, unique within the collective.
+    pub name: &'static str,
+    /// What it performs.
+    pub collective: Kind,
+    /// Port models it is planned for.
+    pub ports: PortModels,
+    /// Whether it needs an operator that commutes.
+    pub commutative_only: bool,
+    /// Whether it splits the vector into the request's segments.
+    pub segmented: bool,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Communication rounds, in the field's symbols.
+    pub rounds: &'static str,
+    /// Elements moved by all ranks together.
+    pub volume: &'static str,
+    /// For whom it is not, or nothing.
+    pub restrictions: &'static str,
+    /// How it is planned.
+    pub planner: Planner,
+    /// The closed form of the time as executed, where there is one: `None` for requests it does not cover.
+    pub time: Option<fn(&Request) -> Option<f64>>,
+}
+
+/// Port models an algorithm is planned for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum PortModels {
+    Uni,
+    Bi,
+    Both,
+}
+
+/// How an algorithm gets its schedule.
+#[derive(Debug, Clone, Copy)]
+pub enum Planner {
+    /// Planned as it stands.
+    Direct(fn(&Request) -> Result<Schedule>),
+    /// The reversal of what this plans for free computation.
+    ReverseOf(fn(&Request) -> Result<Schedule>),
+}
+
+impl PortModels {
+    /// Whether `ports` is one of them.
+    pub fn allow(self, ports: Ports) -> bool {
+        match self {
+            PortModels::Uni => !ports.is_bidirectional(),
+            PortModels::Bi => ports.is_bidirectional(),
+            PortModels::Both => true,
+        }
+    }
+
+    /// `"uni"`, `"bi"` or `"uni, bi"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            PortModels::Uni => "uni",
+            PortModels::Bi => "bi",
+            PortModels::Both => "uni, bi",
+        }
+    }
+}
+
+impl Algorithm {
+    /// Plans `request`.
+    ///
+    /// # Errors
+    /// When there is no rank, the root is out of range, or the algorithm is not for these ports or this operator (naming one that is).
+    pub fn plan(&self, request: &Request) -> Result<Schedule> {
+        self.accepts(request)?;
+        match self.planner {
+            Planner::Direct(plan) => plan(request),
+            Planner::ReverseOf(plan) => {
+                let mut request = request.clone();
+                request.cost.gamma = 0.0;
+                plan(&request)?.reversed()
+            }
+        }
+    }
+
+    /// Whether [`Algorithm::plan`] takes `request`.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`].
+    pub fn accepts(&self, request: &Request) -> Result<()> {
+        if request.ranks == 0 {
+            return Err(Error::usage("a collective needs at least one rank (-p 0)"));
+        }
+        if request.root >= request.ranks {
+            return Err(Error::usage(format!(
+                "root {} is not one of {} ranks (numbered from 0)",
+                request.root, request.ranks
+            )));
+        }
+        request.cost.validate()?;
+        let others = |good: &dyn Fn(&Algorithm) -> bool| {
+            let names: Vec<_> = of(self.collective).filter(|a| good(a)).map(|a| a.name).collect();
+            names.join(", ")
+        };
+        if !self.ports.allow(request.ports) {
+            return Err(Error::usage(format!(
+                "{} {} is not planned for {} ports: choose {}",
+                self.name,
+                self.collective.name(),
+                request.ports.name(),
+                others(&|a| a.ports.allow(request.ports))
+            )));
+        }
+        if self.commutative_only && request.keep_order && self.collective.reduces() {
+            return Err(Error::usage(format!(
+                "{} {} needs an operator that commutes: choose {}",
+                self.name,
+                self.collective.name(),
+                others(&|a| !a.commutative_only && a.ports.allow(request.ports))
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// All algorithms.
+pub fn all() -> &'static [Algorithm] {
+    ALGORITHMS
+}
+
+/// The algorithms for one collective.
+pub fn of(collective: Kind) -> impl Iterator<Item = &'static Algorithm> {
+    ALGORITHMS.iter().filter(move |a| a.collective == collective)
+}
+
+/// The algorithm with this name.
+///
+/// # Errors
+/// Lists the names when there is none.
+pub fn find(collective: Kind, name: &str) -> Result<&'static Algorithm> {
+    of(collective).find(|a| a.name == name).ok_or_else(|| {
+        let names: Vec<_> = of(collective).map(|a| a.name).collect();
+        Error::usage(if names.is_empty() {
+            format!("no algorithm for {} is registered", collective.name())
+        } else {
+            format!(
+                "unknown algorithm '{name}' for {}: choose one of {}",
+                collective.name(),
+                names.join(", ")
+            )
+        })
+    })
+}
+
+const BINOMIAL: Algorithm = Algorithm {
+    name: "binomial",
+    collective: Kind::Reduce,
+    ports: PortModels::Both,
+    commutative_only: false,
+    segmented: false,
+    source: "folklore; Lowery & Langou, section IV",
+    rounds: "ceil(log2 p)",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(tree::binomial::plan),
+    time: Some(tree::binomial::time),
+};
+
+const CHAIN: Algorithm = Algorithm {
+    name: "chain",
+    collective: Kind::Reduce,
+    ports: PortModels::Both,
+    commutative_only: false,
+    segmented: true,
+    source: "Lowery & Langou, section IV (pipeline)",
+    rounds: "p+q-2 (bi), p-1+2(q-1) (uni)",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(pipeline::chain::plan),
+    time: Some(pipeline::chain::time),
+};
+
+/// A broadcast that is the reversal of a reduction.
+const fn broadcast(reduce: Algorithm) -> Algorithm {
+    Algorithm {
+        collective: Kind::Broadcast,
+        commutative_only: false,
+        planner: match reduce.planner {
+            Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
+        },
+        ..reduce
+    }
+}
+
+const ALGORITHMS: &[Algorithm] = &[BINOMIAL, CHAIN, broadcast(BINOMIAL), broadcast(CHAIN)];

@@ -1,0 +1,42 @@
+//! Binomial tree reduction.
+//!
+//! Source: folklore; Lowery & Langou, section IV. Ports: uni- or bidirectional, one-ported.
+//! Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`.
+//! Rounds: `L`. Volume: `(p - 1) m`. Time: `L (alpha + beta m + gamma m)`.
+//! Restrictions: none; not segmented (a segment could start no earlier). Keeps operand order: in round `k` a rank that is a multiple of `2^k`
+//! holds the contributions of ranks `r .. r + 2^k`, and combines those of the next `2^k` ranks.
+//!
+//! `p = 6`: round 0: 1→0, 3→2, 5→4; round 1: 2→0; round 2: 4→0.
+
+use crate::error::Result;
+use crate::plan::{Request, Transfer, reduction};
+use crate::schedule::Schedule;
+
+/// Plans the reduction; the segments of the request are ignored but for their sum.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    let request = Request {
+        segments: crate::plan::Segments::whole(request.elements()),
+        ..request.clone()
+    };
+    reduction(&request, rounds(request.ranks))
+}
+
+fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {
+    (0..p.next_power_of_two().trailing_zeros()).map(move |k| {
+        let half = 1 << k;
+        (0..p.saturating_sub(half))
+            .step_by(2 * half)
+            .map(|to| Transfer::new(0, to + half, to))
+            .collect()
+    })
+}
+
+/// `L (alpha + beta m + gamma m)`.
+pub fn time(request: &Request) -> Option<f64> {
+    let m = request.elements();
+    let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
+    Some(rounds * (request.t_comm(m) + request.t_comp(m)))
+}

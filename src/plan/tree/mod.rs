@@ -1,0 +1,3 @@
+//! Trees.
+
+pub mod binomial;

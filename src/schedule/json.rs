@@ -1,0 +1,105 @@
+//! The JSON form of a schedule.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Layout, Schedule, Step};
+use crate::collective::Collective;
+use crate::cost::Ports;
+use crate::error::{Error, Result};
+
+#[derive(Serialize, Deserialize, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum Direction {
+    Uni,
+    Bi,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    ranks: usize,
+    ports: Direction,
+    #[serde(default = "one")]
+    ported: usize,
+    collective: Collective,
+    layout: Vec<Layout>,
+    programs: Vec<Vec<Step>>,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    ranks: usize,
+    ports: Direction,
+    ported: usize,
+    collective: &'a Collective,
+    layout: &'a [Layout],
+    programs: &'a [Vec<Step>],
+}
+
+fn one() -> usize {
+    1
+}
+
+impl Serialize for Schedule {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        Output {
+            ranks: self.ranks(),
+            ports: if self.ports.is_bidirectional() {
+                Direction::Bi
+            } else {
+                Direction::Uni
+            },
+            ported: self.ports.k(),
+            collective: &self.collective,
+            layout: &self.layout,
+            programs: &self.programs,
+        }
+        .serialize(s)
+    }
+}
+
+impl Schedule {
+    /// Reads a schedule from its JSON form.
+    ///
+    /// # Errors
+    /// When the text is not JSON, a field is missing, unknown or of the wrong type, or [`Schedule::new`] refuses the parts.
+    pub fn from_json(text: &str) -> Result<Schedule> {
+        let input: Input = serde_json::from_str(text)
+            .map_err(|e| Error::malformed(format!("not a schedule: {e}")))?;
+        if input.ranks != input.programs.len() {
+            return Err(Error::malformed(format!(
+                "not a schedule: \"ranks\" is {}, but there are {} programs",
+                input.ranks,
+                input.programs.len()
+            )));
+        }
+        let ports = match input.ports {
+            Direction::Uni => Ports::UNI,
+            Direction::Bi => Ports::BI,
+        };
+        Schedule::new(
+            ports.with_k(input.ported),
+            input.collective,
+            input.layout,
+            input.programs,
+        )
+    }
+
+    /// The JSON form, one program a line.
+    pub fn to_json(&self) -> String {
+        let list = |items: Vec<String>| items.join(",\n    ");
+        format!(
+            "{{ \"ranks\": {}, \"ports\": \"{}\", \"ported\": {}, \"collective\": {},\n  \"layout\": [\n    {} ],\n  \"programs\": [\n    {} ] }}\n",
+            self.ranks(),
+            self.ports.name(),
+            self.ports.k(),
+            line(&self.collective),
+            list(self.layout.iter().map(line).collect()),
+            list(self.programs.iter().map(line).collect()),
+        )
+    }
+}
+
+fn line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain data serialises")
+}

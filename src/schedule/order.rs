@@ -1,0 +1,299 @@
+//! What each step of one rank waits for: rules 1 to 3 turned into precedence between events.
+//!
+//! Checker, simulator and executor all build on this one analysis, so they cannot disagree about the rules.
+
+use smallvec::SmallVec;
+
+use super::{Span, Step};
+use crate::cost::Ports;
+use crate::error::{Error, Result};
+
+/// The end of a transfer, or of a computation, of one step: see [`LocalOrder`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Event(u32);
+
+impl Event {
+    /// The transfer of step `step` ends.
+    pub fn transferred(step: usize) -> Event {
+        Event(narrow(step) * 2)
+    }
+
+    /// The computation of step `step` ends: a local step, or the combining part of a receive.
+    pub fn computed(step: usize) -> Event {
+        Event(narrow(step) * 2 + 1)
+    }
+
+    /// The event after which nothing of `step` remains.
+    pub fn finished(index: usize, step: &Step) -> Event {
+        if step.computes() {
+            Event::computed(index)
+        } else {
+            Event::transferred(index)
+        }
+    }
+
+    /// The step.
+    pub fn step(self) -> usize {
+        self.0 as usize / 2
+    }
+
+    /// Whether it is the end of a computation.
+    pub fn is_computed(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    /// A dense index: `2 * step`, plus 1 for computations.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+fn narrow(step: usize) -> u32 {
+    u32::try_from(step).unwrap_or(u32::MAX / 2)
+}
+
+/// For every step of one rank: the events of earlier steps that must have happened before it starts, and before its
+/// combining part starts. Implied events are left out: on a one-ported bidirectional rank at most two remain per step.
+#[derive(Debug, Clone, Default)]
+pub struct LocalOrder {
+    start: Lists,
+    compute: Lists,
+}
+
+/// Working memory of [`LocalOrder::analyse`], reused from rank to rank.
+#[derive(Debug, Default)]
+pub struct OrderScratch {
+    cuts: Vec<usize>,
+    atoms: Vec<Atom>,
+    last: Vec<Option<Event>>,
+    waits: SmallVec<[Tagged; 8]>,
+}
+
+impl LocalOrder {
+    /// Analyses one program. `overlap` is [`CostModel::overlap`](crate::CostModel::overlap).
+    ///
+    /// Time and space are linear in the number of steps and of the distinct parts of the buffer that they touch.
+    ///
+    /// # Errors
+    /// When a step names a port that the rank does not have, or the program has more than 2^30 steps.
+    pub fn analyse(
+        &mut self,
+        program: &[Step],
+        ports: Ports,
+        overlap: bool,
+        scratch: &mut OrderScratch,
+    ) -> Result<()> {
+        self.start.clear();
+        self.compute.clear();
+        if program.len() > 1 << 30 {
+            return Err(Error::usage("a program of more than 2^30 steps"));
+        }
+        scratch.begin(program, ports);
+        // The last computation, which every later step starts after (rule 3 without overlap).
+        let mut barrier: Option<Event> = None;
+        for (i, step) in program.iter().enumerate() {
+            let list = match step.port() {
+                Some(port) if port >= ports.k() => {
+                    return Err(Error::wrong(format!(
+                        "step {i} ({}) uses port {port}, but the rank has {} (numbered from 0)",
+                        step.name(),
+                        ports.k()
+                    )));
+                }
+                Some(port) => Some(ports.list(step.is_send(), port)),
+                None => None,
+            };
+            let held_up_by_all = !overlap && list.is_none();
+            scratch.waits.clear();
+            if held_up_by_all {
+                // Every list's last event; earlier events are implied by the barrier.
+                self.start.extend(scratch.last.iter().flatten().copied());
+                if self.start.open_is_empty() {
+                    self.start.extend(barrier);
+                }
+            } else {
+                let before = list.and_then(|l| scratch.last[l]);
+                scratch.data_waits(step, list, if overlap { None } else { barrier });
+                if before.is_some() {
+                    self.start.extend(before);
+                } else if !overlap && scratch.waits.is_empty() {
+                    self.start.extend(barrier);
+                }
+                self.start.extend(scratch.waits.iter().map(|w| w.event));
+            }
+            self.start.close();
+
+            if step.computes() && list.is_some() && !overlap {
+                // The combining part waits for all other lists too; its own transfer is implied.
+                for (l, last) in scratch.last.iter().enumerate() {
+                    if Some(l) != list {
+                        self.compute.extend(*last);
+                    }
+                }
+            }
+            self.compute.close();
+
+            scratch.touch(step, i, list);
+            if step.computes() && !overlap {
+                barrier = Some(Event::computed(i));
+                scratch.last.fill(None);
+            } else if let Some(l) = list {
+                scratch.last[l] = Some(Event::transferred(i));
+            }
+        }
+        Ok(())
+    }
+
+    /// Events that must have happened before step `step` may start.
+    pub fn before_start(&self, step: usize) -> &[Event] {
+        self.start.get(step)
+    }
+
+    /// Events, besides its own transfer, that must have happened before the combining part of a receive may start.
+    pub fn before_compute(&self, step: usize) -> &[Event] {
+        self.compute.get(step)
+    }
+}
+
+/// Lists of events, one after another in one allocation.
+#[derive(Debug, Clone, Default)]
+struct Lists {
+    ends: Vec<u32>,
+    events: Vec<Event>,
+}
+
+impl Lists {
+    fn clear(&mut self) {
+        self.ends.clear();
+        self.events.clear();
+    }
+
+    fn extend(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.events.extend(events);
+    }
+
+    fn open_is_empty(&self) -> bool {
+        self.ends.last().copied().unwrap_or(0) as usize == self.events.len()
+    }
+
+    fn close(&mut self) {
+        self.ends.push(u32::try_from(self.events.len()).unwrap_or(u32::MAX));
+    }
+
+    fn get(&self, i: usize) -> &[Event] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        &self.events[start..self.ends[i] as usize]
+    }
+}
+
+/// An event and the port list it belongs to (none for local computations).
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Tagged {
+    event: Event,
+    list: Option<usize>,
+}
+
+/// A part of the buffer that every span covers wholly or not at all: who wrote it last, who has read it since.
+#[derive(Debug, Clone, Default)]
+struct Atom {
+    writer: Option<Tagged>,
+    readers: SmallVec<[Tagged; 2]>,
+}
+
+impl OrderScratch {
+    fn begin(&mut self, program: &[Step], ports: Ports) {
+        self.cuts.clear();
+        for step in program {
+            for span in step.reads().iter().chain(step.writes()) {
+                if span.len > 0 {
+                    self.cuts.push(span.offset);
+                    self.cuts.push(span.end());
+                }
+            }
+        }
+        self.cuts.sort_unstable();
+        self.cuts.dedup();
+        self.atoms.clear();
+        self.atoms.resize(self.cuts.len(), Atom::default());
+        self.last.clear();
+        self.last.resize(ports.lists(), None);
+    }
+
+    fn atoms_of(cuts: &[usize], span: Span) -> std::ops::Range<usize> {
+        if span.len == 0 {
+            return 0..0;
+        }
+        let at = |offset| cuts.partition_point(|&c| c < offset);
+        let first = at(span.offset);
+        // Most spans are one atom: try that before searching.
+        let last = if cuts.get(first + 1) == Some(&span.end()) {
+            first + 1
+        } else {
+            at(span.end())
+        };
+        first..last
+    }
+
+    /// Collects what rule 2 makes `step` wait for, except what its own list or `barrier` implies.
+    fn data_waits(&mut self, step: &Step, list: Option<usize>, barrier: Option<Event>) {
+        let OrderScratch {
+            cuts, atoms, waits, ..
+        } = self;
+        let mut wait = |t: &Tagged, transfer_suffices: bool| {
+            let implied = (transfer_suffices && list.is_some() && t.list == list)
+                || barrier.is_some_and(|b| t.event <= b);
+            if implied || waits.contains(t) {
+                return;
+            }
+            // Within one list the later event implies the earlier ones.
+            if t.list.is_some() && !t.event.is_computed() {
+                if let Some(w) = waits
+                    .iter_mut()
+                    .find(|w| w.list == t.list && !w.event.is_computed())
+                {
+                    w.event = w.event.max(t.event);
+                    return;
+                }
+            }
+            waits.push(*t);
+        };
+        for span in step.reads() {
+            for atom in &atoms[Self::atoms_of(cuts, *span)] {
+                if let Some(w) = &atom.writer {
+                    wait(w, !w.event.is_computed());
+                }
+            }
+        }
+        for span in step.writes() {
+            for atom in &atoms[Self::atoms_of(cuts, *span)] {
+                for t in atom.writer.iter().chain(&atom.readers) {
+                    wait(t, !t.event.is_computed());
+                }
+            }
+        }
+    }
+
+    /// Records what step `i` reads and writes.
+    fn touch(&mut self, step: &Step, i: usize, list: Option<usize>) {
+        let event = Event::finished(i, step);
+        let tagged = Tagged { event, list };
+        for span in step.reads() {
+            for atom in &mut self.atoms[Self::atoms_of(&self.cuts, *span)] {
+                let same_list = atom
+                    .readers
+                    .iter_mut()
+                    .find(|r| list.is_some() && r.list == list);
+                match same_list {
+                    Some(r) => r.event = event,
+                    None => atom.readers.push(tagged),
+                }
+            }
+        }
+        for span in step.writes() {
+            for atom in &mut self.atoms[Self::atoms_of(&self.cuts, *span)] {
+                atom.writer = Some(tagged);
+                atom.readers.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Spans: parts of a rank's buffer.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+/// `len` elements of a rank's buffer, from `offset` on; `[offset, len]` in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(usize, usize)", into = "(usize, usize)")]
+pub struct Span {
+    /// First element.
+    pub offset: usize,
+    /// Number of elements.
+    pub len: usize,
+}
+
+/// The spans of one message, packed in this order; most messages have one.
+pub type Spans = SmallVec<[Span; 1]>;
+
+impl From<Span> for Spans {
+    fn from(span: Span) -> Self {
+        Spans::from_buf([span])
+    }
+}
+
+impl Span {
+    /// `len` elements from `offset` on.
+    pub const fn new(offset: usize, len: usize) -> Self {
+        Span { offset, len }
+    }
+
+    /// One past the last element; saturates, so a span that overflows is out of every buffer's bounds.
+    pub const fn end(self) -> usize {
+        self.offset.saturating_add(self.len)
+    }
+
+    /// Whether the two have an element in common.
+    pub const fn overlaps(self, other: Span) -> bool {
+        self.len > 0
+            && other.len > 0
+            && self.offset < other.end()
+            && other.offset < self.end()
+    }
+}
+
+impl From<(usize, usize)> for Span {
+    fn from((offset, len): (usize, usize)) -> Self {
+        Span { offset, len }
+    }
+}
+
+impl From<Span> for (usize, usize) {
+    fn from(span: Span) -> Self {
+        (span.offset, span.len)
+    }
+}
+
+impl From<Range<usize>> for Span {
+    fn from(range: Range<usize>) -> Self {
+        Span::new(range.start, range.end.saturating_sub(range.start))
+    }
+}
+
+/// Elements in all spans together (saturating).
+pub fn total_len(spans: &[Span]) -> usize {
+    spans.iter().fold(0, |sum, s| sum.saturating_add(s.len))
+}

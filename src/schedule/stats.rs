@@ -1,0 +1,104 @@
+//! What a schedule moves and holds.
+
+use std::collections::HashMap;
+
+use super::{Schedule, Span, Step};
+use crate::cost::CostModel;
+use crate::error::Result;
+use crate::simulate::Prepared;
+
+/// Counts over a whole schedule; lengths in elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stats {
+    /// Messages on the longest chain of messages that wait for each other: the number of communication rounds.
+    pub rounds: usize,
+    /// Messages that carry something.
+    pub messages: usize,
+    /// Elements sent by all ranks together.
+    pub elements: usize,
+    /// Elements sent by each rank.
+    pub sent: Vec<usize>,
+    /// Elements received by each rank.
+    pub received: Vec<usize>,
+    /// The greatest number of segments that any rank holds unfinished at once: combined into but not yet sent on (or, at
+    /// a rank that never sends them, not yet combined for the last time); for copies, received but not yet sent on.
+    pub segments_held: usize,
+}
+
+impl Schedule {
+    /// Counts rounds, messages and volume.
+    ///
+    /// # Errors
+    /// When the schedule never completes (see [`crate::check`]).
+    pub fn stats(&self) -> Result<Stats> {
+        let prepared = Prepared::new(self, false)?;
+        let rounds = prepared.simulate(&CostModel::new(1.0, 0.0), 1).time();
+        let count = |sends: bool| -> Vec<usize> {
+            self.programs()
+                .iter()
+                .map(|program| {
+                    program
+                        .iter()
+                        .filter(|s| s.peer().is_some() && s.is_send() == sends)
+                        .map(Step::len)
+                        .sum()
+                })
+                .collect()
+        };
+        let sent = count(true);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a count of steps"
+        )]
+        let rounds = rounds as usize;
+        Ok(Stats {
+            rounds,
+            messages: self
+                .programs()
+                .iter()
+                .flatten()
+                .filter(|s| s.is_send() && !s.is_empty())
+                .count(),
+            elements: sent.iter().sum(),
+            sent,
+            received: count(false),
+            segments_held: self
+                .programs()
+                .iter()
+                .map(|p| segments_held(p))
+                .max()
+                .unwrap_or(0),
+        })
+    }
+}
+
+/// The greatest number of spans of one program that are between their first receive and their last use.
+fn segments_held(program: &[Step]) -> usize {
+    let mut life: HashMap<Span, (usize, usize)> = HashMap::new();
+    for (i, step) in program.iter().enumerate() {
+        let (spans, starts) = match step {
+            Step::Send { spans, .. } => (spans, false),
+            Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => (spans, true),
+            _ => continue,
+        };
+        for span in spans.iter().filter(|s| s.len > 0) {
+            match life.get_mut(span) {
+                Some(l) => l.1 = i,
+                None if starts => drop(life.insert(*span, (i, i))),
+                None => {}
+            }
+        }
+    }
+    let mut changes: Vec<(usize, isize)> = life
+        .values()
+        .flat_map(|&(first, last)| [(2 * first, 1), (2 * last + 1, -1)])
+        .collect();
+    changes.sort_unstable();
+    let mut held = 0isize;
+    let most = changes.iter().fold(0, |most, (_, change)| {
+        held += change;
+        most.max(held)
+    });
+    most.unsigned_abs()
+}

@@ -1,0 +1,529 @@
+//! Model time: the rules of [`crate::schedule`] evaluated as a longest path.
+//!
+//! [`Prepared::new`] matches sends with receives and lays transfers and computations out in an order in which everything
+//! comes after what it waits for (a work-list, linear in the number of steps). [`Prepared::simulate`] then is one pass over
+//! flat arrays, with no allocation per step, so one preparation can be timed under many cost models.
+
+use crate::cost::{CostModel, Ports};
+use crate::error::{Error, Result};
+use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
+
+/// What a node of the timing graph does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// A message from one rank to another.
+    Transfer,
+    /// Combining elements.
+    Combine,
+    /// Copying elements locally.
+    Copy,
+}
+
+/// A transfer or a computation.
+#[derive(Debug, Clone, Copy)]
+pub struct Node {
+    /// What it does.
+    pub work: Work,
+    /// The sending rank, or the computing one.
+    pub from: u32,
+    /// The receiving rank, or the computing one.
+    pub to: u32,
+    /// Elements moved or computed.
+    pub elements: u64,
+}
+
+/// A schedule whose sends are matched and whose steps are ordered: see the [module documentation](self).
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    ranks: usize,
+    ports: Ports,
+    overlap: bool,
+    nodes: Vec<Node>,
+    /// Nodes that node `i` waits for: `waits[wait_ends[i-1]..wait_ends[i]]`, all smaller than `i`.
+    wait_ends: Vec<u32>,
+    waits: Vec<u32>,
+    /// For every event of every rank (`2 * step + part`), its node; [`NONE`] where there is none.
+    event_nodes: Vec<u32>,
+    /// First event of each rank.
+    rank_events: Vec<usize>,
+}
+
+/// Finishing times of one schedule under one cost model.
+#[derive(Debug, Clone)]
+pub struct Simulation<'a> {
+    prepared: &'a Prepared,
+    cost: CostModel,
+    element_bytes: u64,
+    finish: Vec<f64>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Prepared {
+    /// Matches and orders the steps of `schedule`. `overlap` is [`CostModel::overlap`].
+    ///
+    /// # Errors
+    /// When a send or receive has no partner, partners disagree about a length, a port does not exist, or steps wait for
+    /// each other in a cycle. [`crate::check`] says more about each.
+    pub fn new(schedule: &Schedule, overlap: bool) -> Result<Prepared> {
+        let graph = Graph::new(schedule, overlap)?;
+        graph.ordered(schedule, overlap)
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Transfers and computations, each after everything it waits for.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The node at whose end `event` of `rank` happens.
+    pub fn node(&self, rank: usize, event: Event) -> Option<usize> {
+        let node = self.event_nodes[self.rank_events[rank] + event.index()];
+        (node != NONE).then_some(node as usize)
+    }
+
+    /// Nodes that node `node` waits for.
+    pub fn waits(&self, node: usize) -> &[u32] {
+        let start = if node == 0 { 0 } else { self.wait_ends[node - 1] };
+        &self.waits[start as usize..self.wait_ends[node] as usize]
+    }
+
+    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 for times per element).
+    ///
+    /// # Panics
+    /// When `cost` differs in `overlap` from what was prepared: overlap changes what waits for what.
+    pub fn simulate(&self, cost: &CostModel, element_bytes: u64) -> Simulation<'_> {
+        let mut finish = vec![0.0; self.nodes.len()];
+        self.simulate_into(cost, element_bytes, &mut finish);
+        Simulation {
+            prepared: self,
+            cost: cost.clone(),
+            element_bytes,
+            finish,
+        }
+    }
+
+    /// As [`Prepared::simulate`], into the caller's memory: finishing times by node. Returns the makespan.
+    ///
+    /// # Panics
+    /// When `finish` has not one place a node, or as [`Prepared::simulate`].
+    pub fn simulate_into(&self, cost: &CostModel, element_bytes: u64, finish: &mut [f64]) -> f64 {
+        assert_eq!(
+            cost.overlap, self.overlap,
+            "prepare with the cost model's overlap"
+        );
+        assert_eq!(finish.len(), self.nodes.len(), "one finishing time a node");
+        let mut makespan = 0.0;
+        let mut first = 0;
+        for (i, (node, &end)) in self.nodes.iter().zip(&self.wait_ends).enumerate() {
+            let mut start = 0.0;
+            for &w in &self.waits[first..end as usize] {
+                start = later(start, finish[w as usize]);
+            }
+            first = end as usize;
+            let end = start + node.time(cost, element_bytes);
+            finish[i] = end;
+            makespan = later(makespan, end);
+        }
+        makespan
+    }
+}
+
+impl Node {
+    /// How long it takes.
+    #[inline]
+    pub fn time(&self, cost: &CostModel, element_bytes: u64) -> f64 {
+        let bytes = self.elements * element_bytes;
+        match self.work {
+            Work::Transfer => cost.transfer(self.from as usize, self.to as usize, bytes),
+            Work::Combine => cost.combine(self.to as usize, bytes),
+            Work::Copy => cost.copy(self.to as usize, bytes),
+        }
+    }
+}
+
+/// The larger of two times (neither is NaN).
+#[inline]
+pub(crate) fn later(a: f64, b: f64) -> f64 {
+    if b > a { b } else { a }
+}
+
+impl Simulation<'_> {
+    /// When the last rank finishes: the makespan.
+    pub fn time(&self) -> f64 {
+        self.finish.iter().copied().fold(0.0, later)
+    }
+
+    /// When each rank finishes its last step.
+    pub fn rank_times(&self) -> Vec<f64> {
+        let mut times = vec![0.0; self.prepared.ranks];
+        for (node, &end) in self.prepared.nodes.iter().zip(&self.finish) {
+            for rank in [node.from, node.to] {
+                let t = &mut times[rank as usize];
+                *t = later(*t, end);
+            }
+        }
+        times
+    }
+
+    /// When node `node` of [`Prepared::nodes`] finishes.
+    pub fn finish(&self, node: usize) -> f64 {
+        self.finish[node]
+    }
+
+    /// When node `node` starts.
+    pub fn start(&self, node: usize) -> f64 {
+        self.prepared
+            .waits(node)
+            .iter()
+            .fold(0.0, |t, &w| later(t, self.finish[w as usize]))
+    }
+
+    /// Time during which each port of each rank carries a transfer: `[rank][list]`, lists as [`Ports::list`] numbers them.
+    pub fn port_busy(&self, schedule: &Schedule) -> Vec<Vec<f64>> {
+        let ports = self.prepared.ports;
+        let mut busy = vec![vec![0.0; ports.lists()]; self.prepared.ranks];
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            for (i, step) in program.iter().enumerate() {
+                let Some(port) = step.port() else { continue };
+                let Some(node) = self.prepared.node(rank, Event::transferred(i)) else {
+                    continue;
+                };
+                let time = self.prepared.nodes[node].time(&self.cost, self.element_bytes);
+                busy[rank][ports.list(step.is_send(), port)] += time;
+            }
+        }
+        busy
+    }
+
+    /// Nodes of one longest path, from the first to the last.
+    pub fn critical_path(&self) -> Vec<usize> {
+        let last = (0..self.finish.len()).max_by(|&a, &b| self.finish[a].total_cmp(&self.finish[b]));
+        let mut path: Vec<usize> = last.into_iter().collect();
+        while let Some(&node) = path.last() {
+            let before = self.prepared.waits(node).iter().map(|&w| w as usize);
+            match before.max_by(|&a, &b| self.finish[a].total_cmp(&self.finish[b])) {
+                Some(w) => path.push(w),
+                None => break,
+            }
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Nodes in program order with what each waits for, before they are put in order.
+struct Graph {
+    nodes: Vec<Node>,
+    wait_ends: Vec<u32>,
+    waits: Vec<u32>,
+    event_nodes: Vec<u32>,
+    rank_events: Vec<usize>,
+}
+
+impl Graph {
+    fn new(schedule: &Schedule, overlap: bool) -> Result<Graph> {
+        let programs = schedule.programs();
+        let mut rank_events = Vec::with_capacity(programs.len());
+        let mut events = 0;
+        for program in programs {
+            rank_events.push(events);
+            events += 2 * program.len();
+        }
+        if u32::try_from(events).is_err() {
+            return Err(Error::usage(format!(
+                "{} steps are more than this simulator's 2^31",
+                events / 2
+            )));
+        }
+        let mates = match_steps(schedule)?;
+        let mut graph = Graph {
+            nodes: Vec::with_capacity(events / 2),
+            wait_ends: Vec::new(),
+            waits: Vec::new(),
+            event_nodes: vec![NONE; events],
+            rank_events,
+        };
+        graph.number(schedule, &mates)?;
+        graph.connect(schedule, overlap, &mates)?;
+        Ok(graph)
+    }
+
+    /// Gives every transfer and computation a node; a transfer's two steps share one.
+    fn number(&mut self, schedule: &Schedule, mates: &[u32]) -> Result<()> {
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            let base = self.rank_events[rank];
+            for (i, step) in program.iter().enumerate() {
+                let event = base + 2 * i;
+                let me = rank_u32(rank)?;
+                let mut push = |node: Node| {
+                    self.nodes.push(node);
+                    u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
+                };
+                let elements = step.len() as u64;
+                match step {
+                    Step::Send { .. } => {} // numbered with its receive
+                    Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
+                        let from = rank_u32(*from)?;
+                        let node = push(Node {
+                            work: Work::Transfer,
+                            from,
+                            to: me,
+                            elements,
+                        });
+                        self.event_nodes[event] = node;
+                        self.event_nodes[2 * mates[event / 2] as usize] = node;
+                        if step.computes() {
+                            self.event_nodes[event + 1] = push(Node {
+                                work: Work::Combine,
+                                from: me,
+                                to: me,
+                                elements,
+                            });
+                        }
+                    }
+                    Step::Copy { .. } | Step::Combine { .. } => {
+                        let work = if matches!(step, Step::Copy { .. }) {
+                            Work::Copy
+                        } else {
+                            Work::Combine
+                        };
+                        self.event_nodes[event + 1] = push(Node {
+                            work,
+                            from: me,
+                            to: me,
+                            elements,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects what every node waits for, at both its ranks.
+    fn connect(&mut self, schedule: &Schedule, overlap: bool, mates: &[u32]) -> Result<()> {
+        let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
+        // (node, node it waits for), grouped by node afterwards with a counting sort.
+        let mut edges: Vec<(u32, u32)> = Vec::with_capacity(4 * self.nodes.len());
+        let _ = mates;
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            order
+                .analyse(program, schedule.ports(), overlap, &mut scratch)
+                .map_err(|e| Error::wrong(format!("rank {rank}: {e}")))?;
+            let events = &self.event_nodes[self.rank_events[rank]..];
+            for (i, step) in program.iter().enumerate() {
+                let transferred = events[Event::transferred(i).index()];
+                let computed = events[Event::computed(i).index()];
+                let first = if step.peer().is_some() { transferred } else { computed };
+                edges.extend(
+                    order
+                        .before_start(i)
+                        .iter()
+                        .map(|e| (first, events[e.index()])),
+                );
+                if step.peer().is_some() && step.computes() {
+                    edges.push((computed, transferred));
+                    edges.extend(
+                        order
+                            .before_compute(i)
+                            .iter()
+                            .map(|e| (computed, events[e.index()])),
+                    );
+                }
+            }
+        }
+        (self.wait_ends, self.waits) = grouped(self.nodes.len(), edges.iter().copied());
+        Ok(())
+    }
+
+    /// Puts nodes in an order in which each comes after what it waits for.
+    fn ordered(self, schedule: &Schedule, overlap: bool) -> Result<Prepared> {
+        let n = self.nodes.len();
+        let range = |ends: &[u32], i: usize| {
+            let start = if i == 0 { 0 } else { ends[i - 1] as usize };
+            start..ends[i] as usize
+        };
+        let backwards = (0..n).flat_map(|i| {
+            self.waits[range(&self.wait_ends, i)]
+                .iter()
+                .map(move |&w| (w, i as u32))
+        });
+        let (then_ends, then) = grouped(n, backwards);
+        let mut missing: Vec<u32> = (0..n)
+            .map(|i| range(&self.wait_ends, i).len() as u32)
+            .collect();
+        // A queue, not a stack: nodes that can run together end up next to each other, and what they wait for is still in cache.
+        let mut order: Vec<u32> = (0..n as u32).filter(|&i| missing[i as usize] == 0).collect();
+        let mut next = 0;
+        while let Some(&node) = order.get(next) {
+            next += 1;
+            for &t in &then[range(&then_ends, node as usize)] {
+                missing[t as usize] -= 1;
+                if missing[t as usize] == 0 {
+                    order.push(t);
+                }
+            }
+        }
+        if order.len() < n {
+            return Err(Error::wrong(format!(
+                "deadlock: {} of {n} transfers and computations wait for each other (run `check` for the cycle)",
+                n - order.len()
+            )));
+        }
+        let mut position = vec![0u32; n];
+        for (i, &node) in order.iter().enumerate() {
+            position[node as usize] = i as u32;
+        }
+        let mut prepared = Prepared {
+            ranks: schedule.ranks(),
+            ports: schedule.ports(),
+            overlap,
+            nodes: Vec::with_capacity(n),
+            wait_ends: Vec::with_capacity(n),
+            waits: Vec::with_capacity(self.waits.len()),
+            event_nodes: self.event_nodes,
+            rank_events: self.rank_events,
+        };
+        for &node in &order {
+            prepared.nodes.push(self.nodes[node as usize]);
+            let waits = &self.waits[range(&self.wait_ends, node as usize)];
+            prepared
+                .waits
+                .extend(waits.iter().map(|&w| position[w as usize]));
+            prepared.wait_ends.push(prepared.waits.len() as u32);
+        }
+        for node in &mut prepared.event_nodes {
+            if *node != NONE {
+                *node = position[*node as usize];
+            }
+        }
+        Ok(prepared)
+    }
+}
+
+fn rank_u32(rank: usize) -> Result<u32> {
+    u32::try_from(rank).map_err(|_| Error::usage("more than 2^32 ranks"))
+}
+
+/// Groups `(key, value)` pairs by key (a counting sort): ends of the groups, and the values.
+fn grouped(keys: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> (Vec<u32>, Vec<u32>) {
+    let mut ends = vec![0u32; keys];
+    for (k, _) in pairs.clone() {
+        ends[k as usize] += 1;
+    }
+    let mut sum = 0;
+    for e in &mut ends {
+        // Ends start as beginnings and move up as values are placed.
+        let count = *e;
+        *e = sum;
+        sum += count;
+    }
+    let mut values = vec![0u32; sum as usize];
+    for (k, v) in pairs {
+        let at = &mut ends[k as usize];
+        values[*at as usize] = v;
+        *at += 1;
+    }
+    (ends, values)
+}
+
+/// Rule 4: for every step (numbered through all ranks), the step at the other end; [`NONE`] for local steps.
+fn match_steps(schedule: &Schedule) -> Result<Vec<u32>> {
+    let programs = schedule.programs();
+    let mut mates = vec![NONE; schedule.steps()];
+    // Sends to each rank, in order of sender and program: one stable counting sort by receiver.
+    let mut first_step = Vec::with_capacity(programs.len());
+    let mut steps = 0u32;
+    let mut sends: Vec<(u32, u32)> = Vec::new();
+    for program in programs {
+        first_step.push(steps);
+        for step in program {
+            if let Step::Send { to, .. } = step {
+                sends.push((rank_u32(*to)?, steps));
+            }
+            steps += 1;
+        }
+    }
+    let (ends, sorted) = grouped(programs.len(), sends.iter().copied());
+    let rank_of = |step: u32| first_step.partition_point(|&f| f <= step) - 1;
+    let mut receives: Vec<(usize, u32)> = Vec::new();
+    for (rank, program) in programs.iter().enumerate() {
+        receives.clear();
+        for (step, number) in program.iter().zip(first_step[rank]..) {
+            if let Step::Recv { from, .. } | Step::RecvCombine { from, .. } = step {
+                receives.push((*from, number));
+            }
+        }
+        receives.sort_by_key(|r| r.0);
+        let start = if rank == 0 { 0 } else { ends[rank - 1] as usize };
+        let sends = &sorted[start..ends[rank] as usize];
+        let mut pairs = sends.iter().copied().zip(receives.iter().copied());
+        let unequal = pairs.find(|&(send, (from, _))| rank_of(send) != from);
+        if unequal.is_some() || sends.len() != receives.len() {
+            return Err(Error::wrong(format!(
+                "sends to rank {rank} and its receives do not match: {} sends, {} receives (run `check` for each)",
+                sends.len(),
+                receives.len()
+            )));
+        }
+        for (&send, &(from, receive)) in sends.iter().zip(&receives) {
+            mates[send as usize] = receive;
+            mates[receive as usize] = send;
+            let sent = programs[from][(send - first_step[from]) as usize].len();
+            let expected = program[(receive - first_step[rank]) as usize].len();
+            if sent != expected {
+                return Err(Error::wrong(format!(
+                    "rank {from}, step {}: sends {sent} elements to rank {rank}, whose step {} expects {expected}",
+                    send - first_step[from],
+                    receive - first_step[rank]
+                )));
+            }
+        }
+    }
+    Ok(mates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Collective;
+    use crate::schedule::{Order, Span};
+
+    fn chain_reduce(p: usize, q: usize) -> Schedule {
+        let mut b = Schedule::builder(p, Ports::BI, Collective::Reduce { root: 0 });
+        for r in 0..p {
+            let out = (r == 0).then_some(Span::new(0, q));
+            b.layout(r, q, [Span::new(0, q)], out);
+            for s in 0..q {
+                let span = Span::new(s, 1);
+                if r + 1 < p {
+                    b.step(r, Step::recv_combine(r + 1, span, Order::MineFirst));
+                }
+                if r > 0 {
+                    b.step(r, Step::send(r - 1, span));
+                }
+            }
+        }
+        b.build().unwrap()
+    }
+
+    #[test]
+    fn chain_takes_its_closed_form() {
+        for p in 2..12usize {
+            for q in 1..9usize {
+                let s = chain_reduce(p, q);
+                let prepared = Prepared::new(&s, false).unwrap();
+                let time = prepared.simulate(&CostModel::new(1.0, 1.0).gamma(1.0), 1).time();
+                #[expect(clippy::cast_precision_loss, reason = "small")]
+                let expected = (p + q - 2) as f64 * 3.0;
+                assert_eq!(time, expected, "p={p} q={q}");
+                assert_eq!(s.stats().unwrap().segments_held, 1);
+            }
+        }
+    }
+}
