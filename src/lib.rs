@@ -4,6 +4,7 @@ pub mod collective;
 pub mod cost;
 pub mod error;
 pub mod plan;
+pub mod run;
 pub mod schedule;
 pub mod simulate;
 

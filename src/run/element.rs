@@ -1,0 +1,80 @@
+//! Element types.
+
+use std::fmt::{Debug, Display};
+
+use crate::error::{Error, Result};
+
+/// A type that vectors are made of.
+pub trait Element:
+    Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
+{
+    /// The type's run-time name.
+    const TYPE: ElementType;
+
+    /// A test value: see [`crate::run::inputs`].
+    #[doc(hidden)]
+    fn sample(rank: usize, index: usize, ranks: usize, purpose: super::data::Purpose) -> Self;
+
+    /// The built-in operator of this name, where the type has it.
+    #[doc(hidden)]
+    fn built_in(name: &str) -> Option<super::operator::Operator<Self>>;
+}
+
+/// The element types, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "Rust's own names")]
+pub enum ElementType {
+    U8,
+    I32,
+    I64,
+    U64,
+    F32,
+    F64,
+}
+
+impl ElementType {
+    /// All element types.
+    pub const ALL: [ElementType; 6] = [
+        ElementType::U8,
+        ElementType::I32,
+        ElementType::I64,
+        ElementType::U64,
+        ElementType::F32,
+        ElementType::F64,
+    ];
+
+    /// The name, as in Rust.
+    pub fn name(self) -> &'static str {
+        match self {
+            ElementType::U8 => "u8",
+            ElementType::I32 => "i32",
+            ElementType::I64 => "i64",
+            ElementType::U64 => "u64",
+            ElementType::F32 => "f32",
+            ElementType::F64 => "f64",
+        }
+    }
+
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        match self {
+            ElementType::U8 => 1,
+            ElementType::I32 | ElementType::F32 => 4,
+            ElementType::I64 | ElementType::U64 | ElementType::F64 => 8,
+        }
+    }
+
+    /// The type with this name.
+    ///
+    /// # Errors
+    /// Lists the names when there is none.
+    pub fn parse(name: &str) -> Result<ElementType> {
+        ElementType::ALL
+            .into_iter()
+            .find(|t| t.name() == name)
+            .ok_or_else(|| {
+                let names = ElementType::ALL.map(ElementType::name).join(", ");
+                Error::usage(format!("unknown element type '{name}': choose one of {names}"))
+            })
+    }
+}

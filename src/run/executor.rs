@@ -1,0 +1,483 @@
+//! The interpreter that runs one rank's program: every port list goes as far as it can, over and over.
+//!
+//! It follows the rules of [`crate::schedule`] by the same analysis ([`LocalOrder`](crate::schedule::LocalOrder)) that the simulator uses, and
+//! computes the same sums in the same order, so the model times agree to the last bit.
+
+use std::time::{Duration, Instant};
+
+use super::element::Element;
+use super::operator::Operator;
+use super::program::RankProgram;
+use super::transfer::{Intake, Lent, RankMemory, Received, Sent, Wire};
+use super::wait::{Crowd, Stop, Waiter, sleep_until};
+use crate::cost::{CostModel, Ports};
+use crate::error::{Error, ErrorKind};
+use crate::schedule::{Event, Step};
+use crate::simulate::later;
+
+/// What all ranks share during a run.
+#[derive(Debug)]
+pub(crate) struct Setting<'r, T> {
+    pub(crate) crowd: &'r Crowd,
+    pub(crate) wires: &'r [Wire],
+    pub(crate) operator: &'r Operator<T>,
+    pub(crate) cost: &'r CostModel,
+    /// Port model of the schedule.
+    pub(crate) ports: Ports,
+    /// Ports that the ranks really have.
+    pub(crate) enforced: Ports,
+    pub(crate) deadline: Duration,
+    pub(crate) paced: bool,
+}
+
+/// Why a rank stopped early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Its own error.
+    Own(Error),
+    /// Another rank's.
+    Aborted,
+}
+
+/// One rank of a run, reused from repetition to repetition.
+#[derive(Debug)]
+pub(crate) struct Executor<'r, T: Element> {
+    rank: usize,
+    program: &'r RankProgram<'r>,
+    setting: &'r Setting<'r, T>,
+    /// Model time of each event; NaN until it has happened.
+    times: Vec<f64>,
+    lists: Vec<List>,
+    next_local: usize,
+    /// The step that holds each real port.
+    held: Vec<Option<u32>>,
+    finished: usize,
+    finish: f64,
+    /// The step being worked on, for errors.
+    at: usize,
+    /// Model time 0 of a paced clock.
+    start: Instant,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct List {
+    next: usize,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+enum Phase {
+    /// The next step has not started.
+    #[default]
+    Idle,
+    /// Its transfer is open; for a receive, the model time from which it may start.
+    Open(f64),
+    /// Its message is combined; earlier steps on other ports have not finished, so the model time is not known yet.
+    Combined,
+}
+
+/// What one look at a rank's lists brought.
+struct Look {
+    moved: bool,
+    /// The earliest model time at which a step may start that is ready but for the pace.
+    gate: Option<f64>,
+}
+
+impl<'r, T: Element> Executor<'r, T> {
+    pub(crate) fn new(
+        rank: usize,
+        program: &'r RankProgram<'r>,
+        setting: &'r Setting<'r, T>,
+    ) -> Self {
+        Executor {
+            rank,
+            program,
+            setting,
+            times: vec![f64::NAN; 2 * program.steps.len()],
+            lists: vec![List::default(); program.lists.len()],
+            next_local: 0,
+            held: vec![None; setting.enforced.lists()],
+            finished: 0,
+            finish: 0.0,
+            at: 0,
+            start: Instant::now(),
+        }
+    }
+
+    /// The step that a panic interrupted.
+    pub(crate) fn step(&self) -> usize {
+        self.at
+    }
+
+    /// Runs the program once; the model time at which this rank finishes. `start` is model time 0 for a paced clock; `run` numbers the
+    /// repetitions of the team's life.
+    pub(crate) fn run(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        start: Instant,
+        run: u64,
+    ) -> Result<f64, Failure> {
+        self.start = start;
+        self.times.fill(f64::NAN);
+        self.lists.fill(List::default());
+        self.held.fill(None);
+        (self.next_local, self.finished, self.finish) = (0, 0, 0.0);
+        let s = self.setting;
+        let mut waiter = Waiter::new(s.crowd, self.rank, s.deadline, s.paced);
+        while self.finished < self.program.steps.len() {
+            let look = self.look(memory)?;
+            if look.moved {
+                waiter.moved();
+                continue;
+            }
+            let until = look.gate.map(|t| start + nanoseconds(t));
+            if let Some(until) = until
+                && self.lists.iter().all(|l| l.phase == Phase::Idle)
+            {
+                sleep_until(until, false);
+                waiter.moved();
+                continue;
+            }
+            if let Err(stop) = waiter.pause(until) {
+                return Err(match stop {
+                    Stop::Aborted => Failure::Aborted,
+                    Stop::Deadline => Failure::Own(self.overdue()),
+                });
+            }
+            if waiter.long() {
+                self.check_partners(memory, run)?;
+            }
+        }
+        if s.paced {
+            sleep_until(start + nanoseconds(self.finish), true);
+        }
+        s.crowd.leave(self.rank, run);
+        Ok(self.finish)
+    }
+
+    fn look(&mut self, memory: &mut RankMemory<'_, 'r, T>) -> Result<Look, Failure> {
+        let mut look = Look {
+            moved: false,
+            gate: None,
+        };
+        for list in 0..self.lists.len() {
+            while self.advance(list, memory, &mut look)? {
+                look.moved = true;
+            }
+        }
+        while self.advance_local(memory, &mut look) {
+            look.moved = true;
+        }
+        Ok(look)
+    }
+
+    /// Takes list `list` one phase further; false when it has to wait.
+    fn advance(
+        &mut self,
+        list: usize,
+        memory: &mut RankMemory<'_, 'r, T>,
+        look: &mut Look,
+    ) -> Result<bool, Failure> {
+        let List { next, phase } = self.lists[list];
+        let Some(&index) = self.program.lists[list].get(next) else {
+            return Ok(false);
+        };
+        let i = index as usize;
+        let step = &self.program.steps[i];
+        self.at = i;
+        match phase {
+            Phase::Idle => {
+                let Some(ready) = self.may_start(i, look) else {
+                    return Ok(false);
+                };
+                self.hold_port(i, step)?;
+                if let Step::Send { to, spans, .. } = step {
+                    let lent = match spans.as_slice() {
+                        [one] => Lent::One(*one),
+                        many => Lent::Many(many),
+                    };
+                    memory.open_send(list, self.wire(i), *to, lent, ready);
+                    self.setting.crowd.wake(*to);
+                }
+                self.lists[list].phase = Phase::Open(ready);
+                Ok(true)
+            }
+            Phase::Open(ready) => match step {
+                Step::Send { .. } => match memory.poll_send(list, self.setting.operator) {
+                    Sent::Done(end) => {
+                        self.transferred(list, i, step, end);
+                        Ok(true)
+                    }
+                    // The receiver reports what was wrong with the message.
+                    Sent::Refused => Err(Failure::Aborted),
+                    Sent::Waiting | Sent::Shared => Ok(false),
+                },
+                _ => self.receive(list, i, step, ready, memory),
+            },
+            Phase::Combined => {
+                let transferred = self.times[Event::transferred(i).index()];
+                let Some(others) = self.happened(self.program.order.before_compute(i)) else {
+                    return Ok(false);
+                };
+                let start = later(transferred, others);
+                let end = start + self.setting.cost.combine(self.rank, bytes::<T>(step));
+                self.happens(Event::computed(i), end);
+                self.finish_step(list);
+                Ok(true)
+            }
+        }
+    }
+
+    fn receive(
+        &mut self,
+        list: usize,
+        i: usize,
+        step: &Step,
+        ready: f64,
+        memory: &mut RankMemory<'_, 'r, T>,
+    ) -> Result<bool, Failure> {
+        let s = self.setting;
+        let (from, spans, intake) = match step {
+            Step::Recv { from, spans, .. } => (*from, spans, Intake::Store),
+            Step::RecvCombine {
+                from, spans, order, ..
+            } => (*from, spans, Intake::Combine(s.operator, *order)),
+            _ => return Ok(false),
+        };
+        let message = s.cost.transfer(from, self.rank, bytes::<T>(step));
+        let end = |theirs: f64| later(ready, theirs) + message;
+        let share = !s.crowd.oversubscribed();
+        match memory.receive(self.wire(i), from, spans, intake, share, end) {
+            Received::Nothing => Ok(false),
+            Received::Done(end) => {
+                s.crowd.wake(from);
+                self.transferred(list, i, step, end);
+                Ok(true)
+            }
+            Received::Length(found) => Err(Failure::Own(
+                ErrorKind::Length {
+                    rank: self.rank,
+                    step: i,
+                    peer: from,
+                    port: step.port().unwrap_or(0),
+                    expected: step.len(),
+                    found,
+                }
+                .into(),
+            )),
+        }
+    }
+
+    /// The transfer of step `i` ended at `end`.
+    fn transferred(&mut self, list: usize, i: usize, step: &Step, end: f64) {
+        self.happens(Event::transferred(i), end);
+        let port = self
+            .setting
+            .enforced
+            .list(step.is_send(), step.port().unwrap_or(0));
+        self.held[port] = None;
+        if !step.computes() {
+            self.finish_step(list);
+        } else if self.setting.cost.overlap {
+            // The port is free at once; only steps that touch the span wait for the combination.
+            let combined = end + self.setting.cost.combine(self.rank, bytes::<T>(step));
+            self.happens(Event::computed(i), combined);
+            self.finish_step(list);
+        } else {
+            self.lists[list].phase = Phase::Combined;
+        }
+    }
+
+    fn finish_step(&mut self, list: usize) {
+        self.lists[list].next += 1;
+        self.lists[list].phase = Phase::Idle;
+        self.finished += 1;
+    }
+
+    /// Runs the next local step; false when it has to wait or there is none.
+    fn advance_local(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        look: &mut Look,
+    ) -> bool {
+        // With overlap a local step need not wait for earlier ones, so look at all that remain; otherwise they go in order.
+        let remaining = self.program.local.len() - self.next_local;
+        let window = if self.setting.cost.overlap { remaining } else { remaining.min(1) };
+        for n in self.next_local..self.next_local + window {
+            let i = self.program.local[n] as usize;
+            let done = Event::computed(i);
+            if !self.times[done.index()].is_nan() {
+                continue;
+            }
+            let Some(ready) = self.may_start(i, look) else {
+                continue;
+            };
+            self.at = i;
+            let step = &self.program.steps[i];
+            let cost = self.setting.cost;
+            let time = match step {
+                Step::Copy { src, dst } => {
+                    memory.local(dst, src, Intake::Store);
+                    cost.copy(self.rank, bytes::<T>(step))
+                }
+                Step::Combine { src, dst, order } => {
+                    memory.local(dst, src, Intake::Combine(self.setting.operator, *order));
+                    cost.combine(self.rank, bytes::<T>(step))
+                }
+                _ => 0.0,
+            };
+            self.happens(done, ready + time);
+            self.finished += 1;
+            while self
+                .program
+                .local
+                .get(self.next_local)
+                .is_some_and(|&i| !self.times[Event::computed(i as usize).index()].is_nan())
+            {
+                self.next_local += 1;
+            }
+            return true;
+        }
+        false
+    }
+
+    /// The model time from which step `i` may start, once it may: what it waits for has happened, and under a paced clock the time has come.
+    fn may_start(&self, i: usize, look: &mut Look) -> Option<f64> {
+        let ready = self.happened(self.program.order.before_start(i))?;
+        if self.setting.paced && Instant::now() < self.start + nanoseconds(ready) {
+            look.gate = Some(look.gate.map_or(ready, |g| g.min(ready)));
+            return None;
+        }
+        Some(ready)
+    }
+
+    /// The latest of `events`, if all have happened.
+    fn happened(&self, events: &[Event]) -> Option<f64> {
+        let mut latest = 0.0;
+        for e in events {
+            let time = self.times[e.index()];
+            if time.is_nan() {
+                return None;
+            }
+            latest = later(latest, time);
+        }
+        Some(latest)
+    }
+
+    fn happens(&mut self, event: Event, time: f64) {
+        self.times[event.index()] = time;
+        self.finish = later(self.finish, time);
+    }
+
+    fn hold_port(&mut self, i: usize, step: &Step) -> Result<(), Failure> {
+        let port = step.port().unwrap_or(0);
+        let busy = |step| {
+            Failure::Own(
+                ErrorKind::PortBusy {
+                    rank: self.rank,
+                    port,
+                    step,
+                }
+                .into(),
+            )
+        };
+        if port >= self.setting.enforced.k() {
+            return Err(busy(i));
+        }
+        let list = self.setting.enforced.list(step.is_send(), port);
+        if self.held[list].is_some() {
+            return Err(busy(i));
+        }
+        self.held[list] = u32::try_from(i).ok();
+        Ok(())
+    }
+
+    fn wire(&self, i: usize) -> &'r Wire {
+        &self.setting.wires[self.program.wire[i] as usize]
+    }
+
+    /// Steps whose transfers are open.
+    fn open_steps(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.lists.iter().enumerate().filter_map(|(list, l)| {
+            let i = *self.program.lists[list].get(l.next)? as usize;
+            matches!(l.phase, Phase::Open(_)).then_some((list, i))
+        })
+    }
+
+    /// Looks for partners that will never come: they have left, or need the port that this rank holds.
+    fn check_partners(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        run: u64,
+    ) -> Result<(), Failure> {
+        let open: Vec<_> = self.open_steps().collect();
+        for (list, i) in open {
+            let step = &self.program.steps[i];
+            let Some(peer) = step.peer() else { continue };
+            let lane = self.wire(i).lane(peer, self.rank);
+            let stuck = if step.is_send() {
+                matches!(memory.open_send_to(list), Some(to) if to == peer)
+            } else {
+                true
+            };
+            if stuck && self.setting.crowd.has_left(peer, run) {
+                // It may have come and gone between the last look and now.
+                let mut look = Look {
+                    moved: false,
+                    gate: None,
+                };
+                if !self.advance(list, memory, &mut look)? {
+                    return Err(Failure::Own(
+                        ErrorKind::PartnerLeft {
+                            rank: self.rank,
+                            step: i,
+                            peer,
+                            port: step.port().unwrap_or(0),
+                        }
+                        .into(),
+                    ));
+                }
+                return Ok(());
+            }
+            let one_port = Ports::UNI;
+            if self.setting.ports == one_port && step.is_send() && lane.is_offered() {
+                // Both partners send to each other and have one port each: neither can receive.
+                let receive = self.program.steps[i..]
+                    .iter()
+                    .position(|s| !s.is_send() && s.peer() == Some(peer));
+                return Err(Failure::Own(
+                    ErrorKind::PortBusy {
+                        rank: self.rank,
+                        port: step.port().unwrap_or(0),
+                        step: receive.map_or(i, |n| i + n),
+                    }
+                    .into(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of a rank whose deadline has passed.
+    fn overdue(&self) -> Error {
+        let (_, i) = self.open_steps().next().unwrap_or((0, self.at));
+        let step = &self.program.steps[i];
+        ErrorKind::Deadline {
+            rank: self.rank,
+            step: i,
+            peer: step.peer().unwrap_or(self.rank),
+            port: step.port().unwrap_or(0),
+            what: step.name(),
+        }
+        .into()
+    }
+}
+
+fn bytes<T>(step: &Step) -> u64 {
+    step.len() as u64 * size_of::<T>() as u64
+}
+
+/// A model time in nanoseconds as a duration.
+pub(crate) fn nanoseconds(time: f64) -> Duration {
+    Duration::try_from_secs_f64(time * 1e-9).unwrap_or(Duration::MAX / 4)
+}

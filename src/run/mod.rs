@@ -1,0 +1,19 @@
+//! Running schedules with real bytes on real threads.
+//!
+//! A [`Team`] holds one pinned thread a rank. [`Team::run`] interprets a schedule; every message carries the model clock, so each run returns both its
+//! wall-clock and its model time as executed.
+
+mod data;
+mod element;
+mod executor;
+mod operator;
+mod program;
+mod sync;
+mod team;
+mod transfer;
+mod wait;
+
+pub use data::{inputs, oracle};
+pub use element::{Element, ElementType};
+pub use operator::Operator;
+pub use team::{Clock, Outcome, RunOptions, Team, TeamOptions};

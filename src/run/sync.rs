@@ -1,0 +1,25 @@
+//! The atomics and cells that the transfer protocol is written with, in one place, so that a model checker can stand in
+//! for them: `tests/model.rs` compiles the same protocol source against loom.
+
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// [`std::cell::UnsafeCell`] with the access functions that loom's has.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}

@@ -1,0 +1,15 @@
+//! Transfers: the one module that owns pointers. Everyone else passes spans and slices.
+//!
+//! `protocol` says when either side of a transfer may touch what, and why that is safe; `memory` moves the bytes;
+//! `errand` lends a closure to the team's threads for as long as a call lasts.
+#![allow(unsafe_code)]
+
+mod errand;
+mod memory;
+mod protocol;
+
+pub(crate) use errand::{Errand, lend};
+pub(crate) use memory::{Intake, Lent, RankMemory, Received};
+pub(crate) use protocol::{Sent, Wire};
+
+use super::sync;

@@ -1,0 +1,278 @@
+//! The rendezvous protocol between two ranks.
+//!
+//! # The wire
+//!
+//! Two ranks `a < b` share one [`Wire`]: a lane for messages from `a` to `b` and a lane for the other direction, together in
+//! one cache line, so that a reply travels with the acknowledgement it follows. One-portedness makes a lane a single slot: a
+//! sender has one message open on it at most.
+//!
+//! # States of a lane
+//!
+//! | state | who may touch the lane's fields | left by |
+//! |---|---|---|
+//! | `IDLE`, `DONE`, `REFUSED` | the sender | sender: writes the fields, stores `INLINE` or `BORROWED` |
+//! | `INLINE` | the receiver: the message is in the lane | receiver: writes the clock, stores `DONE` |
+//! | `BORROWED` | the receiver, after its exchange to `TAKEN` succeeded | receiver → `TAKEN`; sender → `IDLE` (retracts) |
+//! | `TAKEN` | the receiver, which also reads the sender's memory | receiver → `SHARED`, `DONE` or `REFUSED` |
+//! | `SHARED` | as `TAKEN`, and both copy pieces of the message | receiver → `DONE` or `REFUSED` |
+//!
+//! Every store that hands the lane over is a release, every load that takes it an acquire: whoever may touch the fields sees what
+//! the partner wrote. Only `BORROWED` can be left by both sides, so only it is left by compare-and-exchange.
+//!
+//! # Why no byte is touched after the partner left
+//!
+//! A sender's memory is read only between `TAKEN` and `DONE`. The sender leaves its call only on `DONE` or `REFUSED`, which the
+//! receiver stores after its last read, or by retracting, which fails once `TAKEN` was stored. The receiver's memory is written by
+//! the sender only for pieces that the sender claimed ([`Pieces`]); the receiver stores `DONE` only after as many pieces were
+//! finished as were claimed, and no piece can be claimed after that because all are. A late sender may read the description of a
+//! finished sharing, but finds nothing to claim in it; the description is not written again before that sender's next offer.
+//!
+//! A retracted `INLINE` offer lends no memory; both sides of a lane stop using it after a retraction until the lane is
+//! reset while nobody is inside a run.
+
+use super::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell};
+
+/// Bytes that travel inside a lane.
+pub(crate) const INLINE_BYTES: usize = 16;
+
+const IDLE: u32 = 0;
+const INLINE: u32 = 1;
+const BORROWED: u32 = 2;
+const TAKEN: u32 = 3;
+const SHARED: u32 = 4;
+const DONE: u32 = 5;
+const REFUSED: u32 = 6;
+
+/// What a sender puts into a lane.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Parcel {
+    /// Model time at which the sender may start.
+    pub(crate) clock: f64,
+    /// Whether `words` lend memory instead of holding the message.
+    pub(crate) borrowed: bool,
+    /// Elements of the message if it is inline, otherwise for the two ends to agree on.
+    pub(crate) length: u32,
+    /// The message itself, or where it stands.
+    pub(crate) words: [u64; 2],
+}
+
+/// How a send stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Sent {
+    /// The receiver has not finished.
+    Waiting,
+    /// The receiver would have the sender copy pieces, see [`Lane::pieces`].
+    Shared,
+    /// Received; the model time at which the transfer ended.
+    Done(f64),
+    /// The receiver could not take it.
+    Refused,
+}
+
+/// One direction between two ranks.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Lane {
+    state: AtomicU32,
+    length: UnsafeCell<u32>,
+    clock: UnsafeCell<f64>,
+    words: UnsafeCell<[u64; 2]>,
+}
+
+// SAFETY: the fields are handed from one side to the other by `state`, as the table above says.
+unsafe impl Sync for Lane {}
+
+impl Lane {
+    pub(crate) fn new() -> Self {
+        Lane {
+            state: AtomicU32::new(IDLE),
+            length: UnsafeCell::new(0),
+            clock: UnsafeCell::new(0.0),
+            words: UnsafeCell::new([0; 2]),
+        }
+    }
+
+    /// Sender: offers a message. The previous one must be done, refused or retracted.
+    #[inline]
+    pub(crate) fn offer(&self, parcel: Parcel) {
+        debug_assert!(matches!(
+            self.state.load(Ordering::Relaxed),
+            IDLE | DONE | REFUSED
+        ));
+        // SAFETY: in IDLE, DONE and REFUSED the sender alone may touch the fields.
+        self.length.with_mut(|p| unsafe { *p = parcel.length });
+        // SAFETY: as above.
+        self.clock.with_mut(|p| unsafe { *p = parcel.clock });
+        // SAFETY: as above.
+        self.words.with_mut(|p| unsafe { *p = parcel.words });
+        let state = if parcel.borrowed { BORROWED } else { INLINE };
+        self.state.store(state, Ordering::Release);
+    }
+
+    /// Sender: how the offered message stands.
+    #[inline]
+    pub(crate) fn sent(&self) -> Sent {
+        match self.state.load(Ordering::Acquire) {
+            // SAFETY: in DONE the sender alone may touch the fields.
+            DONE => Sent::Done(self.clock.with(|p| unsafe { *p })),
+            REFUSED => Sent::Refused,
+            SHARED => Sent::Shared,
+            _ => Sent::Waiting,
+        }
+    }
+
+    /// Sender: takes the offer back; false when the receiver has it already and will finish.
+    pub(crate) fn retract(&self) -> bool {
+        [INLINE, BORROWED].into_iter().any(|offered| {
+            self.state
+                .compare_exchange(offered, IDLE, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        })
+    }
+
+    /// Receiver: whether a message is offered (a hint: it may be retracted).
+    #[inline]
+    pub(crate) fn is_offered(&self) -> bool {
+        matches!(self.state.load(Ordering::Relaxed), INLINE | BORROWED)
+    }
+
+    /// Receiver: takes an offered message, which must then be finished or refused.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<Parcel> {
+        let borrowed = match self.state.load(Ordering::Acquire) {
+            INLINE => false,
+            BORROWED => {
+                self.state
+                    .compare_exchange(BORROWED, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+                    .ok()?;
+                true
+            }
+            _ => return None,
+        };
+        // SAFETY: in INLINE and TAKEN the receiver alone may touch the fields.
+        let clock = self.clock.with(|p| unsafe { *p });
+        // SAFETY: as above.
+        let length = self.length.with(|p| unsafe { *p });
+        // SAFETY: as above.
+        let words = self.words.with(|p| unsafe { *p });
+        Some(Parcel {
+            clock,
+            borrowed,
+            length,
+            words,
+        })
+    }
+
+    /// Receiver: invites the sender to copy pieces of the message that it took. Call [`Pieces::open`] first.
+    pub(crate) fn share(&self) {
+        debug_assert_eq!(self.state.load(Ordering::Relaxed), TAKEN);
+        self.state.store(SHARED, Ordering::Release);
+    }
+
+    /// Receiver: the message has been taken in; the transfer ended at model time `clock`.
+    #[inline]
+    pub(crate) fn finish(&self, clock: f64) {
+        // SAFETY: between take and finish the receiver alone may touch the fields.
+        self.clock.with_mut(|p| unsafe { *p = clock });
+        self.state.store(DONE, Ordering::Release);
+    }
+
+    /// Receiver: the message that it took cannot be received.
+    pub(crate) fn refuse(&self) {
+        self.state.store(REFUSED, Ordering::Release);
+    }
+}
+
+/// The pieces of one long message that both partners copy: the receiver from the front, the sender from the back.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Pieces {
+    claimed: AtomicUsize,
+    /// Pieces that the sender finished.
+    finished: AtomicUsize,
+    /// Where the message goes, in the words of the module that copies; the last word is the number of pieces.
+    target: UnsafeCell<[u64; 5]>,
+}
+
+// SAFETY: `target` is written by the receiver before it stores `SHARED` and read by the sender after it loaded `SHARED`; it
+// is written again only after the sender's next offer, which follows the sender's last read.
+unsafe impl Sync for Pieces {}
+
+impl Pieces {
+    pub(crate) fn new() -> Self {
+        Pieces {
+            claimed: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            target: UnsafeCell::new([0; 5]),
+        }
+    }
+
+    /// Receiver, before [`Lane::share`]: `pieces` pieces, to be written where `target` says.
+    pub(crate) fn open(&self, target: [u64; 4], pieces: usize) {
+        let [a, b, c, d] = target;
+        self.claimed.store(0, Ordering::Relaxed);
+        self.finished.store(0, Ordering::Relaxed);
+        // SAFETY: the sender reads this only after `share`, see `Sync`.
+        self.target
+            .with_mut(|p| unsafe { *p = [a, b, c, d, pieces as u64] });
+    }
+
+    /// Sender, after [`Sent::Shared`]: where the pieces go, and how many there are.
+    pub(crate) fn target(&self) -> ([u64; 4], usize) {
+        // SAFETY: written before `SHARED` was stored, see `Sync`.
+        let [a, b, c, d, pieces] = self.target.with(|p| unsafe { *p });
+        #[expect(clippy::cast_possible_truncation, reason = "stored from a usize")]
+        let pieces = pieces as usize;
+        ([a, b, c, d], pieces)
+    }
+
+    /// Claims one more piece of `pieces`; each side keeps count of its own claims from its own end.
+    pub(crate) fn claim(&self, pieces: usize) -> bool {
+        self.claimed.load(Ordering::Relaxed) < pieces
+            && self.claimed.fetch_add(1, Ordering::Relaxed) < pieces
+    }
+
+    /// Claims all that is left; how many pieces that was.
+    pub(crate) fn claim_rest(&self, pieces: usize) -> usize {
+        pieces.saturating_sub(self.claimed.swap(pieces, Ordering::Relaxed))
+    }
+
+    /// Sender: one claimed piece is copied.
+    pub(crate) fn finish_piece(&self) {
+        self.finished.fetch_add(1, Ordering::Release);
+    }
+
+    /// Receiver: whether the sender has finished `count` pieces.
+    pub(crate) fn finished(&self, count: usize) -> bool {
+        self.finished.load(Ordering::Acquire) >= count
+    }
+}
+
+/// Everything two ranks share.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Wire {
+    lanes: [Lane; 2],
+    pieces: [Pieces; 2],
+}
+
+impl Wire {
+    pub(crate) fn new() -> Self {
+        Wire {
+            lanes: [Lane::new(), Lane::new()],
+            pieces: [Pieces::new(), Pieces::new()],
+        }
+    }
+
+    /// The lane of messages that `from` sends to `to`.
+    #[inline]
+    pub(crate) fn lane(&self, from: usize, to: usize) -> &Lane {
+        &self.lanes[usize::from(from > to)]
+    }
+
+    /// The pieces of the message on that lane.
+    #[inline]
+    pub(crate) fn pieces(&self, from: usize, to: usize) -> &Pieces {
+        &self.pieces[usize::from(from > to)]
+    }
+}

@@ -1,0 +1,238 @@
+//! Every registered algorithm with real bytes on real threads: data as the oracle's, model clock as the simulator's.
+
+use std::time::Duration;
+
+use oneport::plan::{Segments, registry};
+use oneport::run::{
+    Clock, Element, Operator, RunOptions, Team, TeamOptions, inputs, oracle,
+};
+use oneport::simulate::Prepared;
+use oneport::{
+    Collective, CostModel, ErrorKind, Kind, Order, Ports, Request, Schedule, Span, Step,
+};
+
+fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, what: &str) {
+    let operator = Operator::<T>::named(op).unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+    for overlap in [false, true] {
+        let options = RunOptions {
+            cost: CostModel::new(7.3, 0.37).gamma(0.11).gamma_copy(0.05).overlap(overlap),
+            repetitions: 2,
+            ..RunOptions::default()
+        };
+        let outcome = team.run(schedule, &data, &operator, &options).unwrap();
+        let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
+        assert_eq!(outcome.outputs, expected, "{what} {op}");
+        let prepared = Prepared::new(schedule, overlap).unwrap();
+        let simulation = prepared.simulate(&options.cost, size_of::<T>() as u64);
+        assert_eq!(outcome.rank_times, simulation.rank_times(), "{what} {op}");
+        assert_eq!(outcome.model_time.to_bits(), simulation.time().to_bits());
+        assert_eq!(outcome.wall.len(), 2);
+    }
+}
+
+#[test]
+fn every_algorithm_runs_as_simulated() {
+    for p in (1..=17).chain([31, 32, 33, 64]) {
+        let mut team = Team::new(p).unwrap();
+        for algorithm in registry::all() {
+            for (n, elements, segments) in [(0, 0, 1), (1, 1, 1), (2, p / 2, 3), (3, 41, 4), (4, 5000, 7)] {
+                let mut request = Request::new(p, elements);
+                request.segments = Segments::of_count(elements, segments).unwrap();
+                request.root = (n * 5) % p;
+                for ports in [Ports::UNI, Ports::BI] {
+                    request.ports = ports;
+                    if !algorithm.ports.allow(ports) {
+                        continue;
+                    }
+                    let what = format!("{} {:?} p={p} m={elements} {ports:?}", algorithm.name, algorithm.collective);
+                    let schedule = algorithm.plan(&request).unwrap();
+                    match n {
+                        0 | 1 => run_and_compare::<f32>(&mut team, &schedule, "sum", &what),
+                        2 => run_and_compare::<u8>(&mut team, &schedule, "max", &what),
+                        3 => run_and_compare::<i32>(&mut team, &schedule, "prod", &what),
+                        _ => run_and_compare::<f64>(&mut team, &schedule, "sum", &what),
+                    }
+                    if !algorithm.commutative_only {
+                        request.keep_order = true;
+                        let schedule = algorithm.plan(&request).unwrap();
+                        run_and_compare::<u64>(&mut team, &schedule, "affine", &what);
+                        request.keep_order = false;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_vectors_are_copied_by_both_partners() {
+    let mut team = Team::new(2).unwrap();
+    for elements in [4096, 8192, 100_001, 1 << 20] {
+        let mut request = Request::new(2, elements);
+        request.segments = Segments::whole(elements);
+        for kind in [Kind::Reduce, Kind::Broadcast] {
+            let schedule = registry::find(kind, "binomial").unwrap().plan(&request).unwrap();
+            run_and_compare::<f32>(&mut team, &schedule, "sum", "long");
+            run_and_compare::<f64>(&mut team, &schedule, "min", "long");
+        }
+    }
+}
+
+fn two_ranks(ports: Ports, programs: [Vec<Step>; 2]) -> Schedule {
+    let mut b = Schedule::builder(2, ports, Collective::Allgather);
+    for rank in 0..2 {
+        b.layout(rank, 40, [Span::new(rank * 20, 20)], [Span::new(0, 40)]);
+    }
+    for (rank, steps) in programs.into_iter().enumerate() {
+        for step in steps {
+            b.step(rank, step);
+        }
+    }
+    b.build().unwrap()
+}
+
+fn exchange(ports: Ports) -> Schedule {
+    let half = |r: usize| Span::new(r * 20, 20);
+    two_ranks(
+        ports,
+        [
+            vec![Step::send(1, half(0)), Step::recv(1, half(1))],
+            vec![Step::send(0, half(1)), Step::recv(0, half(0))],
+        ],
+    )
+}
+
+fn failing_run(team: &mut Team, schedule: &Schedule, ports: Option<Ports>) -> ErrorKind {
+    let operator = Operator::<i64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+    let options = RunOptions {
+        ports,
+        ..RunOptions::default()
+    };
+    let error = team.run(schedule, &data, &operator, &options).unwrap_err();
+    // The team works again at once.
+    let good = exchange(Ports::BI);
+    run_and_compare::<i64>(team, &good, "sum", "after a failure");
+    error.kind().clone()
+}
+
+#[test]
+fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
+    let options = TeamOptions {
+        deadline: Duration::from_millis(200),
+        ..TeamOptions::default()
+    };
+    let team = &mut Team::with(2, &options).unwrap();
+    let half = |r: usize| Span::new(r * 20, 20);
+
+    // Both send first through their only port.
+    let kind = failing_run(team, &exchange(Ports::UNI), None);
+    assert!(matches!(kind, ErrorKind::PortBusy { port: 0, step: 1, .. }), "{kind:?}");
+
+    // Made for two ports a rank, run by ranks that have one.
+    let kind = failing_run(team, &exchange(Ports::BI), Some(Ports::UNI));
+    assert!(matches!(kind, ErrorKind::PortBusy { port: 0, step: 1, .. }), "{kind:?}");
+
+    // Both receive first.
+    let wait = two_ranks(
+        Ports::UNI,
+        [
+            vec![Step::recv(1, half(1)), Step::send(1, half(0))],
+            vec![Step::recv(0, half(0)), Step::send(0, half(1))],
+        ],
+    );
+    let kind = failing_run(team, &wait, None);
+    assert!(
+        matches!(kind, ErrorKind::Deadline { step: 0, port: 0, what: "recv", .. }),
+        "{kind:?}"
+    );
+
+    // A partner that never comes.
+    let alone = two_ranks(Ports::UNI, [vec![Step::send(1, half(0))], vec![]]);
+    let kind = failing_run(team, &alone, None);
+    assert!(
+        matches!(kind, ErrorKind::PartnerLeft { rank: 0, step: 0, peer: 1, port: 0 }),
+        "{kind:?}"
+    );
+
+    // Lengths that differ.
+    let lengths = two_ranks(
+        Ports::UNI,
+        [vec![Step::send(1, half(0))], vec![Step::recv(0, Span::new(0, 19))]],
+    );
+    let kind = failing_run(team, &lengths, None);
+    assert!(
+        matches!(kind, ErrorKind::Length { rank: 1, step: 0, peer: 0, port: 0, expected: 19, found: 20 }),
+        "{kind:?}"
+    );
+}
+
+#[test]
+fn a_panicking_operator_ends_the_run_only() {
+    for (p, elements) in [(2, 10), (2, 100_000), (8, 1000)] {
+        let mut team = Team::new(p).unwrap();
+        let schedule = registry::find(Kind::Reduce, "binomial")
+            .unwrap()
+            .plan(&Request::new(p, elements))
+            .unwrap();
+        let bad = Operator::<i64>::new("bad", true, |_, _| panic!("no such sum"));
+        let data = vec![vec![1i64; elements]; p];
+        let error = team.run(&schedule, &data, &bad, &RunOptions::default()).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Panicked { message, .. } if message == "no such sum"),
+            "{error}"
+        );
+        run_and_compare::<i64>(&mut team, &schedule, "sum", "after a panic");
+    }
+}
+
+#[test]
+fn paced_runs_last_as_long_as_the_model_says() {
+    let mut team = Team::new(4).unwrap();
+    let mut request = Request::new(4, 4096);
+    request.segments = Segments::of_count(4096, 4).unwrap();
+    let schedule = registry::find(Kind::Reduce, "chain").unwrap().plan(&request).unwrap();
+    let operator = Operator::<f32>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+    let options = RunOptions {
+        clock: Clock::Paced,
+        cost: CostModel::new(2e6, 1.0),
+        repetitions: 2,
+        ..RunOptions::default()
+    };
+    let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
+    #[expect(clippy::cast_precision_loss)]
+    let fastest = outcome.wall.min() as f64;
+    // Never faster (up to the histogram's resolution); how much slower is for a bench to say.
+    assert!(fastest >= outcome.model_time * 0.998, "{fastest} {}", outcome.model_time);
+}
+
+#[test]
+fn two_thousand_ranks() {
+    let mut team = Team::new(2000).unwrap();
+    let schedule = registry::find(Kind::Reduce, "binomial")
+        .unwrap()
+        .plan(&Request::new(2000, 16))
+        .unwrap();
+    run_and_compare::<u64>(&mut team, &schedule, "sum", "2000 ranks");
+    let schedule = registry::find(Kind::Broadcast, "chain")
+        .unwrap()
+        .plan(&Request::new(2000, 16))
+        .unwrap();
+    run_and_compare::<u64>(&mut team, &schedule, "sum", "2000 ranks");
+}
+
+#[test]
+fn order_is_kept_by_both_kinds_of_combination() {
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
+    let (v, scratch) = (Span::new(0, 3), Span::new(3, 3));
+    for rank in 0..2 {
+        b.layout(rank, 6, [v], [v]);
+        b.step(rank, Step::send(1 - rank, v));
+        b.step(rank, Step::recv(1 - rank, scratch));
+        b.step(rank, Step::combine(scratch, v, Order::by_rank(rank, 1 - rank)));
+    }
+    let schedule = b.build().unwrap();
+    run_and_compare::<u64>(&mut Team::new(2).unwrap(), &schedule, "affine", "exchange");
+}
