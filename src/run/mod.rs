@@ -5,9 +5,11 @@
 
 mod data;
 mod element;
+mod endpoint;
 mod executor;
 mod operator;
 mod program;
+mod scope;
 mod sync;
 mod team;
 mod transfer;
@@ -15,5 +17,9 @@ mod wait;
 
 pub use data::{inputs, oracle};
 pub use element::{Element, ElementType};
+pub use endpoint::{
+    Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,
+};
 pub use operator::Operator;
+pub use scope::{ScopeOptions, ScopeOutcome};
 pub use team::{Clock, Outcome, RunOptions, Team, TeamOptions};

@@ -1,0 +1,230 @@
+//! Running rank programs written by hand.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::element::Element;
+use super::endpoint::{Endpoint, Inner, PortModel};
+use super::operator::Operator;
+use super::team::{Clock, Team, panic_message};
+use super::transfer::Wire;
+use super::wait::Crowd;
+use crate::collective::Collective;
+use crate::cost::{CostModel, Ports};
+use crate::error::{Error, ErrorKind, Result};
+use crate::schedule::{Layout, Schedule, Step};
+use crate::simulate::later;
+
+/// How rank programs are run: see [`Team::scope`].
+#[derive(Debug, Clone)]
+pub struct ScopeOptions<T> {
+    /// What [`Endpoint::recv_combine`] and [`Endpoint::combine`] combine with.
+    pub operator: Operator<T>,
+    /// The cost model of the model clock.
+    pub cost: CostModel,
+    /// Native or paced.
+    pub clock: Clock,
+    /// Whether to record what every rank does.
+    pub record: bool,
+}
+
+impl<T: Element> ScopeOptions<T> {
+    /// Native, not recorded, `alpha` of 1 us and 0.1 ns a byte.
+    pub fn new(operator: Operator<T>) -> Self {
+        ScopeOptions {
+            operator,
+            cost: CostModel::new(1000.0, 0.1),
+            clock: Clock::Native,
+            record: false,
+        }
+    }
+}
+
+/// What came out of [`Team::scope`].
+#[derive(Debug, Clone)]
+pub struct ScopeOutcome<R> {
+    /// What each rank's program returned.
+    pub results: Vec<R>,
+    /// Model time at which each rank finished.
+    pub rank_times: Vec<f64>,
+    /// Steps of each rank, if they were recorded.
+    programs: Option<Vec<Vec<Step>>>,
+    ports: Ports,
+}
+
+impl<R> ScopeOutcome<R> {
+    /// Model time at which the last rank finished.
+    pub fn model_time(&self) -> f64 {
+        self.rank_times.iter().copied().fold(0.0, later)
+    }
+
+    /// What the ranks did, as a schedule for `collective` with these buffers.
+    ///
+    /// # Errors
+    /// When nothing was recorded, or as [`Schedule::new`].
+    pub fn schedule(self, collective: Collective, layout: Vec<Layout>) -> Result<Schedule> {
+        let programs = self
+            .programs
+            .ok_or_else(|| Error::usage("nothing was recorded: set ScopeOptions::record"))?;
+        Schedule::new(self.ports, collective, layout, programs)
+    }
+}
+
+/// What all ranks of a scope share.
+#[derive(Debug)]
+pub(super) struct ScopeSetting<'t, T> {
+    pub(super) crowd: &'t Crowd,
+    pub(super) wires: &'t WireTable,
+    pub(super) operator: &'t Operator<T>,
+    pub(super) cost: &'t CostModel,
+    pub(super) ports: Ports,
+    pub(super) deadline: Duration,
+    pub(super) paced: bool,
+    pub(super) record: bool,
+    pub(super) run: u64,
+}
+
+/// Wires between any two ranks, made when first used.
+#[derive(Debug)]
+pub(super) struct WireTable {
+    rows: Vec<OnceLock<Box<[Wire]>>>,
+}
+
+impl WireTable {
+    fn new(ranks: usize) -> Self {
+        WireTable {
+            rows: (0..ranks).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    pub(super) fn ranks(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The wire between two different ranks.
+    pub(super) fn wire(&self, a: usize, b: usize) -> &Wire {
+        let (low, high) = (a.min(b), a.max(b));
+        let row = self.rows[low].get_or_init(|| (low + 1..self.rows.len()).map(|_| Wire::new()).collect());
+        &row[high - low - 1]
+    }
+}
+
+impl Team {
+    /// Runs `body` on every rank, with an endpoint on its buffer.
+    ///
+    /// The port model is in the type of the endpoint. With [`ScopeOptions::record`] the steps become a [`Schedule`] that can be
+    /// checked, simulated and drawn; the model clock of the run equals its simulation.
+    ///
+    /// # Example
+    /// ```
+    /// use oneport::run::{Endpoint, Operator, ScopeOptions, Team, Unidirectional};
+    /// let mut team = Team::new(3)?;
+    /// let mut buffers = vec![vec![1.0f32, 2.0]; 3];
+    /// let options = ScopeOptions::new(Operator::named("sum")?);
+    /// // A chain: each rank adds its right neighbour's sum to its own.
+    /// team.scope(&mut buffers, &options, |e: &mut Endpoint<f32, Unidirectional>| {
+    ///     let rank = e.rank();
+    ///     if rank + 1 < e.ranks() {
+    ///         e.recv_combine(rank + 1, 0..2, oneport::Order::MineFirst)?;
+    ///     }
+    ///     if rank > 0 {
+    ///         e.send(rank - 1, 0..2)?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(buffers[0], [3.0, 6.0]);
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error that a rank's program returns, or its panic as [`ErrorKind::Panicked`]. The team can be used again.
+    pub fn scope<T, P, R, F>(
+        &mut self,
+        buffers: &mut [Vec<T>],
+        options: &ScopeOptions<T>,
+        body: F,
+    ) -> Result<ScopeOutcome<R>>
+    where
+        T: Element,
+        P: PortModel,
+        R: Send,
+        F: Fn(&mut Endpoint<'_, T, P>) -> Result<R> + Sync,
+    {
+        options.cost.validate()?;
+        if buffers.len() != self.ranks() {
+            return Err(Error::usage(format!(
+                "{} buffers for a team of {} ranks",
+                buffers.len(),
+                self.ranks()
+            )));
+        }
+        self.runs += 1;
+        let wires = WireTable::new(self.ranks());
+        let setting = ScopeSetting {
+            crowd: &self.crowd,
+            wires: &wires,
+            operator: &options.operator,
+            cost: &options.cost,
+            ports: P::PORTS,
+            deadline: self.deadline,
+            paced: options.clock == Clock::Paced,
+            record: options.record,
+            run: self.runs,
+        };
+        type Report<R> = (R, f64, Option<Vec<Step>>);
+        let start = Instant::now() + if setting.paced { Duration::from_millis(1) } else { Duration::ZERO };
+        let slots: Vec<Mutex<(&mut Vec<T>, Option<Report<R>>)>> =
+            buffers.iter_mut().map(|b| Mutex::new((b, None))).collect();
+        let rank_main = |rank: usize| {
+            let mut slot = slots[rank].lock();
+            let (buffer, report) = &mut *slot;
+            let mut endpoint = Endpoint::<T, P>::new(Inner::new(rank, buffer, &setting, start));
+            let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
+            let step = endpoint.steps();
+            let finish = || -> Result<Report<R>> {
+                match result {
+                    Ok(Ok(value)) => {
+                        let (time, record) = endpoint.into_inner().finish()?;
+                        Ok((value, time, record))
+                    }
+                    Ok(Err(error)) => Err(error),
+                    Err(payload) => Err(ErrorKind::Panicked {
+                        rank,
+                        step,
+                        message: panic_message(&*payload),
+                    }
+                    .into()),
+                }
+            };
+            match finish() {
+                Ok(done) => *report = Some(done),
+                Err(error) => self.crowd.fail(error),
+            }
+            self.crowd.leave(rank, setting.run);
+        };
+        self.lend(&rank_main);
+        if let Some(failure) = self.crowd.take_failure() {
+            return Err(failure);
+        }
+        let mut outcome = ScopeOutcome {
+            results: Vec::with_capacity(self.ranks()),
+            rank_times: Vec::with_capacity(self.ranks()),
+            programs: options.record.then(Vec::new),
+            ports: P::PORTS,
+        };
+        for slot in slots {
+            let (_, report) = slot.into_inner();
+            let (result, time, record) =
+                report.ok_or_else(|| Error::system("a rank's thread is gone"))?;
+            outcome.results.push(result);
+            outcome.rank_times.push(time);
+            if let (Some(all), Some(one)) = (&mut outcome.programs, record) {
+                all.push(one);
+            }
+        }
+        Ok(outcome)
+    }
+}
