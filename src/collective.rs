@@ -221,12 +221,13 @@ impl Collective {
                 })
                 .collect::<Vec<_>>()
         };
-        let all_inputs = || (0..p).map(input).sum::<usize>();
+        // Lengths come from files: sums saturate instead of overflowing.
+        let all_inputs = || (0..p).map(input).fold(0, usize::saturating_add);
         let before = |r: usize| {
             layout[..r]
                 .iter()
                 .map(|l| total_len(&l.output))
-                .sum::<usize>()
+                .fold(0, usize::saturating_add)
         };
         match self {
             &Collective::Broadcast { root } => {
@@ -309,7 +310,7 @@ impl Collective {
                         offset: block.0,
                     });
                 }
-                let expected = promises.iter().map(|b| b.len).sum();
+                let expected = promises.iter().fold(0usize, |n, b| n.saturating_add(b.len));
                 fits(expected, promises)
             }
         }

@@ -6,6 +6,7 @@
 
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
+use crate::schedule::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
 use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
 
 /// What a node of the timing graph does.
@@ -57,8 +58,6 @@ pub struct Simulation<'a> {
     finish: Vec<f64>,
 }
 
-const NONE: u32 = u32::MAX;
-
 impl Prepared {
     /// Matches and orders the steps of `schedule`. `overlap` is [`CostModel::overlap`].
     ///
@@ -66,7 +65,12 @@ impl Prepared {
     /// When a send or receive has no partner, partners disagree about a length, a port does not exist, or steps wait for
     /// each other in a cycle. [`crate::check`] says more about each.
     pub fn new(schedule: &Schedule, overlap: bool) -> Result<Prepared> {
-        let graph = Graph::new(schedule, overlap)?;
+        let mut first = None;
+        let matching = Matching::new(schedule, |m| first = first.or(Some(m)))?;
+        if let Some(mismatch) = first {
+            return Err(not_matched(schedule, mismatch));
+        }
+        let graph = Graph::new(schedule, schedule.ports(), overlap, &matching)?;
         graph.ordered(schedule, overlap)
     }
 
@@ -217,45 +221,59 @@ impl Simulation<'_> {
 }
 
 /// Nodes in program order with what each waits for, before they are put in order.
-struct Graph {
-    nodes: Vec<Node>,
+#[derive(Debug)]
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
     wait_ends: Vec<u32>,
     waits: Vec<u32>,
-    event_nodes: Vec<u32>,
-    rank_events: Vec<usize>,
+    /// As in [`Prepared`].
+    pub(crate) event_nodes: Vec<u32>,
+    /// As in [`Prepared`].
+    pub(crate) rank_events: Vec<usize>,
+}
+
+/// Nodes, each after everything it waits for, as far as that is possible.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    pub(crate) order: Vec<u32>,
+    /// By node: how many of the nodes it waits for never come. Zero everywhere unless steps wait in a cycle.
+    pub(crate) missing: Vec<u32>,
 }
 
 impl Graph {
-    fn new(schedule: &Schedule, overlap: bool) -> Result<Graph> {
+    /// A step without a partner becomes a transfer of its own, which waits and holds others up at its own rank only.
+    pub(crate) fn new(
+        schedule: &Schedule,
+        ports: Ports,
+        overlap: bool,
+        matching: &Matching,
+    ) -> Result<Graph> {
         let programs = schedule.programs();
-        let mut rank_events = Vec::with_capacity(programs.len());
-        let mut events = 0;
-        for program in programs {
-            rank_events.push(events);
-            events += 2 * program.len();
-        }
-        if u32::try_from(events).is_err() {
-            return Err(Error::usage(format!(
-                "{} steps are more than this simulator's 2^31",
-                events / 2
-            )));
-        }
-        let mates = match_steps(schedule)?;
         let mut graph = Graph {
-            nodes: Vec::with_capacity(events / 2),
+            nodes: Vec::with_capacity(matching.mates.len()),
             wait_ends: Vec::new(),
             waits: Vec::new(),
-            event_nodes: vec![NONE; events],
-            rank_events,
+            event_nodes: vec![NONE; 2 * matching.mates.len()],
+            rank_events: matching
+                .first_step
+                .iter()
+                .map(|&s| 2 * s as usize)
+                .collect(),
         };
-        graph.number(schedule, &mates)?;
-        graph.connect(schedule, overlap, &mates)?;
+        graph.number(programs, &matching.mates)?;
+        graph.connect(programs, ports, overlap)?;
         Ok(graph)
     }
 
+    /// Nodes that node `node` waits for.
+    pub(crate) fn waits(&self, node: usize) -> &[u32] {
+        let start = if node == 0 { 0 } else { self.wait_ends[node - 1] };
+        &self.waits[start as usize..self.wait_ends[node] as usize]
+    }
+
     /// Gives every transfer and computation a node; a transfer's two steps share one.
-    fn number(&mut self, schedule: &Schedule, mates: &[u32]) -> Result<()> {
-        for (rank, program) in schedule.programs().iter().enumerate() {
+    fn number(&mut self, programs: &[Vec<Step>], mates: &[u32]) -> Result<()> {
+        for (rank, program) in programs.iter().enumerate() {
             let base = self.rank_events[rank];
             for (i, step) in program.iter().enumerate() {
                 let event = base + 2 * i;
@@ -266,7 +284,16 @@ impl Graph {
                 };
                 let elements = step.len() as u64;
                 match step {
-                    Step::Send { .. } => {} // numbered with its receive
+                    // Numbered with its receive.
+                    Step::Send { .. } if mates[event / 2] != NONE => {}
+                    Step::Send { to, .. } => {
+                        self.event_nodes[event] = push(Node {
+                            work: Work::Transfer,
+                            from: me,
+                            to: rank_u32(*to)?,
+                            elements,
+                        });
+                    }
                     Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
                         let from = rank_u32(*from)?;
                         let node = push(Node {
@@ -276,7 +303,9 @@ impl Graph {
                             elements,
                         });
                         self.event_nodes[event] = node;
-                        self.event_nodes[2 * mates[event / 2] as usize] = node;
+                        if mates[event / 2] != NONE {
+                            self.event_nodes[2 * mates[event / 2] as usize] = node;
+                        }
                         if step.computes() {
                             self.event_nodes[event + 1] = push(Node {
                                 work: Work::Combine,
@@ -306,14 +335,13 @@ impl Graph {
     }
 
     /// Collects what every node waits for, at both its ranks.
-    fn connect(&mut self, schedule: &Schedule, overlap: bool, mates: &[u32]) -> Result<()> {
+    fn connect(&mut self, programs: &[Vec<Step>], ports: Ports, overlap: bool) -> Result<()> {
         let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
         // (node, node it waits for), grouped by node afterwards with a counting sort.
         let mut edges: Vec<(u32, u32)> = Vec::with_capacity(4 * self.nodes.len());
-        let _ = mates;
-        for (rank, program) in schedule.programs().iter().enumerate() {
+        for (rank, program) in programs.iter().enumerate() {
             order
-                .analyse(program, schedule.ports(), overlap, &mut scratch)
+                .analyse(program, ports, overlap, &mut scratch)
                 .map_err(|e| Error::wrong(format!("rank {rank}: {e}")))?;
             let events = &self.event_nodes[self.rank_events[rank]..];
             for (i, step) in program.iter().enumerate() {
@@ -341,34 +369,35 @@ impl Graph {
         Ok(())
     }
 
-    /// Puts nodes in an order in which each comes after what it waits for.
-    fn ordered(self, schedule: &Schedule, overlap: bool) -> Result<Prepared> {
+    /// Puts nodes in an order in which each comes after what it waits for: a work-list.
+    pub(crate) fn order(&self) -> Ordered {
         let n = self.nodes.len();
-        let range = |ends: &[u32], i: usize| {
-            let start = if i == 0 { 0 } else { ends[i - 1] as usize };
-            start..ends[i] as usize
-        };
-        let backwards = (0..n).flat_map(|i| {
-            self.waits[range(&self.wait_ends, i)]
-                .iter()
-                .map(move |&w| (w, i as u32))
-        });
+        let backwards = (0..n).flat_map(|i| self.waits(i).iter().map(move |&w| (w, i as u32)));
         let (then_ends, then) = grouped(n, backwards);
-        let mut missing: Vec<u32> = (0..n)
-            .map(|i| range(&self.wait_ends, i).len() as u32)
-            .collect();
+        let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).len() as u32).collect();
         // A queue, not a stack: nodes that can run together end up next to each other, and what they wait for is still in cache.
         let mut order: Vec<u32> = (0..n as u32).filter(|&i| missing[i as usize] == 0).collect();
         let mut next = 0;
         while let Some(&node) = order.get(next) {
             next += 1;
-            for &t in &then[range(&then_ends, node as usize)] {
+            let start = if node == 0 {
+                0
+            } else {
+                then_ends[node as usize - 1] as usize
+            };
+            for &t in &then[start..then_ends[node as usize] as usize] {
                 missing[t as usize] -= 1;
                 if missing[t as usize] == 0 {
                     order.push(t);
                 }
             }
         }
+        Ordered { order, missing }
+    }
+
+    fn ordered(self, schedule: &Schedule, overlap: bool) -> Result<Prepared> {
+        let n = self.nodes.len();
+        let Ordered { order, .. } = self.order();
         if order.len() < n {
             return Err(Error::wrong(format!(
                 "deadlock: {} of {n} transfers and computations wait for each other (run `check` for the cycle)",
@@ -386,17 +415,18 @@ impl Graph {
             nodes: Vec::with_capacity(n),
             wait_ends: Vec::with_capacity(n),
             waits: Vec::with_capacity(self.waits.len()),
-            event_nodes: self.event_nodes,
-            rank_events: self.rank_events,
+            event_nodes: Vec::new(),
+            rank_events: Vec::new(),
         };
         for &node in &order {
             prepared.nodes.push(self.nodes[node as usize]);
-            let waits = &self.waits[range(&self.wait_ends, node as usize)];
+            let waits = self.waits(node as usize);
             prepared
                 .waits
                 .extend(waits.iter().map(|&w| position[w as usize]));
             prepared.wait_ends.push(prepared.waits.len() as u32);
         }
+        (prepared.event_nodes, prepared.rank_events) = (self.event_nodes, self.rank_events);
         for node in &mut prepared.event_nodes {
             if *node != NONE {
                 *node = position[*node as usize];
@@ -406,86 +436,38 @@ impl Graph {
     }
 }
 
-fn rank_u32(rank: usize) -> Result<u32> {
-    u32::try_from(rank).map_err(|_| Error::usage("more than 2^32 ranks"))
-}
-
-/// Groups `(key, value)` pairs by key (a counting sort): ends of the groups, and the values.
-fn grouped(keys: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> (Vec<u32>, Vec<u32>) {
-    let mut ends = vec![0u32; keys];
-    for (k, _) in pairs.clone() {
-        ends[k as usize] += 1;
-    }
-    let mut sum = 0;
-    for e in &mut ends {
-        // Ends start as beginnings and move up as values are placed.
-        let count = *e;
-        *e = sum;
-        sum += count;
-    }
-    let mut values = vec![0u32; sum as usize];
-    for (k, v) in pairs {
-        let at = &mut ends[k as usize];
-        values[*at as usize] = v;
-        *at += 1;
-    }
-    (ends, values)
-}
-
-/// Rule 4: for every step (numbered through all ranks), the step at the other end; [`NONE`] for local steps.
-fn match_steps(schedule: &Schedule) -> Result<Vec<u32>> {
-    let programs = schedule.programs();
-    let mut mates = vec![NONE; schedule.steps()];
-    // Sends to each rank, in order of sender and program: one stable counting sort by receiver.
-    let mut first_step = Vec::with_capacity(programs.len());
-    let mut steps = 0u32;
-    let mut sends: Vec<(u32, u32)> = Vec::new();
-    for program in programs {
-        first_step.push(steps);
-        for step in program {
-            if let Step::Send { to, .. } = step {
-                sends.push((rank_u32(*to)?, steps));
-            }
-            steps += 1;
+/// The first mismatch, as the simulator reports it.
+fn not_matched(schedule: &Schedule, mismatch: Mismatch) -> Error {
+    Error::wrong(match mismatch {
+        Mismatch::Alone {
+            rank,
+            step,
+            peer,
+            nth,
+            partners,
+        } => {
+            let sends = schedule.programs()[rank][step].is_send();
+            let (what, other, to) = if sends {
+                ("send", "receives", "to")
+            } else {
+                ("receive", "sends", "from")
+            };
+            format!(
+                "rank {rank}, step {step}: {what} number {} {to} rank {peer}, which has only {partners} matching {other} (run `check` for all mismatches)",
+                nth + 1
+            )
         }
-    }
-    let (ends, sorted) = grouped(programs.len(), sends.iter().copied());
-    let rank_of = |step: u32| first_step.partition_point(|&f| f <= step) - 1;
-    let mut receives: Vec<(usize, u32)> = Vec::new();
-    for (rank, program) in programs.iter().enumerate() {
-        receives.clear();
-        for (step, number) in program.iter().zip(first_step[rank]..) {
-            if let Step::Recv { from, .. } | Step::RecvCombine { from, .. } = step {
-                receives.push((*from, number));
-            }
-        }
-        receives.sort_by_key(|r| r.0);
-        let start = if rank == 0 { 0 } else { ends[rank - 1] as usize };
-        let sends = &sorted[start..ends[rank] as usize];
-        let mut pairs = sends.iter().copied().zip(receives.iter().copied());
-        let unequal = pairs.find(|&(send, (from, _))| rank_of(send) != from);
-        if unequal.is_some() || sends.len() != receives.len() {
-            return Err(Error::wrong(format!(
-                "sends to rank {rank} and its receives do not match: {} sends, {} receives (run `check` for each)",
-                sends.len(),
-                receives.len()
-            )));
-        }
-        for (&send, &(from, receive)) in sends.iter().zip(&receives) {
-            mates[send as usize] = receive;
-            mates[receive as usize] = send;
-            let sent = programs[from][(send - first_step[from]) as usize].len();
-            let expected = program[(receive - first_step[rank]) as usize].len();
-            if sent != expected {
-                return Err(Error::wrong(format!(
-                    "rank {from}, step {}: sends {sent} elements to rank {rank}, whose step {} expects {expected}",
-                    send - first_step[from],
-                    receive - first_step[rank]
-                )));
-            }
-        }
-    }
-    Ok(mates)
+        Mismatch::Length {
+            from,
+            send_step,
+            sent,
+            to,
+            recv_step,
+            expected,
+        } => format!(
+            "rank {from}, step {send_step}: sends {sent} elements to rank {to}, whose step {recv_step} expects {expected}"
+        ),
+    })
 }
 
 #[cfg(test)]

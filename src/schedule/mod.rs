@@ -25,6 +25,7 @@
 
 mod builder;
 mod json;
+pub(crate) mod matching;
 mod order;
 mod reverse;
 mod span;
@@ -64,6 +65,9 @@ pub struct Schedule {
     programs: Vec<Vec<Step>>,
 }
 
+/// Ports of each kind that a rank can have: far more than any machine's, few enough for a list each.
+const MOST_PORTS: usize = 1 << 12;
+
 impl Schedule {
     /// Starts a schedule of `ranks` ranks with empty buffers and programs.
     pub fn builder(ranks: usize, ports: Ports, collective: Collective) -> Builder {
@@ -86,7 +90,15 @@ impl Schedule {
             return Err(Error::malformed("a schedule needs at least one rank"));
         }
         if ports.k() == 0 {
-            return Err(Error::malformed("a rank needs at least one port (ported is 0)"));
+            return Err(Error::malformed(
+                "a rank needs at least one port (ported is 0)",
+            ));
+        }
+        if ports.k() > MOST_PORTS {
+            return Err(Error::malformed(format!(
+                "ported is {}: a rank can have at most {MOST_PORTS} ports of each kind",
+                ports.k()
+            )));
         }
         if layout.len() != p {
             return Err(Error::malformed(format!(
@@ -117,10 +129,13 @@ impl Schedule {
     /// The same schedule under another port model; whether it still completes is for [`crate::check`] to say.
     ///
     /// # Errors
-    /// When `ports` has no port.
+    /// When `ports` has no port, or more than a schedule can have.
     pub fn with_ports(mut self, ports: Ports) -> Result<Schedule> {
-        if ports.k() == 0 {
-            return Err(Error::usage("a rank needs at least one port"));
+        if ports.k() == 0 || ports.k() > MOST_PORTS {
+            return Err(Error::usage(format!(
+                "a rank needs 1 to {MOST_PORTS} ports of each kind, not {}",
+                ports.k()
+            )));
         }
         self.ports = ports;
         Ok(self)
@@ -149,7 +164,11 @@ impl Schedule {
     fn in_bounds(&self) -> Result<()> {
         let p = self.ranks();
         for (rank, (layout, program)) in self.layout.iter().zip(&self.programs).enumerate() {
-            let leaves = |s: &&Span| s.offset.checked_add(s.len).is_none_or(|end| end > layout.len);
+            let leaves = |s: &&Span| {
+                s.offset
+                    .checked_add(s.len)
+                    .is_none_or(|end| end > layout.len)
+            };
             for (what, spans) in [("input", &layout.input), ("output", &layout.output)] {
                 if let Some(s) = spans.iter().find(leaves) {
                     return Err(Error::malformed(format!(

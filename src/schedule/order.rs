@@ -215,8 +215,12 @@ impl OrderScratch {
         self.cuts.dedup();
         self.atoms.clear();
         self.atoms.resize(self.cuts.len(), Atom::default());
+        // Lists that no step uses would only be looked through in vain.
+        let used = program
+            .iter()
+            .filter_map(|s| Some(ports.list(s.is_send(), s.port().filter(|&p| p < ports.k())?)));
         self.last.clear();
-        self.last.resize(ports.lists(), None);
+        self.last.resize(used.max().map_or(0, |l| l + 1), None);
     }
 
     fn atoms_of(cuts: &[usize], span: Span) -> std::ops::Range<usize> {

@@ -1,0 +1,341 @@
+//! Stage 3: steps that wait for each other in a cycle.
+//!
+//! What waits for what is the timing graph of the simulator. Nodes that a work-list cannot reach are stuck; from each of
+//! them a walk along stuck nodes ends in a cycle. Steps without a partner count as done, so what only waits behind them is not reported.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use super::finding::{Findings, Waiting};
+use super::{Finding, FindingKind, direction, named};
+use crate::cost::Ports;
+use crate::schedule::matching::{Matching, NONE};
+use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
+use crate::simulate::Graph;
+
+/// A graph with nodes that never run.
+pub(super) struct Stuck<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) ports: Ports,
+    pub(super) overlap: bool,
+    pub(super) matching: &'a Matching,
+    pub(super) graph: &'a Graph,
+    /// By node: how many of the nodes it waits for never run.
+    pub(super) missing: &'a [u32],
+}
+
+/// One step of a rank that waits for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Link {
+    rank: usize,
+    step: usize,
+    waits_for: Event,
+    /// Whether the transfer part of the step waits, not the combining part.
+    transfer: bool,
+}
+
+/// Why the cycles are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cure {
+    /// More ports of the same kind, or one of each, would resolve them.
+    Ports,
+    None,
+}
+
+impl Stuck<'_> {
+    pub(super) fn report(&self, findings: &mut Findings) {
+        let cure = if self.completes_with_ports() {
+            Cure::Ports
+        } else {
+            Cure::None
+        };
+        let mut owners = None;
+        let mut seen = HashSet::new();
+        for cycle in self.cycles() {
+            if findings.is_full() {
+                findings.count();
+                continue;
+            }
+            let cycle = self.shortened(&cycle);
+            let mut key = cycle.clone();
+            key.sort_unstable();
+            if !seen.insert(key) {
+                continue;
+            }
+            let owners = owners.get_or_insert_with(|| self.owners());
+            let links = self.links(&cycle, owners);
+            self.say(&links, cure, findings);
+        }
+    }
+
+    fn say(&self, links: &[Link], cure: Cure, findings: &mut Findings) {
+        let mut said = false;
+        if cure == Cure::Ports {
+            for link in links.iter().filter(|l| self.only_shares_port(l)) {
+                said = true;
+                findings.push(|| self.two_ports(link, links));
+            }
+        }
+        if !said {
+            findings.push(|| self.deadlock(links));
+        }
+    }
+
+    /// Whether everything would run if ports did not hold it up: with one port out and one in, or with ports of its own for each of
+    /// a rank's transfers (a fair number of them, in turn).
+    fn completes_with_ports(&self) -> bool {
+        let bidirectional = Ports::Bidirectional { k: self.ports.k() };
+        if !self.ports.is_bidirectional() && self.completes(self.schedule, bidirectional) {
+            return true;
+        }
+        const MANY: usize = 16;
+        let programs = self.schedule.programs().iter().map(|program| {
+            let mut next = 0;
+            program
+                .iter()
+                .map(|step| {
+                    next += usize::from(step.peer().is_some());
+                    step.clone().on_port(next % MANY)
+                })
+                .collect()
+        });
+        let ports = bidirectional.with_k(MANY);
+        Schedule::new(
+            ports,
+            self.schedule.collective().clone(),
+            self.schedule.layout().to_vec(),
+            programs.collect(),
+        )
+        .is_ok_and(|relaxed| self.completes(&relaxed, ports))
+    }
+
+    fn completes(&self, schedule: &Schedule, ports: Ports) -> bool {
+        Graph::new(schedule, ports, self.overlap, self.matching)
+            .is_ok_and(|g| g.order().order.len() == g.nodes.len())
+    }
+
+    /// Cycles that have no node in common: every stuck node points at the first stuck node it waits for, and each walk along these
+    /// pointers ends in one.
+    fn cycles(&self) -> Vec<Vec<u32>> {
+        let mut walk_of = vec![0u32; self.graph.nodes.len()];
+        let mut cycles = Vec::new();
+        let mut walk = 0;
+        for start in 0..self.graph.nodes.len() {
+            if self.missing[start] == 0 || walk_of[start] != 0 {
+                continue;
+            }
+            walk += 1;
+            let mut path = vec![];
+            let mut at = start;
+            while walk_of[at] == 0 {
+                walk_of[at] = walk;
+                path.push(narrow(at));
+                match self.stuck_waits(at).next() {
+                    Some(next) => at = next as usize,
+                    None => break,
+                }
+            }
+            if walk_of[at] == walk {
+                let first = path.iter().position(|&n| n as usize == at);
+                cycles.push(path.split_off(first.unwrap_or(0)));
+            }
+        }
+        cycles
+    }
+
+    fn stuck_waits(&self, node: usize) -> impl Iterator<Item = u32> {
+        let waits = self.graph.waits(node).iter().copied();
+        waits.filter(|&w| self.missing[w as usize] > 0)
+    }
+
+    /// A shortest cycle through the first node of `cycle`.
+    fn shortened(&self, cycle: &[u32]) -> Vec<u32> {
+        let first = cycle[0];
+        let mut before: HashMap<u32, u32> = HashMap::new();
+        let mut queue = VecDeque::from([first]);
+        while let Some(node) = queue.pop_front() {
+            for next in self.stuck_waits(node as usize) {
+                if next == first {
+                    let mut path = vec![node];
+                    while let Some(&b) = before.get(&path[path.len() - 1]) {
+                        path.push(b);
+                    }
+                    path.reverse();
+                    return path;
+                }
+                before.entry(next).or_insert_with(|| {
+                    queue.push_back(next);
+                    node
+                });
+            }
+        }
+        cycle.to_vec()
+    }
+
+    /// By node: the step of its receiving (or only) rank, and of its sending rank.
+    fn owners(&self) -> Vec<[Option<(usize, usize)>; 2]> {
+        let mut owners = vec![[None, None]; self.graph.nodes.len()];
+        for (rank, program) in self.schedule.programs().iter().enumerate() {
+            for (i, step) in program.iter().enumerate() {
+                for event in [Event::transferred(i), Event::computed(i)] {
+                    let node = self.node(rank, event);
+                    if node != NONE {
+                        owners[node as usize][usize::from(step.is_send())] = Some((rank, i));
+                    }
+                }
+            }
+        }
+        owners
+    }
+
+    fn node(&self, rank: usize, event: Event) -> u32 {
+        self.graph.event_nodes[self.graph.rank_events[rank] + event.index()]
+    }
+
+    /// Through which steps each node of the cycle waits for the next. The lowest rank comes first.
+    fn links(&self, cycle: &[u32], owners: &[[Option<(usize, usize)>; 2]]) -> Vec<Link> {
+        let mut orders: HashMap<usize, LocalOrder> = HashMap::new();
+        let mut scratch = OrderScratch::default();
+        let mut links: Vec<Link> = Vec::new();
+        for (i, &node) in cycle.iter().enumerate() {
+            let next = cycle[(i + 1) % cycle.len()];
+            for (rank, step) in owners[node as usize].iter().flatten().copied() {
+                let order = orders.entry(rank).or_insert_with(|| {
+                    let mut order = LocalOrder::default();
+                    let program = &self.schedule.programs()[rank];
+                    // Building the graph has analysed the same program without an error.
+                    let _ = order.analyse(program, self.ports, self.overlap, &mut scratch);
+                    order
+                });
+                let second = self.schedule.programs()[rank][step].peer().is_some()
+                    && self.node(rank, Event::computed(step)) == node;
+                let waits = if second {
+                    order.before_compute(step)
+                } else {
+                    order.before_start(step)
+                };
+                if let Some(&e) = waits.iter().find(|&&e| self.node(rank, e) == next) {
+                    links.push(Link {
+                        rank,
+                        step,
+                        waits_for: e,
+                        transfer: !second,
+                    });
+                    break;
+                }
+            }
+        }
+        let first = (0..links.len()).min_by_key(|&i| (links[i].rank, links[i].step));
+        links.rotate_left(first.unwrap_or(0));
+        links
+    }
+
+    fn step(&self, rank: usize, index: usize) -> &Step {
+        &self.schedule.programs()[rank][index]
+    }
+
+    /// Whether both steps are transfers that only the port keeps apart: no element is written by one and touched by the other.
+    fn only_shares_port(&self, link: &Link) -> bool {
+        let (later, earlier) = (
+            self.step(link.rank, link.step),
+            self.step(link.rank, link.waits_for.step()),
+        );
+        let overlaps = |a: &Step, b: &Step| {
+            a.writes().iter().any(|w| {
+                let mut touched = b.reads().iter().chain(b.writes());
+                touched.any(|s| s.overlaps(*w))
+            })
+        };
+        let list = |s: &Step| s.port().map(|p| self.ports.list(s.is_send(), p));
+        link.transfer
+            && !link.waits_for.is_computed()
+            && list(later).is_some()
+            && list(later) == list(earlier)
+            && !overlaps(later, earlier)
+            && !overlaps(earlier, later)
+    }
+
+    fn two_ports(&self, link: &Link, links: &[Link]) -> Finding {
+        let Link { rank, step, .. } = *link;
+        let earlier = link.waits_for.step();
+        let (a, b) = (self.step(rank, earlier), self.step(rank, step));
+        let port = b.port().unwrap_or(0);
+        let which = if self.ports.k() == 1 {
+            "its one port".to_string()
+        } else {
+            format!("port {port}")
+        };
+        let which = match (self.ports.is_bidirectional(), b.is_send()) {
+            (true, true) => format!("{which} out"),
+            (true, false) => format!("{which} in"),
+            (false, _) => which,
+        };
+        let message = format!(
+            "rank {rank} needs two ports at once: step {earlier} ({}) and step {step} ({}) wait for each other, but share {which}",
+            named(a),
+            named(b)
+        );
+        Finding {
+            expected: Some(format!(
+                "transfers that fit a {}-ported {} rank",
+                self.ports.k(),
+                direction(self.ports)
+            )),
+            found: Some(format!("steps {earlier} and {step} at once")),
+            cycle: self.waiting(links),
+            ..Finding::at(FindingKind::TwoPorts, rank, step, b, message)
+        }
+    }
+
+    fn deadlock(&self, links: &[Link]) -> Finding {
+        const MOST: usize = 8;
+        let cycle = self.waiting(links);
+        let mut words: Vec<String> = cycle
+            .iter()
+            .take(MOST)
+            .map(|w| {
+                format!(
+                    "rank {} step {} ({}) waits for its step {} ({})",
+                    w.rank, w.step, w.what, w.waits_for_step, w.waits_for
+                )
+            })
+            .collect();
+        if cycle.len() > MOST {
+            words.push(format!(
+                "and so on, through {} steps back to the first",
+                cycle.len()
+            ));
+        }
+        let message = format!("deadlock: {}", words.join("; "));
+        let finding = match links.first() {
+            None => Finding::of(FindingKind::Deadlock, message),
+            Some(l) => {
+                let step = self.step(l.rank, l.step);
+                Finding::at(FindingKind::Deadlock, l.rank, l.step, step, message)
+            }
+        };
+        Finding { cycle, ..finding }
+    }
+
+    fn waiting(&self, links: &[Link]) -> Vec<Waiting> {
+        links
+            .iter()
+            // A combining receive waits for its own transfer: no news.
+            .filter(|l| l.step != l.waits_for.step())
+            .map(|l| {
+                let step = self.step(l.rank, l.step);
+                Waiting {
+                    rank: l.rank,
+                    step: l.step,
+                    what: named(step),
+                    peer: step.peer(),
+                    waits_for_step: l.waits_for.step(),
+                    waits_for: named(self.step(l.rank, l.waits_for.step())),
+                }
+            })
+            .collect()
+    }
+}
+
+fn narrow(node: usize) -> u32 {
+    u32::try_from(node).expect("nodes are numbered with 32 bits")
+}

@@ -1,0 +1,233 @@
+//! What the checker reports.
+
+use std::fmt;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use crate::schedule::Step;
+
+/// The result of [`check`](super::check).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// What is wrong, at most [`Options::most_errors`](super::Options::most_errors) of it.
+    pub errors: Vec<Finding>,
+    /// Errors beyond those.
+    pub more: usize,
+    /// Whether the schedule is right and combines all operands in rank order, so that it also serves operators that do not
+    /// commute.
+    pub keeps_order: bool,
+}
+
+/// One error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What sort of error.
+    pub kind: FindingKind,
+    /// The rank where it shows; none where the ranks together do not fit the collective.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
+    /// The step, an index into the rank's program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<usize>,
+    /// The rank at the other end of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<usize>,
+    /// The port that the step names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<usize>,
+    /// The first wrong element of the rank's output (an index into the output, in its order).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<usize>,
+    /// Where that element stands in the rank's buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<usize>,
+    /// What should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// Who waits for whom, where steps wait for each other; the last waits for the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cycle: Vec<Waiting>,
+    /// All of it in one sentence.
+    pub message: String,
+}
+
+/// Sorts of errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// Spans that one step writes overlap each other or what it reads, or the spans of a region overlap.
+    Overlap,
+    /// Source and destination of a local step differ in length.
+    LocalLength,
+    /// A rank sends to itself, or receives from itself.
+    SelfMessage,
+    /// A step names a port that the rank does not have.
+    Port,
+    /// The input and output regions do not fit the collective.
+    Layout,
+    /// A send without a receive, or a receive without a send.
+    Unmatched,
+    /// Sender and receiver disagree about a message's length.
+    MessageLength,
+    /// Steps wait for each other in a cycle.
+    Deadlock,
+    /// Steps wait for each other only because they share a port.
+    TwoPorts,
+    /// An output element does not hold exactly the contributions that it should.
+    Contributions,
+    /// An output element holds the right contributions, but not in rank order.
+    OperandOrder,
+    /// More steps or elements than can be counted.
+    TooLarge,
+}
+
+/// One link of a cycle: a step that waits for another of its rank, which waits for its peer's next one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// The rank.
+    pub rank: usize,
+    /// The step that waits.
+    pub step: usize,
+    /// In words, e.g. `recv from 3`.
+    pub what: String,
+    /// The rank at its other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<usize>,
+    /// The step of the same rank that it waits for.
+    pub waits_for_step: usize,
+    /// In words.
+    pub waits_for: String,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn ok(&self) -> bool {
+        self.errors.is_empty() && self.more == 0
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ok() {
+            return f.write_str(if self.keeps_order {
+                "correct (operands are combined in rank order)"
+            } else {
+                "correct (for operators that commute: operands are not combined in rank order)"
+            });
+        }
+        let n = self.errors.len() + self.more;
+        write!(f, "{n} error{}", if n == 1 { "" } else { "s" })?;
+        for e in &self.errors {
+            write!(f, "\n  {e}")?;
+        }
+        if self.more > 0 {
+            write!(f, "\n  and {} more", self.more)?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut o = s.serialize_struct("Report", 4)?;
+        o.serialize_field("ok", &self.ok())?;
+        o.serialize_field("errors", &self.errors)?;
+        o.serialize_field("more", &self.more)?;
+        o.serialize_field("keeps_order", &self.keeps_order)?;
+        o.end()
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Finding {
+    /// Nothing but a kind and a message.
+    pub(super) fn of(kind: FindingKind, message: String) -> Finding {
+        Finding {
+            kind,
+            rank: None,
+            step: None,
+            peer: None,
+            port: None,
+            element: None,
+            position: None,
+            expected: None,
+            found: None,
+            cycle: Vec::new(),
+            message,
+        }
+    }
+
+    /// Something wrong with one step.
+    pub(super) fn at(
+        kind: FindingKind,
+        rank: usize,
+        index: usize,
+        step: &Step,
+        message: String,
+    ) -> Finding {
+        Finding {
+            rank: Some(rank),
+            step: Some(index),
+            peer: step.peer(),
+            port: step.port(),
+            ..Finding::of(kind, message)
+        }
+    }
+}
+
+/// Collects findings up to a limit and counts the others without putting them into words.
+#[derive(Debug)]
+pub(super) struct Findings {
+    errors: Vec<Finding>,
+    more: usize,
+    most: usize,
+}
+
+impl Findings {
+    pub(super) fn new(most: usize) -> Findings {
+        Findings {
+            errors: Vec::new(),
+            more: 0,
+            most,
+        }
+    }
+
+    pub(super) fn push(&mut self, finding: impl FnOnce() -> Finding) {
+        if self.errors.len() < self.most {
+            self.errors.push(finding());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Counts one without words.
+    pub(super) fn count(&mut self) {
+        self.more += 1;
+    }
+
+    /// Whether further findings are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.errors.len() >= self.most
+    }
+
+    pub(super) fn report(self, in_order: bool) -> Report {
+        let keeps_order = in_order && self.errors.is_empty() && self.more == 0;
+        Report {
+            errors: self.errors,
+            more: self.more,
+            keeps_order,
+        }
+    }
+}

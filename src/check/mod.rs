@@ -1,0 +1,220 @@
+//! Proves schedules: structure, matching, absence of deadlock, and every element where it should be.
+//!
+//! [`check`] goes through four stages, and reports as many errors of each as can be told apart:
+//!
+//! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, the regions fit the collective.
+//! 2. *Matching*: the `n`-th send from `a` to `b` has its receive, of the same length.
+//! 3. *Deadlock*: by the rules of time ([`crate::schedule`]) every step can start; if not, the cycle is named, or the port
+//!    that would have to carry two transfers at once.
+//! 4. *Proof*: symbols go through the schedule. Element `i` of rank `r`'s input is the symbol `x_r[i]`, what nobody has
+//!    written is *nothing*; each element holds the ordered list of the symbols combined in it. In the end every output
+//!    element must hold what [`Collective::promises`](crate::Collective::promises) says: each contribution once, from the right
+//!    element, and in rank order where the operator does not commute.
+//!
+//! A stage is left out where earlier errors leave it nothing to stand on: the proof needs a schedule that completes.
+//! Runs of elements that behave alike are handled together, so the work does not depend on the vector's length.
+//!
+//! ```
+//! use oneport::{Collective, Ports, Schedule, Span, Step, check};
+//! let mut b = Schedule::builder(2, Ports::UNI, Collective::Alltoall);
+//! for r in 0..2 {
+//!     // Blocks for ranks 0 and 1, then blocks from ranks 0 and 1.
+//!     b.layout(r, 4, [Span::new(0, 2)], [Span::new(2, 2)]);
+//!     b.step(r, Step::copy(Span::new(r, 1), Span::new(2 + r, 1)));
+//!     b.step(r, Step::send(1 - r, Span::new(1 - r, 1)));
+//!     b.step(r, Step::recv(1 - r, Span::new(3 - r, 1)));
+//! }
+//! let schedule = b.build()?;
+//! let report = check::check(&schedule, &check::Options::default());
+//! assert_eq!(
+//!     report.errors[0].message,
+//!     "rank 0 needs two ports at once: step 1 (send to 1) and step 2 (recv from 1) wait for each other, but share its one port"
+//! );
+//! let report = check::check(&schedule.with_ports(Ports::BI)?, &check::Options::default());
+//! assert!(report.ok());
+//! # Ok::<(), oneport::Error>(())
+//! ```
+
+mod deadlock;
+mod finding;
+mod memory;
+mod proof;
+mod structure;
+mod symbols;
+
+pub use finding::{Finding, FindingKind, Report, Waiting};
+
+use crate::cost::Ports;
+use crate::schedule::matching::{Matching, Mismatch};
+use crate::schedule::{Schedule, Step};
+use crate::simulate::{Graph, Ordered};
+use finding::Findings;
+
+/// What [`check`] takes for granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The operator does not commute: operands must be combined in rank order.
+    pub keep_order: bool,
+    /// Computation may overlap communication: [`CostModel::overlap`](crate::CostModel::overlap).
+    pub overlap: bool,
+    /// Errors to report in full; the others are counted.
+    pub most_errors: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            keep_order: false,
+            overlap: false,
+            most_errors: 20,
+        }
+    }
+}
+
+/// Proves `schedule`, or says what is wrong with it: see the [module documentation](self).
+///
+/// Time is linear in the number of steps and of the parts of the vector that they tell apart (but for sorting), plus, for reductions out of
+/// rank order, the number of contributions to each different output.
+pub fn check(schedule: &Schedule, options: &Options) -> Report {
+    let mut findings = Findings::new(options.most_errors);
+    let structure = structure::check(schedule, &mut findings);
+    let unmatched = |m| findings.push(|| mismatch(schedule, m));
+    let matching = match matched(schedule, unmatched) {
+        Ok(matching) => matching,
+        Err(message) => {
+            findings.push(|| Finding::of(FindingKind::TooLarge, message));
+            return findings.report(false);
+        }
+    };
+    let Some(ports) = structure.ports else {
+        return findings.report(false);
+    };
+    let graph = match Graph::new(schedule, ports, options.overlap, &matching.0) {
+        Ok(graph) => graph,
+        Err(e) => {
+            findings.push(|| Finding::of(FindingKind::TooLarge, e.to_string()));
+            return findings.report(false);
+        }
+    };
+    let Ordered { order, missing } = graph.order();
+    let completes = order.len() == graph.nodes.len();
+    if !completes {
+        let stuck = deadlock::Stuck {
+            schedule,
+            ports,
+            overlap: options.overlap,
+            matching: &matching.0,
+            graph: &graph,
+            missing: &missing,
+        };
+        stuck.report(&mut findings);
+    }
+    if !completes || !matching.1 || !structure.provable {
+        return findings.report(false);
+    }
+    let in_order = proof::prove(
+        schedule,
+        options.keep_order,
+        &matching.0,
+        &graph,
+        &order,
+        &mut findings,
+    );
+    findings.report(in_order)
+}
+
+/// The matching, and whether everything matched.
+fn matched(
+    schedule: &Schedule,
+    mut mismatched: impl FnMut(Mismatch),
+) -> Result<(Matching, bool), String> {
+    let mut all = true;
+    let matching = Matching::new(schedule, |m| {
+        all = false;
+        mismatched(m);
+    });
+    matching.map(|m| (m, all)).map_err(|e| e.to_string())
+}
+
+fn mismatch(schedule: &Schedule, mismatch: Mismatch) -> Finding {
+    match mismatch {
+        Mismatch::Alone {
+            rank,
+            step,
+            peer,
+            nth,
+            partners,
+        } => {
+            let s = &schedule.programs()[rank][step];
+            let (mine, theirs, rest) = if s.is_send() {
+                ("send", "receive", format!("from rank {rank}"))
+            } else {
+                ("receive", "send", format!("to rank {rank}"))
+            };
+            let has = match partners {
+                0 => format!("no {theirs} {rest}"),
+                1 => format!("only one {theirs} {rest}"),
+                n => format!("only {n} {theirs}s {rest}"),
+            };
+            let message = format!(
+                "rank {rank}, step {step} ({}): no partner: this is {mine} number {} between the two, and rank {peer} has {has}",
+                named(s),
+                nth + 1,
+            );
+            Finding {
+                expected: Some(format!("{theirs} number {} at rank {peer}", nth + 1)),
+                found: Some(format!("{partners} at rank {peer}")),
+                ..Finding::at(FindingKind::Unmatched, rank, step, s, message)
+            }
+        }
+        Mismatch::Length {
+            from,
+            send_step,
+            sent,
+            to,
+            recv_step,
+            expected,
+        } => {
+            let s = &schedule.programs()[to][recv_step];
+            let message = format!(
+                "rank {to}, step {recv_step} ({}): expects {expected} elements, but rank {from} sends {sent} in its step {send_step}",
+                named(s),
+            );
+            Finding {
+                expected: Some(format!("{expected} elements")),
+                found: Some(format!("{sent} elements")),
+                ..Finding::at(FindingKind::MessageLength, to, recv_step, s, message)
+            }
+        }
+    }
+}
+
+/// A step in words: `send to 3`, `recv_combine from 2`, `copy`.
+fn named(step: &Step) -> String {
+    match step.peer() {
+        Some(peer) if step.is_send() => format!("send to {peer}"),
+        Some(peer) => format!("{} from {peer}", step.name()),
+        None => step.name().to_string(),
+    }
+}
+
+/// `"1 element"`, `"2 elements"`.
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
+}
+
+/// `"unidirectional"` or `"bidirectional"`.
+fn direction(ports: Ports) -> &'static str {
+    if ports.is_bidirectional() {
+        "bidirectional"
+    } else {
+        "unidirectional"
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,417 @@
+//! Stage 4: symbols go through the schedule, in an order in which everything comes after what it waits for.
+//!
+//! Rule 2 orders any two steps of a rank that touch the same element and do not both only read it, so every such order gives the same
+//! values. A combining receive is evaluated when its transfer takes place: nothing can touch its span before it has combined.
+
+use std::collections::BTreeMap;
+
+use super::finding::Findings;
+use super::memory::{Cursor, Fresh, Memory, Piece};
+use super::symbols::{ListId, Symbols, Value};
+use super::{Finding, FindingKind};
+use crate::collective::Promise;
+use crate::schedule::matching::{Matching, NONE};
+use crate::schedule::{Event, Order, Schedule, Span, Spans, Step};
+use crate::simulate::Graph;
+
+/// Runs the schedule on symbols and compares every output with what the collective promises. Returns whether all operands
+/// are combined in rank order.
+pub(super) fn prove(
+    schedule: &Schedule,
+    keep_order: bool,
+    matching: &Matching,
+    graph: &Graph,
+    order: &[u32],
+    findings: &mut Findings,
+) -> bool {
+    let mut machine = Machine::new(schedule);
+    let receivers = receivers(schedule, graph);
+    for &node in order {
+        let (rank, step) = receivers[node as usize];
+        if rank != NONE {
+            machine.execute(schedule, matching, rank as usize, step as usize);
+        }
+    }
+    let mut in_order = true;
+    for rank in 0..schedule.ranks() {
+        // Promises that cannot be made have been reported by the first stage.
+        if let Ok(promises) = schedule.collective().promises(schedule.layout(), rank) {
+            in_order &= machine.compare(schedule, rank, &promises, keep_order, findings);
+        }
+    }
+    in_order
+}
+
+/// By node: the rank and step that a transfer or local step writes for; none for the second half of a combining receive.
+fn receivers(schedule: &Schedule, graph: &Graph) -> Vec<(u32, u32)> {
+    let mut receivers = vec![(NONE, NONE); graph.nodes.len()];
+    for (rank, program) in schedule.programs().iter().enumerate() {
+        for (i, step) in program.iter().enumerate() {
+            let event = match step {
+                Step::Send { .. } => continue,
+                Step::Recv { .. } | Step::RecvCombine { .. } => Event::transferred(i),
+                Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
+            };
+            let node = graph.event_nodes[graph.rank_events[rank] + event.index()];
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "steps of all ranks fit 31 bits"
+            )]
+            if node != NONE {
+                receivers[node as usize] = (rank as u32, i as u32);
+            }
+        }
+    }
+    receivers
+}
+
+struct Machine {
+    symbols: Symbols,
+    memories: Vec<Memory>,
+    message: Vec<Piece>,
+    fresh: Fresh,
+}
+
+impl Machine {
+    fn new(schedule: &Schedule) -> Machine {
+        let mut machine = Machine {
+            symbols: Symbols::new(schedule.ranks()),
+            memories: Vec::with_capacity(schedule.ranks()),
+            message: Vec::new(),
+            fresh: Fresh::default(),
+        };
+        for (rank, (layout, program)) in schedule
+            .layout()
+            .iter()
+            .zip(schedule.programs())
+            .enumerate()
+        {
+            let written = program.iter().flat_map(|s| s.writes());
+            let cuts = written
+                .chain(&layout.input)
+                .filter(|s| s.len > 0)
+                .flat_map(|s| [s.offset, s.end()]);
+            let nothing = Value {
+                list: machine.symbols.nothing(rank),
+                index: 0,
+            };
+            let mut memory = Memory::new(layout.len, nothing, cuts);
+            let (list, mut index) = (machine.symbols.input(rank), 0);
+            for &span in &layout.input {
+                let piece = [Piece {
+                    len: span.len,
+                    value: Value { list, index },
+                }];
+                memory.write(
+                    span,
+                    &mut Cursor::new(&piece),
+                    &mut machine.fresh,
+                    |_, new| new,
+                );
+                index += span.len;
+            }
+            machine.memories.push(memory);
+        }
+        machine
+    }
+
+    /// Carries out a local step, or a receive together with its send.
+    fn execute(&mut self, schedule: &Schedule, matching: &Matching, rank: usize, index: usize) {
+        let step = &schedule.programs()[rank][index];
+        self.message.clear();
+        match step {
+            Step::Send { .. } => return,
+            Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
+                let mate = matching.mates[matching.first_step[rank] as usize + index];
+                let send = (mate - matching.first_step[*from]) as usize;
+                self.read(*from, schedule.programs()[*from][send].reads());
+            }
+            Step::Copy { src, .. } | Step::Combine { src, .. } => self.read(rank, src),
+        }
+        match step {
+            Step::Send { .. } => {}
+            Step::Recv { spans, .. } | Step::Copy { dst: spans, .. } => {
+                self.write(rank, spans, |_, _, new| new);
+            }
+            Step::RecvCombine { spans, order, .. }
+            | Step::Combine {
+                dst: spans, order, ..
+            } => match order {
+                Order::MineFirst => {
+                    self.write(rank, spans, |symbols, mine, theirs| {
+                        symbols.combined(mine, theirs)
+                    });
+                }
+                Order::TheirsFirst => {
+                    self.write(rank, spans, |symbols, mine, theirs| {
+                        symbols.combined(theirs, mine)
+                    });
+                }
+            },
+        }
+    }
+
+    fn read(&mut self, rank: usize, spans: &[Span]) {
+        for &span in spans {
+            self.memories[rank].read(span, &mut self.message);
+        }
+    }
+
+    fn write(
+        &mut self,
+        rank: usize,
+        spans: &Spans,
+        mut merge: impl FnMut(&mut Symbols, Value, Value) -> Value,
+    ) {
+        let Machine {
+            symbols,
+            memories,
+            message,
+            fresh,
+        } = self;
+        let mut cursor = Cursor::new(message);
+        for &span in spans {
+            memories[rank].write(span, &mut cursor, fresh, |old, new| {
+                merge(symbols, old, new)
+            });
+        }
+    }
+
+    /// Compares the output of `rank` with its promises. Returns whether all operands are in rank order.
+    fn compare(
+        &mut self,
+        schedule: &Schedule,
+        rank: usize,
+        promises: &[Promise],
+        keep_order: bool,
+        findings: &mut Findings,
+    ) -> bool {
+        let output = &schedule.layout()[rank].output;
+        self.message.clear();
+        self.read(rank, output);
+        let message = std::mem::take(&mut self.message);
+        let mut cursor = Cursor::new(&message);
+        let (mut in_order, mut element) = (true, 0);
+        for promise in promises {
+            let (first, count) = (promise.ranks.start, promise.ranks.len());
+            let wanted = self.symbols.inputs(first, count);
+            let mut done = 0;
+            while done < promise.len {
+                let Some(piece) = cursor.take(promise.len - done) else {
+                    break;
+                };
+                let value = Value {
+                    list: wanted,
+                    index: promise.offset + done,
+                };
+                if piece.value != value {
+                    in_order = false;
+                    let permuted = piece.value.index == value.index
+                        && self.symbols.as_set(piece.value.list) == Some((first, count));
+                    if !permuted || keep_order {
+                        findings.push(|| {
+                            let mut wrong = Wrong {
+                                symbols: &self.symbols,
+                                rank,
+                                element,
+                                len: piece.len,
+                                expected: value,
+                                wanted: (first, count),
+                                found: piece.value,
+                            };
+                            wrong.finding(output, permuted)
+                        });
+                    }
+                }
+                done += piece.len;
+                element += piece.len;
+            }
+        }
+        self.message = message;
+        in_order
+    }
+}
+
+/// A run of wrong output elements, to be put into words.
+struct Wrong<'a> {
+    symbols: &'a Symbols,
+    rank: usize,
+    element: usize,
+    len: usize,
+    expected: Value,
+    /// First rank and number of ranks that should contribute.
+    wanted: (usize, usize),
+    found: Value,
+}
+
+/// Contributions of a wrong value that are looked at to explain it.
+const MOST_LOOKED_AT: u64 = 1 << 16;
+
+impl Wrong<'_> {
+    fn finding(&mut self, output: &[Span], permuted: bool) -> Finding {
+        let Wrong { rank, element, .. } = *self;
+        let position = position(output, element);
+        let (expected, found) = (self.words(self.expected), self.words(self.found));
+        let where_ = if self.len == 1 {
+            format!("output element {element} (position {position} of its buffer)")
+        } else {
+            format!(
+                "output elements {element} to {} (from position {position} of its buffer)",
+                element + self.len - 1
+            )
+        };
+        let kind = if permuted {
+            FindingKind::OperandOrder
+        } else {
+            FindingKind::Contributions
+        };
+        let why = self.why(permuted);
+        Finding {
+            rank: Some(rank),
+            element: Some(element),
+            position: Some(position),
+            expected: Some(expected.clone()),
+            found: Some(found.clone()),
+            ..Finding::of(
+                kind,
+                format!("rank {rank}, {where_}: expected {expected}, found {found}: {why}"),
+            )
+        }
+    }
+
+    /// `x0..x7 [3]`, `x0+x2+x1 [3]`, `x0[3]+x1[4]`, `nothing`, `x0 [3] + nothing`.
+    fn words(&self, value: Value) -> String {
+        const MOST: usize = 12;
+        let same_index = self.parts(value.list).all(|p| p.shift == 0 || p.nothing);
+        let (mut terms, mut all) = (Vec::new(), 0);
+        for part in self.parts(value.list) {
+            all += part.count;
+            let index = value.index.wrapping_add(part.shift);
+            let at = if same_index {
+                String::new()
+            } else {
+                format!("[{index}]")
+            };
+            match part {
+                _ if terms.len() >= MOST => {}
+                p if p.nothing => terms.push("nothing".to_string()),
+                p if p.count > 2 => {
+                    terms.push(format!("x{}..x{}{at}", p.first, p.first + p.count - 1));
+                }
+                p => terms.extend((p.first..p.first + p.count).map(|r| format!("x{r}{at}"))),
+            }
+        }
+        let mut words = terms.join("+");
+        if self.parts(value.list).count() > MOST {
+            let n = self.symbols.len(value.list).max(all as u64);
+            words += &format!("+... ({n} contributions)");
+        }
+        if same_index {
+            // The index of the first input: what stood there before has none.
+            if let Some(p) = self.parts(value.list).find(|p| !p.nothing) {
+                words += &format!(" [{}]", value.index.wrapping_add(p.shift));
+            }
+        }
+        words
+    }
+
+    fn parts(&self, list: ListId) -> impl Iterator<Item = super::symbols::Part> {
+        let most = usize::try_from(MOST_LOOKED_AT).unwrap_or(usize::MAX);
+        self.symbols.parts(list).take(most)
+    }
+
+    /// Which contribution is missing, doubled, foreign, from the wrong element or out of order.
+    fn why(&self, permuted: bool) -> String {
+        let mut reasons = Vec::new();
+        if permuted {
+            let ranks = self
+                .parts(self.found.list)
+                .flat_map(|p| p.first..p.first + p.count);
+            let (first, count) = self.wanted;
+            let mut pairs = ranks.zip(first..first + count);
+            let (found, expected) = pairs.find(|(a, b)| a != b).unwrap_or_default();
+            return format!("x{found} stands where x{expected} should, out of rank order");
+        }
+        if self.symbols.len(self.found.list) > MOST_LOOKED_AT {
+            return format!(
+                "{} contributions, where {} are wanted",
+                self.symbols.len(self.found.list),
+                self.wanted.1
+            );
+        }
+        let (mut times, mut elsewhere, mut nothing) = (BTreeMap::new(), BTreeMap::new(), false);
+        for part in self.parts(self.found.list) {
+            let index = self.found.index.wrapping_add(part.shift);
+            for rank in part.first..part.first + part.count {
+                if part.nothing {
+                    nothing = true;
+                } else if index == self.expected.index {
+                    *times.entry(rank).or_insert(0usize) += 1;
+                } else {
+                    elsewhere.entry(rank).or_insert(index);
+                }
+            }
+        }
+        if nothing {
+            reasons.push("nobody has written there".to_string());
+        }
+        let (first, count) = self.wanted;
+        let wanted = first..first + count;
+        let mut list = |ranks: Vec<usize>, what: &str| {
+            if !ranks.is_empty() {
+                reasons.push(format!("{} {what}", ranges(&ranks)));
+            }
+        };
+        list(
+            wanted
+                .clone()
+                .filter(|r| !times.contains_key(r) && !elsewhere.contains_key(r))
+                .collect(),
+            "missing",
+        );
+        let doubled: Vec<usize> = times.iter().filter(|t| *t.1 == 2).map(|t| *t.0).collect();
+        list(doubled, "twice");
+        let more: Vec<usize> = times.iter().filter(|t| *t.1 > 2).map(|t| *t.0).collect();
+        list(more, "more than twice");
+        let foreign = times.keys().chain(elsewhere.keys());
+        let mut foreign: Vec<usize> = foreign.copied().filter(|r| !wanted.contains(r)).collect();
+        foreign.sort_unstable();
+        foreign.dedup();
+        list(foreign, "not wanted");
+        let here = self.expected.index;
+        for (rank, index) in elsewhere.iter().filter(|e| wanted.contains(e.0)).take(3) {
+            reasons.push(format!("x{rank} from element {index} instead of {here}"));
+        }
+        reasons.join(", ")
+    }
+}
+
+/// Where output element `element` stands.
+fn position(output: &[Span], element: usize) -> usize {
+    let mut before = 0;
+    for span in output {
+        if element - before < span.len {
+            return span.offset + element - before;
+        }
+        before += span.len;
+    }
+    before
+}
+
+/// `x0, x2..x4, x9`, shortened if there are many.
+fn ranges(ranks: &[usize]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for run in ranks.chunk_by(|a, b| a + 1 == *b) {
+        match *run {
+            [] => {}
+            [a] => words.push(format!("x{a}")),
+            [a, b] => words.extend([format!("x{a}"), format!("x{b}")]),
+            [a, .., b] => words.push(format!("x{a}..x{b}")),
+        }
+    }
+    if words.len() > 8 {
+        words.truncate(7);
+        words.push(format!("... ({} in all)", ranks.len()));
+    }
+    words.join(", ")
+}

@@ -1,0 +1,182 @@
+//! Stage 1: what can be seen without following any message.
+//!
+//! That spans stay inside their buffers and peers exist is already certain: [`Schedule::new`] takes nothing else.
+
+use super::finding::Findings;
+use super::{Finding, FindingKind, counted, direction, named};
+use crate::cost::Ports;
+use crate::schedule::{Schedule, Span, Step, total_len};
+
+/// What the later stages can build on.
+pub(super) struct Structure {
+    /// Ports for the deadlock analysis: the schedule's own, or as many as its steps name; none if that is out of all reason.
+    pub(super) ports: Option<Ports>,
+    /// Whether every step's effect on the data is defined.
+    pub(super) provable: bool,
+}
+
+/// More ports than this, named by steps of a schedule that has fewer, are not analysed.
+const MOST_PORTS: usize = 1 << 12;
+
+pub(super) fn check(schedule: &Schedule, findings: &mut Findings) -> Structure {
+    let mut structure = Structure {
+        ports: Some(schedule.ports()),
+        provable: true,
+    };
+    regions(schedule, findings, &mut structure);
+    let (mut highest, mut sorted) = (0, Vec::new());
+    for (rank, program) in schedule.programs().iter().enumerate() {
+        for (i, step) in program.iter().enumerate() {
+            let at = |kind, message: String| {
+                let message = format!("rank {rank}, step {i} ({}): {message}", named(step));
+                Finding::at(kind, rank, i, step, message)
+            };
+            if let Some((a, b)) = overlap(step.writes(), &[], &mut sorted) {
+                structure.provable = false;
+                findings.push(|| {
+                    let message = format!("writes {} twice", common(a, b));
+                    at(FindingKind::Overlap, message)
+                });
+            } else if let Some((a, b)) = overlap(step.reads(), step.writes(), &mut sorted) {
+                structure.provable = false;
+                findings.push(|| {
+                    let message = format!("reads and writes {}", common(a, b));
+                    at(FindingKind::Overlap, message)
+                });
+            }
+            if let Step::Copy { src, dst } | Step::Combine { src, dst, .. } = step {
+                let (found, expected) = (total_len(src), total_len(dst));
+                if found != expected {
+                    structure.provable = false;
+                    findings.push(|| Finding {
+                        expected: Some(counted(expected, "element")),
+                        found: Some(counted(found, "element")),
+                        ..at(
+                            FindingKind::LocalLength,
+                            format!(
+                                "the source has {}, the destination {expected}",
+                                counted(found, "element")
+                            ),
+                        )
+                    });
+                }
+            }
+            if step.len() == usize::MAX {
+                structure.provable = false;
+                let message = "more elements than can be counted".to_string();
+                findings.push(|| at(FindingKind::TooLarge, message));
+            }
+            if step.peer() == Some(rank) {
+                let message = "a rank cannot exchange messages with itself: copy instead";
+                findings.push(|| at(FindingKind::SelfMessage, message.to_string()));
+            }
+            if let Some(port) = step.port().filter(|&port| port >= schedule.ports().k()) {
+                highest = highest.max(port);
+                let k = schedule.ports().k();
+                findings.push(|| Finding {
+                    expected: Some(format!("a port below {k}")),
+                    found: Some(format!("port {port}")),
+                    ..at(
+                        FindingKind::Port,
+                        format!(
+                            "port {port} does not exist: a {k}-ported {} rank has {}, numbered from 0",
+                            direction(schedule.ports()),
+                            ports_of(schedule.ports())
+                        ),
+                    )
+                });
+            }
+        }
+    }
+    if highest > 0 {
+        let as_named = schedule.ports().with_k(highest.saturating_add(1));
+        structure.ports = (highest < MOST_PORTS).then_some(as_named);
+    }
+    structure
+}
+
+fn ports_of(ports: Ports) -> String {
+    let k = ports.k();
+    let each = if ports.is_bidirectional() {
+        " of each kind"
+    } else {
+        ""
+    };
+    format!("{}{each}", counted(k, "port"))
+}
+
+/// Input and output regions: no overlaps, and lengths that fit the collective.
+fn regions(schedule: &Schedule, findings: &mut Findings, structure: &mut Structure) {
+    let layout = schedule.layout();
+    let mut sorted = Vec::new();
+    for (rank, l) in layout.iter().enumerate() {
+        for (what, spans) in [("input", &l.input), ("output", &l.output)] {
+            if let Some((a, b)) = overlap(spans, &[], &mut sorted) {
+                structure.provable = false;
+                findings.push(|| Finding {
+                    rank: Some(rank),
+                    ..Finding::of(
+                        FindingKind::Overlap,
+                        format!("rank {rank}: {what} names {} twice", common(a, b)),
+                    )
+                });
+            }
+        }
+    }
+    // Many ranks meet the same obstacle: say it once.
+    let mut said: Vec<String> = Vec::new();
+    for rank in 0..layout.len() {
+        if let Err(e) = schedule.collective().promises(layout, rank) {
+            let message = e.to_string();
+            if !said.contains(&message) {
+                said.push(message.clone());
+                let about_rank = message.contains(&format!("rank {rank} has"));
+                findings.push(|| Finding {
+                    rank: about_rank.then_some(rank),
+                    ..Finding::of(FindingKind::Layout, message)
+                });
+            }
+        }
+    }
+}
+
+/// Two spans that have an element in common: among `a` if `b` is empty, else one of each.
+fn overlap(a: &[Span], b: &[Span], sorted: &mut Vec<(Span, bool)>) -> Option<(Span, Span)> {
+    match (a, b) {
+        ([], _) | ([_], []) => return None,
+        ([a], [b]) => return a.overlaps(*b).then_some((*a, *b)),
+        _ => {}
+    }
+    sorted.clear();
+    sorted.extend(a.iter().map(|&s| (s, false)));
+    sorted.extend(b.iter().map(|&s| (s, true)));
+    sorted.retain(|(s, _)| s.len > 0);
+    sorted.sort_unstable();
+    // The span of each side that reaches furthest so far.
+    let mut reach: [Option<Span>; 2] = [None, None];
+    for &(span, side) in sorted.iter() {
+        let other = if b.is_empty() { side } else { !side };
+        if let Some(earlier) = reach[usize::from(other)].filter(|s| s.overlaps(span)) {
+            return Some((earlier, span));
+        }
+        let mine = &mut reach[usize::from(side)];
+        if mine.is_none_or(|s| s.end() < span.end()) {
+            *mine = Some(span);
+        }
+    }
+    None
+}
+
+/// The elements that two overlapping spans share, in words.
+fn common(a: Span, b: Span) -> String {
+    let (start, end) = (a.offset.max(b.offset), a.end().min(b.end()));
+    let elements = if end - start == 1 {
+        format!("element {start}")
+    } else {
+        format!("elements {start} to {}", end - 1)
+    };
+    format!(
+        "{elements} (spans [{}, {}] and [{}, {}])",
+        a.offset, a.len, b.offset, b.len
+    )
+}

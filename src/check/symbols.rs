@@ -1,0 +1,236 @@
+//! Values as ordered lists of contributions, each list stored once.
+//!
+//! A run of elements that went the same way holds the same contributions, element after element. So a value is a list *and*
+//! an index: the list says who contributed, at which distance from the first contribution's index; the index counts up along a run. All lists that a
+//! correct schedule with rank order ever sees are ranks `a .. b` at distance 0, one node each; others are pairs.
+
+use std::collections::HashMap;
+
+/// A list of contributions: equal lists of consecutive ranks have equal ids, other lists when they were combined alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ListId(u32);
+
+/// What one element of a run holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Value {
+    /// Who contributed.
+    pub(super) list: ListId,
+    /// Index of the first contribution: into its rank's input, or into its rank's buffer for what nobody has written.
+    pub(super) index: usize,
+}
+
+impl Value {
+    /// The value `n` elements further on in the same run.
+    pub(super) fn plus(self, n: usize) -> Value {
+        Value {
+            list: self.list,
+            index: self.index.wrapping_add(n),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Node {
+    /// Inputs of `count` ranks from `first` on, in rank order, all with the same index.
+    Inputs { first: u32, count: u32 },
+    /// What stood in the buffer of `rank` before anything was written there.
+    Nothing { rank: u32 },
+    /// One list after the other; the right one's index is `shift` (wrapping) above the left one's.
+    Pair {
+        left: ListId,
+        right: ListId,
+        shift: usize,
+    },
+}
+
+/// A part of a list: `count` contributions of consecutive ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// First rank.
+    pub(super) first: usize,
+    /// Number of ranks.
+    pub(super) count: usize,
+    /// Distance (wrapping) from the list's index.
+    pub(super) shift: usize,
+    /// Not an input, but what stood there before anything was written.
+    pub(super) nothing: bool,
+}
+
+/// All lists of one proof.
+#[derive(Debug)]
+pub(super) struct Symbols {
+    ranks: u64,
+    nodes: Vec<Node>,
+    /// Number of contributions of each list (saturating).
+    lens: Vec<u64>,
+    ids: HashMap<Node, ListId>,
+    /// The ranks of lists that were looked at by [`Symbols::as_set`].
+    sets: HashMap<ListId, Option<(usize, usize)>>,
+}
+
+impl Symbols {
+    /// No lists yet, of `ranks` ranks.
+    pub(super) fn new(ranks: usize) -> Symbols {
+        Symbols {
+            ranks: ranks as u64,
+            nodes: Vec::new(),
+            lens: Vec::new(),
+            ids: HashMap::new(),
+            sets: HashMap::new(),
+        }
+    }
+
+    /// The input of `rank`.
+    pub(super) fn input(&mut self, rank: usize) -> ListId {
+        self.inputs(rank, 1)
+    }
+
+    /// What stands in the buffer of `rank` before anything is written.
+    pub(super) fn nothing(&mut self, rank: usize) -> ListId {
+        self.id(Node::Nothing { rank: narrow(rank) })
+    }
+
+    /// Inputs of `count` ranks from `first` on, combined in rank order.
+    pub(super) fn inputs(&mut self, first: usize, count: usize) -> ListId {
+        self.id(Node::Inputs {
+            first: narrow(first),
+            count: narrow(count),
+        })
+    }
+
+    /// `left ⊕ right`.
+    pub(super) fn combined(&mut self, left: Value, right: Value) -> Value {
+        let shift = right.index.wrapping_sub(left.index);
+        let nodes = (self.nodes[left.list.at()], self.nodes[right.list.at()]);
+        let node = match nodes {
+            (
+                Node::Inputs { first, count },
+                Node::Inputs {
+                    first: next,
+                    count: more,
+                },
+            ) if shift == 0 && first + count == next => Node::Inputs {
+                first,
+                count: count + more,
+            },
+            _ => Node::Pair {
+                left: left.list,
+                right: right.list,
+                shift,
+            },
+        };
+        Value {
+            list: self.id(node),
+            index: left.index,
+        }
+    }
+
+    /// Number of contributions (saturating).
+    pub(super) fn len(&self, list: ListId) -> u64 {
+        self.lens[list.at()]
+    }
+
+    /// The parts of a list, in order.
+    pub(super) fn parts(&self, list: ListId) -> Parts<'_> {
+        Parts {
+            symbols: self,
+            open: vec![(list, 0)],
+        }
+    }
+
+    /// The ranks `first .. first + count` whose inputs the list holds exactly once each, all with the same index, in
+    /// whatever order; `None` if it is anything else.
+    pub(super) fn as_set(&mut self, list: ListId) -> Option<(usize, usize)> {
+        if let Node::Inputs { first, count } = self.nodes[list.at()] {
+            return Some((first as usize, count as usize));
+        }
+        if let Some(known) = self.sets.get(&list) {
+            return *known;
+        }
+        let set = self.find_set(list);
+        self.sets.insert(list, set);
+        set
+    }
+
+    fn find_set(&self, list: ListId) -> Option<(usize, usize)> {
+        // More contributions than ranks: some rank contributes twice (and the list may be endless).
+        if self.len(list) > self.ranks {
+            return None;
+        }
+        let mut ranks: Vec<(usize, usize)> = Vec::new();
+        for part in self.parts(list) {
+            if part.nothing || part.shift != 0 {
+                return None;
+            }
+            ranks.push((part.first, part.count));
+        }
+        ranks.sort_unstable();
+        let (first, mut end) = (ranks.first()?.0, ranks.first()?.0);
+        for (start, count) in ranks {
+            if start != end {
+                return None;
+            }
+            end = start + count;
+        }
+        Some((first, end - first))
+    }
+
+    fn id(&mut self, node: Node) -> ListId {
+        let next = ListId(narrow(self.nodes.len()));
+        let id = *self.ids.entry(node).or_insert(next);
+        if id == next {
+            self.nodes.push(node);
+            self.lens.push(match node {
+                Node::Inputs { count, .. } => u64::from(count),
+                Node::Nothing { .. } => 1,
+                Node::Pair { left, right, .. } => {
+                    self.lens[left.at()].saturating_add(self.lens[right.at()])
+                }
+            });
+        }
+        id
+    }
+}
+
+impl ListId {
+    fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Ranks and lists are fewer than the steps and buffers that mention them, and those are numbered with 32 bits.
+fn narrow(n: usize) -> u32 {
+    u32::try_from(n).expect("fewer than 2^32 ranks and lists")
+}
+
+/// See [`Symbols::parts`].
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    symbols: &'a Symbols,
+    open: Vec<(ListId, usize)>,
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        loop {
+            let (list, base) = self.open.pop()?;
+            let (rank, count, nothing) = match self.symbols.nodes[list.at()] {
+                Node::Pair { left, right, shift } => {
+                    self.open.push((right, base.wrapping_add(shift)));
+                    self.open.push((left, base));
+                    continue;
+                }
+                Node::Inputs { first, count } => (first, count, false),
+                Node::Nothing { rank } => (rank, 1, true),
+            };
+            return Some(Part {
+                first: rank as usize,
+                count: count as usize,
+                shift: base,
+                nothing,
+            });
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! A slow interpreter of schedules on real numbers, written from the rules of time alone.
+//!
+//! It shares no code with the library's analysis: every step looks at all earlier steps of its rank each time it asks
+//! whether it may start, and the ranks are swept over and over until nothing moves any more.
+
+use oneport::{Collective, Order, Ports, Schedule, Span, Step};
+
+/// An element: `x -> a x + b` modulo a prime, or two numbers to be added.
+pub(crate) type Value = [u64; 2];
+
+/// What combining does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    /// Addition: commutes.
+    Sum,
+    /// Composition of affine maps: does not.
+    Affine,
+}
+
+const PRIME: u64 = (1 << 61) - 1;
+
+impl Operator {
+    pub(crate) fn combine(self, left: Value, right: Value) -> Value {
+        let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) % u128::from(PRIME)) as u64;
+        match self {
+            Operator::Sum => [
+                left[0].wrapping_add(right[0]),
+                left[1].wrapping_add(right[1]),
+            ],
+            // First left, then right.
+            Operator::Affine => [
+                times(left[0], right[0]),
+                (times(left[1], right[0]) + right[1]) % PRIME,
+            ],
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It completed and every output is as the collective wants it.
+    Right,
+    /// It completed with a wrong output.
+    Wrong,
+    /// It never completes, or a step cannot be carried out at all.
+    Stuck,
+}
+
+/// Runs the schedule on random data.
+pub(crate) fn run(schedule: &Schedule, overlap: bool, operator: Operator, seed: u64) -> Outcome {
+    let mut random = Random(seed);
+    let initial: Vec<Vec<Value>> = schedule
+        .layout()
+        .iter()
+        .map(|l| {
+            (0..l.len)
+                .map(|_| [random.value(), random.value()])
+                .collect()
+        })
+        .collect();
+    let inputs: Vec<Vec<Value>> = initial
+        .iter()
+        .zip(schedule.layout())
+        .map(|(memory, l)| gather(memory, &l.input))
+        .collect();
+    let Some(memories) = execute(schedule, overlap, operator, initial) else {
+        return Outcome::Stuck;
+    };
+    let right = (0..schedule.ranks()).all(|rank| {
+        let output = gather(&memories[rank], &schedule.layout()[rank].output);
+        output == wanted(schedule, operator, &inputs, rank)
+    });
+    if right {
+        Outcome::Right
+    } else {
+        Outcome::Wrong
+    }
+}
+
+fn execute(
+    schedule: &Schedule,
+    overlap: bool,
+    operator: Operator,
+    mut memories: Vec<Vec<Value>>,
+) -> Option<Vec<Vec<Value>>> {
+    let programs = schedule.programs();
+    for step in programs.iter().flatten() {
+        if step.port().is_some_and(|port| port >= schedule.ports().k()) {
+            return None;
+        }
+        if let Step::Copy { src, dst } | Step::Combine { src, dst, .. } = step {
+            if length(src) != length(dst) {
+                return None;
+            }
+        }
+    }
+    let mut ranks: Vec<Rank> = programs
+        .iter()
+        .map(|program| Rank {
+            program,
+            ports: schedule.ports(),
+            overlap,
+            transferred: vec![false; program.len()],
+            finished: vec![false; program.len()],
+            arrived: vec![Vec::new(); program.len()],
+        })
+        .collect();
+    loop {
+        let mut moved = false;
+        for me in 0..programs.len() {
+            for (i, step) in programs[me].iter().enumerate() {
+                match step {
+                    Step::Send { .. } => {}
+                    Step::Copy { src, dst } => {
+                        if !ranks[me].finished[i] && ranks[me].may_start(i) {
+                            let message = gather(&memories[me], src);
+                            store(&mut memories[me], dst, &message, |_, new| new);
+                            ranks[me].finished[i] = true;
+                            moved = true;
+                        }
+                    }
+                    Step::Combine { src, dst, order } => {
+                        if !ranks[me].finished[i] && ranks[me].may_start(i) {
+                            let message = gather(&memories[me], src);
+                            combine(&mut memories[me], dst, &message, *order, operator);
+                            ranks[me].finished[i] = true;
+                            moved = true;
+                        }
+                    }
+                    Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
+                        if !ranks[me].transferred[i] {
+                            let Some(send) = partner(programs, me, i) else {
+                                continue;
+                            };
+                            if ranks[me].may_start(i) && ranks[*from].may_start(send) {
+                                let message =
+                                    gather(&memories[*from], programs[*from][send].reads());
+                                if message.len() != length(spans) {
+                                    return None;
+                                }
+                                if let Step::Recv { .. } = step {
+                                    store(&mut memories[me], spans, &message, |_, new| new);
+                                    ranks[me].finished[i] = true;
+                                } else {
+                                    ranks[me].arrived[i] = message;
+                                }
+                                ranks[me].transferred[i] = true;
+                                ranks[*from].transferred[send] = true;
+                                ranks[*from].finished[send] = true;
+                                moved = true;
+                            }
+                        }
+                        if let Step::RecvCombine { order, .. } = step {
+                            let mine = &mut ranks[me];
+                            if mine.transferred[i] && !mine.finished[i] && mine.may_compute(i) {
+                                let message = std::mem::take(&mut mine.arrived[i]);
+                                combine(&mut memories[me], spans, &message, *order, operator);
+                                mine.finished[i] = true;
+                                moved = true;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if ranks.iter().all(|r| r.finished.iter().all(|&f| f)) {
+            return Some(memories);
+        }
+        if !moved {
+            return None;
+        }
+    }
+}
+
+struct Rank<'a> {
+    program: &'a [Step],
+    ports: Ports,
+    overlap: bool,
+    transferred: Vec<bool>,
+    finished: Vec<bool>,
+    arrived: Vec<Vec<Value>>,
+}
+
+impl Rank<'_> {
+    fn may_start(&self, i: usize) -> bool {
+        let step = &self.program[i];
+        (0..i).all(|j| {
+            let earlier = &self.program[j];
+            // Rule 1: the same port.
+            if step.peer().is_some() && earlier.peer().is_some() {
+                let both_ways = self.ports.is_bidirectional();
+                let same = step.port() == earlier.port()
+                    && (!both_ways || is_send(step) == is_send(earlier));
+                if same && !self.transferred[j] {
+                    return false;
+                }
+            }
+            // Rule 2: data.
+            let conflict = meets(earlier.writes(), step.reads())
+                || meets(earlier.writes(), step.writes())
+                || meets(earlier.reads(), step.writes());
+            if conflict && !self.finished[j] {
+                return false;
+            }
+            // Rule 3: computations.
+            if !self.overlap && (computes(earlier) || is_local(step)) && !self.finished[j] {
+                return false;
+            }
+            true
+        })
+    }
+
+    fn may_compute(&self, i: usize) -> bool {
+        self.overlap || (0..i).all(|j| self.finished[j])
+    }
+}
+
+/// Rule 4: the send that receive `i` of `me` meets.
+pub(crate) fn partner(programs: &[Vec<Step>], me: usize, i: usize) -> Option<usize> {
+    let from = programs[me][i].peer()?;
+    let receives = |s: &Step| !is_send(s) && s.peer() == Some(from);
+    let nth = programs[me][..i].iter().filter(|s| receives(s)).count();
+    let sends = |s: &&(usize, &Step)| is_send(s.1) && s.1.peer() == Some(me);
+    let numbered: Vec<(usize, &Step)> = programs[from].iter().enumerate().collect();
+    numbered.iter().filter(sends).nth(nth).map(|s| s.0)
+}
+
+/// What the output of `rank` should hold.
+fn wanted(
+    schedule: &Schedule,
+    operator: Operator,
+    inputs: &[Vec<Value>],
+    rank: usize,
+) -> Vec<Value> {
+    let p = schedule.ranks();
+    let combined = |ranks: std::ops::Range<usize>| -> Vec<Value> {
+        let mut sum = inputs[ranks.start].clone();
+        for r in ranks.skip(1) {
+            for (s, x) in sum.iter_mut().zip(&inputs[r]) {
+                *s = operator.combine(*s, *x);
+            }
+        }
+        sum
+    };
+    let output = |r: usize| length(&schedule.layout()[r].output);
+    let mine = |all: Vec<Value>| -> Vec<Value> {
+        let start: usize = (0..rank).map(output).sum();
+        all[start..start + output(rank)].to_vec()
+    };
+    match schedule.collective() {
+        Collective::Broadcast { root } => inputs[*root].clone(),
+        Collective::Multicast { root, targets } if targets.contains(&rank) => inputs[*root].clone(),
+        Collective::Reduce { root } if *root == rank => combined(0..p),
+        Collective::Gather { root } if *root == rank => inputs.concat(),
+        Collective::Multicast { .. } | Collective::Reduce { .. } | Collective::Gather { .. } => {
+            Vec::new()
+        }
+        Collective::Allreduce => combined(0..p),
+        Collective::Scan => combined(0..rank + 1),
+        Collective::Allgather => inputs.concat(),
+        Collective::Scatter { root } => mine(inputs[*root].clone()),
+        Collective::ReduceScatter => mine(combined(0..p)),
+        Collective::Alltoall => (0..p)
+            .flat_map(|from| {
+                let spans = &schedule.layout()[from].input;
+                let (start, len) = if spans.len() == p {
+                    (length(&spans[..rank]), spans[rank].len)
+                } else {
+                    let block = inputs[from].len() / p;
+                    (rank * block, block)
+                };
+                inputs[from][start..start + len].to_vec()
+            })
+            .collect(),
+    }
+}
+
+fn combine(
+    memory: &mut [Value],
+    spans: &[Span],
+    message: &[Value],
+    order: Order,
+    operator: Operator,
+) {
+    store(memory, spans, message, |mine, theirs| match order {
+        Order::MineFirst => operator.combine(mine, theirs),
+        Order::TheirsFirst => operator.combine(theirs, mine),
+    });
+}
+
+fn gather(memory: &[Value], spans: &[Span]) -> Vec<Value> {
+    let parts = spans.iter().map(|s| &memory[s.offset..s.offset + s.len]);
+    parts.flatten().copied().collect()
+}
+
+fn store(
+    memory: &mut [Value],
+    spans: &[Span],
+    message: &[Value],
+    merge: impl Fn(Value, Value) -> Value,
+) {
+    let places = spans.iter().flat_map(|s| s.offset..s.offset + s.len);
+    for (place, &value) in places.zip(message) {
+        memory[place] = merge(memory[place], value);
+    }
+}
+
+fn length(spans: &[Span]) -> usize {
+    spans.iter().map(|s| s.len).sum()
+}
+
+fn meets(a: &[Span], b: &[Span]) -> bool {
+    a.iter().any(|a| {
+        b.iter().any(|b| {
+            a.len > 0 && b.len > 0 && a.offset < b.offset + b.len && b.offset < a.offset + a.len
+        })
+    })
+}
+
+fn is_send(step: &Step) -> bool {
+    matches!(step, Step::Send { .. })
+}
+
+fn is_local(step: &Step) -> bool {
+    matches!(step, Step::Copy { .. } | Step::Combine { .. })
+}
+
+fn computes(step: &Step) -> bool {
+    is_local(step) || matches!(step, Step::RecvCombine { .. })
+}
+
+/// Splitmix.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    /// Neither 0 nor 1: those would hide what is combined with them.
+    fn value(&mut self) -> u64 {
+        2 + self.next() % (PRIME - 2)
+    }
+}
