@@ -96,15 +96,7 @@ impl Algorithm {
     /// # Errors
     /// As [`Algorithm::plan`].
     pub fn accepts(&self, request: &Request) -> Result<()> {
-        if request.ranks == 0 {
-            return Err(Error::usage("a collective needs at least one rank (-p 0)"));
-        }
-        if request.root >= request.ranks {
-            return Err(Error::usage(format!(
-                "root {} is not one of {} ranks (numbered from 0)",
-                request.root, request.ranks
-            )));
-        }
+        request.validate()?;
         request.cost.validate()?;
         let others = |good: &dyn Fn(&Algorithm) -> bool| {
             let names: Vec<_> = of(self.collective).filter(|a| good(a)).map(|a| a.name).collect();
@@ -188,6 +180,20 @@ const CHAIN: Algorithm = Algorithm {
     time: Some(pipeline::chain::time),
 };
 
+const BINARY: Algorithm = Algorithm {
+    name: "binary",
+    collective: Kind::Reduce,
+    ports: PortModels::Both,
+    commutative_only: false,
+    segmented: true,
+    source: "folklore; Lowery & Langou, section IV",
+    rounds: "2(N+q-2) (bi), 2(N-1)+3(q-1) (uni), N = ceil(log2(p+1)); at most, if p is not 2^N-1",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(tree::binary::plan),
+    time: Some(tree::binary::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -200,4 +206,11 @@ const fn broadcast(reduce: Algorithm) -> Algorithm {
     }
 }
 
-const ALGORITHMS: &[Algorithm] = &[BINOMIAL, CHAIN, broadcast(BINOMIAL), broadcast(CHAIN)];
+const ALGORITHMS: &[Algorithm] = &[
+    BINOMIAL,
+    BINARY,
+    CHAIN,
+    broadcast(BINOMIAL),
+    broadcast(BINARY),
+    broadcast(CHAIN),
+];

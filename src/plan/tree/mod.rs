@@ -1,3 +1,4 @@
 //! Trees.
 
+pub mod binary;
 pub mod binomial;
