@@ -3,7 +3,7 @@
 //! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
 //! listed, checked, simulated, run and benched like all others.
 
-use super::{Request, pipeline, tree};
+use super::{Request, exchange, pipeline, tree};
 use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
@@ -194,6 +194,20 @@ const BINARY: Algorithm = Algorithm {
     time: Some(tree::binary::time),
 };
 
+const BUTTERFLY: Algorithm = Algorithm {
+    name: "butterfly",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: false,
+    segmented: false,
+    source: "Rabenseifner 2004",
+    rounds: "2 ceil(log2 p); 2 floor(log2 p)+1, if p is not a power of two",
+    volume: "(p-1) m + floor(log2 p)/2 m",
+    restrictions: "",
+    planner: Planner::Direct(exchange::butterfly::plan),
+    time: Some(exchange::butterfly::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -210,7 +224,9 @@ const ALGORITHMS: &[Algorithm] = &[
     BINOMIAL,
     BINARY,
     CHAIN,
+    BUTTERFLY,
     broadcast(BINOMIAL),
     broadcast(BINARY),
     broadcast(CHAIN),
+    broadcast(BUTTERFLY),
 ];
