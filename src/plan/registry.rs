@@ -3,7 +3,7 @@
 //! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
 //! listed, checked, simulated, run and benched like all others.
 
-use super::{Request, exchange, pipeline, tree};
+use super::{Request, circulant, exchange, pipeline, tree};
 use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
@@ -208,6 +208,34 @@ const BUTTERFLY: Algorithm = Algorithm {
     time: Some(exchange::butterfly::time),
 };
 
+const CIRCULANT: Algorithm = Algorithm {
+    name: "circulant",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: true,
+    segmented: true,
+    source: "Träff, round-optimal n-block broadcast on circulant graphs",
+    rounds: "ceil(log2 p)+q-1",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(circulant::reduce::plan),
+    time: Some(circulant::reduce::time),
+};
+
+const CIRCULANT_RSG: Algorithm = Algorithm {
+    name: "circulant-rsg",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: true,
+    segmented: false,
+    source: "Träff, circulant reduce-scatter and gather",
+    rounds: "2 ceil(log2 p)",
+    volume: "(p-1) m + at most ceil(log2 p)/2 m",
+    restrictions: "",
+    planner: Planner::Direct(circulant::reduce_scatter_gather::plan),
+    time: Some(circulant::reduce_scatter_gather::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -225,8 +253,12 @@ const ALGORITHMS: &[Algorithm] = &[
     BINARY,
     CHAIN,
     BUTTERFLY,
+    CIRCULANT,
+    CIRCULANT_RSG,
     broadcast(BINOMIAL),
     broadcast(BINARY),
     broadcast(CHAIN),
     broadcast(BUTTERFLY),
+    broadcast(CIRCULANT),
+    broadcast(CIRCULANT_RSG),
 ];
