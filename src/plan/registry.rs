@@ -236,6 +236,20 @@ const CIRCULANT_RSG: Algorithm = Algorithm {
     time: Some(circulant::reduce_scatter_gather::time),
 };
 
+const BI_GREEDY: Algorithm = Algorithm {
+    name: "bi-greedy",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: true,
+    segmented: true,
+    source: "Lowery & Langou, Algorithm 2",
+    rounds: "ceil(log2 p)+q-1",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(pipeline::bi_greedy::plan),
+    time: Some(pipeline::bi_greedy::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -252,12 +266,14 @@ const ALGORITHMS: &[Algorithm] = &[
     BINOMIAL,
     BINARY,
     CHAIN,
+    BI_GREEDY,
     BUTTERFLY,
     CIRCULANT,
     CIRCULANT_RSG,
     broadcast(BINOMIAL),
     broadcast(BINARY),
     broadcast(CHAIN),
+    broadcast(BI_GREEDY),
     broadcast(BUTTERFLY),
     broadcast(CIRCULANT),
     broadcast(CIRCULANT_RSG),

@@ -114,9 +114,9 @@ fn signed(k: usize) -> i64 {
 
 /// The search for a receive schedule, a walk through sums of skips, depth first and greatest skips first.
 ///
-/// A sum that ends with skip `e` is a rank with base block `e`. For round `k` the walk looks for the greatest such rank that is at
-/// least `skip[k]` behind, closer than all found for earlier rounds are far, and whose base block is not taken yet: the block comes
-/// from there. Since `e` is then unlinked, every step of the walk is paid for once.
+/// A sum whose last skip is `skip[e]` is a rank with base block `e`, or one that has it too. For round `k` the walk looks for such a
+/// rank, at least `skip[k]` behind and farther than those found for earlier rounds, whose block is not taken yet: that block can arrive in
+/// round `k`. Since `e` is then unlinked, the walk never comes back to it.
 struct Search<'a> {
     skips: &'a [usize],
     base: usize,
