@@ -250,6 +250,20 @@ const BI_GREEDY: Algorithm = Algorithm {
     time: Some(pipeline::bi_greedy::time),
 };
 
+const TWO_TREE: Algorithm = Algorithm {
+    name: "two-tree",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: false,
+    segmented: true,
+    source: "Sanders, Speck, Träff 2009",
+    rounds: "at most 2 ceil(log2 p)+q-2",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(tree::two_tree::plan),
+    time: Some(tree::two_tree::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -265,6 +279,7 @@ const fn broadcast(reduce: Algorithm) -> Algorithm {
 const ALGORITHMS: &[Algorithm] = &[
     BINOMIAL,
     BINARY,
+    TWO_TREE,
     CHAIN,
     BI_GREEDY,
     BUTTERFLY,
@@ -272,6 +287,7 @@ const ALGORITHMS: &[Algorithm] = &[
     CIRCULANT_RSG,
     broadcast(BINOMIAL),
     broadcast(BINARY),
+    broadcast(TWO_TREE),
     broadcast(CHAIN),
     broadcast(BI_GREEDY),
     broadcast(BUTTERFLY),

@@ -45,7 +45,11 @@ fn rounds(p: usize, segments: usize) -> impl Iterator<Item = Vec<Transfer>> {
     let recv: Vec<Vec<i64>> = (0..p).map(|r| graph.recv_schedule(r)).collect();
     let count = if p == 1 { 0 } else { segments - 1 + phase };
     // Rounds left out at the start of the first phase.
-    let skipped = if p == 1 { 0 } else { count.next_multiple_of(phase) - count };
+    let skipped = if p == 1 {
+        0
+    } else {
+        count.next_multiple_of(phase) - count
+    };
     (0..count).rev().map(move |round| {
         let i = skipped + round;
         let (k, shift) = (i % phase, i / phase * phase);
@@ -72,7 +76,10 @@ mod tests {
         let transfers: Vec<Vec<_>> = rounds(3, 2)
             .map(|round| round.iter().map(|t| (t.from, t.to, t.segment)).collect())
             .collect();
-        assert_eq!(transfers, [vec![(1, 2, 0), (2, 0, 1)], vec![(1, 0, 1)], vec![(2, 0, 0)]]);
+        assert_eq!(
+            transfers,
+            [vec![(1, 2, 0), (2, 0, 1)], vec![(1, 0, 1)], vec![(2, 0, 0)]]
+        );
     }
 
     #[test]
@@ -93,9 +100,15 @@ mod tests {
                     let mut receivers: Vec<u32> = round.iter().map(|t| t.to).collect();
                     receivers.sort_unstable();
                     receivers.dedup();
-                    assert_eq!(receivers.len(), round.len(), "p={p} q={q}: one receive a round");
+                    assert_eq!(
+                        receivers.len(),
+                        round.len(),
+                        "p={p} q={q}: one receive a round"
+                    );
                     for t in &round {
-                        let both = round.iter().any(|u| u.from == t.to && u.segment == t.segment);
+                        let both = round
+                            .iter()
+                            .any(|u| u.from == t.to && u.segment == t.segment);
                         assert!(!both, "p={p} q={q}: a segment is sent while it is combined");
                     }
                 }

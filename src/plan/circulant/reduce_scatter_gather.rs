@@ -51,7 +51,10 @@ pub fn time(request: &Request) -> Option<f64> {
         return Some(0.0);
     }
     let moved = (m / p * (p - 1)) as u64 * request.element_bytes;
-    #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53 bytes")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sizes stay far below 2^53 bytes"
+    )]
     let (rounds, moved) = (Circulant::new(p).rounds() as f64, moved as f64);
     let cost = &request.cost;
     Some(2.0 * rounds * cost.alpha + 2.0 * cost.beta * moved + cost.gamma * moved)
@@ -79,7 +82,10 @@ impl Blocks {
         let start = |block: usize| block * small + block.min(larger);
         let straight = Span::from(start(first)..start(end.min(p)));
         let wrapped = Span::from(0..start(end.saturating_sub(p)));
-        [straight, wrapped].into_iter().filter(|s| s.len > 0).collect()
+        [straight, wrapped]
+            .into_iter()
+            .filter(|s| s.len > 0)
+            .collect()
     }
 
     fn reduce_scatter(&self, b: &mut Builder) {

@@ -136,7 +136,9 @@ impl Search<'_> {
         let end = q + 1;
         // After k comes k - 1; after 0 comes the end, and after the end q.
         let next = (0..=end).map(|k| k.checked_sub(1).unwrap_or(end)).collect();
-        let previous = (0..=end).map(|k| if k == end { 0 } else { k + 1 }).collect();
+        let previous = (0..=end)
+            .map(|k| if k == end { 0 } else { k + 1 })
+            .collect();
         let base = graph.baseblock(r);
         let mut search = Search {
             skips: graph.skips(),
@@ -178,7 +180,11 @@ impl Search<'_> {
             while self.position > self.target - self.skips[k + 1] {
                 (e, found) = self.climb();
             }
-            recv.push(if e == q { signed(self.base) } else { signed(e) - signed(q) });
+            recv.push(if e == q {
+                signed(self.base)
+            } else {
+                signed(e) - signed(q)
+            });
             last = found;
             self.unlink(e);
             e = self.next[e];
@@ -208,13 +214,20 @@ mod tests {
     /// The four conditions of the module's documentation.
     fn assert_conditions(graph: &Circulant, ranks: impl Iterator<Item = usize>) {
         let (p, q) = (graph.ranks(), graph.rounds());
-        assert_eq!(graph.send_schedule(0), (0..q).map(signed).collect::<Vec<_>>());
+        assert_eq!(
+            graph.send_schedule(0),
+            (0..q).map(signed).collect::<Vec<_>>()
+        );
         for r in ranks {
             let (recv, send) = (graph.recv_schedule(r), graph.send_schedule(r));
             assert_eq!((recv.len(), send.len()), (q, q));
             for k in 0..q {
                 let receiver = (r + graph.skips()[k]) % p;
-                assert_eq!(send[k], graph.recv_schedule(receiver)[k], "p={p} r={r} k={k}");
+                assert_eq!(
+                    send[k],
+                    graph.recv_schedule(receiver)[k],
+                    "p={p} r={r} k={k}"
+                );
             }
             if r == 0 {
                 continue;

@@ -52,13 +52,20 @@ pub fn time(request: &Request) -> Option<f64> {
     if m % n != 0 {
         return None;
     }
-    let fold = if p == n { 0.0 } else { request.t_comm(m) + request.t_comp(m) };
+    let fold = if p == n {
+        0.0
+    } else {
+        request.t_comm(m) + request.t_comp(m)
+    };
     if m == 0 {
         return Some(fold);
     }
     let rounds = f64::from(p.ilog2());
     let moved = (m / n * (n - 1)) as u64 * request.element_bytes;
-    #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53 bytes")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sizes stay far below 2^53 bytes"
+    )]
     let moved = moved as f64;
     let cost = &request.cost;
     Some(fold + 2.0 * rounds * cost.alpha + 2.0 * cost.beta * moved + cost.gamma * moved)
@@ -71,7 +78,11 @@ fn fold(b: &mut Builder, p: usize, root: usize, vector: Span) -> Vec<usize> {
     let mut members = Vec::with_capacity(n);
     for i in 0..pairs {
         let (low, high) = (2 * i, 2 * i + 1);
-        let (stays, leaves) = if high == root { (high, low) } else { (low, high) };
+        let (stays, leaves) = if high == root {
+            (high, low)
+        } else {
+            (low, high)
+        };
         b.transfer_combine(leaves, stays, vector, Order::by_rank(stays, leaves));
         members.push(stays);
     }
@@ -96,7 +107,9 @@ impl Cube {
         let parts = 1usize << rounds;
         let part = (0..rounds).fold(0, |part, k| 2 * part + ((j >> k) & 1));
         let start = |part: usize| {
-            (part as u128 * self.elements as u128 / parts as u128).try_into().unwrap_or(usize::MAX)
+            (part as u128 * self.elements as u128 / parts as u128)
+                .try_into()
+                .unwrap_or(usize::MAX)
         };
         Span::from(start(part)..start(part + 1))
     }
@@ -160,7 +173,10 @@ mod tests {
             };
             for k in 0..4 {
                 for j in 0..16 {
-                    let (low, high) = (cube.kept(j & !(1 << k), k + 1), cube.kept(j | (1 << k), k + 1));
+                    let (low, high) = (
+                        cube.kept(j & !(1 << k), k + 1),
+                        cube.kept(j | (1 << k), k + 1),
+                    );
                     assert_eq!(cube.kept(j, k), Span::from(low.offset..high.end()));
                     assert_eq!(low.end(), high.offset);
                 }

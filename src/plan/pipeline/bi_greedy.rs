@@ -177,10 +177,13 @@ mod tests {
             .iter()
             .map(|round| round.iter().map(|t| (t.from, t.to, t.segment)).collect())
             .collect();
-        assert_eq!(transfers, [
+        assert_eq!(
+            transfers,
+            [
                 vec![(2, 0, 0), (3, 1, 0), (1, 2, 1)],
                 vec![(1, 0, 0), (3, 2, 1)],
                 vec![(2, 0, 1)],
-            ]);
+            ]
+        );
     }
 }

@@ -2,3 +2,4 @@
 
 pub mod binary;
 pub mod binomial;
+pub mod two_tree;
