@@ -86,6 +86,8 @@ impl Algorithm {
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
                 request.cost.gamma = 0.0;
+                // Only what combines has operands to keep in order: a broadcast need not pass through rank 0.
+                request.keep_order &= self.collective.reduces();
                 plan(&request)?.reversed()
             }
         }

@@ -112,11 +112,10 @@ fn signed(k: usize) -> i64 {
     i64::try_from(k).unwrap_or(i64::MAX)
 }
 
-/// The search for a receive schedule, a walk through sums of skips, depth first and greatest skips first.
+/// The search for a receive schedule: a walk over sums of skips, greatest skips first, down and up again.
 ///
-/// A sum whose last skip is `skip[e]` is a rank with base block `e`, or one that has it too. For round `k` the walk looks for such a
-/// rank, at least `skip[k]` behind and farther than those found for earlier rounds, whose block is not taken yet: that block can arrive in
-/// round `k`. Since `e` is then unlinked, the walk never comes back to it.
+/// For round `k` it stops at a sum that is a rank at least `skip[k]` behind and farther than those of earlier rounds. The last skip taken on the
+/// way there tells which block arrives in round `k`; it is unlinked, since every block arrives once.
 struct Search<'a> {
     skips: &'a [usize],
     base: usize,
@@ -238,8 +237,8 @@ mod tests {
             let mut expected: Vec<i64> = (-signed(q)..0).filter(|&v| v != b - signed(q)).collect();
             expected.push(b);
             assert_eq!(found, expected, "p={p} r={r}");
-            for k in 0..q {
-                let known = recv[..k].contains(&send[k]) || send[k] == b - signed(q);
+            for (k, block) in send.iter().enumerate() {
+                let known = recv[..k].contains(block) || *block == b - signed(q);
                 assert!(known, "p={p} r={r} k={k}");
             }
         }

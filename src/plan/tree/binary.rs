@@ -52,7 +52,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// The executed time for full trees and equal segments.
 pub fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
-    if request.ranks == 1 {
+    if request.ranks < 2 {
         return Some(0.0);
     }
     if !(request.ranks + 1).is_power_of_two() {

@@ -77,7 +77,7 @@ impl TwoTrees {
         }
         let n = p - 1;
         in_order(1, n, 0, &mut |v, parent| trees.parent[2 * v] = parent);
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             let mirror = |v: usize| if v == 0 { 0 } else { p - v };
             in_order(1, n, 0, &mut |v, parent| {
                 trees.parent[2 * mirror(v) + 1] = mirror(parent);
