@@ -14,6 +14,7 @@ fn model_times_equal_the_closed_forms() {
                     let mut request = Request::new(p, q * s);
                     request.segments = Segments::of_size(q * s, s).unwrap();
                     request.ports = ports;
+                    request.root = p / 2;
                     request.cost = CostModel::new(10.0, 2.0).gamma(3.0);
                     if !algorithm.ports.allow(ports) {
                         continue;

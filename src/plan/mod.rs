@@ -3,6 +3,10 @@
 //! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to where, round by
 //! round; [`reduction`] turns that into programs over real ranks and spans.
 
+pub mod circulant;
+pub mod exchange;
+#[cfg(test)]
+mod oracle;
 pub mod pipeline;
 pub mod registry;
 pub mod tree;
@@ -46,6 +50,23 @@ impl Request {
         }
     }
 
+    /// Checks that there is a rank and that the root is one.
+    ///
+    /// # Errors
+    /// Says which is not so.
+    pub(crate) fn validate(&self) -> Result<()> {
+        if self.ranks == 0 {
+            return Err(Error::usage("a collective needs at least one rank (-p 0)"));
+        }
+        if self.root >= self.ranks {
+            return Err(Error::usage(format!(
+                "root {} is not one of {} ranks (numbered from 0)",
+                self.root, self.ranks
+            )));
+        }
+        Ok(())
+    }
+
     /// Elements of the vector.
     pub fn elements(&self) -> usize {
         self.segments.elements()
@@ -55,6 +76,19 @@ impl Request {
     pub fn t_comm(&self, elements: usize) -> f64 {
         self.cost
             .transfer(0, 1, elements as u64 * self.element_bytes)
+    }
+
+    /// Count and size of the segments, where closed forms over equal segments hold: all of one size, a homogeneous
+    /// model, no overlap.
+    pub(crate) fn equal_segments(&self) -> Option<(usize, usize)> {
+        let sizes = self.segments.sizes();
+        let equal = sizes.iter().all(|&s| s == sizes[0]);
+        (equal && self.closed_forms_hold()).then(|| (sizes.len(), sizes[0]))
+    }
+
+    /// Whether the cost model is the one that closed forms are stated for: homogeneous, without overlap.
+    pub(crate) fn closed_forms_hold(&self) -> bool {
+        self.cost.links().is_none() && !self.cost.overlap
     }
 
     /// Time of combining `elements` elements.
@@ -174,6 +208,7 @@ pub(crate) fn reduction<R: AsRef<[Transfer]>>(
     request: &Request,
     rounds: impl IntoIterator<Item = R>,
 ) -> Result<Schedule> {
+    request.validate()?;
     let Request { ranks, root, .. } = *request;
     let mut b = Schedule::builder(ranks, request.ports, Collective::Reduce { root });
     let vector = Span::new(0, request.elements());

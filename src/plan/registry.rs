@@ -3,7 +3,7 @@
 //! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
 //! listed, checked, simulated, run and benched like all others.
 
-use super::{Request, pipeline, tree};
+use super::{Request, circulant, exchange, pipeline, tree};
 use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
@@ -86,6 +86,8 @@ impl Algorithm {
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
                 request.cost.gamma = 0.0;
+                // Only what combines has operands to keep in order: a broadcast need not pass through rank 0.
+                request.keep_order &= self.collective.reduces();
                 plan(&request)?.reversed()
             }
         }
@@ -96,15 +98,7 @@ impl Algorithm {
     /// # Errors
     /// As [`Algorithm::plan`].
     pub fn accepts(&self, request: &Request) -> Result<()> {
-        if request.ranks == 0 {
-            return Err(Error::usage("a collective needs at least one rank (-p 0)"));
-        }
-        if request.root >= request.ranks {
-            return Err(Error::usage(format!(
-                "root {} is not one of {} ranks (numbered from 0)",
-                request.root, request.ranks
-            )));
-        }
+        request.validate()?;
         request.cost.validate()?;
         let others = |good: &dyn Fn(&Algorithm) -> bool| {
             let names: Vec<_> = of(self.collective).filter(|a| good(a)).map(|a| a.name).collect();
@@ -188,6 +182,90 @@ const CHAIN: Algorithm = Algorithm {
     time: Some(pipeline::chain::time),
 };
 
+const BINARY: Algorithm = Algorithm {
+    name: "binary",
+    collective: Kind::Reduce,
+    ports: PortModels::Both,
+    commutative_only: false,
+    segmented: true,
+    source: "folklore; Lowery & Langou, section IV",
+    rounds: "2(N+q-2) (bi), 2(N-1)+3(q-1) (uni), N = ceil(log2(p+1)); at most, if p is not 2^N-1",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(tree::binary::plan),
+    time: Some(tree::binary::time),
+};
+
+const BUTTERFLY: Algorithm = Algorithm {
+    name: "butterfly",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: false,
+    segmented: false,
+    source: "Rabenseifner 2004",
+    rounds: "2 ceil(log2 p); 2 floor(log2 p)+1, if p is not a power of two",
+    volume: "(p-1) m + floor(log2 p)/2 m",
+    restrictions: "",
+    planner: Planner::Direct(exchange::butterfly::plan),
+    time: Some(exchange::butterfly::time),
+};
+
+const CIRCULANT: Algorithm = Algorithm {
+    name: "circulant",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: true,
+    segmented: true,
+    source: "Träff, round-optimal n-block broadcast on circulant graphs",
+    rounds: "ceil(log2 p)+q-1",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(circulant::reduce::plan),
+    time: Some(circulant::reduce::time),
+};
+
+const CIRCULANT_RSG: Algorithm = Algorithm {
+    name: "circulant-rsg",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: true,
+    segmented: false,
+    source: "Träff, circulant reduce-scatter and gather",
+    rounds: "2 ceil(log2 p)",
+    volume: "(p-1) m + at most ceil(log2 p)/2 m",
+    restrictions: "",
+    planner: Planner::Direct(circulant::reduce_scatter_gather::plan),
+    time: Some(circulant::reduce_scatter_gather::time),
+};
+
+const BI_GREEDY: Algorithm = Algorithm {
+    name: "bi-greedy",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: true,
+    segmented: true,
+    source: "Lowery & Langou, Algorithm 2",
+    rounds: "ceil(log2 p)+q-1",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(pipeline::bi_greedy::plan),
+    time: Some(pipeline::bi_greedy::time),
+};
+
+const TWO_TREE: Algorithm = Algorithm {
+    name: "two-tree",
+    collective: Kind::Reduce,
+    ports: PortModels::Bi,
+    commutative_only: false,
+    segmented: true,
+    source: "Sanders, Speck, Träff 2009",
+    rounds: "at most 2 ceil(log2 p)+q-2",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(tree::two_tree::plan),
+    time: Some(tree::two_tree::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -200,4 +278,21 @@ const fn broadcast(reduce: Algorithm) -> Algorithm {
     }
 }
 
-const ALGORITHMS: &[Algorithm] = &[BINOMIAL, CHAIN, broadcast(BINOMIAL), broadcast(CHAIN)];
+const ALGORITHMS: &[Algorithm] = &[
+    BINOMIAL,
+    BINARY,
+    TWO_TREE,
+    CHAIN,
+    BI_GREEDY,
+    BUTTERFLY,
+    CIRCULANT,
+    CIRCULANT_RSG,
+    broadcast(BINOMIAL),
+    broadcast(BINARY),
+    broadcast(TWO_TREE),
+    broadcast(CHAIN),
+    broadcast(BI_GREEDY),
+    broadcast(BUTTERFLY),
+    broadcast(CIRCULANT),
+    broadcast(CIRCULANT_RSG),
+];

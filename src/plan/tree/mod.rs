@@ -1,3 +1,5 @@
 //! Trees.
 
+pub mod binary;
 pub mod binomial;
+pub mod two_tree;

@@ -1,0 +1,192 @@
+//! Circulant reduce-scatter, then a gather to the root along the same skips: any number of ranks, no folding.
+//!
+//! Source: Träff's circulant reduce-scatter and allgather, the latter towards one rank only. Ports: bidirectional, one-ported.
+//! Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `L = ceil(log2 p)`, skips as in [`schedule`](super::schedule).
+//! Rounds: `2L`. Volume: `(p - 1) m` to reduce, at most `L/2 m` to gather.
+//! Time, when `p` divides `m`: `2L alpha + 2 (p-1)/p beta m + (p-1)/p gamma m`.
+//! Restrictions: the operator must commute; the request's segments are ignored but for their sum.
+//!
+//! Ranks and blocks are numbered from the root on; indices are modulo `p`. Reduce-scatter, from the greatest skip `s'` (below `s`, the one above it) to 1:
+//! rank `r` sends its partial blocks `r + s' .. r + s` to `r + s'` and combines what `r - s'` sends into its blocks `r .. r + s - s'`. In
+//! the end rank `r` has block `r`. Gather, from skip 1 to the greatest: the root needs the blocks `skip[k] .. skip[k+1]` of rank `skip[k]` in
+//! round `k`, so that rank needs them before, and so on. Nothing is ever moved locally: blocks stay where they stand in the vector.
+//!
+//! `p = 3`, skips 2, 1: 0→2 block 2, 1→0 block 0, 2→1 block 1; 0→1 block 1, 1→2 block 2, 2→0 block 0; gather 1→0 block 1; 2→0 block 2.
+
+use super::schedule::Circulant;
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
+
+/// Plans the reduction.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let (p, root) = (request.ranks, request.root);
+    let vector = Span::new(0, request.elements());
+    let mut b = Schedule::builder(p, request.ports, Collective::Reduce { root });
+    for r in 0..p {
+        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
+    }
+    let blocks = Blocks {
+        graph: Circulant::new(p),
+        elements: vector.len,
+        root,
+    };
+    blocks.reduce_scatter(&mut b);
+    blocks.gather(&mut b);
+    b.build()
+}
+
+/// The executed time, when the blocks are equal.
+pub fn time(request: &Request) -> Option<f64> {
+    let (p, m) = (request.ranks, request.elements());
+    if !request.closed_forms_hold() || p == 0 || m % p != 0 {
+        return None;
+    }
+    if m == 0 {
+        return Some(0.0);
+    }
+    let moved = (m / p * (p - 1)) as u64 * request.element_bytes;
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sizes stay far below 2^53 bytes"
+    )]
+    let (rounds, moved) = (Circulant::new(p).rounds() as f64, moved as f64);
+    let cost = &request.cost;
+    Some(2.0 * rounds * cost.alpha + 2.0 * cost.beta * moved + cost.gamma * moved)
+}
+
+/// A vector in as many blocks as ranks.
+struct Blocks {
+    graph: Circulant,
+    elements: usize,
+    root: usize,
+}
+
+impl Blocks {
+    /// The rank that is number `v` from the root on.
+    fn rank(&self, v: usize) -> usize {
+        (v + self.root) % self.graph.ranks()
+    }
+
+    /// Where blocks `first .. first + count` stand, modulo `p`; no span where there is nothing.
+    fn spans(&self, first: usize, count: usize) -> Spans {
+        let p = self.graph.ranks();
+        let (first, end) = (first % p, first % p + count);
+        let (small, larger) = (self.elements / p, self.elements % p);
+        // The first `larger` blocks have one element more.
+        let start = |block: usize| block * small + block.min(larger);
+        let straight = Span::from(start(first)..start(end.min(p)));
+        let wrapped = Span::from(0..start(end.saturating_sub(p)));
+        [straight, wrapped]
+            .into_iter()
+            .filter(|s| s.len > 0)
+            .collect()
+    }
+
+    fn reduce_scatter(&self, b: &mut Builder) {
+        let p = self.graph.ranks();
+        for pair in self.graph.skips().windows(2).rev() {
+            let (to, from) = (pair[0], p - pair[0]);
+            let count = pair[1] - pair[0];
+            for v in 0..p {
+                let (theirs, mine) = (self.spans(v + to, count), self.spans(v, count));
+                if !theirs.is_empty() {
+                    b.step(self.rank(v), Step::send(self.rank(v + to), theirs));
+                }
+                if !mine.is_empty() {
+                    let combine = Step::recv_combine(self.rank(v + from), mine, Order::MineFirst);
+                    b.step(self.rank(v), combine);
+                }
+            }
+        }
+    }
+
+    fn gather(&self, b: &mut Builder) {
+        for round in self.gather_rounds() {
+            for &(v, to, count) in &round {
+                let spans = self.spans(v, count);
+                if !spans.is_empty() {
+                    b.step(self.rank(v), Step::send(self.rank(to), spans));
+                }
+            }
+            for &(v, to, count) in &round {
+                let spans = self.spans(v, count);
+                if !spans.is_empty() {
+                    b.step(self.rank(to), Step::recv(self.rank(v), spans));
+                }
+            }
+        }
+    }
+
+    /// For each round `(v, to, count)`: `v` sends `to` the blocks `v .. v + count`.
+    fn gather_rounds(&self) -> Vec<Vec<(usize, usize, usize)>> {
+        let skips = self.graph.skips();
+        let mut rounds = vec![Vec::new(); self.graph.rounds()];
+        // Who must have how many blocks, its own and those after it, before the rounds seen so far (from the last on).
+        let mut wanted = vec![(0, self.graph.ranks())];
+        for (k, round) in rounds.iter_mut().enumerate().rev() {
+            for i in 0..wanted.len() {
+                let (v, count) = &mut wanted[i];
+                if *count > skips[k] {
+                    let (from, rest) = (*v + skips[k], *count - skips[k]);
+                    round.push((from, *v, rest));
+                    *count = skips[k];
+                    wanted.push((from, rest));
+                }
+            }
+        }
+        rounds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::CostModel;
+    use crate::simulate::Prepared;
+
+    #[test]
+    fn takes_its_closed_form_at_every_root() {
+        for p in 1..40 {
+            let mut request = Request::new(p, 3 * p);
+            request.cost = CostModel::new(10.0, 2.0).gamma(3.0);
+            for root in [0, p / 3, p - 1] {
+                request.root = root;
+                let schedule = plan(&request).unwrap();
+                let prepared = Prepared::new(&schedule, false).unwrap();
+                let executed = prepared.simulate(&request.cost, 1).time();
+                assert_eq!(Some(executed), time(&request), "p={p} root={root}");
+            }
+        }
+    }
+
+    #[test]
+    fn gathers_every_block_once_in_the_largest_messages_that_reach_the_root() {
+        for p in 1..200 {
+            let graph = Circulant::new(p);
+            let skips = graph.skips().to_vec();
+            let blocks = Blocks {
+                graph,
+                elements: p,
+                root: 0,
+            };
+            let mut holds: Vec<usize> = vec![1; p];
+            for (k, round) in blocks.gather_rounds().iter().enumerate() {
+                for &(from, to, count) in round {
+                    assert_eq!(from, to + skips[k]);
+                    assert!(count <= skips[k + 1] - skips[k]);
+                    assert_eq!((holds[from], holds[to]), (count, skips[k]), "p={p} k={k}");
+                }
+                for &(_, to, count) in round {
+                    holds[to] += count;
+                }
+            }
+            assert_eq!(holds[0], p);
+        }
+    }
+}

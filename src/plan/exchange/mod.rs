@@ -1,0 +1,3 @@
+//! Exchanges between pairs of ranks.
+
+pub mod butterfly;

@@ -1,0 +1,195 @@
+//! Binary tree reduction.
+//!
+//! Source: folklore; Lowery & Langou, section IV. Ports: uni- or bidirectional, one-ported.
+//! Symbols: `p` ranks, `N = ceil(log2(p + 1))` levels, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
+//! Every inner rank combines each segment from its left child, then from its right child, and sends it on. Volume: `(p - 1) m`.
+//! Time for `p = 2^N - 1`, bidirectional: `2(N + q - 2)(tc + tp)`; unidirectional, `N >= 3`: `2(N - 1)(tc + tp) + (q - 1)(3 tc + 2 tp)`.
+//! (The paper's Table III prints `N + q - 1`, which its own best time contradicts.)
+//!
+//! Keeps operand order: ranks are numbered in preorder, so that rank `v`, its left subtree and its right subtree are consecutive
+//! ranges, combined in this order.
+//!
+//! Any other `p`: the extra ranks over the largest `2^n - 1` are folded into the leaves of a full tree in a first step, at most two a leaf.
+//! A right child has a round to spare while its parent receives from the left one, so leaves behind most right turns
+//! get extra ranks first; bidirectional, the time stays within the formula above.
+//!
+//! `p = 7`, bidirectional, round: 0: 2→1, 5→4; 1: 3→1, 6→4; 2: 1→0 (and the second segment 2→1, 5→4); 3: 4→0.
+
+use crate::error::Result;
+use crate::plan::{Request, Transfer, reduction};
+use crate::schedule::Schedule;
+
+/// Plans the reduction.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let q = request.segments.count();
+    // Transfers of one segment at an inner rank: two in and, through the same port or beside them, one out.
+    let period = if request.ports.is_bidirectional() {
+        2
+    } else {
+        3
+    };
+    let tree = Tree::new(request.ranks);
+    let first = tree.first_sends();
+    let rounds = first
+        .iter()
+        .max()
+        .map_or(0, |last| last + 1 + period * (q - 1));
+    let round = |t: usize| {
+        let sends = |v: usize| {
+            let since = t.checked_sub(first[v - 1])?;
+            let segment = since / period;
+            (since % period == 0 && segment < q).then(|| Transfer::new(segment, v, tree.parent[v]))
+        };
+        (1..request.ranks).filter_map(sends).collect::<Vec<_>>()
+    };
+    reduction(request, (0..rounds).map(round))
+}
+
+/// The executed time for full trees and equal segments.
+pub fn time(request: &Request) -> Option<f64> {
+    let (q, s) = request.equal_segments()?;
+    if request.ranks < 2 {
+        return Some(0.0);
+    }
+    if !(request.ranks + 1).is_power_of_two() {
+        return None;
+    }
+    let levels = f64::from((request.ranks + 1).trailing_zeros());
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    let q = q as f64;
+    let (tc, tp) = (request.t_comm(s), request.t_comp(s));
+    Some(if request.ports.is_bidirectional() || request.ranks == 3 {
+        2.0 * (levels + q - 2.0) * (tc + tp)
+    } else {
+        2.0 * (levels - 1.0) * (tc + tp) + (q - 1.0) * (3.0 * tc + 2.0 * tp)
+    })
+}
+
+/// A binary tree numbered in preorder.
+struct Tree {
+    parent: Vec<usize>,
+    /// 0 for a left (or only) child, 1 for a right one.
+    side: Vec<usize>,
+    children: Vec<usize>,
+}
+
+impl Tree {
+    fn new(p: usize) -> Tree {
+        let levels = (p + 1).ilog2();
+        let extra = extra_children(levels, p + 1 - (1 << levels));
+        let mut tree = Tree {
+            parent: Vec::with_capacity(p),
+            side: Vec::with_capacity(p),
+            children: Vec::with_capacity(p),
+        };
+        tree.grow(0, levels, &extra);
+        tree
+    }
+
+    /// Adds a subtree whose parent is `parent` (itself, for the root), with one entry of `extra` a leaf.
+    fn grow(&mut self, parent: usize, levels: u32, extra: &[usize]) {
+        let me = self.parent.len();
+        self.parent.push(parent);
+        self.children.push(0);
+        self.side
+            .push(if me == 0 { 0 } else { self.children[parent] });
+        if me != 0 {
+            self.children[parent] += 1;
+        }
+        if levels > 1 {
+            let (left, right) = extra.split_at(extra.len() / 2);
+            self.grow(me, levels - 1, left);
+            self.grow(me, levels - 1, right);
+        } else {
+            for _ in 0..extra[0] {
+                self.grow(me, 1, &[0]);
+            }
+        }
+    }
+
+    /// For every rank but the root: the round in which it sends its first segment.
+    fn first_sends(&self) -> Vec<usize> {
+        // The round in which each rank starts to receive; children have larger numbers than their parents.
+        let mut starts = vec![0; self.parent.len()];
+        for v in (1..self.parent.len()).rev() {
+            let ready = starts[v] + self.children[v];
+            let start = &mut starts[self.parent[v]];
+            *start = (*start).max(ready.saturating_sub(self.side[v]));
+        }
+        (1..self.parent.len())
+            .map(|v| starts[self.parent[v]] + self.side[v])
+            .collect()
+    }
+}
+
+/// How many of `extra` ranks each leaf of a full tree folds, from left to right: where they delay the root least.
+fn extra_children(levels: u32, extra: usize) -> Vec<usize> {
+    let leaves = 1usize << (levels - 1);
+    // The set bits of a leaf's number are its right turns: so many rounds it has to spare.
+    let mut places: Vec<(i64, usize)> = (1..=2i64)
+        .flat_map(|nth| (0..leaves).map(move |leaf| (nth - i64::from(leaf.count_ones()), leaf)))
+        .collect();
+    places.sort_unstable();
+    let mut counts = vec![0; leaves];
+    for &(_, leaf) in &places[..extra] {
+        counts[leaf] += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{CostModel, Ports};
+    use crate::plan::Segments;
+    use crate::simulate::Prepared;
+
+    fn simulated(request: &Request) -> f64 {
+        let schedule = plan(request).unwrap();
+        let prepared = Prepared::new(&schedule, false).unwrap();
+        prepared.simulate(&request.cost, 1).time()
+    }
+
+    #[test]
+    fn any_number_of_ranks_stays_within_the_time_of_the_next_full_tree() {
+        for p in 2..=130 {
+            for q in [1, 2, 5] {
+                for ports in [Ports::UNI, Ports::BI] {
+                    let mut request = Request::new(p, 4 * q);
+                    request.segments = Segments::of_size(4 * q, 4).unwrap();
+                    request.ports = ports;
+                    request.cost = CostModel::new(2.0, 1.0).gamma(1.0);
+                    let executed = simulated(&request);
+                    request.ranks = (p + 1).next_power_of_two() - 1;
+                    let bound = time(&request).unwrap();
+                    assert!(
+                        executed <= bound,
+                        "p={p} q={q} {ports:?}: {executed} > {bound}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn subtrees_are_consecutive_ranks() {
+        for p in 1..200 {
+            let tree = Tree::new(p);
+            assert_eq!(tree.parent.len(), p);
+            let mut size = vec![1; p];
+            for v in (1..p).rev() {
+                size[tree.parent[v]] += size[v];
+            }
+            for v in 1..p {
+                let parent = tree.parent[v];
+                let before = (parent + 1..v).filter(|&u| tree.parent[u] == parent);
+                assert_eq!(v, parent + 1 + before.map(|u| size[u]).sum::<usize>());
+                assert!(tree.children[parent] <= 2);
+            }
+        }
+    }
+}

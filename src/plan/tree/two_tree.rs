@@ -1,0 +1,250 @@
+//! Two-tree reduction: two binary trees at once, each carrying half of the segments.
+//!
+//! Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009). Ports: bidirectional, one-ported.
+//! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`, `L = ceil(log2 p)`.
+//! Rounds: `f + q - 1`, where `f`, the rounds until the first segment is complete, was `2L - 1` or `2L - 2` for all `p` tried (2..=700, and some up to
+//! 65537). Volume: `(p - 1) m`.
+//! Time for powers of two: `(2L + q - 2)(tc + tp)`; at most that for other `p` (with few segments, less than planned: a message need not wait for its colour).
+//! One segment alone uses one tree: ask for an even number of segments.
+//!
+//! A rank other than the root is an inner node of one tree at most, and a leaf of the other: it receives two segments and sends two in every
+//! two rounds. Rounds are coloured even and odd; every tree edge gets a colour, different for the two edges out of a
+//! rank and for the two edges into it, so that no port is booked twice (the edges so constrained form paths and even cycles). A segment goes up in the
+//! first round of the edge's colour after both children's have come in; later segments follow every other round. Both trees end at
+//! the root, on different colours: from round `f` on it completes a segment in every round, even segments in the faster tree.
+//!
+//! Keeps operand order: both trees number ranks `1..p` in order (a left subtree, its parent, the right subtree), so what a rank combines
+//! is next to what it holds. In the first tree odd numbers are leaves. The second is its mirror image when `p - 1` is even; otherwise it
+//! is such a tree over numbers from 0 on, without the leaf 0.
+//!
+//! `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
+
+use crate::error::Result;
+use crate::plan::{Request, Transfer, reduction};
+use crate::schedule::Schedule;
+
+/// Plans the reduction.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let q = request.segments.count();
+    let trees = TwoTrees::new(request.ranks);
+    let rounds = (0..trees.rounds(q)).map(|t| trees.round(t, q));
+    reduction(request, rounds)
+}
+
+/// The executed time for powers of two and equal segments.
+pub fn time(request: &Request) -> Option<f64> {
+    let (q, s) = request.equal_segments()?;
+    if request.ranks == 1 {
+        return Some(0.0);
+    }
+    if !request.ranks.is_power_of_two() {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    let rounds = (2 * request.ranks.ilog2() as usize + q - 2) as f64;
+    Some(rounds * (request.t_comm(s) + request.t_comp(s)))
+}
+
+/// An edge from a rank to its parent: `2 * rank + tree`.
+type Edge = usize;
+
+/// Two trees over ranks `1..p`, both below the root 0, with the rounds of their edges.
+struct TwoTrees {
+    /// By edge; the root's two edges are unused.
+    parent: Vec<usize>,
+    /// By rank: edges into it, two at most.
+    incoming: Vec<Vec<Edge>>,
+    /// By edge: the round of the first segment; its colour is the parity.
+    first: Vec<usize>,
+    /// The tree whose first segment is complete earlier.
+    faster: usize,
+}
+
+impl TwoTrees {
+    fn new(p: usize) -> TwoTrees {
+        let mut trees = TwoTrees {
+            parent: vec![0; 2 * p],
+            incoming: vec![Vec::new(); p],
+            first: vec![0; 2 * p],
+            faster: 0,
+        };
+        if p < 2 {
+            return trees;
+        }
+        let n = p - 1;
+        in_order(1, n, 0, &mut |v, parent| trees.parent[2 * v] = parent);
+        if n.is_multiple_of(2) {
+            let mirror = |v: usize| if v == 0 { 0 } else { p - v };
+            in_order(1, n, 0, &mut |v, parent| {
+                trees.parent[2 * mirror(v) + 1] = mirror(parent);
+            });
+        } else {
+            // Shifted by one. The first leaf falls on the root, whose edges are unused; 0 stands for no parent, before and after.
+            in_order(1, p, 0, &mut |v, parent| {
+                trees.parent[2 * (v - 1) + 1] = parent.saturating_sub(1);
+            });
+        }
+        for edge in 2..2 * p {
+            trees.incoming[trees.parent[edge]].push(edge);
+        }
+        trees.colour();
+        trees
+    }
+
+    /// Colours the edges and sets their rounds.
+    fn colour(&mut self) {
+        let edges = self.parent.len();
+        let mut odd: Vec<Option<bool>> = vec![None; edges];
+        let mut components = Vec::new();
+        for start in 2..edges {
+            if odd[start].is_some() {
+                continue;
+            }
+            odd[start] = Some(false);
+            let mut component = vec![start];
+            let mut next = 0;
+            while let Some(&edge) = component.get(next) {
+                next += 1;
+                let other = odd[edge].map(|colour| !colour);
+                let siblings = self.incoming[self.parent[edge]].iter().copied();
+                for rival in siblings.filter(|&e| e != edge).chain([edge ^ 1]) {
+                    if odd[rival].is_none() {
+                        odd[rival] = other;
+                        component.push(rival);
+                    }
+                }
+            }
+            components.push(component);
+        }
+        let mut odd: Vec<bool> = odd.into_iter().map(|colour| colour == Some(true)).collect();
+        // Each component's colours can be exchanged: keep what completes the first segment earlier.
+        let mut best = self.schedule(&odd);
+        for component in &components {
+            component.iter().for_each(|&edge| odd[edge] = !odd[edge]);
+            let exchanged = self.schedule(&odd);
+            if exchanged < best {
+                best = exchanged;
+            } else {
+                component.iter().for_each(|&edge| odd[edge] = !odd[edge]);
+            }
+        }
+        self.schedule(&odd);
+    }
+
+    /// Sets the rounds of all edges for these colours: the round in which the root gets its first segment.
+    fn schedule(&mut self, odd: &[bool]) -> usize {
+        let mut arrivals = [0, 0];
+        for edge in self.incoming[0].clone() {
+            arrivals[edge % 2] = self.schedule_subtree(edge, odd);
+        }
+        self.faster = usize::from(arrivals[1] < arrivals[0]);
+        arrivals[self.faster]
+    }
+
+    fn schedule_subtree(&mut self, edge: Edge, odd: &[bool]) -> usize {
+        let mut ready = 0;
+        for i in 0..self.incoming[edge / 2].len() {
+            let child = self.incoming[edge / 2][i];
+            if child % 2 == edge % 2 {
+                ready = ready.max(self.schedule_subtree(child, odd) + 1);
+            }
+        }
+        self.first[edge] = ready + usize::from((ready % 2 == 1) != odd[edge]);
+        self.first[edge]
+    }
+
+    fn rounds(&self, segments: usize) -> usize {
+        let latency = self.incoming[0].iter().map(|&edge| self.first[edge]).min();
+        latency.map_or(0, |f| f + segments)
+    }
+
+    /// The transfers of round `t`.
+    fn round(&self, t: usize, segments: usize) -> Vec<Transfer> {
+        let transfer = |edge: Edge| {
+            let since = t.checked_sub(self.first[edge])?;
+            let segment = since + usize::from(edge % 2 != self.faster);
+            (since % 2 == 0 && segment < segments)
+                .then(|| Transfer::new(segment, edge / 2, self.parent[edge]))
+        };
+        (2..self.parent.len()).filter_map(transfer).collect()
+    }
+}
+
+/// Visits the nodes `low..=high` of a binary tree in which odd numbers are leaves, each with its parent (`parent` for the root), for odd `low`.
+fn in_order(low: usize, high: usize, parent: usize, visit: &mut impl FnMut(usize, usize)) {
+    if low > high {
+        return;
+    }
+    let root = low - 1 + (1 << (high - low + 1).ilog2());
+    visit(root, parent);
+    in_order(low, root - 1, root, visit);
+    in_order(root + 1, high, root, visit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::CostModel;
+    use crate::plan::Segments;
+    use crate::simulate::Prepared;
+
+    #[test]
+    fn ranks_are_inner_in_one_tree_and_ports_are_booked_once_a_round() {
+        for p in 2..300 {
+            let trees = TwoTrees::new(p);
+            let odd = |edge: Edge| trees.first[edge] % 2;
+            for v in 1..p {
+                assert_ne!(odd(2 * v), odd(2 * v + 1), "p={p}: rank {v} sends");
+            }
+            for (v, incoming) in trees.incoming.iter().enumerate() {
+                match incoming[..] {
+                    [] | [_] => {}
+                    [a, b] => {
+                        assert_ne!(odd(a), odd(b), "p={p}: rank {v} receives");
+                        assert_eq!(a % 2 == b % 2, v > 0, "p={p}: trees of rank {v}");
+                    }
+                    _ => panic!("p={p}: rank {v} has {} children", incoming.len()),
+                }
+                for &child in incoming.iter().filter(|_| v > 0) {
+                    assert!(trees.first[child] < trees.first[2 * v + child % 2]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_segment_is_complete_after_about_two_rounds_a_level() {
+        for p in 2..=300usize {
+            let levels = p.next_power_of_two().trailing_zeros() as usize;
+            let f = TwoTrees::new(p).rounds(1);
+            assert!(
+                f == 2 * levels - 1 || (f == 2 * levels - 2 && !p.is_power_of_two()),
+                "p={p}: {f}"
+            );
+        }
+    }
+
+    #[test]
+    fn executed_times() {
+        for p in (2..=64).chain([100, 127, 128, 129, 256, 512]) {
+            for q in [1, 2, 3, 8, 21] {
+                for gamma in [0.0, 1.0, 7.0] {
+                    let mut request = Request::new(p, 2 * q);
+                    request.segments = Segments::of_size(2 * q, 2).unwrap();
+                    request.cost = CostModel::new(2.0, 1.0).gamma(gamma);
+                    let prepared = Prepared::new(&plan(&request).unwrap(), false).unwrap();
+                    let executed = prepared.simulate(&request.cost, 1).time();
+                    let mut full = request.clone();
+                    full.ranks = p.next_power_of_two();
+                    let bound = time(&full).unwrap();
+                    assert!(executed <= bound, "p={p} q={q}: {executed} > {bound}");
+                    assert_eq!(time(&request).unwrap_or(executed), executed, "p={p} q={q}");
+                }
+            }
+        }
+    }
+}
