@@ -188,6 +188,20 @@ const CHAIN: Algorithm = Algorithm {
     time: Some(pipeline::chain::time),
 };
 
+const UNI_GREEDY: Algorithm = Algorithm {
+    name: "uni-greedy",
+    collective: Kind::Reduce,
+    ports: PortModels::Uni,
+    commutative_only: true,
+    segmented: true,
+    source: "Lowery & Langou, algorithm 1",
+    rounds: "no closed form; the fewest of all that reduce segments in order",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(pipeline::uni_greedy::plan),
+    time: Some(pipeline::uni_greedy::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -200,4 +214,11 @@ const fn broadcast(reduce: Algorithm) -> Algorithm {
     }
 }
 
-const ALGORITHMS: &[Algorithm] = &[BINOMIAL, CHAIN, broadcast(BINOMIAL), broadcast(CHAIN)];
+const ALGORITHMS: &[Algorithm] = &[
+    BINOMIAL,
+    CHAIN,
+    UNI_GREEDY,
+    broadcast(BINOMIAL),
+    broadcast(CHAIN),
+    broadcast(UNI_GREEDY),
+];
