@@ -5,6 +5,7 @@
 
 pub mod pipeline;
 pub mod registry;
+pub mod segmentation;
 pub mod tree;
 
 use crate::collective::Collective;
