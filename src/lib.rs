@@ -1,5 +1,6 @@
 //! Plan, prove, time and run collective communication under the one-port model.
 
+pub mod bounds;
 pub mod collective;
 pub mod cost;
 pub mod error;
