@@ -1,5 +1,6 @@
 //! Plan, prove, time and run collective communication under the one-port model.
 
+pub mod bounds;
 pub mod check;
 pub mod collective;
 pub mod cost;

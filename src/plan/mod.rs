@@ -9,6 +9,7 @@ pub mod exchange;
 mod oracle;
 pub mod pipeline;
 pub mod registry;
+pub mod segmentation;
 pub mod tree;
 
 use crate::collective::Collective;

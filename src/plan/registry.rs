@@ -266,6 +266,20 @@ const TWO_TREE: Algorithm = Algorithm {
     time: Some(tree::two_tree::time),
 };
 
+const UNI_GREEDY: Algorithm = Algorithm {
+    name: "uni-greedy",
+    collective: Kind::Reduce,
+    ports: PortModels::Uni,
+    commutative_only: true,
+    segmented: true,
+    source: "Lowery & Langou, algorithm 1",
+    rounds: "no closed form; the fewest of all that reduce segments in order",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(pipeline::uni_greedy::plan),
+    time: Some(pipeline::uni_greedy::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -283,6 +297,7 @@ const ALGORITHMS: &[Algorithm] = &[
     BINARY,
     TWO_TREE,
     CHAIN,
+    UNI_GREEDY,
     BI_GREEDY,
     BUTTERFLY,
     CIRCULANT,
@@ -291,6 +306,7 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(BINARY),
     broadcast(TWO_TREE),
     broadcast(CHAIN),
+    broadcast(UNI_GREEDY),
     broadcast(BI_GREEDY),
     broadcast(BUTTERFLY),
     broadcast(CIRCULANT),

@@ -9,6 +9,7 @@
 use crate::error::Result;
 use crate::plan::{Request, Transfer, reduction};
 use crate::schedule::Schedule;
+use crate::simulate;
 
 /// Plans the reduction.
 ///
@@ -27,23 +28,61 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request, rounds)
 }
 
-/// The executed time, when all segments have the same size.
+/// The executed time, when all segments have the same size but for the last, which may be smaller.
 pub fn time(request: &Request) -> Option<f64> {
-    let sizes = request.segments.sizes();
-    let s = sizes[0];
-    if sizes.iter().any(|&x| x != s) {
+    let (&last, equal) = request.segments.sizes().split_last()?;
+    let s = equal.first().copied().unwrap_or(last);
+    if last > s || equal.iter().any(|&x| x != s) {
         return None;
     }
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-    let (p, q) = (request.ranks as f64, sizes.len() as f64);
+    let (p, q) = (request.ranks as f64, request.segments.count() as f64);
+    if request.ranks < 2 {
+        return Some(0.0);
+    }
     let (tc, tp) = (request.t_comm(s), request.t_comp(s));
-    Some(if request.ranks < 2 {
-        0.0
+    let (last_tc, last_tp) = (request.t_comm(last), request.t_comp(last));
+    Some(if equal.is_empty() {
+        (p - 1.0) * (tc + tp)
     } else if request.ports.is_bidirectional() {
-        (p + q - 2.0) * (tc + tp)
+        (p + q - 3.0) * (tc + tp) + last_tc + last_tp
     } else if request.ranks == 2 {
-        q * (tc + tp)
+        (q - 1.0) * (tc + tp) + last_tc + last_tp
     } else {
-        (p - 1.0) * (tc + tp) + (q - 1.0) * (2.0 * tc + tp)
+        // While the root combines the last segment but one, rank 1 receives and combines the last.
+        let before = (p - 1.0) * (tc + tp) + (q - 2.0) * (2.0 * tc + tp);
+        before - tp + simulate::later(tp, last_tc + last_tp) + last_tc + last_tp
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Segments;
+    use crate::simulate::Prepared;
+    use crate::{CostModel, Ports};
+
+    #[test]
+    fn time_with_a_smaller_last_segment() {
+        for p in 1..=9 {
+            for (m, s) in [(7, 3), (10, 4), (9, 8), (11, 2), (5, 5), (3, 2)] {
+                for (alpha, beta, gamma) in [
+                    (2.0, 1.0, 3.0),
+                    (0.0, 5.0, 1.0),
+                    (7.0, 0.0, 2.0),
+                    (1.0, 1.0, 0.0),
+                ] {
+                    for ports in [Ports::UNI, Ports::BI] {
+                        let mut r = Request::new(p, m);
+                        r.segments = Segments::of_size(m, s).unwrap();
+                        r.ports = ports;
+                        r.cost = CostModel::new(alpha, beta).gamma(gamma);
+                        let prepared = Prepared::new(&plan(&r).unwrap(), false).unwrap();
+                        let executed = prepared.simulate(&r.cost, 1).time();
+                        assert_eq!(time(&r), Some(executed), "p={p} m={m} s={s} {ports:?}");
+                    }
+                }
+            }
+        }
+    }
 }

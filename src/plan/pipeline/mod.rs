@@ -2,3 +2,4 @@
 
 pub mod bi_greedy;
 pub mod chain;
+pub mod uni_greedy;

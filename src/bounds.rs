@@ -1,0 +1,490 @@
+//! Lower bounds: what no schedule can undercut under the rules of [`crate::schedule`].
+//!
+//! Symbols: `p` ranks with `k` ports each, alpha a message, beta a byte, gamma a byte combined; on heterogeneous platforms the least alpha and
+//! beta of all links. Every bound holds on its own; their sum need not.
+//!
+//! **Latency.** A rank with `k` ports can pass something on to `k` others in alpha, so after `j` alpha at most `(k + 1)^j` ranks
+//! know of it: to reach `n` ranks takes `ceil(log_{k+1} n)` alpha. Read backwards, so does hearing from `n` ranks.
+//!
+//! **Bandwidth.** A rank's `k` ports carry what it must receive or send, both kinds of port apart if they are bidirectional, together if
+//! not. All ranks together carry at most `p k` messages at once, or `floor(p k / 2)` on unidirectional ports. What must be carried:
+//! a broadcast brings every element to `p - 1` ranks; in a reduction every rank but the root sends every element once. An allreduce needs
+//! `2 (p - 1)` messages for each element: no rank has heard of all contributions before `p - 1` of them, that message informs
+//! one rank, and each of the others must receive one more.
+//! Unidirectional reductions thus need `(p - 1) / floor(p / 2) beta m`, which is `2 beta m` for odd `p` but less for even.
+//!
+//! **Computation.** Every element is combined `p - 1` times, and a rank combines one thing at a time, so `p` ranks that share the work evenly
+//! need `(p - 1) / p gamma m`. Where computation may overlap, a rank can combine several things at once, and what is left is the
+//! depth of the tree of combinations, `ceil(log2 p)`, for one element.
+
+use crate::collective::{Collective, Kind};
+use crate::cost::{CostModel, Ports};
+use crate::schedule::{Layout, Schedule, total_len};
+
+/// Times that no schedule can undercut, each valid on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LowerBounds {
+    /// Start-up of messages that must follow each other.
+    pub latency: f64,
+    /// Transfers that must share ports.
+    pub bandwidth: f64,
+    /// Combinations that must share ranks.
+    pub computation: f64,
+    /// The largest of the three.
+    pub largest: f64,
+}
+
+/// Lower bounds of a collective with blocks of equal size.
+///
+/// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter or scan, and of one rank's block of a gather,
+/// scatter, allgather or alltoall. A multicast, whose targets are not known here, has no bounds but 0: see [`lower_bound_of`].
+///
+/// ```
+/// use oneport::bounds::lower_bound;
+/// use oneport::{CostModel, Kind, Ports};
+/// let bounds = lower_bound(Kind::Reduce, Ports::UNI, 6, 100, 1, &CostModel::new(10.0, 3.0).gamma(6.0));
+/// assert_eq!(bounds.latency, 3.0 * 10.0);
+/// assert_eq!(bounds.bandwidth, 5.0 / 3.0 * 3.0 * 100.0);
+/// assert_eq!(bounds.computation, 5.0 / 6.0 * 6.0 * 100.0);
+/// assert_eq!(bounds.largest, 500.0);
+/// ```
+pub fn lower_bound(
+    kind: Kind,
+    ports: Ports,
+    p: usize,
+    elements: usize,
+    element_bytes: u64,
+    cost: &CostModel,
+) -> LowerBounds {
+    let demand = if p < 2 || elements == 0 {
+        Demand::default()
+    } else {
+        Demand::regular(kind, p, number(elements))
+    };
+    demand.bounds(p, ports, element_bytes, cost)
+}
+
+/// Lower bounds of what a schedule performs, with the block sizes of its layouts.
+pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> LowerBounds {
+    let p = schedule.ranks();
+    let demand = if p < 2 {
+        Demand::default()
+    } else {
+        Demand::of(schedule.collective(), schedule.layout())
+    };
+    demand.bounds(p, schedule.ports(), element_bytes, cost)
+}
+
+/// What a collective demands of ranks and ports, in elements.
+#[derive(Debug, Clone, Copy, Default)]
+struct Demand {
+    /// Ranks that one rank's data must reach, or that one rank must hear from, itself included.
+    reach: usize,
+    /// The most that one rank must receive.
+    received: f64,
+    /// The most that one rank must send.
+    sent: f64,
+    /// The most that one rank must receive and send.
+    both: f64,
+    /// What all ranks together must send.
+    total: f64,
+    /// Combinations of one element, all ranks together.
+    combined: f64,
+    /// Contributions to one result.
+    operands: usize,
+}
+
+impl Demand {
+    /// `p > 1` ranks and `m > 0` elements: see [`lower_bound`].
+    fn regular(kind: Kind, p: usize, m: f64) -> Demand {
+        let others = number(p - 1);
+        match kind {
+            Kind::Broadcast => Demand::one_to(p, m),
+            Kind::Reduce => Demand::one_to(p, m).combining(p, others * m),
+            Kind::Allreduce => Demand {
+                reach: p,
+                received: m,
+                sent: m,
+                both: 2.0 * m,
+                total: 2.0 * others * m,
+                ..Demand::default()
+            }
+            .combining(p, others * m),
+            Kind::Scan => Demand {
+                both: if p > 2 { 2.0 * m } else { m },
+                ..Demand::one_to(p, m)
+            }
+            .combining(p, others * m),
+            Kind::Gather | Kind::Scatter => Demand::rooted(p, others * m, m),
+            Kind::Allgather => Demand::all_to_all_blocks(p, others * m, m, number(p) * m),
+            // The smallest block is at most m / p.
+            Kind::ReduceScatter => Demand::all_to_all_blocks(p, others * m / number(p), 0.0, m)
+                .combining(p, others * m),
+            Kind::Alltoall => Demand {
+                reach: p,
+                received: others * m,
+                sent: others * m,
+                both: 2.0 * others * m,
+                total: number(p) * others * m,
+                ..Demand::default()
+            },
+            Kind::Multicast => Demand::default(),
+        }
+    }
+
+    /// The same for blocks of any sizes.
+    fn of(collective: &Collective, layout: &[Layout]) -> Demand {
+        let p = layout.len();
+        let inputs = || layout.iter().map(|l| total_len(&l.input));
+        let outputs = || layout.iter().map(|l| total_len(&l.output));
+        let input = |root: usize| layout.get(root).map_or(0, |l| total_len(&l.input));
+        let kind = collective.kind();
+        match *collective {
+            Collective::Broadcast { root } | Collective::Multicast { root, .. } => {
+                let targets = outputs().enumerate().filter(|&(r, n)| r != root && n > 0);
+                Demand::one_to(targets.count() + 1, number(input(root)))
+            }
+            Collective::Reduce { .. } | Collective::Allreduce | Collective::Scan => {
+                match input(0) {
+                    0 => Demand::default(),
+                    m => Demand::regular(kind, p, number(m)),
+                }
+            }
+            Collective::Gather { root } => Demand::blocks_of_root(root, inputs()),
+            Collective::Scatter { root } => Demand::blocks_of_root(root, outputs()),
+            Collective::Allgather => Demand::blocks_of_all(p, inputs()),
+            Collective::ReduceScatter => {
+                let demand = Demand::blocks_of_all(p, outputs());
+                demand.combining(p, demand.total)
+            }
+            Collective::Alltoall => Demand::blocks_of_pairs(layout),
+        }
+    }
+
+    /// `m` elements to `reach - 1` others.
+    fn one_to(reach: usize, m: f64) -> Demand {
+        if reach < 2 || m == 0.0 {
+            return Demand::default();
+        }
+        Demand {
+            reach,
+            received: m,
+            sent: m,
+            both: m,
+            total: number(reach - 1) * m,
+            ..Demand::default()
+        }
+    }
+
+    /// A root with `total` elements to or from `reach - 1` others, `largest` at most with one of them.
+    fn rooted(reach: usize, total: f64, largest: f64) -> Demand {
+        Demand {
+            reach,
+            received: total,
+            sent: largest,
+            both: total,
+            total,
+            ..Demand::default()
+        }
+    }
+
+    /// `total` elements in blocks, each to or from all ranks: a rank has `most` to get (or give) and its own block, of `own` or less, to give (or get).
+    fn all_to_all_blocks(p: usize, most: f64, own: f64, total: f64) -> Demand {
+        Demand {
+            reach: p,
+            received: most,
+            sent: own,
+            both: total,
+            total: number(p - 1) * total,
+            ..Demand::default()
+        }
+    }
+
+    fn blocks_of_root(root: usize, blocks: impl Iterator<Item = usize>) -> Demand {
+        let (mut reach, mut total, mut largest) = (1, 0.0, 0.0f64);
+        for (_, n) in blocks.enumerate().filter(|&(r, n)| r != root && n > 0) {
+            reach += 1;
+            total += number(n);
+            largest = largest.max(number(n));
+        }
+        Demand::rooted(reach, total, largest)
+    }
+
+    fn blocks_of_all(p: usize, blocks: impl Iterator<Item = usize>) -> Demand {
+        let (mut total, mut least, mut largest) = (0.0, f64::INFINITY, 0.0f64);
+        for n in blocks.map(number) {
+            total += n;
+            least = least.min(n);
+            largest = largest.max(n);
+        }
+        if total == 0.0 {
+            return Demand::default();
+        }
+        Demand::all_to_all_blocks(p, total - least, largest, total)
+    }
+
+    fn blocks_of_pairs(layout: &[Layout]) -> Demand {
+        let p = layout.len();
+        let mut demand = Demand::default();
+        for (rank, l) in layout.iter().enumerate() {
+            let input = total_len(&l.input);
+            // One span a block if there are p, equal blocks otherwise.
+            let (own, reach) = if l.input.len() == p {
+                let others = l
+                    .input
+                    .iter()
+                    .enumerate()
+                    .filter(|(r, s)| *r != rank && s.len > 0);
+                (l.input[rank].len, others.count() + 1)
+            } else {
+                (input / p, if input < p { 1 } else { p })
+            };
+            let sent = number(input - own);
+            let received = number(total_len(&l.output).saturating_sub(own));
+            demand.reach = demand.reach.max(reach);
+            demand.sent = demand.sent.max(sent);
+            demand.received = demand.received.max(received);
+            demand.both = demand.both.max(sent + received);
+            demand.total += sent;
+        }
+        demand
+    }
+
+    /// The same, with `combined` elements combined from `operands` contributions.
+    fn combining(self, operands: usize, combined: f64) -> Demand {
+        Demand {
+            operands,
+            combined,
+            ..self
+        }
+    }
+
+    fn bounds(&self, p: usize, ports: Ports, element_bytes: u64, cost: &CostModel) -> LowerBounds {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "sizes stay far below 2^53 bytes"
+        )]
+        let bytes = element_bytes as f64;
+        let (alpha, beta) = least_link(cost);
+        let k = number(ports.k().max(1));
+        let share = if ports.is_bidirectional() {
+            let one = self.received.max(self.sent) / k;
+            one.max(self.total / (number(p) * k))
+        } else {
+            let at_once = (number(p) * k / 2.0).floor();
+            let one = self.both / k;
+            if at_once > 0.0 {
+                one.max(self.total / at_once)
+            } else {
+                one
+            }
+        };
+        let bounds = LowerBounds {
+            latency: f64::from(steps(self.reach, ports.k().max(1))) * alpha,
+            bandwidth: share * (beta * bytes),
+            computation: self.computation(p, bytes, cost),
+            largest: 0.0,
+        };
+        let largest = bounds.latency.max(bounds.bandwidth).max(bounds.computation);
+        LowerBounds { largest, ..bounds }
+    }
+
+    fn computation(&self, p: usize, bytes: f64, cost: &CostModel) -> f64 {
+        if self.combined == 0.0 {
+            return 0.0;
+        }
+        let rates = |rank: usize| match cost.links() {
+            None => cost.gamma,
+            Some(l) => l.gamma.get(rank).copied().unwrap_or(0.0),
+        };
+        if cost.overlap {
+            let least = (0..p).map(rates).fold(f64::INFINITY, f64::min);
+            return f64::from(steps(self.operands, 1)) * least * bytes;
+        }
+        if cost.links().is_none() {
+            return self.combined * (cost.gamma * bytes) / number(p);
+        }
+        // Work shared so that all ranks finish together.
+        let speed: f64 = (0..p).map(|r| 1.0 / rates(r)).sum();
+        self.combined * bytes / speed
+    }
+}
+
+/// The least alpha and beta of all links between different ranks; 0 where there is none.
+fn least_link(cost: &CostModel) -> (f64, f64) {
+    let Some(links) = cost.links() else {
+        return (cost.alpha, cost.beta);
+    };
+    let least = |matrix: &[Vec<Option<f64>>]| {
+        let others = matrix.iter().enumerate().flat_map(|(i, row)| {
+            let row = row.iter().enumerate();
+            row.filter_map(move |(j, cost)| cost.filter(|_| i != j))
+        });
+        Some(others.fold(f64::INFINITY, f64::min))
+            .filter(|c| c.is_finite())
+            .unwrap_or(0.0)
+    };
+    (least(&links.alpha), least(&links.beta))
+}
+
+/// `ceil(log_{k+1} n)`.
+fn steps(n: usize, k: usize) -> u32 {
+    let (mut reached, mut steps) = (1usize, 0);
+    while reached < n {
+        reached = reached.saturating_mul(k.saturating_add(1));
+        steps += 1;
+    }
+    steps
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+fn number(n: usize) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Links;
+    use crate::plan::{Request, Segments, registry};
+    use crate::simulate::Prepared;
+    use crate::{Order, Span, Step};
+
+    const COST: fn() -> CostModel = || CostModel::new(7.0, 3.0).gamma(2.0);
+
+    #[test]
+    fn symbols_of_the_tables() {
+        let of = |kind, ports, p, m| {
+            let b = lower_bound(kind, ports, p, m, 1, &COST());
+            (b.latency, b.bandwidth, b.computation)
+        };
+        let (uni, bi) = (Ports::UNI, Ports::BI);
+        assert_eq!(of(Kind::Broadcast, bi, 9, 8), (28.0, 24.0, 0.0));
+        assert_eq!(of(Kind::Reduce, bi, 8, 8), (21.0, 24.0, 14.0));
+        assert_eq!(of(Kind::Reduce, uni, 3, 6), (14.0, 36.0, 8.0)); // 2 beta m
+        assert_eq!(of(Kind::Reduce, uni, 4, 6), (14.0, 27.0, 9.0)); // 3/2 beta m
+        assert_eq!(of(Kind::Reduce, uni, 2, 6), (7.0, 18.0, 6.0)); // beta m
+        assert_eq!(of(Kind::Gather, bi, 4, 6), (14.0, 54.0, 0.0));
+        assert_eq!(of(Kind::Scatter, uni, 4, 6), (14.0, 54.0, 0.0));
+        assert_eq!(of(Kind::Allgather, bi, 4, 6), (14.0, 54.0, 0.0));
+        assert_eq!(of(Kind::Allgather, uni, 4, 6), (14.0, 108.0, 0.0));
+        assert_eq!(of(Kind::ReduceScatter, bi, 4, 24), (14.0, 54.0, 36.0));
+        assert_eq!(of(Kind::Allreduce, bi, 4, 24), (14.0, 108.0, 36.0));
+        assert_eq!(of(Kind::Allreduce, uni, 4, 24), (14.0, 216.0, 36.0));
+        assert_eq!(of(Kind::Alltoall, bi, 4, 6), (14.0, 54.0, 0.0));
+        assert_eq!(of(Kind::Alltoall, uni, 4, 6), (14.0, 108.0, 0.0));
+        assert_eq!(of(Kind::Broadcast, bi.with_k(2), 9, 8), (14.0, 12.0, 0.0));
+        assert_eq!(of(Kind::Broadcast, bi.with_k(usize::MAX), 9, 8).0, 7.0);
+        for kind in Kind::ALL {
+            assert_eq!(of(kind, bi, 1, 8), (0.0, 0.0, 0.0));
+            assert_eq!(of(kind, uni, 0, 8), (0.0, 0.0, 0.0));
+            assert_eq!(of(kind, uni, 8, 0), (0.0, 0.0, 0.0));
+        }
+    }
+
+    #[test]
+    fn no_planned_schedule_undercuts_them() {
+        let costs = [
+            (7.0, 3.0, 2.0),
+            (0.0, 1.0, 0.0),
+            (1.0, 0.0, 0.0),
+            (0.0, 0.0, 1.0),
+            (1.0, 1.0, 1.0),
+        ];
+        for algorithm in registry::all() {
+            for ports in [Ports::UNI, Ports::BI] {
+                for p in 1..=20 {
+                    for (m, s) in [(0, 1), (1, 1), (5, 2), (40, 40), (40, 1), (64, 8)] {
+                        for overlap in [false, true] {
+                            let mut r = Request::new(p, m);
+                            r.ports = ports;
+                            r.segments = Segments::of_size(m, s).unwrap();
+                            let Ok(schedule) = algorithm.plan(&r) else {
+                                continue;
+                            };
+                            let prepared = Prepared::new(&schedule, overlap).unwrap();
+                            for (alpha, beta, gamma) in costs {
+                                let cost =
+                                    CostModel::new(alpha, beta).gamma(gamma).overlap(overlap);
+                                let time = prepared.simulate(&cost, 4).time();
+                                let bounds = lower_bound_of(&schedule, &cost, 4);
+                                assert!(
+                                    bounds.largest <= time * (1.0 + 1e-12),
+                                    "{} {p} {m} {ports:?}: {bounds:?}, {time}",
+                                    algorithm.name
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Two ranks that exchange: the bounds of an allreduce are met.
+    #[test]
+    fn an_exchange_meets_them() {
+        let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
+        let (mine, theirs) = (Span::new(0, 6), Span::new(6, 6));
+        for rank in 0..2 {
+            b.layout(rank, 12, [mine], [mine]);
+            b.step(rank, Step::send(1 - rank, mine));
+            b.step(rank, Step::recv(1 - rank, theirs));
+            b.step(
+                rank,
+                Step::combine(theirs, mine, Order::by_rank(rank, 1 - rank)),
+            );
+        }
+        let schedule = b.build().unwrap();
+        let time = |cost: &CostModel| {
+            Prepared::new(&schedule, false)
+                .unwrap()
+                .simulate(cost, 1)
+                .time()
+        };
+        for cost in [CostModel::new(1.0, 0.0), CostModel::new(0.0, 1.0)] {
+            assert_eq!(lower_bound_of(&schedule, &cost, 1).largest, time(&cost));
+        }
+        let regular = lower_bound(Kind::Allreduce, Ports::BI, 2, 6, 1, &COST());
+        assert_eq!(lower_bound_of(&schedule, &COST(), 1), regular);
+    }
+
+    #[test]
+    fn irregular_blocks() {
+        let layout = |blocks: &[usize], gather: bool| -> Vec<Layout> {
+            let all = blocks.iter().sum();
+            let own = |&n: &usize| Layout {
+                len: all,
+                input: [Span::new(0, n)].into_iter().collect(),
+                output: [Span::new(0, if gather { all } else { 0 })]
+                    .into_iter()
+                    .collect(),
+            };
+            blocks.iter().map(own).collect()
+        };
+        let d = Demand::of(
+            &Collective::Gather { root: 1 },
+            &layout(&[5, 4, 0, 3], false),
+        );
+        assert_eq!((d.reach, d.total, d.received, d.sent), (3, 8.0, 8.0, 5.0));
+        let d = Demand::of(&Collective::Allgather, &layout(&[5, 4, 0, 3], true));
+        assert_eq!(
+            (d.reach, d.received, d.total, d.both),
+            (4, 12.0, 36.0, 12.0)
+        );
+        let d = Demand::of(&Collective::Allgather, &layout(&[0, 0], true));
+        assert_eq!(d.reach, 0);
+    }
+
+    #[test]
+    fn slow_and_missing_links() {
+        let cost = CostModel::heterogeneous(Links {
+            alpha: vec![vec![Some(0.0), Some(5.0)], vec![None, Some(0.0)]],
+            beta: vec![vec![Some(0.0), Some(2.0)], vec![None, Some(0.0)]],
+            gamma: vec![1.0, 3.0],
+            gamma_copy: vec![],
+        });
+        let b = lower_bound(Kind::Reduce, Ports::BI, 2, 8, 1, &cost.unwrap());
+        assert_eq!((b.latency, b.bandwidth, b.computation), (5.0, 16.0, 6.0));
+    }
+}

@@ -1,0 +1,350 @@
+//! Segments of unequal sizes (Lowery & Langou, section VIII), found by search.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::equal::{Method, best_segment, executed_time, free_of_computation, is_uni_greedy};
+use crate::error::Result;
+use crate::plan::pipeline::uni_greedy::States;
+use crate::plan::registry::Algorithm;
+use crate::plan::{Request, Segments};
+
+/// The best segment sizes found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BestSizes {
+    /// Elements of each segment, in order.
+    pub sizes: Vec<usize>,
+    /// Their time.
+    pub time: f64,
+    /// Whether all compositions of the vector were tried.
+    pub method: Method,
+}
+
+/// Vectors of up to this many elements are split in all ways.
+const ALL_WAYS: usize = 16;
+
+/// All ways to write `elements` as a sum of positive sizes, order mattering: `2^(elements - 1)` of them; one, empty, for 0.
+///
+/// # Panics
+/// When `elements` is more than 63.
+///
+/// ```
+/// use oneport::plan::segmentation::compositions;
+/// let three: Vec<_> = compositions(3).collect();
+/// assert_eq!(three, [vec![3], vec![1, 2], vec![2, 1], vec![1, 1, 1]]);
+/// ```
+pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
+    assert!(elements < 64, "2^{elements} compositions");
+    // Bit i says whether a segment ends after element i.
+    (0..1u64 << elements.saturating_sub(1)).map(move |ends| {
+        let mut sizes = Vec::new();
+        let mut size = 0;
+        for i in 0..elements {
+            size += 1;
+            if i + 1 == elements || ends >> i & 1 == 1 {
+                sizes.push(size);
+                size = 0;
+            }
+        }
+        sizes
+    })
+}
+
+/// Finds good segment sizes for an algorithm, never worse than its best equal ones, trying at most about `trials`.
+///
+/// # Errors
+/// As [`Algorithm::plan`].
+///
+/// ```
+/// use oneport::plan::{registry, segmentation::best_unequal};
+/// use oneport::{CostModel, Kind, Ports, Request};
+/// let mut request = Request::new(12, 10);
+/// request.ports = Ports::UNI;
+/// request.cost = CostModel::new(0.0, 1.0).gamma(1.0);
+/// let best = best_unequal(registry::find(Kind::Reduce, "uni-greedy")?, &request, 1000)?;
+/// assert_eq!(best.time, 41.0); // 44 with ten segments of 1 element
+/// # Ok::<(), oneport::Error>(())
+/// ```
+pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> Result<BestSizes> {
+    let best = best_segment(algorithm, request)?;
+    let equal = Segments::of_size(request.elements(), best.segment)?;
+    if best.method == Method::Whole {
+        return Ok(BestSizes {
+            sizes: equal.sizes().to_vec(),
+            time: best.time,
+            method: Method::Whole,
+        });
+    }
+    let mut request = free_of_computation(algorithm, request);
+    if is_uni_greedy(algorithm, &request) {
+        let mut states = States::new(request.ranks);
+        return Ok(best_sizes(equal.sizes(), trials, |sizes| {
+            states.reset(request.ranks);
+            for run in sizes.chunk_by(|a, b| a == b) {
+                states.reduce(request.t_comm(run[0]), request.t_comp(run[0]), run.len());
+            }
+            states.time()
+        }));
+    }
+    let mut failed = None;
+    let found = best_sizes(equal.sizes(), trials, |sizes| {
+        let time = Segments::of_sizes(sizes.to_vec()).and_then(|segments| {
+            request.segments = segments;
+            executed_time(algorithm, &request)
+        });
+        time.unwrap_or_else(|e| {
+            failed = Some(e);
+            f64::INFINITY
+        })
+    });
+    failed.map_or(Ok(found), Err)
+}
+
+/// Finds good segment sizes for a vector under any measure of time, never worse than `start`.
+///
+/// All compositions are tried where the vector has up to 16 elements and `trials` allows as many. Otherwise a search starts from the best of `start` and a few even and
+/// ramped splits into about as many segments, and goes on with moves from the best, and from those as good: shift elements from one segment to another,
+/// merge neighbours, split one; until none helps or `trials` were tried.
+pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
+    let mut search = Search::new(start, time);
+    let elements: usize = start.iter().sum();
+    if elements <= ALL_WAYS && 1 << elements.saturating_sub(1) <= trials {
+        for sizes in compositions(elements) {
+            search.consider(sizes);
+        }
+        return search.found(Method::Exhaustive);
+    }
+    for sizes in starts(elements, start.len()) {
+        search.consider(sizes);
+    }
+    while let Some(base) = search.frontier.pop_front() {
+        search.improve(&base, trials);
+    }
+    search.found(Method::Search)
+}
+
+/// Even splits, larger segments first or last, a smaller or larger first and last segment, for counts about `count`.
+fn starts(elements: usize, count: usize) -> Vec<Vec<usize>> {
+    let mut starts = Vec::new();
+    for count in count.saturating_sub(2).max(1)..=(count + 2).min(elements) {
+        let (size, larger) = (elements / count, elements % count);
+        let even: Vec<_> = (0..count).map(|i| size + usize::from(i < larger)).collect();
+        starts.push(even.iter().rev().copied().collect());
+        for part in [2, 4] {
+            // The last segment gives part of itself to the first ones, or to all others.
+            let mut ramp = even.clone();
+            let given = ramp[count - 1] / part;
+            ramp[count - 1] -= given;
+            let takers = count.saturating_sub(1).max(1);
+            for (i, size) in ramp.iter_mut().enumerate().take(takers) {
+                *size += given / takers + usize::from(i < given % takers);
+            }
+            starts.push(ramp);
+        }
+        starts.push(even);
+    }
+    starts
+}
+
+struct Search<F> {
+    time: F,
+    best: Vec<usize>,
+    best_time: f64,
+    /// Sizes with the best time that no move was tried from.
+    frontier: VecDeque<Vec<usize>>,
+    tried: HashSet<Vec<usize>>,
+}
+
+impl<F: FnMut(&[usize]) -> f64> Search<F> {
+    fn new(start: &[usize], mut time: F) -> Self {
+        let best_time = time(start);
+        Search {
+            time,
+            best: start.to_vec(),
+            best_time,
+            frontier: VecDeque::from([start.to_vec()]),
+            tried: HashSet::from([start.to_vec()]),
+        }
+    }
+
+    fn found(self, method: Method) -> BestSizes {
+        BestSizes {
+            sizes: self.best,
+            time: self.best_time,
+            method,
+        }
+    }
+
+    /// Keeps `sizes` if they are better than all so far.
+    fn consider(&mut self, sizes: Vec<usize>) -> bool {
+        if sizes.is_empty() || self.tried.contains(&sizes) {
+            return false;
+        }
+        let time = (self.time)(&sizes);
+        self.tried.insert(sizes.clone());
+        let better = time < self.best_time;
+        if better {
+            self.best_time = time;
+            self.best.clone_from(&sizes);
+            self.frontier.clear();
+        }
+        if time <= self.best_time {
+            self.frontier.push_back(sizes);
+        }
+        better
+    }
+
+    /// Tries the moves from `base` until one helps.
+    fn improve(&mut self, base: &[usize], trials: usize) {
+        for sizes in moves(base) {
+            if self.tried.len() >= trials || self.consider(sizes) {
+                return;
+            }
+        }
+    }
+}
+
+/// Neighbours of `sizes`; the first and the last segments, which make most of a difference, are moved first.
+fn moves(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
+    let count = sizes.len();
+    let mut places: Vec<usize> = (0..count).collect();
+    places.sort_by_key(|&i| i.min(count - 1 - i));
+    let near = |i: usize, j: usize| {
+        i.abs_diff(j) <= 2
+            || i.max(j) < 6
+            || i.min(j) + 6 >= count
+            || i.min(j) + i.max(j) + 1 == count
+    };
+    let pairs: Vec<(usize, usize)> = places
+        .iter()
+        .flat_map(|&i| places.iter().map(move |&j| (i, j)))
+        .filter(|&(i, j)| i != j && near(i, j))
+        .collect();
+    let merged = (1..count).map(|i| {
+        let mut new = sizes.to_vec();
+        new[i - 1] += new.remove(i);
+        new
+    });
+    let split = (0..count).filter(|&i| sizes[i] > 1).flat_map(|i| {
+        let larger = sizes[i].div_ceil(2);
+        [larger, sizes[i] - larger, 1, sizes[i] - 1].map(|first| {
+            let mut new = sizes.to_vec();
+            new[i] = first;
+            new.insert(i + 1, sizes[i] - first);
+            new
+        })
+    });
+    let shifted = pairs.into_iter().flat_map(move |(from, to)| {
+        let amounts = std::iter::successors(Some(1), |a| Some(4 * a));
+        amounts
+            .take_while(move |&a| a <= sizes[from] / 2 || a == sizes[from])
+            .map(move |a| {
+                let mut new = sizes.to_vec();
+                new[from] -= a;
+                new[to] += a;
+                new.retain(|&s| s > 0);
+                new
+            })
+    });
+    shifted.chain(split).chain(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::pipeline::uni_greedy::makespan;
+    use crate::plan::registry;
+    use crate::{CostModel, Kind, Ports};
+
+    fn greedy(p: usize, alpha: f64, gamma: f64) -> impl FnMut(&[usize]) -> f64 {
+        move |sizes| {
+            makespan(
+                p,
+                sizes.iter().map(|&s| (alpha + s as f64, gamma * s as f64)),
+            )
+        }
+    }
+
+    fn best_equal(m: usize, time: &mut impl FnMut(&[usize]) -> f64) -> f64 {
+        (1..=m)
+            .map(|s| time(Segments::of_size(m, s).unwrap().sizes()))
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn all_compositions() {
+        assert_eq!(compositions(10).count(), 512);
+        assert!(compositions(10).all(|c| c.iter().sum::<usize>() == 10));
+        assert_eq!(compositions(10).collect::<HashSet<_>>().len(), 512);
+        assert_eq!(compositions(0).collect::<Vec<_>>(), [Vec::<usize>::new()]);
+    }
+
+    /// Rows of table IV, and one that it misses: (6, 4) at p = 16, alpha = 1, gamma = 0.
+    #[test]
+    fn rows_of_table_4() {
+        for (p, alpha, gamma, ratio) in [
+            (6, 1.0, 1.0, 1.0408),
+            (8, 0.0, 1.0, 1.0571),
+            (12, 0.0, 1.0, 1.0732),
+            (48, 1.0, 0.0, 1.0408),
+            (768, 6.0, 1.0, 1.0341),
+            (64, 20.0, 1.0, 1.0),
+        ] {
+            let mut time = greedy(p, alpha, gamma);
+            let equal = best_equal(10, &mut time);
+            let best = best_sizes(&[10], 512, &mut time);
+            assert_eq!(best.method, Method::Exhaustive);
+            assert!(
+                (equal / best.time - ratio).abs() < 5e-5,
+                "p={p} alpha={alpha}"
+            );
+        }
+        let mut time = greedy(16, 1.0, 0.0);
+        assert!(time(&[6, 4]) < time(&[3, 3, 3, 1]));
+        assert_eq!(best_equal(10, &mut time), 39.0);
+        assert_eq!(best_sizes(&[10], 512, &mut time).time, 38.0);
+    }
+
+    #[test]
+    fn the_search_finds_most_of_what_all_compositions_do() {
+        let (mut found, mut all) = (0, 0);
+        for p in [6, 8, 12, 16, 48, 256, 768] {
+            for alpha in [0.0, 1.0, 2.0, 4.0, 6.0] {
+                let mut time = greedy(p, alpha, 1.0);
+                let start = (1..=10)
+                    .map(|s| Segments::of_size(10, s).unwrap().sizes().to_vec())
+                    .min_by(|a, b| time(a).total_cmp(&time(b)))
+                    .unwrap();
+                let best = best_sizes(&start, 512, &mut time);
+                let searched = best_sizes(&start, 300, &mut time);
+                assert_eq!(searched.method, Method::Search);
+                assert!(searched.time <= time(&start));
+                assert_eq!(searched.sizes.iter().sum::<usize>(), 10);
+                all += usize::from(best.time < time(&start));
+                found += usize::from(searched.time == best.time && best.time < time(&start));
+            }
+        }
+        assert!(10 * found >= 9 * all, "{found} of {all}");
+    }
+
+    #[test]
+    fn never_worse_than_equal_segments() {
+        for (name, ports) in [
+            ("uni-greedy", Ports::UNI),
+            ("chain", Ports::UNI),
+            ("chain", Ports::BI),
+            ("binomial", Ports::BI),
+        ] {
+            for m in [0, 1, 9, 100] {
+                let mut request = Request::new(6, m);
+                request.ports = ports;
+                request.cost = CostModel::new(5.0, 1.0).gamma(1.0);
+                let algorithm = registry::find(Kind::Reduce, name).unwrap();
+                let equal = best_segment(algorithm, &request).unwrap();
+                let best = best_unequal(algorithm, &request, 300).unwrap();
+                assert!(best.time <= equal.time, "{name} {m}");
+                request.segments = Segments::of_sizes(best.sizes).unwrap();
+                assert_eq!(executed_time(algorithm, &request).unwrap(), best.time);
+            }
+        }
+    }
+}
