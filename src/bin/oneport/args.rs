@@ -11,7 +11,7 @@ use crate::units::{TimeArg, parse_size, parse_time};
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
-    #[arg(value_parser = parse_kind, required_unless_present = "schedule", conflicts_with = "schedule")]
+    #[arg(value_parser = parse_kind, conflicts_with = "schedule")]
     pub(crate) collective: Option<Kind>,
 
     /// Read the schedule from a JSON file instead (`-` for standard input)
@@ -23,7 +23,7 @@ pub(crate) struct Common {
     pub(crate) schedule: Option<PathBuf>,
 
     /// Number of ranks [default: 8, or as many as --costs describes]
-    #[arg(short = 'p', long, value_name = "P", allow_negative_numbers = true)]
+    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count, allow_negative_numbers = true)]
     pub(crate) ranks: Option<usize>,
 
     /// The root, or `free` to let the algorithm choose it where it can
@@ -67,10 +67,11 @@ pub(crate) struct Vector {
     #[arg(
         long,
         value_name = "COUNT",
+        value_parser = parse_count,
         allow_negative_numbers = true,
         conflicts_with = "segment_sizes"
     )]
-    pub(crate) segments: Option<u64>,
+    pub(crate) segments: Option<usize>,
 
     /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
     #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',')]
@@ -97,7 +98,7 @@ pub(crate) struct Machine {
     pub(crate) ports: Option<PortModel>,
 
     /// Number of ports of each kind that a rank has [default: 1]
-    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", value_parser = parse_count, allow_negative_numbers = true)]
     pub(crate) ported: Option<usize>,
 
     /// Start-up time of a message [default: 1us]
@@ -236,6 +237,16 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
     Kind::parse(text).map_err(|error| {
         let names = Kind::ALL.iter().map(|k| k.name());
         format!("{error}{}", did_you_mean(text, names))
+    })
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+            format!("{text} is too large")
+        } else {
+            format!("'{text}' is not a count: write a whole number that is not negative")
+        }
     })
 }
 

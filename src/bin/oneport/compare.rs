@@ -64,7 +64,7 @@ struct Skipped {
 /// Plans, simulates and sorts.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let Some(kind) = args.common.collective else {
-        bail!("compare plans all algorithms itself: give a COLLECTIVE, not --schedule");
+        bail!("give a COLLECTIVE (such as reduce): compare plans all algorithms itself");
     };
     let task = Task::new(&args.common, kind)?;
     let mut rows = Vec::new();

@@ -30,10 +30,10 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 The flow, with a reduction over 8 ranks:
-  oneport list                                            what there is
-  oneport plan reduce -p 8 -a chain --segments 4 -o r.json  1. plan a schedule, or write one by hand
-  oneport simulate --schedule r.json                      2. time it in the cost model
-  oneport compare reduce -p 8 --bytes 1MiB                3. compare all algorithms
+  oneport list                                              what there is
+  oneport plan reduce -p 8 -a chain --segments 4 -o r.json  plan a schedule, or write one by hand
+  oneport simulate --schedule r.json                        time it in the cost model
+  oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
 --help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \

@@ -73,7 +73,7 @@ impl Common {
         match (&self.schedule, self.collective) {
             (Some(_), _) => self.read(),
             (None, Some(kind)) => Subject::plan(&Task::new(self, kind)?),
-            (None, None) => bail!("give a COLLECTIVE or --schedule FILE"),
+            (None, None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
         }
     }
 

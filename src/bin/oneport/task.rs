@@ -243,6 +243,9 @@ pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> Result
     if time.is_finite() {
         return Ok(time);
     }
+    if cost.links().is_none() {
+        bail!("the model time is too large to be computed");
+    }
     let missing = schedule
         .programs()
         .iter()
@@ -328,7 +331,7 @@ impl Vector {
         }
         let size = self.element_bytes();
         let elements = |what: &str, bytes: u64| -> Result<usize> {
-            if bytes % size != 0 {
+            if !bytes.is_multiple_of(size) {
                 bail!(
                     "{what} of {bytes} bytes is not a whole number of elements of {size} bytes (--dtype {})",
                     self.dtype.map_or("u8", crate::args::Dtype::name)
@@ -349,7 +352,7 @@ impl Vector {
             (Some(0), _) => bail!("--segment is 0: a segment has at least one element"),
             (_, Some(0)) => bail!("--segments is 0: a vector has at least one segment"),
             (Some(segment), _) => vector.div_ceil(elements("a segment", segment)?) as u64,
-            (None, Some(count)) => count.min(vector as u64),
+            (None, Some(count)) => count.min(vector) as u64,
             (None, None) => return Ok((Segments::whole(vector), None)),
         };
         if count > MOST_STEPS {
