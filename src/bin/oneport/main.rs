@@ -1,2 +1,58 @@
-//! The command line.
-fn main() {}
+//! The command line: parses, hands over to one subcommand, and turns its outcome into an exit code.
+
+mod args;
+mod best;
+mod bounds;
+mod compare;
+mod list;
+mod output;
+mod plan;
+mod simulate;
+mod subject;
+mod task;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Plan, prove, time and run collective communication under the one-port model.
+///
+/// A collective (a broadcast, a reduction, ...) is performed by a schedule: for every rank a list of sends, receives and
+/// local steps. A port carries one transfer at a time. oneport plans such schedules, or reads yours, proves them right,
+/// times them exactly in a cost model, and runs them on real threads with real bytes.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+The flow, with a reduction over 8 ranks:
+  oneport list                                              what there is
+  oneport plan reduce -p 8 -a chain --segments 4 -o r.json  plan a schedule, or write one by hand
+  oneport simulate --schedule r.json                        time it in the cost model
+  oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
+
+A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
+--help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \
+unreadable input.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(list::Args),
+    Plan(plan::Args),
+    Simulate(simulate::Args),
+    Compare(compare::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    output::finish(|out| match &cli.command {
+        Command::List(args) => list::run(args, out),
+        Command::Plan(args) => plan::run(args, out),
+        Command::Simulate(args) => simulate::run(args, out),
+        Command::Compare(args) => compare::run(args, out),
+    })
+}

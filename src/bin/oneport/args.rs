@@ -1,0 +1,302 @@
+//! Options that several subcommands share.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use oneport::Kind;
+
+use crate::units::{TimeArg, parse_size, parse_time};
+
+/// What a command works on: a collective and how to plan it, or a schedule from a file; and what it costs.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
+    #[arg(value_parser = parse_kind, conflicts_with = "schedule")]
+    pub(crate) collective: Option<Kind>,
+
+    /// Read the schedule from a JSON file instead (`-` for standard input)
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["algorithm", "bytes", "segment", "segments", "segment_sizes"]
+    )]
+    pub(crate) schedule: Option<PathBuf>,
+
+    /// Number of ranks [default: 8, or as many as --costs describes]
+    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(crate) ranks: Option<usize>,
+
+    /// The root, or `free` to let the algorithm choose it where it can
+    #[arg(long, value_name = "RANK|free", value_parser = parse_root, allow_negative_numbers = true)]
+    pub(crate) root: Option<Root>,
+
+    /// The algorithm; `auto` takes the one with the least model time
+    #[arg(short, long, value_name = "NAME", default_value = "auto")]
+    pub(crate) algorithm: String,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten, next_help_heading = "Vector")]
+    pub(crate) vector: Vector,
+
+    #[command(flatten, next_help_heading = "Machine")]
+    pub(crate) machine: Machine,
+}
+
+/// The vector, its segments and its operator.
+#[derive(Debug, Args)]
+pub(crate) struct Vector {
+    /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives
+    /// [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_negative_numbers = true)]
+    pub(crate) bytes: Option<u64>,
+
+    /// Size of a segment; the last may be smaller [default: the best for the cost model]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_negative_numbers = true,
+        conflicts_with_all = ["segments", "segment_sizes"]
+    )]
+    pub(crate) segment: Option<u64>,
+
+    /// Number of segments
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = parse_count,
+        allow_negative_numbers = true,
+        conflicts_with = "segment_sizes"
+    )]
+    pub(crate) segments: Option<usize>,
+
+    /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
+    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',')]
+    pub(crate) segment_sizes: Vec<u64>,
+
+    /// Type of the elements; without it an element is one byte
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) dtype: Option<Dtype>,
+
+    /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
+    #[arg(long, value_name = "OP", default_value = "sum")]
+    pub(crate) op: Op,
+
+    /// Keep operand order even though the operator commutes
+    #[arg(long)]
+    pub(crate) ordered: bool,
+}
+
+/// Ports and costs.
+#[derive(Debug, Args)]
+pub(crate) struct Machine {
+    /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
+    #[arg(long, value_name = "uni|bi")]
+    pub(crate) ports: Option<PortModel>,
+
+    /// Number of ports of each kind that a rank has [default: 1]
+    #[arg(long, value_name = "K", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(crate) ported: Option<usize>,
+
+    /// Start-up time of a message [default: 1us]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    pub(crate) alpha: Option<TimeArg>,
+
+    /// Time per byte of a message [default: 0.1ns]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    pub(crate) beta: Option<TimeArg>,
+
+    /// Time per byte combined [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    pub(crate) gamma: Option<TimeArg>,
+
+    /// Time per byte copied locally [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    pub(crate) gamma_copy: Option<TimeArg>,
+
+    /// Costs of each pair of ranks, from a JSON file
+    /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["alpha", "beta", "gamma", "gamma_copy"]
+    )]
+    pub(crate) costs: Option<PathBuf>,
+
+    /// Let computation overlap communication
+    #[arg(long)]
+    pub(crate) overlap: bool,
+}
+
+/// `--root`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// This rank.
+    Rank(usize),
+    /// The algorithm's choice.
+    Free,
+}
+
+/// `--ports`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PortModel {
+    Uni,
+    Bi,
+}
+
+/// `--dtype`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dtype {
+    U8,
+    I32,
+    I64,
+    U64,
+    F32,
+    F64,
+}
+
+/// `--op`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Op {
+    Sum,
+    Prod,
+    Min,
+    Max,
+    Band,
+    Bor,
+    Bxor,
+    Affine,
+}
+
+impl Dtype {
+    /// Bytes of an element.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Dtype::U8 => 1,
+            Dtype::I32 | Dtype::F32 => 4,
+            Dtype::I64 | Dtype::U64 | Dtype::F64 => 8,
+        }
+    }
+
+    /// The name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Dtype::U8 => "u8",
+            Dtype::I32 => "i32",
+            Dtype::I64 => "i64",
+            Dtype::U64 => "u64",
+            Dtype::F32 => "f32",
+            Dtype::F64 => "f64",
+        }
+    }
+}
+
+impl Op {
+    /// Whether operands may be exchanged.
+    pub(crate) fn commutes(self) -> bool {
+        self != Op::Affine
+    }
+
+    /// Why the operator cannot combine elements of this type, if it cannot.
+    pub(crate) fn refuses(self, dtype: Dtype) -> Option<String> {
+        let float = matches!(dtype, Dtype::F32 | Dtype::F64);
+        match self {
+            Op::Band | Op::Bor | Op::Bxor if float => Some(format!(
+                "--op {} works on integers, not on {}: choose --dtype u8, i32, i64 or u64",
+                self.name(),
+                dtype.name()
+            )),
+            Op::Affine if dtype != Dtype::U64 => Some(format!(
+                "--op affine works on u64, not on {}: choose --dtype u64",
+                dtype.name()
+            )),
+            _ => None,
+        }
+    }
+
+    /// The name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Op::Sum => "sum",
+            Op::Prod => "prod",
+            Op::Min => "min",
+            Op::Max => "max",
+            Op::Band => "band",
+            Op::Bor => "bor",
+            Op::Bxor => "bxor",
+            Op::Affine => "affine",
+        }
+    }
+}
+
+/// A collective's name, with a suggestion when it is misspelt.
+pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
+    Kind::parse(text).map_err(|error| {
+        let names = Kind::ALL.iter().map(|k| k.name());
+        format!("{error}{}", did_you_mean(text, names))
+    })
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+            format!("{text} is too large")
+        } else {
+            format!("'{text}' is not a count: write a whole number that is not negative")
+        }
+    })
+}
+
+fn parse_root(text: &str) -> Result<Root, String> {
+    if text == "free" {
+        return Ok(Root::Free);
+    }
+    text.parse()
+        .map(Root::Rank)
+        .map_err(|_| format!("'{text}' is neither a rank (a number from 0) nor 'free'"))
+}
+
+/// `; did you mean 'x'?` for the closest of `names`, or nothing when none is close.
+pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let text = text.to_ascii_lowercase();
+    names
+        .map(|name| (distance(&text, name), name))
+        .filter(|&(d, name)| d <= name.len().div_ceil(3))
+        .min()
+        .map_or_else(String::new, |(_, name)| format!("; did you mean '{name}'?"))
+}
+
+/// Insertions, deletions and replacements that turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.chars().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.chars().count()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggests_the_closest_name() {
+        let names = || ["broadcast", "reduce", "reduce_scatter"].into_iter();
+        assert_eq!(
+            did_you_mean("brodcast", names()),
+            "; did you mean 'broadcast'?"
+        );
+        assert_eq!(did_you_mean("redcue", names()), "; did you mean 'reduce'?");
+        assert_eq!(did_you_mean("xyz", names()), "");
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,120 @@
+//! `oneport list`: collectives and algorithms.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use oneport::Kind;
+use oneport::plan::registry::{self, Algorithm};
+use serde::Serialize;
+
+use crate::args::parse_kind;
+use crate::output;
+
+/// List the collectives and the algorithms that can plan them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport list
+  oneport list reduce --json
+
+Symbols: p ranks, m elements, q segments. 'commutes' means that the algorithm needs an operator whose operands \
+may be exchanged.")]
+pub(crate) struct Args {
+    /// Only this collective
+    #[arg(value_parser = parse_kind)]
+    collective: Option<Kind>,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Output {
+    algorithms: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    collective: &'static str,
+    name: &'static str,
+    ports: Vec<&'static str>,
+    source: &'static str,
+    commutative_only: bool,
+    segmented: bool,
+    rounds: &'static str,
+    volume: &'static str,
+    restrictions: &'static str,
+}
+
+/// Prints the registry.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    // Grouped by collective, in the order in which each family is registered.
+    let algorithms: Vec<Row> = Kind::ALL
+        .into_iter()
+        .filter(|&kind| args.collective.is_none_or(|only| only == kind))
+        .flat_map(registry::of)
+        .map(row)
+        .collect();
+    if args.json {
+        output::json(out, &Output { algorithms })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let (Some(kind), true) = (args.collective, algorithms.is_empty()) {
+        writeln!(out, "no algorithm for {} is registered", kind.name())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::table(
+        out,
+        &[
+            "collective",
+            "algorithm",
+            "ports",
+            "operator",
+            "rounds",
+            "volume",
+            "source",
+        ],
+        algorithms.iter().map(|a| {
+            [
+                a.collective.to_string(),
+                a.name.to_string(),
+                a.ports.join(", "),
+                if a.commutative_only {
+                    "commutes"
+                } else {
+                    "any"
+                }
+                .to_string(),
+                a.rounds.to_string(),
+                a.volume.to_string(),
+                with_restrictions(a),
+            ]
+        }),
+        &[],
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(algorithm: &Algorithm) -> Row {
+    Row {
+        collective: algorithm.collective.name(),
+        name: algorithm.name,
+        ports: algorithm.ports.name().split(", ").collect(),
+        source: algorithm.source,
+        commutative_only: algorithm.commutative_only,
+        segmented: algorithm.segmented,
+        rounds: algorithm.rounds,
+        volume: algorithm.volume,
+        restrictions: algorithm.restrictions,
+    }
+}
+
+fn with_restrictions(row: &Row) -> String {
+    if row.restrictions.is_empty() {
+        row.source.to_string()
+    } else {
+        format!("{} [{}]", row.source, row.restrictions)
+    }
+}

@@ -1,0 +1,115 @@
+//! Standard output, files, tables and exit codes.
+
+use std::fs;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+/// Runs a command with a buffered standard output and reports its outcome: the command's exit code, or `error: ...` on
+/// standard error and the error's exit code.
+///
+/// A reader that closes the pipe early (`| head`) has what it wanted: that is not an error.
+pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -> ExitCode {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let outcome = command(&mut out).and_then(|code| {
+        out.flush().context("cannot write the output")?;
+        Ok(code)
+    });
+    let error = match outcome {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    if is_closed_pipe(&error) {
+        // What is still buffered has no reader either; dropping the writer would only try again.
+        std::mem::forget(out);
+        return ExitCode::SUCCESS;
+    }
+    let _ = out.flush();
+    let _ = writeln!(io::stderr(), "error: {error:#}");
+    ExitCode::from(exit_code(&error))
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|e| e.kind() == ErrorKind::BrokenPipe)
+}
+
+/// The library's errors carry their exit code; everything else is bad usage or unreadable input.
+fn exit_code(error: &anyhow::Error) -> u8 {
+    error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<oneport::Error>())
+        .map_or(2, oneport::Error::exit_code)
+}
+
+/// A remark on standard error, which never disturbs the output.
+pub(crate) fn note(message: &str) {
+    let _ = writeln!(io::stderr(), "note: {message}");
+}
+
+/// One JSON object and a line end.
+pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// A table without rules: a header and rows, columns aligned; `right` are the columns of numbers.
+pub(crate) fn table<R: Into<comfy_table::Row>>(
+    out: &mut dyn Write,
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+    right: &[usize],
+) -> Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.iter().copied());
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    for &i in right {
+        if let Some(column) = table.column_mut(i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// `name   value` lines, names padded to one width.
+pub(crate) fn facts(out: &mut dyn Write, facts: &[(&str, String)]) -> Result<()> {
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in facts {
+        writeln!(out, "{name:width$}  {value}")?;
+    }
+    Ok(())
+}
+
+/// Writes a file that appears under its name only when it is complete.
+pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    let shown = path.display();
+    // A device or a pipe is written to; replacing it by a file would be wrong.
+    if path.exists() && !path.is_file() {
+        return fs::write(path, content).with_context(|| format!("cannot write {shown}"));
+    }
+    let Some(name) = path.file_name() else {
+        anyhow::bail!("cannot write {shown}: not a file name");
+    };
+    let mut temporary = name.to_os_string();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(temporary);
+    let written = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written.with_context(|| format!("cannot write {shown}"))
+}

@@ -1,0 +1,241 @@
+//! `oneport plan`: print a schedule.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use oneport::schedule::Event;
+use oneport::simulate::Prepared;
+use oneport::{CostModel, Order, Schedule, Span, Step};
+
+use crate::args::Common;
+use crate::output;
+use crate::subject::{Subject, remarks};
+
+/// Plan a schedule and print it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport plan reduce -p 8 --algorithm binomial --format rounds
+  oneport plan broadcast -p 4 --bytes 16 --segments 2 --algorithm chain
+  oneport plan reduce -p 8 --algorithm chain --segments 4 -o chain.json
+  oneport plan --schedule chain.json --format rounds
+
+Spans are written [offset,length], in elements. The JSON form is what --schedule reads everywhere a \
+collective is accepted; it can be written by hand as well.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// How to print the schedule [default: text; json with --json or for a file]
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Write to this file, all at once, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Every rank's program, step by step.
+    Text,
+    /// Who sends what to whom, round by round.
+    Rounds,
+    /// The JSON form of the schedule.
+    Json,
+    /// A graph of who sends to whom, for Graphviz.
+    Dot,
+}
+
+/// Plans and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let to_file = args
+        .output
+        .as_deref()
+        .filter(|path| path.as_os_str() != "-");
+    let format = match (args.format, args.common.json) {
+        (Some(format), true) if format != Format::Json => {
+            bail!("--json and --format contradict each other: leave one of them out")
+        }
+        (Some(format), _) => format,
+        (None, false) if to_file.is_none() => Format::Text,
+        (None, _) => Format::Json,
+    };
+    let subject = args.common.subject()?;
+    remarks(&args.common, &subject.schedule);
+    let text = match format {
+        Format::Json => subject.schedule.to_json(),
+        Format::Text => heading(&subject) + &programs(&subject.schedule),
+        Format::Rounds => heading(&subject) + &rounds(&subject.schedule)?,
+        Format::Dot => dot(&subject.schedule),
+    };
+    match to_file {
+        Some(path) => output::write_file(path, text.as_bytes())?,
+        None => out.write_all(text.as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn heading(subject: &Subject) -> String {
+    let about = &subject.about;
+    let by = about
+        .algorithm
+        .or(about.schedule.as_deref())
+        .unwrap_or_default();
+    let chosen = if about.algorithm_choice == "auto" {
+        " (the fastest here in the model)"
+    } else {
+        ""
+    };
+    let segments = match about.segments {
+        Some(n) if n > 1 => format!(", {n} segments"),
+        _ => String::new(),
+    };
+    format!("{}: {by}{chosen}{segments}\n", about.what())
+}
+
+/// Every rank's program, one numbered step a line.
+fn programs(schedule: &Schedule) -> String {
+    let mut text = String::new();
+    for (rank, (program, layout)) in schedule
+        .programs()
+        .iter()
+        .zip(schedule.layout())
+        .enumerate()
+    {
+        let _ = write!(text, "\nrank {rank}: buffer of {}", layout.len);
+        for (what, region) in [("input", &layout.input), ("output", &layout.output)] {
+            if !region.is_empty() {
+                let _ = write!(text, ", {what} {}", spans(region));
+            }
+        }
+        text.push('\n');
+        let width = program.len().saturating_sub(1).to_string().len();
+        for (i, step) in program.iter().enumerate() {
+            let _ = writeln!(text, "  {i:>width$}  {}", describe(step));
+        }
+    }
+    text
+}
+
+fn describe(step: &Step) -> String {
+    let on = |port: usize| match port {
+        0 => String::new(),
+        port => format!("  port {port}"),
+    };
+    let side = |order: Order| match order {
+        Order::MineFirst => "mine first",
+        Order::TheirsFirst => "theirs first",
+    };
+    match step {
+        Step::Send { to, spans: s, port } => format!("send to {to}  {}{}", spans(s), on(*port)),
+        Step::Recv {
+            from,
+            spans: s,
+            port,
+        } => {
+            format!("receive from {from}  {}{}", spans(s), on(*port))
+        }
+        Step::RecvCombine {
+            from,
+            spans: s,
+            order,
+            port,
+        } => {
+            let (s, on, side) = (spans(s), on(*port), side(*order));
+            format!("receive from {from} and combine  {s}  {side}{on}")
+        }
+        Step::Copy { src, dst } => format!("copy {} to {}", spans(src), spans(dst)),
+        Step::Combine { src, dst, order } => {
+            format!(
+                "combine {} into {}  {}",
+                spans(src),
+                spans(dst),
+                side(*order)
+            )
+        }
+    }
+}
+
+fn spans(spans: &[Span]) -> String {
+    let shown: Vec<_> = spans
+        .iter()
+        .map(|s| format!("[{},{}]", s.offset, s.len))
+        .collect();
+    if shown.is_empty() {
+        "nothing".to_string()
+    } else {
+        shown.join(" ")
+    }
+}
+
+/// Messages by round: a message's round is the number of messages on the longest chain that ends with it.
+fn rounds(schedule: &Schedule) -> Result<String> {
+    let prepared = Prepared::new(schedule, false)?;
+    let simulation = prepared.simulate(&CostModel::new(1.0, 0.0), 1);
+    let mut table: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (from, program) in schedule.programs().iter().enumerate() {
+        for (i, step) in program.iter().enumerate() {
+            let Step::Send { to, spans: s, .. } = step else {
+                continue;
+            };
+            let Some(node) = prepared.node(from, Event::transferred(i)) else {
+                continue;
+            };
+            if !step.is_empty() {
+                let round = simulation.finish(node) as u64;
+                table
+                    .entry(round)
+                    .or_default()
+                    .push(format!("{from} -> {to} {}", spans(s)));
+            }
+        }
+    }
+    let mut text = String::new();
+    let width = table.len().to_string().len();
+    for (round, messages) in &table {
+        let _ = write!(text, "\nround {round:>width$}:  {}", messages.join("   "));
+    }
+    if table.is_empty() {
+        text.push_str("\nno messages");
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+/// A graph with one edge for each pair of ranks that exchange messages.
+fn dot(schedule: &Schedule) -> String {
+    let mut edges: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
+    for (from, program) in schedule.programs().iter().enumerate() {
+        for step in program {
+            if let Step::Send { to, .. } = step {
+                let edge = edges.entry((from, *to)).or_default();
+                edge.0 += 1;
+                edge.1 += step.len();
+            }
+        }
+    }
+    let mut text = format!("digraph {} {{\n", schedule.collective().kind().name());
+    for rank in 0..schedule.ranks() {
+        let root = if schedule.collective().root() == Some(rank) {
+            " [shape=doublecircle]"
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "  {rank}{root};");
+    }
+    for ((from, to), (messages, elements)) in edges {
+        let _ = writeln!(
+            text,
+            "  {from} -> {to} [label=\"{messages} x {}\"];",
+            elements / messages
+        );
+    }
+    text.push_str("}\n");
+    text
+}

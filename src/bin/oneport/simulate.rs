@@ -1,0 +1,255 @@
+//! `oneport simulate`: model time.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use oneport::schedule::Stats;
+use oneport::simulate::{Prepared, Simulation, Work};
+use serde::Serialize;
+
+use crate::args::Common;
+use crate::bounds;
+use crate::output;
+use crate::subject::{About, Subject, remarks};
+use crate::task::{closed_form, linked};
+use crate::units::{Number, TimeUnit, show_bytes, significant};
+
+/// Time a schedule exactly in the cost model.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Show when each rank finishes, what it sends and receives, and how long its ports are busy
+    #[arg(short = 'v', long, help_heading = "Output")]
+    ranks_table: bool,
+
+    /// Show one longest chain of transfers and computations, which the model time is the sum of
+    #[arg(long, help_heading = "Output")]
+    critical_path: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  oneport simulate reduce -p 16 --bytes 1MiB
+  oneport simulate broadcast -p 15 --bytes 5 --segments 5 -a chain --ports uni --alpha 1 --beta 1
+  oneport simulate reduce -p 4 --bytes 1KiB --dtype f64 --gamma 0.05ns --critical-path
+
+Model time follows from four rules. Ports: steps on one port run one after another. Data: a step waits for what it \
+reads and what it overwrites. Compute: computing is alone on its rank (unless --overlap). Rendezvous: a transfer starts \
+when both ends are ready. A transfer of n bytes takes alpha + beta*n, combining n bytes gamma*n. Where all costs are \
+given as plain numbers, model times are in the same units, otherwise in nanoseconds.";
+
+#[derive(Serialize)]
+struct Output<'a> {
+    time: Number,
+    rounds: usize,
+    messages: usize,
+    bytes: u64,
+    lower_bound: Number,
+    /// Time over lower bound.
+    ratio: Option<f64>,
+    closed_form: Option<Number>,
+    alpha: Number,
+    beta: Number,
+    gamma: Number,
+    gamma_copy: Number,
+    #[serde(flatten)]
+    about: &'a About,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank_times: Option<Vec<Number>>,
+    /// By rank and port: how long each port carries a transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port_busy: Option<Vec<Vec<Number>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    critical_path: Option<Vec<Link>>,
+}
+
+/// One transfer or computation of the critical path.
+#[derive(Serialize)]
+struct Link {
+    work: &'static str,
+    from: u32,
+    to: u32,
+    bytes: u64,
+    start: Number,
+    end: Number,
+}
+
+/// Simulates and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let subject = args.common.subject()?;
+    remarks(&args.common, &subject.schedule);
+    let prepared = Prepared::new(&subject.schedule, subject.cost.overlap)?;
+    let simulation = prepared.simulate(&subject.cost, subject.element_bytes);
+    let time = linked(&subject.schedule, &subject.cost, simulation.time())?;
+    let stats = subject.schedule.stats()?;
+    let lower_bound = bounds::of_schedule(&subject.schedule, &subject.cost, subject.element_bytes);
+    let planned = subject.planned.as_ref();
+    let output = Output {
+        time: Number(time),
+        rounds: stats.rounds,
+        messages: stats.messages,
+        bytes: stats.elements as u64 * subject.element_bytes,
+        lower_bound: Number(lower_bound),
+        ratio: (lower_bound > 0.0).then_some(time / lower_bound),
+        closed_form: planned
+            .and_then(|p| closed_form(p.algorithm, &p.request))
+            .map(Number),
+        alpha: Number(subject.cost.alpha),
+        beta: Number(subject.cost.beta),
+        gamma: Number(subject.cost.gamma),
+        gamma_copy: Number(subject.cost.gamma_copy),
+        about: &subject.about,
+        rank_times: args
+            .ranks_table
+            .then(|| simulation.rank_times().into_iter().map(Number).collect()),
+        port_busy: args.ranks_table.then(|| busy(&simulation, &subject)),
+        critical_path: args
+            .critical_path
+            .then(|| path(&prepared, &simulation, subject.element_bytes)),
+    };
+    if args.common.json {
+        output::json(out, &output)?;
+    } else {
+        print(out, &subject, &stats, &output)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn busy(simulation: &Simulation<'_>, subject: &Subject) -> Vec<Vec<Number>> {
+    let lists = simulation.port_busy(&subject.schedule);
+    lists
+        .into_iter()
+        .map(|ports| ports.into_iter().map(Number).collect())
+        .collect()
+}
+
+fn path(prepared: &Prepared, simulation: &Simulation<'_>, element_bytes: u64) -> Vec<Link> {
+    let link = |i: usize| {
+        let node = prepared.nodes()[i];
+        Link {
+            work: match node.work {
+                Work::Transfer => "transfer",
+                Work::Combine => "combine",
+                Work::Copy => "copy",
+            },
+            from: node.from,
+            to: node.to,
+            bytes: node.elements * element_bytes,
+            start: Number(simulation.start(i)),
+            end: Number(simulation.finish(i)),
+        }
+    };
+    simulation.critical_path().into_iter().map(link).collect()
+}
+
+fn print(out: &mut dyn Write, subject: &Subject, stats: &Stats, output: &Output<'_>) -> Result<()> {
+    let unit = subject.unit;
+    let mut facts = subject.facts();
+    facts.push(("time", unit.show(output.time.0)));
+    if let Some(ratio) = output.ratio {
+        let bound = unit.show(output.lower_bound.0);
+        facts.push((
+            "lower bound",
+            format!("{bound} (time is {} times that)", significant(ratio, 4)),
+        ));
+    }
+    if let Some(closed) = output.closed_form {
+        facts.push(("closed form", unit.show(closed.0)));
+    }
+    facts.push(("rounds", output.rounds.to_string()));
+    facts.push((
+        "messages",
+        format!("{}, {} together", output.messages, show_bytes(output.bytes)),
+    ));
+    output::facts(out, &facts)?;
+    if let Some(times) = &output.rank_times {
+        writeln!(out)?;
+        ranks_table(
+            out,
+            subject,
+            stats,
+            times,
+            output.port_busy.as_deref().unwrap_or(&[]),
+        )?;
+    }
+    if let Some(path) = &output.critical_path {
+        writeln!(out)?;
+        critical_path(out, path, unit)?;
+    }
+    Ok(())
+}
+
+fn ranks_table(
+    out: &mut dyn Write,
+    subject: &Subject,
+    stats: &Stats,
+    times: &[Number],
+    busy: &[Vec<Number>],
+) -> Result<()> {
+    let ports = subject.schedule.ports();
+    let mut header = vec![
+        "rank".to_string(),
+        "finishes".into(),
+        "sends".into(),
+        "receives".into(),
+    ];
+    for port in 0..ports.k() {
+        let number = if ports.k() > 1 {
+            format!(" {port}")
+        } else {
+            String::new()
+        };
+        if ports.is_bidirectional() {
+            header.push(format!("port{number} out busy"));
+            header.push(format!("port{number} in busy"));
+        } else {
+            header.push(format!("port{number} busy"));
+        }
+    }
+    let rows = times
+        .iter()
+        .zip(busy)
+        .enumerate()
+        .map(|(rank, (time, busy))| {
+            let bytes = |elements: usize| show_bytes(elements as u64 * subject.element_bytes);
+            let mut row = vec![
+                rank.to_string(),
+                subject.unit.show(time.0),
+                bytes(stats.sent[rank]),
+                bytes(stats.received[rank]),
+            ];
+            row.extend(busy.iter().map(|b| subject.unit.show(b.0)));
+            row
+        });
+    let header: Vec<_> = header.iter().map(String::as_str).collect();
+    let right: Vec<_> = (0..header.len()).collect();
+    output::table(out, &header, rows, &right)
+}
+
+fn critical_path(out: &mut dyn Write, path: &[Link], unit: TimeUnit) -> Result<()> {
+    writeln!(out, "critical path:")?;
+    let rows = path.iter().map(|link| {
+        let place = if link.work == "transfer" {
+            format!("{} -> {}", link.from, link.to)
+        } else {
+            format!("at {}", link.to)
+        };
+        [
+            link.work.to_string(),
+            place,
+            show_bytes(link.bytes),
+            unit.show(link.start.0),
+            unit.show(link.end.0),
+        ]
+    });
+    output::table(
+        out,
+        &["work", "ranks", "size", "starts", "ends"],
+        rows,
+        &[2, 3, 4],
+    )
+}

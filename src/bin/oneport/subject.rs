@@ -1,0 +1,314 @@
+//! The schedule that a command works on, planned or read from a file, and how to describe it.
+
+use anyhow::{Context, Result, bail};
+use oneport::plan::registry::Algorithm;
+use oneport::{CostModel, Ports, Request, Schedule, Step};
+use serde::Serialize;
+
+use crate::args::{Common, Root};
+use crate::output;
+use crate::task::{Task, read_text};
+use crate::units::{TimeUnit, show_bytes};
+
+/// All sizes in a schedule together stay below this many bytes, so that no sum of them overflows.
+const MOST_BYTES: u64 = 1 << 60;
+
+/// A schedule with the machine it is meant for.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    /// The schedule.
+    pub(crate) schedule: Schedule,
+    /// What things cost.
+    pub(crate) cost: CostModel,
+    /// Bytes of an element.
+    pub(crate) element_bytes: u64,
+    /// What model times are in.
+    pub(crate) unit: TimeUnit,
+    /// How it was planned, if it was.
+    pub(crate) planned: Option<Planned>,
+    /// Its description for scripts.
+    pub(crate) about: About,
+}
+
+/// How a schedule was planned.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// By whom.
+    pub(crate) algorithm: &'static Algorithm,
+    /// For what.
+    pub(crate) request: Request,
+}
+
+/// What a schedule is, as fields of JSON output.
+#[derive(Debug, Serialize)]
+pub(crate) struct About {
+    pub(crate) collective: &'static str,
+    /// Absent for a schedule from a file.
+    pub(crate) algorithm: Option<&'static str>,
+    /// `auto`, `given` or `file`.
+    pub(crate) algorithm_choice: &'static str,
+    pub(crate) schedule: Option<String>,
+    pub(crate) ranks: usize,
+    pub(crate) root: Option<usize>,
+    pub(crate) root_choice: &'static str,
+    pub(crate) ports: &'static str,
+    pub(crate) ported: usize,
+    /// Size of the vector.
+    pub(crate) vector_bytes: Option<u64>,
+    /// Number of segments.
+    pub(crate) segments: Option<usize>,
+    /// Bytes of the largest segment.
+    pub(crate) segment: Option<u64>,
+    /// `best` or `given`.
+    pub(crate) segment_choice: Option<&'static str>,
+    pub(crate) time_unit: &'static str,
+}
+
+impl Common {
+    /// Plans, or reads, what the options ask for.
+    pub(crate) fn subject(&self) -> Result<Subject> {
+        if self.algorithm == "all" {
+            bail!("--algorithm all is for check and compare: name one, or let auto choose");
+        }
+        match (&self.schedule, self.collective) {
+            (Some(_), _) => self.read(),
+            (None, Some(kind)) => Subject::plan(&Task::new(self, kind)?),
+            (None, None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
+        }
+    }
+
+    fn read(&self) -> Result<Subject> {
+        let Some(path) = &self.schedule else {
+            bail!("give --schedule FILE");
+        };
+        let name = match path.to_string_lossy().into_owned() {
+            dash if dash == "-" => "standard input".to_string(),
+            name => name,
+        };
+        let mut schedule = Schedule::from_json(&read_text(path)?).with_context(|| name.clone())?;
+        let ports = self.machine.ports(schedule.ports())?;
+        if ports != schedule.ports() {
+            schedule = schedule.with_ports(ports)?;
+        }
+        let element_bytes = self.vector.element_bytes();
+        in_range(&schedule, element_bytes).with_context(|| name.clone())?;
+        let (cost, unit) = self.machine.cost()?;
+        self.agrees(&schedule, &cost)?;
+        let about = About {
+            collective: schedule.collective().kind().name(),
+            algorithm: None,
+            algorithm_choice: "file",
+            schedule: Some(name),
+            ranks: schedule.ranks(),
+            root: schedule.collective().root(),
+            root_choice: "file",
+            ports: ports.name(),
+            ported: ports.k(),
+            vector_bytes: None,
+            segments: None,
+            segment: None,
+            segment_choice: None,
+            time_unit: unit.name(),
+        };
+        Ok(Subject {
+            schedule,
+            cost,
+            element_bytes,
+            unit,
+            planned: None,
+            about,
+        })
+    }
+
+    /// Options that repeat what the file says must say the same.
+    fn agrees(&self, schedule: &Schedule, cost: &CostModel) -> Result<()> {
+        let p = schedule.ranks();
+        if let Some(ranks) = self.ranks.filter(|&ranks| ranks != p) {
+            bail!("the schedule has {p} ranks, not {ranks} (-p)");
+        }
+        if let Some(links) = cost.links().filter(|l| l.alpha.len() != p) {
+            bail!(
+                "the schedule has {p} ranks, the cost file {}",
+                links.alpha.len()
+            );
+        }
+        match (self.root, schedule.collective().root()) {
+            (Some(Root::Rank(asked)), Some(root)) if asked != root => {
+                bail!("the schedule's root is {root}, not {asked} (--root)")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Subject {
+    /// Plans `task` by the algorithm asked for, or the best one.
+    pub(crate) fn plan(task: &Task) -> Result<Subject> {
+        let (algorithm, request) = task.choose()?;
+        Subject::planned_by(task, algorithm, request)
+    }
+
+    /// Plans `request`, one of `task`'s, by `algorithm`.
+    pub(crate) fn planned_by(
+        task: &Task,
+        algorithm: &'static Algorithm,
+        request: Request,
+    ) -> Result<Subject> {
+        let schedule = algorithm.plan(&request)?;
+        let sizes = request.segments.sizes();
+        let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
+        let choice = |open: bool, chosen| if open { chosen } else { "given" };
+        let best = algorithm.segmented && task.segments.is_none();
+        let about = About {
+            collective: algorithm.collective.name(),
+            algorithm: Some(algorithm.name),
+            algorithm_choice: choice(task.auto, "auto"),
+            schedule: None,
+            ranks: request.ranks,
+            root: schedule.collective().root(),
+            root_choice: choice(task.root_free, "free"),
+            ports: request.ports.name(),
+            ported: request.ports.k(),
+            vector_bytes: Some(request.elements() as u64 * request.element_bytes),
+            segments: Some(sizes.len()),
+            segment: Some(largest * request.element_bytes),
+            segment_choice: Some(if !algorithm.segmented {
+                "unsegmented"
+            } else {
+                choice(best, "best")
+            }),
+            time_unit: task.unit.name(),
+        };
+        Ok(Subject {
+            schedule,
+            cost: request.cost.clone(),
+            element_bytes: request.element_bytes,
+            unit: task.unit,
+            planned: Some(Planned { algorithm, request }),
+            about,
+        })
+    }
+
+    /// Lines that say what this is, for people.
+    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
+        let about = &self.about;
+        let mut facts = vec![("collective", about.what())];
+        facts.push((
+            "algorithm",
+            match (about.algorithm, about.algorithm_choice) {
+                (Some(name), "auto") => format!("{name} (the fastest here in the model)"),
+                (Some(name), _) => name.to_string(),
+                (None, _) => format!("from {}", about.schedule.as_deref().unwrap_or("a file")),
+            },
+        ));
+        if let (Some(count), Some(segment)) = (about.segments, about.segment) {
+            let remark = match about.segment_choice {
+                Some("best") => " (the best number)",
+                Some("unsegmented") => " (this algorithm does not segment)",
+                _ => "",
+            };
+            facts.push((
+                "segments",
+                format!("{count} of {}{remark}", show_bytes(segment)),
+            ));
+        }
+        facts.push(("costs", show_cost(&self.cost, self.unit)));
+        facts
+    }
+}
+
+impl About {
+    /// `reduce to root 0, 8 ranks, 64 KiB, bidirectional ports`.
+    pub(crate) fn what(&self) -> String {
+        let mut what = self.collective.to_string();
+        if let Some(root) = self.root {
+            let free = if self.root_choice == "free" {
+                " (free: every root takes the same time)"
+            } else {
+                ""
+            };
+            what += &format!(", root {root}{free}");
+        }
+        what += &format!(
+            ", {} rank{}",
+            self.ranks,
+            if self.ranks == 1 { "" } else { "s" }
+        );
+        if let Some(bytes) = self.vector_bytes {
+            what += &format!(", {}", show_bytes(bytes));
+        }
+        let direction = if self.ports == "bi" {
+            "bidirectional"
+        } else {
+            "unidirectional"
+        };
+        match self.ported {
+            1 => what += &format!(", {direction} ports"),
+            k => what += &format!(", {k} {direction} ports each"),
+        }
+        what
+    }
+}
+
+/// `alpha 1 us, beta 0.1 ns/byte, gamma 0`.
+pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
+    let overlap = if cost.overlap {
+        ", computation overlaps communication"
+    } else {
+        ""
+    };
+    if cost.links().is_some() {
+        return format!("per pair of ranks{overlap}");
+    }
+    let rate = |name: &str, value: f64| {
+        if value == 0.0 {
+            format!("{name} 0")
+        } else {
+            format!("{name} {}/byte", unit.show(value))
+        }
+    };
+    let mut parts = vec![
+        format!("alpha {}", unit.show(cost.alpha)),
+        rate("beta", cost.beta),
+        rate("gamma", cost.gamma),
+    ];
+    if cost.gamma_copy > 0.0 {
+        parts.push(rate("gamma_copy", cost.gamma_copy));
+    }
+    parts.join(", ") + overlap
+}
+
+/// Refuses a schedule whose sizes would overflow the sums made of them.
+fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
+    let steps = schedule.programs().iter().flatten().map(Step::len);
+    let buffers = schedule.layout().iter().map(|l| l.len);
+    let total = steps
+        .chain(buffers)
+        .fold(0u64, |sum, n| sum.saturating_add(n as u64));
+    if total.saturating_mul(element_bytes) > MOST_BYTES {
+        bail!("the schedule moves or holds more than this program's limit of 2^60 bytes");
+    }
+    Ok(())
+}
+
+/// Says on standard error what could surprise about the options.
+pub(crate) fn remarks(args: &Common, schedule: &Schedule) {
+    if args.root.is_some() && schedule.collective().root().is_none() {
+        output::note(&format!(
+            "{} has no root; --root is ignored",
+            schedule.collective().kind().name()
+        ));
+    }
+    if schedule.ports().k() > 1 && schedule.ports() != Ports::BI && args.schedule.is_none() {
+        let used = schedule
+            .programs()
+            .iter()
+            .flatten()
+            .filter_map(Step::port)
+            .max()
+            .unwrap_or(0);
+        if used == 0 {
+            output::note("this algorithm uses one port of each kind only");
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! What is to be planned, validated: a collective, its vector, the machine, and which algorithms are asked for.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use oneport::cost::Links;
+use oneport::plan::Segments;
+use oneport::plan::registry::{self, Algorithm};
+use oneport::simulate::Prepared;
+use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step};
+
+use crate::args::{Common, Machine, PortModel, Root, Vector, did_you_mean};
+use crate::best;
+use crate::units::{TimeUnit, parse_size};
+
+/// Size of the vector when none is given.
+const DEFAULT_BYTES: &str = "64KiB";
+/// Number of ranks when none is given.
+const DEFAULT_RANKS: usize = 8;
+/// Default costs, in nanoseconds and nanoseconds per byte: a fast local network. Computation is free unless told otherwise.
+const DEFAULT_ALPHA: f64 = 1000.0;
+const DEFAULT_BETA: f64 = 0.1;
+/// All ranks' vectors together stay below this many bytes, so that no sum of sizes overflows.
+const MOST_BYTES_OF_ALL: u64 = 1 << 60;
+/// No schedule of more steps is planned.
+const MOST_STEPS: u64 = 200_000_000;
+/// Memory that one step takes while it is planned and timed, about.
+const BYTES_PER_STEP: u64 = 200;
+
+/// A collective to be planned by some algorithm.
+#[derive(Debug)]
+pub(crate) struct Task {
+    /// The request, its vector in one segment.
+    pub(crate) request: Request,
+    /// How the vector is to be segmented; `None` for the best way.
+    pub(crate) segments: Option<Segments>,
+    /// The algorithms asked for.
+    pub(crate) algorithms: Vec<&'static Algorithm>,
+    /// Whether the choice among them was left open.
+    pub(crate) auto: bool,
+    /// Whether the choice of the root was left open.
+    pub(crate) root_free: bool,
+    /// What model times are in.
+    pub(crate) unit: TimeUnit,
+}
+
+impl Task {
+    /// Validates the options of a command that plans.
+    pub(crate) fn new(args: &Common, kind: Kind) -> Result<Task> {
+        let (cost, unit) = args.machine.cost()?;
+        let ranks = ranks(args, &cost)?;
+        let algorithms = algorithms(kind, &args.algorithm)?;
+        let (root, root_free) = match args.root {
+            None => (0, false),
+            Some(Root::Rank(root)) => (root, false),
+            // The tree algorithms here take the same time for every root, and rank 0 needs no forwarding.
+            Some(Root::Free) => (0, true),
+        };
+        if root >= ranks {
+            bail!("root {root} is not one of {ranks} ranks (numbered from 0)");
+        }
+        let (whole, segments) = args.vector.segments()?;
+        let bytes = whole.elements() as u64 * args.vector.element_bytes();
+        if bytes
+            .checked_mul(ranks as u64)
+            .is_none_or(|n| n > MOST_BYTES_OF_ALL)
+        {
+            bail!(
+                "{ranks} ranks with {bytes} bytes each are more than this program's limit of 2^60 bytes"
+            );
+        }
+        let mut request = Request::new(ranks, 0);
+        request.root = root;
+        request.ports = args.machine.ports(Ports::BI)?;
+        request.segments = whole;
+        request.keep_order = kind.reduces() && args.vector.keep_order();
+        request.cost = cost;
+        request.element_bytes = args.vector.element_bytes();
+        Ok(Task {
+            request,
+            segments,
+            auto: algorithms.len() != 1 || args.algorithm == "auto",
+            algorithms,
+            root_free,
+            unit,
+        })
+    }
+
+    /// The request as `algorithm` gets it: accepted, of a size that can be planned, and segmented.
+    pub(crate) fn request_for(&self, algorithm: &Algorithm) -> Result<Request> {
+        let mut request = self.request.clone();
+        algorithm.accepts(&request)?;
+        if algorithm.segmented {
+            request.segments = match &self.segments {
+                Some(segments) => segments.clone(),
+                None => best::segments(algorithm, &request)?,
+            };
+        }
+        affordable(algorithm, request.ranks, request.segments.count())?;
+        Ok(request)
+    }
+
+    /// The algorithm asked for, or the one with the least model time, and its request.
+    pub(crate) fn choose(&self) -> Result<(&'static Algorithm, Request)> {
+        if let [one] = self.algorithms[..] {
+            return Ok((one, self.request_for(one)?));
+        }
+        let mut best: Option<(f64, &'static Algorithm, Request)> = None;
+        let mut refused: Vec<(&str, anyhow::Error)> = Vec::new();
+        for &algorithm in &self.algorithms {
+            let timed = self
+                .request_for(algorithm)
+                .and_then(|request| Ok((model_time(algorithm, &request)?, request)));
+            match timed {
+                Ok((time, request)) => {
+                    if best.as_ref().is_none_or(|(least, ..)| time < *least) {
+                        best = Some((time, algorithm, request));
+                    }
+                }
+                Err(error) => refused.push((algorithm.name, error)),
+            }
+        }
+        match best {
+            Some((_, algorithm, request)) => Ok((algorithm, request)),
+            None => {
+                let reasons: Vec<_> = refused.iter().map(|(n, e)| format!("{n}: {e:#}")).collect();
+                bail!(
+                    "no algorithm can be planned for this: {}",
+                    reasons.join("; ")
+                )
+            }
+        }
+    }
+}
+
+/// The algorithms that `--algorithm` asks for.
+fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorithm>> {
+    match name {
+        "auto" | "all" => {
+            let all: Vec<_> = registry::of(kind).collect();
+            if all.is_empty() {
+                bail!(
+                    "no algorithm for {} is registered (`oneport list` shows what is)",
+                    kind.name()
+                );
+            }
+            Ok(all)
+        }
+        name => {
+            let found = registry::find(kind, name).map_err(|error| {
+                let names = registry::of(kind).map(|a| a.name);
+                Error::from(ErrorKind::Usage(format!(
+                    "{error}{}",
+                    did_you_mean(name, names)
+                )))
+            });
+            Ok(vec![found?])
+        }
+    }
+}
+
+/// The number of ranks: as asked for, as many as the costs describe, or the default.
+fn ranks(args: &Common, cost: &CostModel) -> Result<usize> {
+    let described = cost.links().map(|l| l.alpha.len());
+    let ranks = match (args.ranks, described) {
+        (Some(p), Some(n)) if p != n => {
+            bail!("the cost file describes {n} ranks, not {p} (-p)")
+        }
+        (p, n) => p.or(n).unwrap_or(DEFAULT_RANKS),
+    };
+    if ranks == 0 {
+        bail!("a collective needs at least one rank (-p 0)");
+    }
+    if ranks as u64 > MOST_STEPS {
+        bail!("{ranks} ranks are more than this program's limit of {MOST_STEPS}");
+    }
+    Ok(ranks)
+}
+
+/// Refuses what would not fit into memory, before it is tried.
+pub(crate) fn affordable(algorithm: &Algorithm, ranks: usize, segments: usize) -> Result<()> {
+    let rounds = match (algorithm.collective, algorithm.segmented) {
+        (_, true) => segments,
+        (Kind::Alltoall | Kind::Allgather | Kind::ReduceScatter, false) => ranks,
+        (_, false) => 1 + ranks.ilog2() as usize,
+    };
+    let steps = (ranks as u64)
+        .saturating_mul(rounds as u64)
+        .saturating_mul(2);
+    let memory = available_memory().map_or(MOST_STEPS, |bytes| bytes / BYTES_PER_STEP);
+    let most = memory.min(MOST_STEPS);
+    if steps > most {
+        bail!(
+            "{} with {ranks} ranks and {segments} segments takes about {steps} steps, more than the {most} that fit: \
+             take fewer ranks or larger segments",
+            algorithm.name
+        );
+    }
+    Ok(())
+}
+
+/// Memory that the system says is free for use, where it says so.
+fn available_memory() -> Option<u64> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The time of `algorithm` for `request`: its closed form where that holds, otherwise by simulating the schedule.
+pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
+    if let Some(time) = closed_form(algorithm, request) {
+        return Ok(time);
+    }
+    let schedule = algorithm.plan(request)?;
+    let time = Prepared::new(&schedule, request.cost.overlap)?
+        .simulate(&request.cost, request.element_bytes)
+        .time();
+    linked(&schedule, &request.cost, time)
+}
+
+/// The algorithm's closed form, where it describes what is executed.
+pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f64> {
+    let plain = request.cost.links().is_none() && !request.cost.overlap && request.ports.k() == 1;
+    let forwarded = request.keep_order && request.root != 0;
+    if !plain || forwarded {
+        return None;
+    }
+    let mut request = request.clone();
+    if !algorithm.collective.reduces() {
+        request.cost.gamma = 0.0;
+    }
+    algorithm
+        .time
+        .and_then(|time| time(&request))
+        .filter(|t| t.is_finite())
+}
+
+/// `time`, or an error that names the transfer over a missing link that makes it infinite.
+pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> Result<f64> {
+    if time.is_finite() {
+        return Ok(time);
+    }
+    if cost.links().is_none() {
+        bail!("the model time is too large to be computed");
+    }
+    let missing = schedule
+        .programs()
+        .iter()
+        .enumerate()
+        .find_map(|(from, program)| {
+            program.iter().find_map(|step| match step {
+                Step::Send { to, .. } if !cost.transfer(from, *to, 1).is_finite() => {
+                    Some((from, *to))
+                }
+                _ => None,
+            })
+        });
+    match missing {
+        Some((from, to)) => bail!(
+            "the schedule sends from rank {from} to rank {to}, between which the costs have no link"
+        ),
+        None => bail!("the model time is too large to be computed"),
+    }
+}
+
+impl Machine {
+    /// What a rank's ports allow; `given` where no option says otherwise.
+    pub(crate) fn ports(&self, given: Ports) -> Result<Ports> {
+        let ports = match self.ports {
+            None => given,
+            Some(PortModel::Uni) => Ports::UNI.with_k(given.k()),
+            Some(PortModel::Bi) => Ports::BI.with_k(given.k()),
+        };
+        match self.ported {
+            None => Ok(ports),
+            Some(k @ 1..=4096) => Ok(ports.with_k(k)),
+            Some(k) => bail!("--ported is {k}: a rank has 1 to 4096 ports of each kind"),
+        }
+    }
+
+    /// The cost model, and what its times are in.
+    pub(crate) fn cost(&self) -> Result<(CostModel, TimeUnit)> {
+        if let Some(path) = &self.costs {
+            let text = read_text(path)?;
+            let links: Links = serde_json::from_str(&text)
+                .with_context(|| format!("{} is not a cost file", path.display()))?;
+            let cost = CostModel::heterogeneous(links)
+                .with_context(|| path.display().to_string())?
+                .overlap(self.overlap);
+            return Ok((cost, TimeUnit::Plain));
+        }
+        let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
+        let cost = CostModel::new(
+            value(self.alpha, DEFAULT_ALPHA),
+            value(self.beta, DEFAULT_BETA),
+        )
+        .gamma(value(self.gamma, 0.0))
+        .gamma_copy(value(self.gamma_copy, 0.0))
+        .overlap(self.overlap);
+        cost.validate()?;
+        let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        let mut given = given.into_iter().flatten().peekable();
+        let plain = given.peek().is_some() && given.all(|t| !t.has_unit);
+        let unit = if plain {
+            TimeUnit::Plain
+        } else {
+            TimeUnit::Nanoseconds
+        };
+        Ok((cost, unit))
+    }
+}
+
+impl Vector {
+    /// Bytes of an element.
+    pub(crate) fn element_bytes(&self) -> u64 {
+        self.dtype.map_or(1, crate::args::Dtype::bytes)
+    }
+
+    /// Whether operands must stay in rank order.
+    pub(crate) fn keep_order(&self) -> bool {
+        self.ordered || !self.op.commutes()
+    }
+
+    /// The vector in one segment, and in the segments asked for, if any.
+    fn segments(&self) -> Result<(Segments, Option<Segments>)> {
+        if let Some(refusal) = self.dtype.and_then(|d| self.op.refuses(d)) {
+            bail!(refusal);
+        }
+        let size = self.element_bytes();
+        let elements = |what: &str, bytes: u64| -> Result<usize> {
+            if !bytes.is_multiple_of(size) {
+                bail!(
+                    "{what} of {bytes} bytes is not a whole number of elements of {size} bytes (--dtype {})",
+                    self.dtype.map_or("u8", crate::args::Dtype::name)
+                );
+            }
+            usize::try_from(bytes / size)
+                .with_context(|| format!("{what} of {bytes} bytes is too large"))
+        };
+        if !self.segment_sizes.is_empty() {
+            return self.unequal(elements);
+        }
+        let bytes = match self.bytes {
+            Some(bytes) => bytes,
+            None => parse_size(DEFAULT_BYTES).map_err(anyhow::Error::msg)?,
+        };
+        let vector = elements("a vector", bytes)?;
+        let count = match (self.segment, self.segments) {
+            (Some(0), _) => bail!("--segment is 0: a segment has at least one element"),
+            (_, Some(0)) => bail!("--segments is 0: a vector has at least one segment"),
+            (Some(segment), _) => vector.div_ceil(elements("a segment", segment)?) as u64,
+            (None, Some(count)) => count.min(vector) as u64,
+            (None, None) => return Ok((Segments::whole(vector), None)),
+        };
+        if count > MOST_STEPS {
+            bail!(
+                "{count} segments are more than this program's limit of {MOST_STEPS}: take larger segments"
+            );
+        }
+        let segments = match self.segment {
+            Some(segment) => Segments::of_size(vector, elements("a segment", segment)?)?,
+            None => Segments::of_count(vector, count.max(1) as usize)?,
+        };
+        Ok((Segments::whole(vector), Some(segments)))
+    }
+
+    /// As [`Vector::segments`], with the sizes given one by one.
+    fn unequal(
+        &self,
+        elements: impl Fn(&str, u64) -> Result<usize>,
+    ) -> Result<(Segments, Option<Segments>)> {
+        if self.segment_sizes.contains(&0) {
+            bail!("--segment-sizes has a 0: a segment has at least one element");
+        }
+        let sum = self.segment_sizes.iter().try_fold(0u64, |a, &b| {
+            a.checked_add(b).filter(|&n| n <= MOST_BYTES_OF_ALL)
+        });
+        let Some(sum) = sum else {
+            bail!("--segment-sizes add up to more than this program's limit of 2^60 bytes");
+        };
+        if let Some(bytes) = self.bytes.filter(|&bytes| bytes != sum) {
+            bail!("--segment-sizes add up to {sum} bytes, not to the {bytes} of --bytes");
+        }
+        let sizes: Result<Vec<usize>> = self
+            .segment_sizes
+            .iter()
+            .map(|&bytes| elements("a segment", bytes))
+            .collect();
+        let segments = Segments::of_sizes(sizes?)?;
+        Ok((Segments::whole(segments.elements()), Some(segments)))
+    }
+}
+
+/// Reads a text file, or standard input for `-`.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    if path.as_os_str() == "-" {
+        std::io::stdin()
+            .read_to_end(&mut bytes)
+            .context("cannot read standard input")?;
+    } else {
+        bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    String::from_utf8(bytes)
+        .ok()
+        .with_context(|| format!("{} is not a text file", path.display()))
+}

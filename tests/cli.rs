@@ -1,0 +1,569 @@
+//! The command line: every command, its JSON fields, its exit codes, and what it says to bad input.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn oneport(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn json(arguments: &str) -> Value {
+    let output = oneport(arguments)
+        .arg("--json")
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+fn text(arguments: &str) -> String {
+    let output = oneport(arguments).assert().success().get_output().clone();
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Standard error of a command that fails with `code`, prints nothing else, and does not panic.
+fn failure(command: &mut Command, code: i32) -> String {
+    let output = command.assert().code(code).get_output().clone();
+    let message = String::from_utf8(output.stderr).expect("text");
+    assert!(output.stdout.is_empty(), "{message}");
+    assert!(message.starts_with("error: "), "{message}");
+    assert!(!message.contains("panicked"), "{message}");
+    message
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+const PAIR: &str = r#"{ "ranks": 2, "ports": "bi", "ported": 1, "collective": {"kind": "broadcast", "root": 0},
+  "layout": [ {"len": 4, "input": [[0,4]], "output": [[0,4]]}, {"len": 4, "input": [], "output": [[0,4]]} ],
+  "programs": [ [ {"send": {"to": 1, "spans": [[0,4]]}} ], [ {"recv": {"from": 0, "spans": [[0,4]]}} ] ] }"#;
+
+#[test]
+fn list_has_every_algorithm() {
+    let listed = json("list");
+    let algorithms = listed["algorithms"].as_array().unwrap();
+    assert_eq!(algorithms.len(), oneport::plan::registry::all().len());
+    for a in algorithms {
+        for field in ["collective", "name", "source"] {
+            assert!(a[field].is_string(), "{a}");
+        }
+        assert!(a["commutative_only"].is_boolean(), "{a}");
+        let ports = a["ports"].as_array().unwrap();
+        assert!(
+            !ports.is_empty() && ports.iter().all(|p| p == "uni" || p == "bi"),
+            "{a}"
+        );
+    }
+    assert!(
+        text("list reduce")
+            .lines()
+            .all(|l| l.starts_with("collective") || l.starts_with("reduce "))
+    );
+}
+
+#[test]
+fn plan_prints_the_schedule_in_every_form() {
+    let arguments = "plan reduce -p 5 --bytes 12 --segments 3 -a chain";
+    let schedule = json(arguments);
+    assert_eq!(schedule["ranks"], 5);
+    assert_eq!(schedule["collective"]["kind"], "reduce");
+    assert_eq!(schedule["programs"][4][2]["send"]["to"], 3);
+    let printed = text(&format!("{arguments} --format json"));
+    let read = oneport::Schedule::from_json(&printed).unwrap();
+    assert_eq!(read.ranks(), 5);
+    let programs = text(arguments);
+    assert!(programs.contains("rank 4"), "{programs}");
+    assert!(
+        programs.contains("receive from 4 and combine  [8,4]"),
+        "{programs}"
+    );
+    let rounds = text(&format!("{arguments} --format rounds"));
+    assert!(rounds.contains("round 6:"), "{rounds}");
+    let dot = text(&format!("{arguments} --format dot"));
+    assert!(
+        dot.starts_with("digraph") && dot.contains("4 -> 3"),
+        "{dot}"
+    );
+}
+
+#[test]
+fn a_planned_file_is_read_wherever_a_collective_is() {
+    let folder = folder("planned_file");
+    let plan = "plan broadcast -p 6 --bytes 8 --segments 2 -a chain -o chain.json";
+    oneport(plan)
+        .current_dir(&folder)
+        .assert()
+        .success()
+        .stdout("");
+    // Nothing temporary is left, and writing again replaces the file.
+    oneport(plan).current_dir(&folder).assert().success();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    let file = folder.join("chain.json");
+    let file = file.to_str().unwrap();
+    let costs = "--alpha 1 --beta 1";
+    let read = json(&format!("simulate --schedule {file} {costs}"));
+    let planned = json(&format!(
+        "simulate broadcast -p 6 --bytes 8 --segments 2 -a chain {costs}"
+    ));
+    for field in ["time", "rounds", "messages", "bytes", "lower_bound"] {
+        assert_eq!(read[field], planned[field], "{field}");
+    }
+    assert_eq!(read["time"], 30);
+    let uni = json(&format!("simulate --schedule {file} {costs} --ports uni"));
+    assert_eq!(uni["time"], 35);
+    assert_eq!(
+        text(&format!("plan --schedule {file} --format json")),
+        std::fs::read_to_string(file).unwrap()
+    );
+    let piped = oneport("simulate --schedule - --json")
+        .write_stdin(PAIR)
+        .assert()
+        .success();
+    let piped: Value = serde_json::from_slice(&piped.get_output().stdout).unwrap();
+    assert_eq!(piped["messages"], 1);
+}
+
+#[test]
+fn simulate_takes_closed_forms() {
+    // (p + q - 2)(alpha + beta s + gamma s)
+    let s =
+        json("simulate reduce -p 9 --bytes 30 --segments 5 -a chain --alpha 10 --beta 2 --gamma 3");
+    assert_eq!(s["time"], 12 * (10 + 5 * 6));
+    assert_eq!(s["closed_form"], s["time"]);
+    assert_eq!(s["rounds"], 12);
+    assert_eq!(s["messages"], 40);
+    assert_eq!(s["bytes"], 240);
+    assert_eq!(s["lower_bound"], 80);
+    // With an element type, sizes are still bytes.
+    let typed =
+        "simulate reduce -p 9 --bytes 240 --segments 5 -a chain --dtype i64 --alpha 10 --beta 2";
+    assert_eq!(json(typed)["time"], 12 * (10 + 48 * 2));
+    // Times with units are nanoseconds.
+    let s = json("simulate broadcast -p 2 --bytes 1000 --alpha 1us --beta 0.5ns");
+    assert_eq!(s["time"], 1500);
+    assert_eq!(s["time_unit"], "ns");
+    // One-sided: a unidirectional root of an odd number of ranks needs twice the vector's time.
+    let s = json("simulate reduce -p 5 --bytes 100 --alpha 0 --beta 1 --ports uni");
+    assert_eq!(s["lower_bound"], 200);
+}
+
+#[test]
+fn simulate_shows_ranks_and_the_critical_path() {
+    let arguments = "simulate reduce -p 4 --bytes 8 -a binomial --alpha 1 --beta 1 --gamma 1 -v --critical-path";
+    let s = json(arguments);
+    assert_eq!(s["rank_times"].as_array().unwrap().len(), 4);
+    assert_eq!(s["rank_times"][0], s["time"]);
+    assert_eq!(s["port_busy"][0], serde_json::json!([0, 18]));
+    let path = s["critical_path"].as_array().unwrap();
+    assert_eq!(path.last().unwrap()["end"], s["time"]);
+    assert_eq!(path[0]["start"], 0);
+    let shown = text(arguments);
+    assert!(
+        shown.contains("critical path") && shown.contains("finishes"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn unequal_segments_and_ports() {
+    let s = json("simulate reduce -p 3 --segment-sizes 3,2,1 -a chain --alpha 1 --beta 1");
+    assert_eq!(
+        (&s["segments"], &s["vector_bytes"], &s["segment"]),
+        (&3.into(), &6.into(), &3.into())
+    );
+    let s = json("simulate reduce -p 3 --ported 2 --alpha 1 --beta 1");
+    assert_eq!(s["ported"], 2);
+    let s = json("simulate reduce -p 3 --root free");
+    assert_eq!((&s["root"], &s["root_choice"]), (&0.into(), &"free".into()));
+}
+
+#[test]
+fn compare_sorts_all_algorithms() {
+    for collective in ["reduce", "broadcast"] {
+        for ports in ["uni", "bi"] {
+            let c = json(&format!(
+                "compare {collective} -p 12 --bytes 4KiB --ports {ports}"
+            ));
+            let rows = c["rows"].as_array().unwrap();
+            let skipped = c["skipped"].as_array().unwrap();
+            let kind = oneport::Kind::parse(collective).unwrap();
+            let registered = oneport::plan::registry::of(kind).count();
+            assert_eq!(rows.len() + skipped.len(), registered);
+            let times: Vec<f64> = rows.iter().map(|r| r["time"].as_f64().unwrap()).collect();
+            assert!(times.is_sorted());
+            assert!(times[0] >= c["lower_bound"].as_f64().unwrap());
+            assert!(
+                rows.iter()
+                    .all(|r| r["root"] == 0 && r["algorithm"].is_string())
+            );
+            assert!(skipped.iter().all(|s| s["reason"].is_string()));
+            // `auto` takes the first of them.
+            let s = json(&format!(
+                "simulate {collective} -p 12 --bytes 4KiB --ports {ports}"
+            ));
+            assert_eq!(s["time"], rows[0]["time"]);
+        }
+    }
+    let shown = text("compare reduce -p 16 --alpha 3 --beta 1");
+    assert!(
+        shown.contains("x best") && shown.contains("chain"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn an_operator_that_does_not_commute_skips_algorithms_with_a_reason() {
+    let c = json("compare reduce -p 12 --bytes 4KiB --op affine --dtype u64");
+    for s in c["skipped"].as_array().unwrap() {
+        assert!(s["reason"].as_str().unwrap().contains("commutes"), "{s}");
+    }
+    for row in c["rows"].as_array().unwrap() {
+        let name = row["algorithm"].as_str().unwrap();
+        let algorithm = oneport::plan::registry::find(oneport::Kind::Reduce, name).unwrap();
+        assert!(!algorithm.commutative_only);
+    }
+}
+
+#[test]
+fn many_ranks() {
+    assert_eq!(
+        json("simulate reduce -p 1024 -a binomial")["messages"],
+        1023
+    );
+    assert_eq!(
+        json("simulate broadcast -p 1024 --segments 16 -a chain")["rounds"],
+        1038
+    );
+}
+
+#[test]
+fn heterogeneous_costs() {
+    let folder = folder("costs");
+    let file = |name: &str, content: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let good = file(
+        "good.json",
+        r#"{"alpha": [[0,1,5],[1,0,1],[5,1,0]], "beta": [[0,1,5],[1,0,1],[5,1,0]], "gamma": [0,1,0]}"#,
+    );
+    let s = json(&format!(
+        "simulate reduce --bytes 2 --segments 1 -a chain --costs {good}"
+    ));
+    assert_eq!((&s["ranks"], &s["time"]), (&3.into(), &8.into()));
+    let gap = file(
+        "gap.json",
+        r#"{"alpha": [[0,1,null],[1,0,1],[null,1,0]], "beta": [[0,1,null],[1,0,1],[null,1,0]]}"#,
+    );
+    // The chain avoids the missing link, the binomial tree needs it.
+    let c = json(&format!("compare reduce -p 3 --bytes 2 --costs {gap}"));
+    assert!(
+        c["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|r| r["algorithm"] == "chain")
+    );
+    let binomial = c["skipped"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|s| s["algorithm"] == "binomial");
+    assert!(
+        binomial.unwrap()["reason"]
+            .as_str()
+            .unwrap()
+            .contains("no link")
+    );
+    assert_eq!(
+        json(&format!("simulate reduce -p 3 --bytes 2 --costs {gap}"))["ranks"],
+        3
+    );
+    let one = file("one.json", r#"{"alpha": [[null]], "beta": [[null]]}"#);
+    assert_eq!(json(&format!("simulate reduce --costs {one}"))["time"], 0);
+    for (name, content, expected) in [
+        (
+            "square.json",
+            r#"{"alpha": [[0,1]], "beta": [[0,1]]}"#,
+            "matrices",
+        ),
+        (
+            "negative.json",
+            r#"{"alpha": [[0,-1],[1,0]], "beta": [[0,1],[1,0]]}"#,
+            "not a time",
+        ),
+        ("broken.json", "{\n  \"alpha\": oops", "line 2 column"),
+        (
+            "empty.json",
+            r#"{"alpha": [], "beta": []}"#,
+            "at least one rank",
+        ),
+    ] {
+        let path = file(name, content);
+        let message = failure(&mut oneport(&format!("simulate reduce --costs {path}")), 2);
+        assert!(message.contains(expected), "{message}");
+    }
+    let message = failure(
+        &mut oneport(&format!("simulate reduce -p 4 --costs {good}")),
+        2,
+    );
+    assert!(message.contains("describes 3 ranks, not 4"), "{message}");
+}
+
+#[test]
+fn bad_usage_is_one_clear_message_and_exit_code_2() {
+    for (arguments, expected) in [
+        ("simulate reduce -p 0", "at least one rank"),
+        ("simulate reduce -p -1", "'-1' is not a count"),
+        ("simulate reduce -p many", "'many' is not a count"),
+        ("simulate reduce -p 99999999999999999999", "too large"),
+        ("simulate reduce -p 9999999999", "limit of 200000000"),
+        ("simulate reduce --root 8", "root 8 is not one of 8 ranks"),
+        ("simulate reduce --root first", "neither a rank"),
+        ("simulate reduce --segment 0", "--segment is 0"),
+        ("simulate reduce --segments 0", "--segments is 0"),
+        ("simulate reduce --segments -3", "'-3' is not a count"),
+        (
+            "simulate reduce --segment 4 --segments 4",
+            "cannot be used with",
+        ),
+        (
+            "simulate reduce --segment-sizes 4,0,4",
+            "--segment-sizes has a 0",
+        ),
+        (
+            "simulate reduce --segment-sizes 4,4 --bytes 9",
+            "add up to 8 bytes, not to the 9",
+        ),
+        (
+            "simulate reduce --bytes 10 --dtype i32",
+            "not a whole number of elements of 4 bytes",
+        ),
+        (
+            "simulate reduce --segment 6 --dtype i32",
+            "not a whole number of elements",
+        ),
+        ("simulate reduce --bytes -5", "not a size"),
+        ("simulate reduce --bytes 5XiB", "not a size"),
+        ("simulate reduce --bytes 99999999999GiB", "limit of 8 PiB"),
+        ("simulate reduce --bytes 8PiB", "not a size"),
+        (
+            "simulate reduce --bytes 8192TiB -p 1000",
+            "limit of 2^60 bytes",
+        ),
+        (
+            "simulate reduce --bytes 1TiB --segment 1",
+            "more than this program's limit",
+        ),
+        (
+            "plan reduce -a chain -p 1000000 --segments 60000",
+            "take fewer ranks or larger segments",
+        ),
+        ("simulate reduce --alpha -1", "finite and not negative"),
+        ("simulate reduce --beta -0.5ns", "unexpected argument"),
+        ("simulate reduce --gamma=-0.5ns", "finite and not negative"),
+        ("simulate reduce --alpha nan", "finite and not negative"),
+        ("simulate reduce --alpha inf", "finite and not negative"),
+        ("simulate reduce --alpha 1parsec", "is not a time"),
+        ("simulate reduce --alpha 1e308 -p 64", "too large"),
+        ("simulate reduce --ported 0", "1 to 4096 ports"),
+        ("simulate reduce --ported 1000000", "1 to 4096 ports"),
+        ("simulate reduce --ports tri", "possible values: uni, bi"),
+        ("simulate redcue", "did you mean 'reduce'?"),
+        ("simulate sort", "choose one of broadcast, reduce"),
+        ("simulate reduce -a chian", "did you mean 'chain'?"),
+        ("simulate reduce -a all", "--algorithm all"),
+        ("simulate scan -a chain", "no algorithm for scan"),
+        ("compare scan", "no algorithm for scan"),
+        ("simulate reduce --op summ", "similar value exists: 'sum'"),
+        ("simulate reduce --dtype f16", "possible values: u8"),
+        (
+            "simulate reduce --op affine --dtype f32",
+            "affine works on u64",
+        ),
+        ("simulate reduce --op bxor --dtype f64", "works on integers"),
+        ("simulate", "give a COLLECTIVE"),
+        ("plan", "give a COLLECTIVE"),
+        ("compare", "give a COLLECTIVE"),
+        ("simulate reduce --schedule x.json", "cannot be used with"),
+        (
+            "simulate --schedule x.json --bytes 8",
+            "cannot be used with",
+        ),
+        (
+            "simulate --schedule no/such/file.json",
+            "cannot read no/such/file.json",
+        ),
+        ("simulate --schedule .", "cannot read ."),
+        (
+            "simulate reduce --costs no/such/file.json",
+            "cannot read no/such/file.json",
+        ),
+        (
+            "simulate reduce --costs c.json --alpha 1",
+            "cannot be used with",
+        ),
+        ("plan reduce --json --format text", "contradict"),
+        (
+            "plan reduce -o no/such/folder/x.json",
+            "cannot write no/such/folder/x.json",
+        ),
+        ("plan reduce --format jsn", "similar value exists: 'json'"),
+        ("simulate reduce --bogus", "unexpected argument"),
+        ("frobnicate", "unrecognized subcommand"),
+    ] {
+        let message = failure(&mut oneport(arguments), 2);
+        assert!(message.contains(expected), "{arguments}: {message}");
+    }
+    assert_eq!(oneport("").assert().code(2).get_output().stdout.len(), 0);
+}
+
+#[test]
+fn bad_schedules_are_refused_with_the_place() {
+    for (content, expected) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("{", "line 1 column 1"),
+        ("{\n \"ranks\": 2,\n \"ports\": \"tri\" }", "line 3 column"),
+        ("[1, 2]", "not a schedule"),
+        ("\u{0}", "line 1 column 1"),
+    ] {
+        let message = failure(oneport("simulate --schedule -").write_stdin(content), 2);
+        assert!(message.contains("standard input"), "{message}");
+        assert!(message.contains(expected), "{content}: {message}");
+    }
+    let message = failure(
+        oneport("simulate --schedule -").write_stdin(vec![0xff, 0xfe]),
+        2,
+    );
+    assert!(message.contains("not a text file"), "{message}");
+    for (from, to, expected) in [
+        ("\"ranks\": 2", "\"ranks\": 3", "there are 2 programs"),
+        ("\"to\": 1", "\"to\": 7", "peer 7 is not one of 2 ranks"),
+        ("[[0,4]]}} ], [", "[[2,4]]}} ], [", "leaves the buffer"),
+        (
+            "[[0,4]]}} ], [",
+            "[[18446744073709551615,18446744073709551615]]}} ], [",
+            "leaves the buffer",
+        ),
+        ("\"ported\": 1", "\"ported\": 0", "at least one port"),
+        (
+            "\"len\": 4",
+            "\"len\": 18446744073709551615",
+            "limit of 2^60",
+        ),
+        ("\"kind\"", "\"sort\"", "line 1 column"),
+        ("\"send\"", "\"sned\"", "line 3 column"),
+    ] {
+        let content = PAIR.replacen(from, to, 1);
+        assert_ne!(content, PAIR, "{from}");
+        let message = failure(oneport("simulate --schedule -").write_stdin(content), 2);
+        assert!(message.contains(expected), "{to}: {message}");
+    }
+    for (arguments, expected) in [
+        ("-p 3", "the schedule has 2 ranks, not 3"),
+        ("--root 1", "the schedule's root is 0, not 1"),
+    ] {
+        let mut command = oneport(&format!("simulate --schedule - {arguments}"));
+        let message = failure(command.write_stdin(PAIR), 2);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn a_schedule_that_never_completes_is_a_failed_check() {
+    let dangling = PAIR.replacen("{\"send\": {\"to\": 1, \"spans\": [[0,4]]}}", "", 1);
+    let message = failure(oneport("simulate --schedule -").write_stdin(dangling), 1);
+    assert!(message.contains("match"), "{message}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    for arguments in [
+        vec!["list"],
+        vec!["list", "--json"],
+        vec!["--help"],
+        vec![
+            "plan",
+            "reduce",
+            "-p",
+            "300",
+            "-a",
+            "chain",
+            "--segments",
+            "50",
+            "--json",
+        ],
+        vec!["simulate", "reduce", "-p", "3000", "-v"],
+    ] {
+        let mut child = Process::new(env!("CARGO_BIN_EXE_oneport"))
+            .args(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut message = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut message)
+            .unwrap();
+        assert_eq!(
+            child.wait().unwrap().code(),
+            Some(0),
+            "{arguments:?}: {message}"
+        );
+        assert_eq!(message, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn every_example_in_the_help_works() {
+    let folder = folder("examples");
+    let mut commands = vec![String::new()];
+    let main = text("--help");
+    let listed = main
+        .lines()
+        .skip_while(|l| !l.starts_with("Commands:"))
+        .skip(1);
+    for line in listed.take_while(|l| !l.is_empty()) {
+        commands.push(line.split_whitespace().next().unwrap().to_string());
+    }
+    let mut examples = 0;
+    for command in commands.iter().filter(|c| *c != "help") {
+        let help = text(&format!("{command} --help"));
+        let mut own = 0;
+        for line in help.lines().filter_map(|l| l.strip_prefix("  oneport ")) {
+            // Explanations stand behind at least two spaces.
+            let arguments = line.split("  ").next().unwrap();
+            let output = oneport(arguments)
+                .current_dir(&folder)
+                .assert()
+                .success()
+                .get_output()
+                .clone();
+            assert!(
+                output.stderr.is_empty(),
+                "{line}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            own += 1;
+        }
+        assert!(own > 0, "{command} has no example:\n{help}");
+        examples += own;
+    }
+    assert!(examples > 8);
+}
