@@ -3,6 +3,8 @@
 //!
 //! `cargo bench --bench endpoints` prints criterion's figures and then one table of ratios.
 
+#![allow(clippy::print_stdout, missing_docs)]
+
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +13,16 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 
 const SIZES: [usize; 10] = [
-    0, 8, 16, 64, 1 << 10, 16 << 10, 64 << 10, 512 << 10, 1 << 20, 4 << 20,
+    0,
+    8,
+    16,
+    64,
+    1 << 10,
+    16 << 10,
+    64 << 10,
+    512 << 10,
+    1 << 20,
+    4 << 20,
 ];
 
 fn main() {
@@ -19,7 +30,10 @@ fn main() {
     let mut team = Team::new(2).expect("two threads");
     let cores = team.cores();
     let mut group = criterion.benchmark_group("pingpong");
-    group.sample_size(20).measurement_time(Duration::from_millis(500)).warm_up_time(Duration::from_millis(100));
+    group
+        .sample_size(20)
+        .measurement_time(Duration::from_millis(500))
+        .warm_up_time(Duration::from_millis(100));
     for bytes in SIZES {
         group.throughput(Throughput::Bytes(bytes as u64));
         group.bench_with_input(BenchmarkId::from_parameter(bytes), &bytes, |b, &bytes| {
@@ -29,7 +43,10 @@ fn main() {
     group.finish();
     drop(team);
     let mut group = criterion.benchmark_group("barrier");
-    group.sample_size(20).measurement_time(Duration::from_millis(500)).warm_up_time(Duration::from_millis(100));
+    group
+        .sample_size(20)
+        .measurement_time(Duration::from_millis(500))
+        .warm_up_time(Duration::from_millis(100));
     for p in [2, 16] {
         let mut team = Team::new(p).expect("threads");
         group.bench_with_input(BenchmarkId::from_parameter(p), &p, |b, _| {
@@ -49,29 +66,33 @@ fn one_way(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
     let options = ScopeOptions::new(Operator::named("sum").expect("built in"));
     let trips = n.div_ceil(2);
     let outcome = team
-        .scope(&mut buffers, &options, |e: &mut Endpoint<u8, Bidirectional>| {
-            let (rank, out, into) = (e.rank(), 0..bytes, bytes..2 * bytes);
-            e.barrier()?;
-            let start = Instant::now();
-            let mut writing = Duration::ZERO;
-            for i in 0..trips {
-                if rewrite {
-                    let before = Instant::now();
-                    e.data_mut()?[out.clone()].fill(i.to_le_bytes()[0]);
-                    black_box(e.data());
-                    writing += before.elapsed();
+        .scope(
+            &mut buffers,
+            &options,
+            |e: &mut Endpoint<u8, Bidirectional>| {
+                let (rank, out, into) = (e.rank(), 0..bytes, bytes..2 * bytes);
+                e.barrier()?;
+                let start = Instant::now();
+                let mut writing = Duration::ZERO;
+                for i in 0..trips {
+                    if rewrite {
+                        let before = Instant::now();
+                        e.data_mut()?[out.clone()].fill(i.to_le_bytes()[0]);
+                        black_box(e.data());
+                        writing += before.elapsed();
+                    }
+                    if rank == 0 {
+                        e.send(1, out.clone())?;
+                        e.recv(1, into.clone())?;
+                    } else {
+                        e.recv(0, into.clone())?;
+                        e.send(0, out.clone())?;
+                    }
                 }
-                if rank == 0 {
-                    e.send(1, out.clone())?;
-                    e.recv(1, into.clone())?;
-                } else {
-                    e.recv(0, into.clone())?;
-                    e.send(0, out.clone())?;
-                }
-            }
-            e.model_time()?;
-            Ok(start.elapsed().saturating_sub(writing))
-        })
+                e.model_time()?;
+                Ok(start.elapsed().saturating_sub(writing))
+            },
+        )
         .expect("a correct program");
     outcome.results[0].mul_f64(n as f64 / (2 * trips) as f64)
 }
@@ -145,7 +166,10 @@ fn median(mut f: impl FnMut() -> Duration) -> f64 {
 fn summary() {
     let bare = median(|| bare_handover(20_000));
     println!("\nbare one-line handover, one way: {bare:.0} ns");
-    println!("{:>9} {:>12} {:>14} {:>12} {:>10} {:>12} {:>12}", "bytes", "transfer ns", "rewritten ns", "memcpy ns", "/handover", "memcpy/this", "GB/s");
+    println!(
+        "{:>9} {:>12} {:>14} {:>12} {:>10} {:>12} {:>12}",
+        "bytes", "transfer ns", "rewritten ns", "memcpy ns", "/handover", "memcpy/this", "GB/s"
+    );
     let mut team = Team::new(2).expect("two threads");
     for bytes in SIZES.into_iter().chain([32 << 20]) {
         let n = (20_000_000 / (bytes as u64 + 1000)).clamp(4, 20_000);
@@ -162,5 +186,8 @@ fn summary() {
     drop(team);
     let mut team = Team::new(16).expect("16 threads");
     let barrier = median(|| barriers(&mut team, 500)) / 500.0;
-    println!("barrier of 16 ranks on {} cores: {barrier:.0} ns", team.cores());
+    println!(
+        "barrier of 16 ranks on {} cores: {barrier:.0} ns",
+        team.cores()
+    );
 }

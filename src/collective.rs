@@ -323,7 +323,7 @@ fn alltoall_block(layout: &Layout, p: usize, from: usize, to: usize) -> Result<(
         return Ok((total_len(&layout.input[..to]), layout.input[to].len));
     }
     let n = total_len(&layout.input);
-    if n % p != 0 {
+    if !n.is_multiple_of(p) {
         return Err(Error::malformed(format!(
             "alltoall: rank {from} has {n} input elements in {} spans; give {p} spans, or a multiple of {p} elements",
             layout.input.len()

@@ -213,7 +213,10 @@ impl CostModel {
         if bytes == 0 {
             return 0.0;
         }
-        #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53 bytes")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "sizes stay far below 2^53 bytes"
+        )]
         let n = bytes as f64;
         match &self.links {
             None => self.alpha + self.beta * n,
@@ -242,7 +245,10 @@ impl CostModel {
             None => all,
             Some(l) => of(l).get(rank).copied().unwrap_or(0.0),
         };
-        #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53 bytes")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "sizes stay far below 2^53 bytes"
+        )]
         let n = bytes as f64;
         rate * n
     }

@@ -92,7 +92,11 @@ impl Prepared {
 
     /// Nodes that node `node` waits for.
     pub fn waits(&self, node: usize) -> &[u32] {
-        let start = if node == 0 { 0 } else { self.wait_ends[node - 1] };
+        let start = if node == 0 {
+            0
+        } else {
+            self.wait_ends[node - 1]
+        };
         &self.waits[start as usize..self.wait_ends[node] as usize]
     }
 
@@ -206,7 +210,8 @@ impl Simulation<'_> {
 
     /// Nodes of one longest path, from the first to the last.
     pub fn critical_path(&self) -> Vec<usize> {
-        let last = (0..self.finish.len()).max_by(|&a, &b| self.finish[a].total_cmp(&self.finish[b]));
+        let last =
+            (0..self.finish.len()).max_by(|&a, &b| self.finish[a].total_cmp(&self.finish[b]));
         let mut path: Vec<usize> = last.into_iter().collect();
         while let Some(&node) = path.last() {
             let before = self.prepared.waits(node).iter().map(|&w| w as usize);
@@ -267,7 +272,11 @@ impl Graph {
 
     /// Nodes that node `node` waits for.
     pub(crate) fn waits(&self, node: usize) -> &[u32] {
-        let start = if node == 0 { 0 } else { self.wait_ends[node - 1] };
+        let start = if node == 0 {
+            0
+        } else {
+            self.wait_ends[node - 1]
+        };
         &self.waits[start as usize..self.wait_ends[node] as usize]
     }
 
@@ -347,7 +356,11 @@ impl Graph {
             for (i, step) in program.iter().enumerate() {
                 let transferred = events[Event::transferred(i).index()];
                 let computed = events[Event::computed(i).index()];
-                let first = if step.peer().is_some() { transferred } else { computed };
+                let first = if step.peer().is_some() {
+                    transferred
+                } else {
+                    computed
+                };
                 edges.extend(
                     order
                         .before_start(i)
@@ -376,7 +389,9 @@ impl Graph {
         let (then_ends, then) = grouped(n, backwards);
         let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).len() as u32).collect();
         // A queue, not a stack: nodes that can run together end up next to each other, and what they wait for is still in cache.
-        let mut order: Vec<u32> = (0..n as u32).filter(|&i| missing[i as usize] == 0).collect();
+        let mut order: Vec<u32> = (0..n as u32)
+            .filter(|&i| missing[i as usize] == 0)
+            .collect();
         let mut next = 0;
         while let Some(&node) = order.get(next) {
             next += 1;
@@ -500,7 +515,9 @@ mod tests {
             for q in 1..9usize {
                 let s = chain_reduce(p, q);
                 let prepared = Prepared::new(&s, false).unwrap();
-                let time = prepared.simulate(&CostModel::new(1.0, 1.0).gamma(1.0), 1).time();
+                let time = prepared
+                    .simulate(&CostModel::new(1.0, 1.0).gamma(1.0), 1)
+                    .time();
                 #[expect(clippy::cast_precision_loss, reason = "small")]
                 let expected = (p + q - 2) as f64 * 3.0;
                 assert_eq!(time, expected, "p={p} q={q}");

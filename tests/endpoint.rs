@@ -11,7 +11,10 @@ use proptest::prelude::*;
 
 fn options(overlap: bool) -> ScopeOptions<i64> {
     let mut options = ScopeOptions::new(Operator::named("sum").unwrap());
-    options.cost = CostModel::new(3.7, 0.21).gamma(0.13).gamma_copy(0.07).overlap(overlap);
+    options.cost = CostModel::new(3.7, 0.21)
+        .gamma(0.13)
+        .gamma_copy(0.07)
+        .overlap(overlap);
     options.record = true;
     options
 }
@@ -46,9 +49,14 @@ fn a_ring_that_sends_before_it_receives() {
                 assert!(b.chunks(10).enumerate().all(|(i, c)| c == [i as i64; 10]));
             }
             let times = outcome.rank_times.clone();
-            let schedule = outcome.schedule(Collective::Allgather, whole(p, 10 * p)).unwrap();
+            let schedule = outcome
+                .schedule(Collective::Allgather, whole(p, 10 * p))
+                .unwrap();
             let prepared = Prepared::new(&schedule, overlap).unwrap();
-            assert_eq!(times, prepared.simulate(&options(overlap).cost, 8).rank_times());
+            assert_eq!(
+                times,
+                prepared.simulate(&options(overlap).cost, 8).rank_times()
+            );
         }
     }
 }
@@ -133,7 +141,11 @@ fn fails(
 ) -> ErrorKind {
     let mut buffers = vec![vec![0i64; 100]; team.ranks()];
     let error = team
-        .scope(&mut buffers, &ScopeOptions::new(Operator::named("sum").unwrap()), body)
+        .scope(
+            &mut buffers,
+            &ScopeOptions::new(Operator::named("sum").unwrap()),
+            body,
+        )
         .map(drop)
         .unwrap_err();
     // The team works again at once.
@@ -159,13 +171,50 @@ fn misuse_ends_in_errors_and_the_team_lives_on() {
         e.send(peer, 0..50)?;
         e.recv(peer, 50..100)
     });
-    assert!(matches!(kind, ErrorKind::PortBusy { port: 0, step: 1, .. }), "{kind:?}");
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PortBusy {
+                port: 0,
+                step: 1,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
 
     let kind = fails(&mut team, |e| e.recv(1 - e.rank(), 0..50));
-    assert!(matches!(kind, ErrorKind::Deadline { step: 0, what: "recv", .. }), "{kind:?}");
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::Deadline {
+                step: 0,
+                what: "recv",
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
 
-    let kind = fails(&mut team, |e| if e.rank() == 0 { e.send(1, 0..50) } else { Ok(()) });
-    assert!(matches!(kind, ErrorKind::PartnerLeft { rank: 0, step: 0, peer: 1, .. }), "{kind:?}");
+    let kind = fails(&mut team, |e| {
+        if e.rank() == 0 {
+            e.send(1, 0..50)
+        } else {
+            Ok(())
+        }
+    });
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PartnerLeft {
+                rank: 0,
+                step: 0,
+                peer: 1,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
 
     let kind = fails(&mut team, |e| {
         if e.rank() == 0 {
@@ -176,7 +225,17 @@ fn misuse_ends_in_errors_and_the_team_lives_on() {
             e.recv(0, 50..60)
         }
     });
-    assert!(matches!(kind, ErrorKind::PortBusy { rank: 0, port: 0, step: 1 }), "{kind:?}");
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PortBusy {
+                rank: 0,
+                port: 0,
+                step: 1
+            }
+        ),
+        "{kind:?}"
+    );
 
     let kind = fails(&mut team, |e| {
         if e.rank() == 0 {
@@ -208,7 +267,17 @@ fn a_failed_endpoint_stays_failed() {
         }
         e.recv(0, 0..49)
     });
-    assert!(matches!(kind, ErrorKind::Length { expected: 49, found: 50, .. }), "{kind:?}");
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::Length {
+                expected: 49,
+                found: 50,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
 }
 
 #[test]
@@ -219,16 +288,18 @@ fn paced_programs_last_as_long_as_the_model_says() {
     options.clock = Clock::Paced;
     let start = std::time::Instant::now();
     let outcome = team
-        .scope(&mut vec![vec![0i64; 8]; 3], &options, |e: &mut Endpoint<i64, Unidirectional>| {
-            match e.rank() {
+        .scope(
+            &mut vec![vec![0i64; 8]; 3],
+            &options,
+            |e: &mut Endpoint<i64, Unidirectional>| match e.rank() {
                 0 => e.send(1, 0..8),
                 1 => {
                     e.recv(0, 0..8)?;
                     e.send(2, 0..8)
                 }
                 _ => e.recv(1, 0..8),
-            }
-        })
+            },
+        )
         .unwrap();
     assert_eq!(outcome.model_time(), 6e6);
     assert!(start.elapsed() >= Duration::from_millis(6));

@@ -29,7 +29,8 @@ fn model_times_equal_the_closed_forms() {
                         .time();
                     if let Some(closed) = algorithm.time.and_then(|t| t(&request)) {
                         assert_eq!(
-                            time, closed,
+                            time,
+                            closed,
                             "{} {} p={p} q={q} s={s} {ports:?}",
                             algorithm.name,
                             algorithm.collective.name()

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use oneport::plan::{Segments, registry};
-use oneport::run::{
-    Clock, Element, Operator, RunOptions, Team, TeamOptions, inputs, oracle,
-};
+use oneport::run::{Clock, Element, Operator, RunOptions, Team, TeamOptions, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::{
     Collective, CostModel, ErrorKind, Kind, Order, Ports, Request, Schedule, Span, Step,
@@ -16,7 +14,10 @@ fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, w
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
     for overlap in [false, true] {
         let options = RunOptions {
-            cost: CostModel::new(7.3, 0.37).gamma(0.11).gamma_copy(0.05).overlap(overlap),
+            cost: CostModel::new(7.3, 0.37)
+                .gamma(0.11)
+                .gamma_copy(0.05)
+                .overlap(overlap),
             repetitions: 2,
             ..RunOptions::default()
         };
@@ -36,7 +37,13 @@ fn every_algorithm_runs_as_simulated() {
     for p in (1..=17).chain([31, 32, 33, 64]) {
         let mut team = Team::new(p).unwrap();
         for algorithm in registry::all() {
-            for (n, elements, segments) in [(0, 0, 1), (1, 1, 1), (2, p / 2, 3), (3, 41, 4), (4, 5000, 7)] {
+            for (n, elements, segments) in [
+                (0, 0, 1),
+                (1, 1, 1),
+                (2, p / 2, 3),
+                (3, 41, 4),
+                (4, 5000, 7),
+            ] {
                 let mut request = Request::new(p, elements);
                 request.segments = Segments::of_count(elements, segments).unwrap();
                 request.root = (n * 5) % p;
@@ -45,7 +52,10 @@ fn every_algorithm_runs_as_simulated() {
                     if !algorithm.ports.allow(ports) {
                         continue;
                     }
-                    let what = format!("{} {:?} p={p} m={elements} {ports:?}", algorithm.name, algorithm.collective);
+                    let what = format!(
+                        "{} {:?} p={p} m={elements} {ports:?}",
+                        algorithm.name, algorithm.collective
+                    );
                     let schedule = algorithm.plan(&request).unwrap();
                     match n {
                         0 | 1 => run_and_compare::<f32>(&mut team, &schedule, "sum", &what),
@@ -72,7 +82,10 @@ fn long_vectors_are_copied_by_both_partners() {
         let mut request = Request::new(2, elements);
         request.segments = Segments::whole(elements);
         for kind in [Kind::Reduce, Kind::Broadcast] {
-            let schedule = registry::find(kind, "binomial").unwrap().plan(&request).unwrap();
+            let schedule = registry::find(kind, "binomial")
+                .unwrap()
+                .plan(&request)
+                .unwrap();
             run_and_compare::<f32>(&mut team, &schedule, "sum", "long");
             run_and_compare::<f64>(&mut team, &schedule, "min", "long");
         }
@@ -128,11 +141,31 @@ fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
 
     // Both send first through their only port.
     let kind = failing_run(team, &exchange(Ports::UNI), None);
-    assert!(matches!(kind, ErrorKind::PortBusy { port: 0, step: 1, .. }), "{kind:?}");
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PortBusy {
+                port: 0,
+                step: 1,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
 
     // Made for two ports a rank, run by ranks that have one.
     let kind = failing_run(team, &exchange(Ports::BI), Some(Ports::UNI));
-    assert!(matches!(kind, ErrorKind::PortBusy { port: 0, step: 1, .. }), "{kind:?}");
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PortBusy {
+                port: 0,
+                step: 1,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
 
     // Both receive first.
     let wait = two_ranks(
@@ -144,7 +177,15 @@ fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
     );
     let kind = failing_run(team, &wait, None);
     assert!(
-        matches!(kind, ErrorKind::Deadline { step: 0, port: 0, what: "recv", .. }),
+        matches!(
+            kind,
+            ErrorKind::Deadline {
+                step: 0,
+                port: 0,
+                what: "recv",
+                ..
+            }
+        ),
         "{kind:?}"
     );
 
@@ -152,18 +193,39 @@ fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
     let alone = two_ranks(Ports::UNI, [vec![Step::send(1, half(0))], vec![]]);
     let kind = failing_run(team, &alone, None);
     assert!(
-        matches!(kind, ErrorKind::PartnerLeft { rank: 0, step: 0, peer: 1, port: 0 }),
+        matches!(
+            kind,
+            ErrorKind::PartnerLeft {
+                rank: 0,
+                step: 0,
+                peer: 1,
+                port: 0
+            }
+        ),
         "{kind:?}"
     );
 
     // Lengths that differ.
     let lengths = two_ranks(
         Ports::UNI,
-        [vec![Step::send(1, half(0))], vec![Step::recv(0, Span::new(0, 19))]],
+        [
+            vec![Step::send(1, half(0))],
+            vec![Step::recv(0, Span::new(0, 19))],
+        ],
     );
     let kind = failing_run(team, &lengths, None);
     assert!(
-        matches!(kind, ErrorKind::Length { rank: 1, step: 0, peer: 0, port: 0, expected: 19, found: 20 }),
+        matches!(
+            kind,
+            ErrorKind::Length {
+                rank: 1,
+                step: 0,
+                peer: 0,
+                port: 0,
+                expected: 19,
+                found: 20
+            }
+        ),
         "{kind:?}"
     );
 }
@@ -178,7 +240,9 @@ fn a_panicking_operator_ends_the_run_only() {
             .unwrap();
         let bad = Operator::<i64>::new("bad", true, |_, _| panic!("no such sum"));
         let data = vec![vec![1i64; elements]; p];
-        let error = team.run(&schedule, &data, &bad, &RunOptions::default()).unwrap_err();
+        let error = team
+            .run(&schedule, &data, &bad, &RunOptions::default())
+            .unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::Panicked { message, .. } if message == "no such sum"),
             "{error}"
@@ -192,7 +256,10 @@ fn paced_runs_last_as_long_as_the_model_says() {
     let mut team = Team::new(4).unwrap();
     let mut request = Request::new(4, 4096);
     request.segments = Segments::of_count(4096, 4).unwrap();
-    let schedule = registry::find(Kind::Reduce, "chain").unwrap().plan(&request).unwrap();
+    let schedule = registry::find(Kind::Reduce, "chain")
+        .unwrap()
+        .plan(&request)
+        .unwrap();
     let operator = Operator::<f32>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
     let options = RunOptions {
@@ -205,7 +272,11 @@ fn paced_runs_last_as_long_as_the_model_says() {
     #[expect(clippy::cast_precision_loss)]
     let fastest = outcome.wall.min() as f64;
     // Never faster (up to the histogram's resolution); how much slower is for a bench to say.
-    assert!(fastest >= outcome.model_time * 0.998, "{fastest} {}", outcome.model_time);
+    assert!(
+        fastest >= outcome.model_time * 0.998,
+        "{fastest} {}",
+        outcome.model_time
+    );
 }
 
 #[test]
@@ -231,7 +302,10 @@ fn order_is_kept_by_both_kinds_of_combination() {
         b.layout(rank, 6, [v], [v]);
         b.step(rank, Step::send(1 - rank, v));
         b.step(rank, Step::recv(1 - rank, scratch));
-        b.step(rank, Step::combine(scratch, v, Order::by_rank(rank, 1 - rank)));
+        b.step(
+            rank,
+            Step::combine(scratch, v, Order::by_rank(rank, 1 - rank)),
+        );
     }
     let schedule = b.build().unwrap();
     run_and_compare::<u64>(&mut Team::new(2).unwrap(), &schedule, "affine", "exchange");

@@ -19,7 +19,7 @@ fn smoke() {
                 if a.ports.allow(ports) {
                     let rep = check(&a.plan(&r).unwrap(), &Options::default());
                     assert!(rep.ok(), "{rep}");
-                    assert_eq!(rep.keeps_order, !a.commutative_only);
+                    assert!(rep.keeps_order || a.commutative_only);
                 }
             }
         }
@@ -35,5 +35,5 @@ fn example() {
                     [ {"recv": {"from": 0, "spans": [[0,4]]}}, {"send": {"to": 2, "spans": [[0,3]]}} ],
                     [ {"recv": {"from": 1, "spans": [[0,3]]}} ] ] }"#,
     );
-    println!("{r}\n{}", serde_json::to_string(&r).unwrap());
+    assert!(!r.ok());
 }

@@ -120,7 +120,7 @@ impl Segments {
             return Ok(Segments::whole(0));
         }
         let mut sizes = vec![segment; elements / segment];
-        if elements % segment > 0 {
+        if !elements.is_multiple_of(segment) {
             sizes.push(elements % segment);
         }
         Ok(Segments(sizes))
@@ -145,7 +145,11 @@ impl Segments {
         if sizes.is_empty() {
             return Err(Error::usage("0 segments"));
         }
-        if sizes.iter().try_fold(0usize, |a, &b| a.checked_add(b)).is_none() {
+        if sizes
+            .iter()
+            .try_fold(0usize, |a, &b| a.checked_add(b))
+            .is_none()
+        {
             return Err(Error::usage("segment sizes overflow"));
         }
         Ok(Segments(sizes))
@@ -222,12 +226,18 @@ pub(crate) fn reduction<R: AsRef<[Transfer]>>(
     for round in rounds {
         let round = round.as_ref();
         for t in round {
-            b.step(real(t.from), Step::send(real(t.to), spans[t.segment as usize]));
+            b.step(
+                real(t.from),
+                Step::send(real(t.to), spans[t.segment as usize]),
+            );
         }
         for t in round {
             let (me, peer) = (real(t.to), real(t.from));
             let order = Order::by_rank(me, peer);
-            b.step(me, Step::recv_combine(peer, spans[t.segment as usize], order));
+            b.step(
+                me,
+                Step::recv_combine(peer, spans[t.segment as usize], order),
+            );
         }
     }
     if shift != root {

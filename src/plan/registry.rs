@@ -101,7 +101,10 @@ impl Algorithm {
         request.validate()?;
         request.cost.validate()?;
         let others = |good: &dyn Fn(&Algorithm) -> bool| {
-            let names: Vec<_> = of(self.collective).filter(|a| good(a)).map(|a| a.name).collect();
+            let names: Vec<_> = of(self.collective)
+                .filter(|a| good(a))
+                .map(|a| a.name)
+                .collect();
             names.join(", ")
         };
         if !self.ports.allow(request.ports) {
@@ -132,7 +135,9 @@ pub fn all() -> &'static [Algorithm] {
 
 /// The algorithms for one collective.
 pub fn of(collective: Kind) -> impl Iterator<Item = &'static Algorithm> {
-    ALGORITHMS.iter().filter(move |a| a.collective == collective)
+    ALGORITHMS
+        .iter()
+        .filter(move |a| a.collective == collective)
 }
 
 /// The algorithm with this name.

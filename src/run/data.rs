@@ -145,7 +145,8 @@ pub(super) fn sample_float(
             (n % values) as f64
         }
         Purpose::Product => {
-            let most = i64::from(greatest_exponent - 2) / i64::try_from(ranks.max(1)).unwrap_or(i64::MAX);
+            let most =
+                i64::from(greatest_exponent - 2) / i64::try_from(ranks.max(1)).unwrap_or(i64::MAX);
             let scrambled = scramble(n, 62);
             let exponent = (scrambled >> 1).cast_signed() % (2 * most + 1) - most;
             let sign = if scrambled & 1 == 0 { 1.0 } else { -1.0 };
@@ -169,7 +170,9 @@ mod tests {
                 .collect();
             assert_eq!(values.len(), p * 500);
         }
-        let bytes: HashSet<u8> = (0..256).map(|i| u8::sample(0, i, 1, Purpose::Move)).collect();
+        let bytes: HashSet<u8> = (0..256)
+            .map(|i| u8::sample(0, i, 1, Purpose::Move))
+            .collect();
         assert_eq!(bytes.len(), 256);
     }
 
@@ -186,7 +189,12 @@ mod tests {
                 for i in [0, 1, 17, 99_999] {
                     let v: Vec<f32> = (0..p).map(|r| f32::sample(r, i, p, purpose)).collect();
                     let forwards = v.iter().copied().reduce(|a, b| op.apply(a, b)).unwrap();
-                    let backwards = v.iter().rev().copied().reduce(|a, b| op.apply(a, b)).unwrap();
+                    let backwards = v
+                        .iter()
+                        .rev()
+                        .copied()
+                        .reduce(|a, b| op.apply(a, b))
+                        .unwrap();
                     let exact = v.iter().map(|&x| f64::from(x)).sum::<f64>();
                     assert_eq!(forwards, backwards, "{name} p={p}");
                     assert!(forwards.is_finite());
@@ -199,7 +207,9 @@ mod tests {
     #[test]
     fn affine_is_associative_and_does_not_commute() {
         let op = Operator::<u64>::named("affine").unwrap();
-        let v: Vec<u64> = (0..50).map(|i| u64::sample(i, 1, 50, Purpose::Move)).collect();
+        let v: Vec<u64> = (0..50)
+            .map(|i| u64::sample(i, 1, 50, Purpose::Move))
+            .collect();
         for w in v.windows(3) {
             let (a, b, c) = (w[0], w[1], w[2]);
             assert_eq!(op.apply(op.apply(a, b), c), op.apply(a, op.apply(b, c)));

@@ -74,7 +74,9 @@ impl ElementType {
             .find(|t| t.name() == name)
             .ok_or_else(|| {
                 let names = ElementType::ALL.map(ElementType::name).join(", ");
-                Error::usage(format!("unknown element type '{name}': choose one of {names}"))
+                Error::usage(format!(
+                    "unknown element type '{name}': choose one of {names}"
+                ))
             })
     }
 }

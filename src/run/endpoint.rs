@@ -176,11 +176,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn open_send(
-        &mut self,
-        to: usize,
-        span: impl Into<Span>,
-    ) -> Result<OpenSend<'_, 't, T>> {
+    pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't, T>> {
         self.inner.get_mut().open_send(to, span.into(), true)?;
         Ok(OpenSend { inner: &self.inner })
     }
@@ -197,12 +193,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn recv_combine(
-        &mut self,
-        from: usize,
-        span: impl Into<Span>,
-        order: Order,
-    ) -> Result<()> {
+    pub fn recv_combine(&mut self, from: usize, span: impl Into<Span>, order: Order) -> Result<()> {
         self.inner.get_mut().recv(from, span.into(), Some(order))
     }
 
@@ -224,7 +215,9 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         dst: impl Into<Span>,
         order: Order,
     ) -> Result<()> {
-        self.inner.get_mut().local(src.into(), dst.into(), Some(order))
+        self.inner
+            .get_mut()
+            .local(src.into(), dst.into(), Some(order))
     }
 
     /// Waits for all ranks. Not a step: it takes no model time and is not recorded.
@@ -282,11 +275,7 @@ impl<'t, T: Element> SendPort<'_, 't, T> {
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn open_send(
-        &mut self,
-        to: usize,
-        span: impl Into<Span>,
-    ) -> Result<OpenSend<'_, 't, T>> {
+    pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't, T>> {
         self.inner.borrow_mut().open_send(to, span.into(), true)?;
         Ok(OpenSend { inner: self.inner })
     }
@@ -305,12 +294,7 @@ impl<T: Element> RecvPort<'_, '_, T> {
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn recv_combine(
-        &mut self,
-        from: usize,
-        span: impl Into<Span>,
-        order: Order,
-    ) -> Result<()> {
+    pub fn recv_combine(&mut self, from: usize, span: impl Into<Span>, order: Order) -> Result<()> {
         self.inner.borrow_mut().recv(from, span.into(), Some(order))
     }
 
@@ -435,7 +419,10 @@ impl<'t, T: Element> Inner<'t, T> {
             )));
         }
         let len = self.memory.data().len();
-        if let Some(s) = spans.iter().find(|s| s.offset.checked_add(s.len).is_none_or(|end| end > len)) {
+        if let Some(s) = spans
+            .iter()
+            .find(|s| s.offset.checked_add(s.len).is_none_or(|end| end > len))
+        {
             return Err(Error::usage(format!(
                 "rank {}: span [{}, {}] leaves the buffer of {len} elements",
                 self.rank, s.offset, s.len
@@ -538,7 +525,15 @@ impl<'t, T: Element> Inner<'t, T> {
                 Received::Done(end) => break end,
                 Received::Nothing => {
                     self.poll_send()?;
-                    self.wait(from, step, if combine.is_some() { "recv_combine" } else { "recv" })?;
+                    self.wait(
+                        from,
+                        step,
+                        if combine.is_some() {
+                            "recv_combine"
+                        } else {
+                            "recv"
+                        },
+                    )?;
                 }
                 Received::Length(found) => {
                     self.failed = true;
@@ -766,4 +761,3 @@ impl OnlineClock {
         self.touches.push((span, written, end));
     }
 }
-

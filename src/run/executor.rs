@@ -295,14 +295,14 @@ impl<'r, T: Element> Executor<'r, T> {
     }
 
     /// Runs the next local step; false when it has to wait or there is none.
-    fn advance_local(
-        &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
-        look: &mut Look,
-    ) -> bool {
+    fn advance_local(&mut self, memory: &mut RankMemory<'_, 'r, T>, look: &mut Look) -> bool {
         // With overlap a local step need not wait for earlier ones, so look at all that remain; otherwise they go in order.
         let remaining = self.program.local.len() - self.next_local;
-        let window = if self.setting.cost.overlap { remaining } else { remaining.min(1) };
+        let window = if self.setting.cost.overlap {
+            remaining
+        } else {
+            remaining.min(1)
+        };
         for n in self.next_local..self.next_local + window {
             let i = self.program.local[n] as usize;
             let done = Event::computed(i);

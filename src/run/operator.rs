@@ -131,10 +131,9 @@ macro_rules! integer {
         impl Element for $t {
             const TYPE: ElementType = $type;
 
-            #[expect(
+            #[allow(
                 clippy::cast_possible_truncation,
                 clippy::cast_possible_wrap,
-                clippy::allow_attributes,
                 reason = "test values keep the low bits"
             )]
             fn sample(rank: usize, index: usize, ranks: usize, purpose: Purpose) -> Self {
@@ -163,13 +162,19 @@ macro_rules! float {
         impl Element for $t {
             const TYPE: ElementType = $type;
 
-            #[expect(
+            #[allow(
                 clippy::cast_possible_truncation,
-                clippy::allow_attributes,
                 reason = "test values are exact in the type"
             )]
             fn sample(rank: usize, index: usize, ranks: usize, purpose: Purpose) -> Self {
-                sample_float(rank, index, ranks, purpose, <$t>::MANTISSA_DIGITS, <$t>::MAX_EXP) as $t
+                sample_float(
+                    rank,
+                    index,
+                    ranks,
+                    purpose,
+                    <$t>::MANTISSA_DIGITS,
+                    <$t>::MAX_EXP,
+                ) as $t
             }
 
             fn built_in(name: &str) -> Option<Operator<Self>> {

@@ -73,6 +73,12 @@ impl<R> ScopeOutcome<R> {
     }
 }
 
+/// What a rank's program returned, its model time, and what it did.
+type Report<R> = (R, f64, Option<Vec<Step>>);
+
+/// A rank's buffer, and its report once it is done.
+type Slot<'b, T, R> = (&'b mut Vec<T>, Option<Report<R>>);
+
 /// What all ranks of a scope share.
 #[derive(Debug)]
 pub(super) struct ScopeSetting<'t, T> {
@@ -107,7 +113,8 @@ impl WireTable {
     /// The wire between two different ranks.
     pub(super) fn wire(&self, a: usize, b: usize) -> &Wire {
         let (low, high) = (a.min(b), a.max(b));
-        let row = self.rows[low].get_or_init(|| (low + 1..self.rows.len()).map(|_| Wire::new()).collect());
+        let row = self.rows[low]
+            .get_or_init(|| (low + 1..self.rows.len()).map(|_| Wire::new()).collect());
         &row[high - low - 1]
     }
 }
@@ -174,9 +181,13 @@ impl Team {
             record: options.record,
             run: self.runs,
         };
-        type Report<R> = (R, f64, Option<Vec<Step>>);
-        let start = Instant::now() + if setting.paced { Duration::from_millis(1) } else { Duration::ZERO };
-        let slots: Vec<Mutex<(&mut Vec<T>, Option<Report<R>>)>> =
+        let start = Instant::now()
+            + if setting.paced {
+                Duration::from_millis(1)
+            } else {
+                Duration::ZERO
+            };
+        let slots: Vec<Mutex<Slot<'_, T, R>>> =
             buffers.iter_mut().map(|b| Mutex::new((b, None))).collect();
         let rank_main = |rank: usize| {
             let mut slot = slots[rank].lock();

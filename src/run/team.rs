@@ -252,7 +252,9 @@ impl Team {
         if paced {
             // Ranks may rightly wait as long as the whole run takes.
             if let Ok(prepared) = Prepared::new(schedule, options.cost.overlap) {
-                let time = prepared.simulate(&options.cost, size_of::<T>() as u64).time();
+                let time = prepared
+                    .simulate(&options.cost, size_of::<T>() as u64)
+                    .time();
                 deadline += nanoseconds(time);
                 warnings.extend(self.pace_warning(schedule, time));
             }
@@ -264,7 +266,8 @@ impl Team {
             ));
         }
         if !self.pinned {
-            warnings.push("the system refused to pin some ranks: they may move between cores".into());
+            warnings
+                .push("the system refused to pin some ranks: they may move between cores".into());
         }
         let setting = Setting {
             crowd: &self.crowd,
@@ -296,15 +299,20 @@ impl Team {
                 };
                 for n in 0..repetitions {
                     fill(&mut buffer, layout, &inputs[rank]);
-                    let mut memory = RankMemory::new(rank, &mut buffer, program.ranks[rank].lists.len());
-                    let start = start_together(&self.crowd, rank, deadline, epoch, &start_ns, paced)?;
+                    let mut memory =
+                        RankMemory::new(rank, &mut buffer, program.ranks[rank].lists.len());
+                    let start =
+                        start_together(&self.crowd, rank, deadline, epoch, &start_ns, paced)?;
                     let entry = Instant::now();
                     report.model_time = executor.run(&mut memory, start, first_run + n as u64)?;
                     let exit = Instant::now();
                     let since = |t: Instant| {
-                        u64::try_from(t.saturating_duration_since(epoch).as_nanos()).unwrap_or(u64::MAX)
+                        u64::try_from(t.saturating_duration_since(epoch).as_nanos())
+                            .unwrap_or(u64::MAX)
                     };
-                    report.walls.push((since(if paced { start } else { entry }), since(exit)));
+                    report
+                        .walls
+                        .push((since(if paced { start } else { entry }), since(exit)));
                 }
                 report.output = packed(&buffer, &layout.output);
                 Ok(report)
@@ -338,7 +346,8 @@ impl Team {
             } else {
                 spans.map(|(entry, exit)| exit - entry).max().unwrap_or(0)
             };
-            wall.record(time).map_err(|e| Error::system(e.to_string()))?;
+            wall.record(time)
+                .map_err(|e| Error::system(e.to_string()))?;
         }
         let rank_times: Vec<f64> = reports.iter().map(|r| r.model_time).collect();
         Ok(Outcome {
@@ -375,7 +384,10 @@ impl Team {
         }
         let given = inputs.len();
         if given != self.ranks() {
-            return Err(Error::usage(format!("inputs for {given} ranks, not {}", self.ranks())));
+            return Err(Error::usage(format!(
+                "inputs for {given} ranks, not {}",
+                self.ranks()
+            )));
         }
         for (rank, (layout, input)) in schedule.layout().iter().zip(inputs).enumerate() {
             let expected = total_len(&layout.input);

@@ -159,7 +159,11 @@ impl<'c> Waiter<'c> {
             crowd,
             rank,
             spins: if crowded || paced { 0 } else { 20_000 },
-            yields: if paced { 4 } else { (30_000 / many.max(1)).clamp(20, 400) },
+            yields: if paced {
+                4
+            } else {
+                (30_000 / many.max(1)).clamp(20, 400)
+            },
             deadline,
             polls: 0,
             since: None,
@@ -188,7 +192,7 @@ impl<'c> Waiter<'c> {
         self.polls += 1;
         if self.polls <= self.spins {
             std::hint::spin_loop();
-            if self.polls % 64 == 0 && self.crowd.is_aborted() {
+            if self.polls.is_multiple_of(64) && self.crowd.is_aborted() {
                 return Err(Stop::Aborted);
             }
             return Ok(());
@@ -198,7 +202,7 @@ impl<'c> Waiter<'c> {
 
     /// Whether it is time for a look at rarer causes of waiting, such as a partner that has left.
     pub(crate) fn long(&self) -> bool {
-        self.polls > self.spins && (self.polls % 16 == 0 || self.announced)
+        self.polls > self.spins && (self.polls.is_multiple_of(16) || self.announced)
     }
 
     #[cold]

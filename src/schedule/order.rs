@@ -177,7 +177,8 @@ impl Lists {
     }
 
     fn close(&mut self) {
-        self.ends.push(u32::try_from(self.events.len()).unwrap_or(u32::MAX));
+        self.ends
+            .push(u32::try_from(self.events.len()).unwrap_or(u32::MAX));
     }
 
     fn get(&self, i: usize) -> &[Event] {
@@ -250,14 +251,13 @@ impl OrderScratch {
                 return;
             }
             // Within one list the later event implies the earlier ones.
-            if t.list.is_some() && !t.event.is_computed() {
-                if let Some(w) = waits
-                    .iter_mut()
-                    .find(|w| w.list == t.list && !w.event.is_computed())
-                {
-                    w.event = w.event.max(t.event);
-                    return;
-                }
+            let of_the_list = |w: &&mut Tagged| w.list == t.list && !w.event.is_computed();
+            if t.list.is_some()
+                && !t.event.is_computed()
+                && let Some(w) = waits.iter_mut().find(of_the_list)
+            {
+                w.event = w.event.max(t.event);
+                return;
             }
             waits.push(*t);
         };

@@ -59,13 +59,14 @@ fn reversed_step(rank: usize, step: &Step, combine: bool) -> Step {
             spans,
             port,
         },
-        Step::Recv { from, spans, port } | Step::RecvCombine { from, spans, port, .. } => {
-            Step::Send {
-                to: from,
-                spans,
-                port,
-            }
-        }
+        Step::Recv { from, spans, port }
+        | Step::RecvCombine {
+            from, spans, port, ..
+        } => Step::Send {
+            to: from,
+            spans,
+            port,
+        },
         Step::Copy { src, dst } if combine => Step::combine(dst, src, Order::MineFirst),
         Step::Copy { src, dst } | Step::Combine { src, dst, .. } => Step::copy(dst, src),
     }

@@ -37,10 +37,7 @@ impl Span {
 
     /// Whether the two have an element in common.
     pub const fn overlaps(self, other: Span) -> bool {
-        self.len > 0
-            && other.len > 0
-            && self.offset < other.end()
-            && other.offset < self.end()
+        self.len > 0 && other.len > 0 && self.offset < other.end() && other.offset < self.end()
     }
 }
 

@@ -199,7 +199,10 @@ impl Step {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
 fn is_zero(n: &usize) -> bool {
     *n == 0
 }

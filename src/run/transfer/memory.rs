@@ -282,18 +282,17 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             let _finished = OnDrop(|| pieces.finish_piece());
             let first = (count - own) * each;
             let range = first..(first + each).min(elements);
-            // SAFETY: the receiver waits for every claimed piece before it finishes, so its memory and its spans are there, and
-            // nobody else touches this piece of them; the message is this rank's own memory, lent and unwritten while open.
-            unsafe {
-                let theirs = Packed {
-                    base: base as *mut T,
-                    spans: std::slice::from_raw_parts(
-                        their_spans as *const Span,
-                        to_usize(their_count),
-                    ),
-                };
-                intake.apply(&theirs, &self.packed(spans), range);
-            }
+            // SAFETY: the receiver waits for every claimed piece before it finishes, so its spans are there.
+            let their_spans = unsafe {
+                std::slice::from_raw_parts(their_spans as *const Span, to_usize(their_count))
+            };
+            let theirs = Packed {
+                base: base as *mut T,
+                spans: their_spans,
+            };
+            // SAFETY: its memory is there too, and nobody else touches this piece of it; the message is this rank's own memory,
+            // lent and unwritten while open.
+            unsafe { intake.apply(&theirs, &self.packed(spans), range) };
         }
     }
 
@@ -380,7 +379,10 @@ impl<T: Element> Packed<'_, T> {
         range: Range<usize>,
         mut f: impl FnMut(*mut T, *mut T, usize),
     ) {
-        let (mut a, mut b) = (Cursor::at(to.spans, range.start), Cursor::at(from.spans, range.start));
+        let (mut a, mut b) = (
+            Cursor::at(to.spans, range.start),
+            Cursor::at(from.spans, range.start),
+        );
         let mut left = range.len();
         while left > 0 {
             let n = a.left(to.spans).min(b.left(from.spans)).min(left);
@@ -492,7 +494,7 @@ impl Drop for AllPieces<'_> {
         let mut polls = 0u32;
         while !self.pieces.finished(self.count - own) {
             polls = polls.wrapping_add(1);
-            if polls % 1024 == 0 {
+            if polls.is_multiple_of(1024) {
                 std::thread::yield_now();
             } else {
                 std::hint::spin_loop();
