@@ -254,6 +254,50 @@ mod tests {
         }
     }
 
+    /// The paper's receive schedule (Algorithms 3 and 4), ranges looked through rank by rank.
+    fn paper_recv_schedule(graph: &Circulant, r: usize) -> Vec<i64> {
+        let (p, q, skip) = (graph.ranks(), graph.rounds(), graph.skips());
+        // The greatest base block among ranks first..=last behind r that is not known yet; the root has none.
+        let fresh = |first: usize, last: usize, known: &[usize]| {
+            let behind = (last..=first).map(|d| (r + 2 * p - d) % p);
+            let blocks = behind.filter(|&v| v != 0).map(|v| graph.baseblock(v));
+            blocks.filter(|b| !known.contains(b)).max()
+        };
+        let mut known = if r == 0 {
+            vec![]
+        } else {
+            vec![graph.baseblock(r)]
+        };
+        let mut recv = Vec::new();
+        for i in 0..q {
+            if (skip[i]..skip[i + 1]).contains(&r) {
+                recv.push(signed(graph.baseblock(r)));
+                continue;
+            }
+            let block = if i + 1 < q {
+                let sum = skip[..=i].iter().sum();
+                fresh(skip[i + 1] - 1, skip[i], &known).or_else(|| fresh(sum, skip[i + 1], &known))
+            } else {
+                (0..q).find(|b| !known.contains(b))
+            };
+            let block = block.expect("a new block for every round");
+            known.push(block);
+            recv.push(signed(block) - signed(q));
+        }
+        recv
+    }
+
+    #[test]
+    fn schedules_are_the_papers() {
+        for p in 1..=140 {
+            let graph = Circulant::new(p);
+            for r in 0..p {
+                let expected = paper_recv_schedule(&graph, r);
+                assert_eq!(graph.recv_schedule(r), expected, "p={p} r={r}");
+            }
+        }
+    }
+
     #[test]
     fn skips_of_nine() {
         let graph = Circulant::new(9);
