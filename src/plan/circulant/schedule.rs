@@ -220,13 +220,10 @@ mod tests {
         for r in ranks {
             let (recv, send) = (graph.recv_schedule(r), graph.send_schedule(r));
             assert_eq!((recv.len(), send.len()), (q, q));
-            for k in 0..q {
+            for (k, block) in send.iter().enumerate() {
                 let receiver = (r + graph.skips()[k]) % p;
-                assert_eq!(
-                    send[k],
-                    graph.recv_schedule(receiver)[k],
-                    "p={p} r={r} k={k}"
-                );
+                let received = graph.recv_schedule(receiver)[k];
+                assert_eq!(*block, received, "p={p} r={r} k={k}");
             }
             if r == 0 {
                 continue;
