@@ -5,8 +5,6 @@
 
 pub mod circulant;
 pub mod exchange;
-#[cfg(test)]
-mod oracle;
 pub mod pipeline;
 pub mod registry;
 pub mod segmentation;

@@ -42,7 +42,12 @@ pub fn time(request: &Request) -> Option<f64> {
 fn rounds(p: usize, segments: usize) -> impl Iterator<Item = Vec<Transfer>> {
     let graph = Circulant::new(p);
     let phase = graph.rounds();
-    let recv: Vec<Vec<i64>> = (0..p).map(|r| graph.recv_schedule(r)).collect();
+    // One byte a rank and round: block numbers lie between -phase and phase.
+    let narrow = |block: i64| i8::try_from(block).expect("phases are shorter than 128 rounds");
+    let recv: Vec<i8> = (0..p)
+        .flat_map(|r| graph.recv_schedule(r))
+        .map(narrow)
+        .collect();
     let count = if p == 1 { 0 } else { segments - 1 + phase };
     // Rounds left out at the start of the first phase.
     let skipped = if p == 1 {
@@ -53,15 +58,15 @@ fn rounds(p: usize, segments: usize) -> impl Iterator<Item = Vec<Transfer>> {
     (0..count).rev().map(move |round| {
         let i = skipped + round;
         let (k, shift) = (i % phase, i / phase * phase);
-        let segment = |block: i64| {
+        let segment = |block: i8| {
             // block + shift - skipped, where that is a segment.
-            let place = shift.checked_add_signed(block.try_into().ok()?)?;
+            let place = shift.checked_add_signed(block.into())?;
             Some(place.checked_sub(skipped)?.min(segments - 1))
         };
         (1..p)
             .filter_map(|r| {
                 let parent = (r + p - graph.skips()[k]) % p;
-                Some(Transfer::new(segment(recv[r][k])?, r, parent))
+                Some(Transfer::new(segment(recv[r * phase + k])?, r, parent))
             })
             .collect()
     })

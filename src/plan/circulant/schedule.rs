@@ -220,13 +220,10 @@ mod tests {
         for r in ranks {
             let (recv, send) = (graph.recv_schedule(r), graph.send_schedule(r));
             assert_eq!((recv.len(), send.len()), (q, q));
-            for k in 0..q {
+            for (k, block) in send.iter().enumerate() {
                 let receiver = (r + graph.skips()[k]) % p;
-                assert_eq!(
-                    send[k],
-                    graph.recv_schedule(receiver)[k],
-                    "p={p} r={r} k={k}"
-                );
+                let received = graph.recv_schedule(receiver)[k];
+                assert_eq!(*block, received, "p={p} r={r} k={k}");
             }
             if r == 0 {
                 continue;
@@ -251,6 +248,50 @@ mod tests {
         }
         for p in [4_095, 4_096, 4_097, 1_000_003, (1 << 40) + 12_345] {
             assert_conditions(&Circulant::new(p), (0..200).map(|i| i * (p / 200) + i % 7));
+        }
+    }
+
+    /// The paper's receive schedule (Algorithms 3 and 4), ranges looked through rank by rank.
+    fn paper_recv_schedule(graph: &Circulant, r: usize) -> Vec<i64> {
+        let (p, q, skip) = (graph.ranks(), graph.rounds(), graph.skips());
+        // The greatest base block among ranks first..=last behind r that is not known yet; the root has none.
+        let fresh = |first: usize, last: usize, known: &[usize]| {
+            let behind = (last..=first).map(|d| (r + 2 * p - d) % p);
+            let blocks = behind.filter(|&v| v != 0).map(|v| graph.baseblock(v));
+            blocks.filter(|b| !known.contains(b)).max()
+        };
+        let mut known = if r == 0 {
+            vec![]
+        } else {
+            vec![graph.baseblock(r)]
+        };
+        let mut recv = Vec::new();
+        for i in 0..q {
+            if (skip[i]..skip[i + 1]).contains(&r) {
+                recv.push(signed(graph.baseblock(r)));
+                continue;
+            }
+            let block = if i + 1 < q {
+                let sum = skip[..=i].iter().sum();
+                fresh(skip[i + 1] - 1, skip[i], &known).or_else(|| fresh(sum, skip[i + 1], &known))
+            } else {
+                (0..q).find(|b| !known.contains(b))
+            };
+            let block = block.expect("a new block for every round");
+            known.push(block);
+            recv.push(signed(block) - signed(q));
+        }
+        recv
+    }
+
+    #[test]
+    fn schedules_are_the_papers() {
+        for p in 1..=140 {
+            let graph = Circulant::new(p);
+            for r in 0..p {
+                let expected = paper_recv_schedule(&graph, r);
+                assert_eq!(graph.recv_schedule(r), expected, "p={p} r={r}");
+            }
         }
     }
 
