@@ -177,12 +177,13 @@ fn mismatch(schedule: &Schedule, mismatch: Mismatch) -> Finding {
         } => {
             let s = &schedule.programs()[to][recv_step];
             let message = format!(
-                "rank {to}, step {recv_step} ({}): expects {expected} elements, but rank {from} sends {sent} in its step {send_step}",
+                "rank {to}, step {recv_step} ({}): expects {}, but rank {from} sends {sent} in its step {send_step}",
                 named(s),
+                counted(expected, "element"),
             );
             Finding {
-                expected: Some(format!("{expected} elements")),
-                found: Some(format!("{sent} elements")),
+                expected: Some(counted(expected, "element")),
+                found: Some(counted(sent, "element")),
                 ..Finding::at(FindingKind::MessageLength, to, recv_step, s, message)
             }
         }

@@ -34,13 +34,13 @@ pub(super) fn check(schedule: &Schedule, findings: &mut Findings) -> Structure {
             if let Some((a, b)) = overlap(step.writes(), &[], &mut sorted) {
                 structure.provable = false;
                 findings.push(|| {
-                    let message = format!("writes {} twice", common(a, b));
+                    let message = format!("writes {}", common(a, b, " twice"));
                     at(FindingKind::Overlap, message)
                 });
             } else if let Some((a, b)) = overlap(step.reads(), step.writes(), &mut sorted) {
                 structure.provable = false;
                 findings.push(|| {
-                    let message = format!("reads and writes {}", common(a, b));
+                    let message = format!("reads and writes {}", common(a, b, ""));
                     at(FindingKind::Overlap, message)
                 });
             }
@@ -117,7 +117,7 @@ fn regions(schedule: &Schedule, findings: &mut Findings, structure: &mut Structu
                     rank: Some(rank),
                     ..Finding::of(
                         FindingKind::Overlap,
-                        format!("rank {rank}: {what} names {} twice", common(a, b)),
+                        format!("rank {rank}: {what} names {}", common(a, b, " twice")),
                     )
                 });
             }
@@ -168,7 +168,7 @@ fn overlap(a: &[Span], b: &[Span], sorted: &mut Vec<(Span, bool)>) -> Option<(Sp
 }
 
 /// The elements that two overlapping spans share, in words.
-fn common(a: Span, b: Span) -> String {
+fn common(a: Span, b: Span, then: &str) -> String {
     let (start, end) = (a.offset.max(b.offset), a.end().min(b.end()));
     let elements = if end - start == 1 {
         format!("element {start}")
@@ -176,7 +176,7 @@ fn common(a: Span, b: Span) -> String {
         format!("elements {start} to {}", end - 1)
     };
     format!(
-        "{elements} (spans [{}, {}] and [{}, {}])",
+        "{elements}{then} (spans [{}, {}] and [{}, {}])",
         a.offset, a.len, b.offset, b.len
     )
 }

@@ -2,38 +2,471 @@
 
 use super::*;
 
-fn report(json: &str) -> Report {
-    check(&Schedule::from_json(json).unwrap(), &Options::default())
-}
-
-#[test]
-fn smoke() {
-    use crate::plan::{Request, registry};
-    for a in registry::all() {
-        for p in [1, 2, 3, 5, 8, 13] {
-            for ports in [Ports::UNI, Ports::BI] {
-                let mut r = Request::new(p, 24);
-                r.segments = crate::plan::Segments::of_count(24, 5).unwrap();
-                r.ports = ports;
-                r.keep_order = !a.commutative_only;
-                if a.ports.allow(ports) {
-                    let rep = check(&a.plan(&r).unwrap(), &Options::default());
-                    assert!(rep.ok(), "{rep}");
-                    assert!(rep.keeps_order || a.commutative_only);
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn example() {
-    let r = report(
-        r#"{ "ranks": 3, "ports": "bi", "ported": 1, "collective": {"kind": "broadcast", "root": 0},
-      "layout": [ {"len": 4, "input": [[0,4]], "output": [[0,4]]}, {"len": 4, "input": [], "output": [[0,4]]}, {"len": 4, "input": [], "output": [[0,4]]} ],
-      "programs": [ [ {"send": {"to": 1, "spans": [[0,4]]}} ],
-                    [ {"recv": {"from": 0, "spans": [[0,4]]}}, {"send": {"to": 2, "spans": [[0,3]]}} ],
-                    [ {"recv": {"from": 1, "spans": [[0,3]]}} ] ] }"#,
+/// A schedule in which every rank has `layout`'s `[len, input, output]`.
+fn schedule(ports: &str, collective: &str, layout: &[&str], programs: &[&str]) -> Schedule {
+    let layout: Vec<String> = layout
+        .iter()
+        .map(|l| {
+            let (len, regions) = l.split_once(' ').unwrap();
+            let (input, output) = regions.split_once(' ').unwrap();
+            format!(r#"{{"len": {len}, "input": {input}, "output": {output}}}"#)
+        })
+        .collect();
+    let json = format!(
+        r#"{{"ranks": {}, "ports": "{ports}", "ported": 1, "collective": {collective}, "layout": [{}], "programs": [{}]}}"#,
+        programs.len(),
+        layout.join(","),
+        programs.join(",")
     );
-    assert!(!r.ok());
+    Schedule::from_json(&json).unwrap()
+}
+
+fn messages(s: &Schedule) -> Vec<String> {
+    let report = check(s, &Options::default());
+    report.errors.iter().map(ToString::to_string).collect()
+}
+
+const BROADCAST: &str = r#"{"kind": "broadcast", "root": 0}"#;
+const REDUCE: &str = r#"{"kind": "reduce", "root": 0}"#;
+const ALLREDUCE: &str = r#"{"kind": "allreduce"}"#;
+const ALLGATHER: &str = r#"{"kind": "allgather"}"#;
+
+/// Rank 0 has the vector and rank 1 wants it.
+fn two(programs: [&str; 2]) -> Schedule {
+    let layout = ["4 [[0,4]] [[0,4]]", "4 [] [[0,4]]"];
+    schedule("bi", BROADCAST, &layout, &programs)
+}
+
+/// Everybody has two elements, rank 0 wants their sum; two more are scratch.
+fn sum(ports: &str, programs: &[&str]) -> Schedule {
+    let mut layout = vec!["4 [[0,2]] [[0,2]]"];
+    layout.resize(programs.len(), "4 [[0,2]] []");
+    schedule(ports, REDUCE, &layout, programs)
+}
+
+#[test]
+fn correct() {
+    let s = two([
+        r#"[{"send": {"to": 1, "spans": [[0,4]]}}]"#,
+        r#"[{"recv": {"from": 0, "spans": [[0,4]]}}]"#,
+    ]);
+    let report = check(&s, &Options::default());
+    assert!(report.ok() && report.keeps_order);
+    assert_eq!(
+        report.to_string(),
+        "correct (operands are combined in rank order)"
+    );
+    let s = sum(
+        "uni",
+        &[
+            r#"[{"recv_combine": {"from": 1, "spans": [[0,2]], "order": "theirs_first"}}]"#,
+            r#"[{"send": {"to": 0, "spans": [[0,2]]}}]"#,
+        ],
+    );
+    let report = check(&s, &Options::default());
+    assert!(report.ok() && !report.keeps_order);
+    assert_eq!(
+        serde_json::to_string(&report).unwrap(),
+        r#"{"ok":true,"errors":[],"more":0,"keeps_order":false}"#
+    );
+    assert_eq!(
+        report.to_string(),
+        "correct (for operators that commute: operands are not combined in rank order)"
+    );
+    let keep_order = Options {
+        keep_order: true,
+        ..Options::default()
+    };
+    let report = check(&s, &keep_order);
+    assert_eq!(
+        report.to_string(),
+        "1 error\n  rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0+x1 [0], found x1+x0 [0]: \
+         x1 stands where x0 should, out of rank order"
+    );
+    assert_eq!(report.errors[0].kind, FindingKind::OperandOrder);
+}
+
+#[test]
+fn structure() {
+    for (program, expected) in [
+        (
+            r#"{"copy": {"src": [0,2], "dst": [1,2]}}"#,
+            "rank 0, step 1 (copy): reads and writes element 1 (spans [0, 2] and [1, 2])",
+        ),
+        (
+            r#"{"copy": {"src": [0,2], "dst": [[2,2],[3,0],[2,1]]}}"#,
+            "rank 0, step 1 (copy): writes element 2 twice (spans [2, 1] and [2, 2])",
+        ),
+        (
+            r#"{"combine": {"src": [0,2], "dst": [2,1]}}"#,
+            "rank 0, step 1 (combine): the source has 2 elements, the destination 1",
+        ),
+        (
+            r#"{"send": {"to": 0, "spans": []}}"#,
+            "rank 0, step 1 (send to 0): a rank cannot exchange messages with itself: copy instead",
+        ),
+        (
+            r#"{"send": {"to": 1, "spans": [], "port": 1}}"#,
+            "rank 0, step 1 (send to 1): port 1 does not exist: a 1-ported bidirectional rank has 1 port of each kind, numbered from 0",
+        ),
+        (
+            r#"{"send": {"to": 1, "spans": [], "port": 18446744073709551615}}"#,
+            "rank 0, step 1 (send to 1): port 18446744073709551615 does not exist: a 1-ported bidirectional rank has 1 port of each kind, numbered from 0",
+        ),
+    ] {
+        let first = format!(r#"[{{"send": {{"to": 1, "spans": [[0,4]]}}}}, {program}]"#);
+        let s = two([&first, r#"[{"recv": {"from": 0, "spans": [[0,4]]}}]"#]);
+        assert_eq!(messages(&s)[0], expected);
+    }
+    let s = two([
+        r#"[{"send": {"to": 1, "spans": [[0,4]]}}]"#,
+        r#"[{"recv": {"from": 0, "spans": [[0,3],[2,1]]}}]"#,
+    ]);
+    assert_eq!(
+        messages(&s),
+        ["rank 1, step 0 (recv from 0): writes element 2 twice (spans [0, 3] and [2, 1])"]
+    );
+}
+
+#[test]
+fn layouts() {
+    let s = schedule(
+        "bi",
+        r#"{"kind": "broadcast", "root": 7}"#,
+        &["1 [[0,1]] [[0,1]]"; 2],
+        &["[]", "[]"],
+    );
+    assert_eq!(messages(&s), ["broadcast: root 7 is not one of 2 ranks"]);
+    let s = schedule(
+        "bi",
+        BROADCAST,
+        &["3 [[0,2]] [[0,2]]", "3 [] [[0,3]]"],
+        &["[]", "[]"],
+    );
+    assert_eq!(
+        messages(&s),
+        ["broadcast: rank 1 has 3 output elements, expected 2"]
+    );
+    let s = schedule("bi", ALLGATHER, &["3 [[0,2]] [[0,2],[1,1]]"], &["[]"]);
+    assert_eq!(
+        messages(&s),
+        [
+            "rank 0: output names element 1 twice (spans [0, 2] and [1, 1])",
+            "allgather: rank 0 has 3 output elements, expected 2"
+        ]
+    );
+    // Lengths that overflow when added up are an error like any other.
+    let huge = "18446744073709551615 [[0,18446744073709551615]] []";
+    let s = schedule(
+        "bi",
+        r#"{"kind": "gather", "root": 0}"#,
+        &[huge; 2],
+        &["[]", "[]"],
+    );
+    assert_eq!(
+        messages(&s),
+        ["gather: rank 0 has 0 output elements, expected 18446744073709551615"]
+    );
+}
+
+#[test]
+fn matching() {
+    let s = two([
+        r#"[{"send": {"to": 1, "spans": [[0,4]]}}, {"send": {"to": 1, "spans": [[0,1]]}}, {"recv": {"from": 1, "spans": []}}]"#,
+        r#"[{"recv": {"from": 0, "spans": [[0,3]]}}]"#,
+    ]);
+    let report = check(&s, &Options::default());
+    assert_eq!(
+        messages(&s),
+        [
+            "rank 0, step 2 (recv from 1): no partner: this is receive number 1 between the two, and rank 1 has no send to rank 0",
+            "rank 1, step 0 (recv from 0): expects 3 elements, but rank 0 sends 4 in its step 0",
+            "rank 0, step 1 (send to 1): no partner: this is send number 2 between the two, and rank 1 has only one receive from rank 0",
+        ]
+    );
+    assert_eq!(report.errors[0].kind, FindingKind::Unmatched);
+    assert_eq!(
+        serde_json::to_string(&report.errors[1]).unwrap(),
+        r#"{"kind":"message_length","rank":1,"step":0,"peer":0,"port":0,"expected":"3 elements","found":"4 elements","message":"rank 1, step 0 (recv from 0): expects 3 elements, but rank 0 sends 4 in its step 0"}"#
+    );
+}
+
+#[test]
+fn deadlock() {
+    // Each combines into what it sends.
+    let exchange = |peer: usize| {
+        format!(
+            r#"[{{"send": {{"to": {peer}, "spans": [[0,1]]}}}}, {{"recv_combine": {{"from": {peer}, "spans": [[0,1]]}}}}]"#
+        )
+    };
+    let layout = ["1 [[0,1]] [[0,1]]"; 2];
+    let s = schedule("bi", ALLREDUCE, &layout, &[&exchange(1), &exchange(0)]);
+    let expected = "deadlock: rank 0 step 1 (recv_combine from 1) waits for its step 0 (send to 1); \
+                    rank 1 step 1 (recv_combine from 0) waits for its step 0 (send to 0)";
+    let report = check(&s, &Options::default());
+    assert_eq!(messages(&s), [expected]);
+    let cycle = &report.errors[0].cycle;
+    assert_eq!(
+        (
+            cycle.len(),
+            cycle[1].rank,
+            cycle[1].step,
+            cycle[1].peer,
+            cycle[1].waits_for_step
+        ),
+        (2, 1, 1, Some(0), 0)
+    );
+    // More ports do not help, so one port for both is not to blame either.
+    let s = s.with_ports(Ports::UNI).unwrap();
+    assert_eq!(messages(&s), [expected]);
+
+    // Lengths that differ do not hide it; steps behind one without a partner are not part of it.
+    let s = schedule(
+        "bi",
+        ALLREDUCE,
+        &["1 [[0,1]] [[0,1]]"; 3],
+        &[
+            r#"[{"recv": {"from": 1, "spans": [[0,1]]}}, {"send": {"to": 1, "spans": [[0,1]]}}, {"send": {"to": 2, "spans": [[0,1]]}}]"#,
+            r#"[{"recv": {"from": 0, "spans": [[0,1]]}}, {"send": {"to": 0, "spans": []}}, {"recv": {"from": 2, "spans": [[0,1]]}}]"#,
+            r#"[{"recv": {"from": 1, "spans": [[0,1]]}}, {"recv": {"from": 0, "spans": [[0,1]]}}]"#,
+        ],
+    );
+    assert_eq!(
+        messages(&s),
+        [
+            "rank 0, step 0 (recv from 1): expects 1 element, but rank 1 sends 0 in its step 1",
+            "rank 1, step 2 (recv from 2): no partner: this is receive number 1 between the two, and rank 2 has no send to rank 1",
+            "rank 2, step 0 (recv from 1): no partner: this is receive number 1 between the two, and rank 1 has no send to rank 2",
+        ]
+    );
+    let s = schedule(
+        "bi",
+        ALLREDUCE,
+        &["1 [[0,1]] [[0,1]]"; 2],
+        &[
+            r#"[{"recv": {"from": 1, "spans": [[0,1]]}}, {"send": {"to": 1, "spans": [[0,1]]}}]"#,
+            r#"[{"recv": {"from": 0, "spans": [[0,1]]}}, {"send": {"to": 0, "spans": [[0,1]]}}]"#,
+        ],
+    );
+    assert_eq!(
+        messages(&s),
+        [
+            "deadlock: rank 0 step 1 (send to 1) waits for its step 0 (recv from 1); rank 1 step 1 (send to 0) waits for its step 0 (recv from 0)"
+        ]
+    );
+}
+
+#[test]
+fn two_ports() {
+    let shift = |me: usize, p: usize| {
+        format!(
+            r#"[{{"send": {{"to": {}, "spans": [[0,1]]}}}}, {{"recv": {{"from": {}, "spans": [[1,1]]}}}}]"#,
+            (me + 1) % p,
+            (me + p - 1) % p
+        )
+    };
+    let programs: Vec<String> = (0..3).map(|r| shift(r, 3)).collect();
+    let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
+    let s = schedule("uni", r#"{"kind": "scan"}"#, &["2 [] []"; 3], &programs);
+    assert_eq!(
+        messages(&s),
+        [
+            "rank 0 needs two ports at once: step 0 (send to 1) and step 1 (recv from 2) wait for each other, but share its one port",
+            "rank 1 needs two ports at once: step 0 (send to 2) and step 1 (recv from 0) wait for each other, but share its one port",
+            "rank 2 needs two ports at once: step 0 (send to 0) and step 1 (recv from 1) wait for each other, but share its one port",
+        ]
+    );
+    assert!(check(&s.with_ports(Ports::BI).unwrap(), &Options::default()).ok());
+
+    // Rank 0 sends first to 1, which waits for 2, which waits for 0.
+    let s = schedule(
+        "bi",
+        r#"{"kind": "scan"}"#,
+        &["2 [] []"; 3],
+        &[
+            r#"[{"send": {"to": 1, "spans": [[0,1]]}}, {"send": {"to": 2, "spans": [[0,1]]}}]"#,
+            r#"[{"recv": {"from": 2, "spans": [[0,1]]}}, {"recv": {"from": 0, "spans": [[1,1]]}}]"#,
+            r#"[{"recv": {"from": 0, "spans": [[0,1]]}}, {"send": {"to": 1, "spans": [[0,1]]}}]"#,
+        ],
+    );
+    assert_eq!(
+        messages(&s),
+        [
+            "rank 0 needs two ports at once: step 0 (send to 1) and step 1 (send to 2) wait for each other, but share its one port out",
+            "rank 1 needs two ports at once: step 0 (recv from 2) and step 1 (recv from 0) wait for each other, but share its one port in",
+        ]
+    );
+}
+
+#[test]
+fn overlap_changes_what_waits() {
+    // Rank 0 combines before it sends: only with overlap may the send go first.
+    let s = schedule(
+        "bi",
+        r#"{"kind": "scan"}"#,
+        &["2 [] []"; 2],
+        &[
+            r#"[{"recv_combine": {"from": 1, "spans": [[0,1]]}}, {"send": {"to": 1, "spans": [[1,1]]}}]"#,
+            r#"[{"recv": {"from": 0, "spans": [[0,1]]}}, {"send": {"to": 0, "spans": [[0,1]]}}]"#,
+        ],
+    );
+    assert_eq!(
+        messages(&s),
+        [
+            "deadlock: rank 0 step 1 (send to 1) waits for its step 0 (recv_combine from 1); rank 1 step 1 (send to 0) waits for its step 0 (recv from 0)"
+        ]
+    );
+    let overlap = Options {
+        overlap: true,
+        ..Options::default()
+    };
+    assert!(check(&s, &overlap).ok());
+}
+
+#[test]
+fn contributions() {
+    let send = r#"[{"send": {"to": 0, "spans": [[0,2]]}}]"#;
+    let twice = r#"[{"send": {"to": 0, "spans": [[0,2]]}}, {"send": {"to": 0, "spans": [[0,2]]}}]"#;
+    let crossed = r#"[{"send": {"to": 0, "spans": [[1,1],[0,1]]}}]"#;
+    let scratch = r#"[{"send": {"to": 0, "spans": [[1,2]]}}]"#;
+    let add = |n: usize| format!(r#"{{"recv_combine": {{"from": {n}, "spans": [[0,2]]}}}}"#);
+    let all = format!("[{},{}]", add(1), add(2));
+    for (programs, expected) in [
+        (
+            [format!("[{}]", add(1)), send.into(), "[]".into()],
+            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0..x2 [0], found x0+x1 [0]: x2 missing",
+        ),
+        (
+            [
+                format!("[{},{}]", add(1), add(1)),
+                twice.into(),
+                "[]".into(),
+            ],
+            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0..x2 [0], found x0+x1+x1 [0]: x2 missing, x1 twice",
+        ),
+        (
+            [all.clone(), crossed.into(), send.into()],
+            "rank 0, output element 0 (position 0 of its buffer): expected x0..x2 [0], found x0[0]+x1[1]+x2[0]: x1 from element 1 instead of 0",
+        ),
+        (
+            [all.clone(), send.into(), scratch.into()],
+            "rank 0, output element 0 (position 0 of its buffer): expected x0..x2 [0], found x0[0]+x1[0]+x2[1]: x2 from element 1 instead of 0",
+        ),
+    ] {
+        let s = sum("bi", &[&programs[0], &programs[1], &programs[2]]);
+        assert_eq!(messages(&s)[0], expected);
+    }
+    let s = sum("bi", &[&all, send, scratch]);
+    assert_eq!(
+        messages(&s)[1],
+        "rank 0, output element 1 (position 1 of its buffer): expected x0..x2 [1], found x0+x1+nothing [1]: nobody has written there, x2 missing"
+    );
+    let s = two(["[]", "[]"]);
+    assert_eq!(
+        messages(&s),
+        [
+            "rank 1, output elements 0 to 3 (from position 0 of its buffer): expected x0 [0], found nothing: nobody has written there, x0 missing"
+        ]
+    );
+    // The blocks of an allgather in the wrong places.
+    let layout = ["4 [[0,1]] [[2,1],[3,1]]", "4 [[0,1]] [[2,2]]"];
+    let program = |peer: usize, mine: usize, theirs: usize| {
+        format!(
+            r#"[{{"copy": {{"src": [0,1], "dst": [{mine},1]}}}}, {{"send": {{"to": {peer}, "spans": [[0,1]]}}}}, {{"recv": {{"from": {peer}, "spans": [[{theirs},1]]}}}}]"#
+        )
+    };
+    let s = schedule(
+        "bi",
+        ALLGATHER,
+        &layout,
+        &[&program(1, 3, 2), &program(0, 3, 2)],
+    );
+    let report = check(&s, &Options::default());
+    assert_eq!(
+        messages(&s),
+        [
+            "rank 0, output element 0 (position 2 of its buffer): expected x0 [0], found x1 [0]: x0 missing, x1 not wanted",
+            "rank 0, output element 1 (position 3 of its buffer): expected x1 [0], found x0 [0]: x1 missing, x0 not wanted",
+        ]
+    );
+    let e = &report.errors[1];
+    assert_eq!((e.rank, e.element, e.position), (Some(0), Some(1), Some(3)));
+    assert_eq!(e.expected.as_deref(), Some("x1 [0]"));
+    assert_eq!(e.found.as_deref(), Some("x0 [0]"));
+}
+
+#[test]
+fn doubling_again_and_again_ends() {
+    // 2^80 contributions, more than can be counted or listed.
+    let mut steps = Vec::new();
+    for _ in 0..40 {
+        steps.push(
+            r#"{"copy": {"src": [0,2], "dst": [2,2]}}, {"combine": {"src": [2,2], "dst": [0,2]}}"#,
+        );
+        steps.push(r#"{"copy": {"src": [0,2], "dst": [2,2]}}, {"combine": {"src": [2,2], "dst": [0,2], "order": "theirs_first"}}"#);
+    }
+    let s = sum("bi", &[&format!("[{}]", steps.join(","))]);
+    assert_eq!(
+        messages(&s),
+        [format!(
+            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0 [0], found {}+... ({} contributions) [0]: {} contributions, where 1 are wanted",
+            ["x0"; 12].join("+"),
+            u64::MAX,
+            u64::MAX
+        )]
+    );
+}
+
+#[test]
+fn only_so_many_errors_are_put_into_words() {
+    let layout = ["100 [] []"; 2];
+    let sends = vec![r#"{"send": {"to": 1, "spans": [[0,1]]}}"#; 30].join(",");
+    let s = schedule(
+        "bi",
+        r#"{"kind": "scan"}"#,
+        &layout,
+        &[&format!("[{sends}]"), "[]"],
+    );
+    let report = check(&s, &Options::default());
+    assert_eq!((report.errors.len(), report.more), (20, 10));
+    assert!(
+        report
+            .to_string()
+            .starts_with("30 errors\n  rank 0, step 0 (send to 1)")
+    );
+    assert!(report.to_string().ends_with("\n  and 10 more"));
+    let none = Options {
+        most_errors: 0,
+        ..Options::default()
+    };
+    let report = check(&s, &none);
+    assert_eq!(
+        (report.errors.len(), report.more, report.ok()),
+        (0, 30, false)
+    );
+}
+
+#[test]
+fn long_vectors_cost_no_more_than_short_ones() {
+    let n = 1 << 60;
+    let layout = format!("{n} [[0,{n}]] [[0,{n}]]");
+    let program = |peer: usize| {
+        let half = n / 2;
+        format!(
+            r#"[{{"send": {{"to": {peer}, "spans": [[{}, {half}]]}}}}, {{"recv_combine": {{"from": {peer}, "spans": [[{}, {half}]]}}}},
+               {{"send": {{"to": {peer}, "spans": [[{}, {half}]]}}}}, {{"recv": {{"from": {peer}, "spans": [[{}, {half}]]}}}}]"#,
+            half * peer,
+            half * (1 - peer),
+            half * (1 - peer),
+            half * peer
+        )
+    };
+    let s = schedule(
+        "bi",
+        ALLREDUCE,
+        &[&layout, &layout],
+        &[&program(1), &program(0)],
+    );
+    let report = check(&s, &Options::default());
+    assert!(report.ok(), "{report}");
 }

@@ -343,6 +343,7 @@ impl Random {
     }
 
     /// A number below `n`.
+    #[allow(dead_code, reason = "not every test draws")]
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }

@@ -1,0 +1,149 @@
+//! Random correct schedules are accepted: trees, segmentations, roots and orders of steps drawn at random.
+
+mod oracle;
+
+use oneport::check::{FindingKind, Options, check};
+use oneport::plan::Segments;
+use oneport::simulate::Prepared;
+use oneport::{Collective, Order, Ports, Schedule, Span, Step};
+use oracle::{Operator, Outcome};
+use proptest::prelude::*;
+
+/// A reduction in which, segment after segment, ranks drawn at random send what they hold to others that still hold the
+/// segment. With `in_order` only neighbours among the holders meet, and the result is forwarded to the root.
+fn reduction(
+    p: usize,
+    root: usize,
+    sizes: &[usize],
+    ports: Ports,
+    in_order: bool,
+    draws: &[u32],
+) -> Schedule {
+    let m: usize = sizes.iter().sum();
+    let vector = Span::new(0, m);
+    let mut b = Schedule::builder(p, ports, Collective::Reduce { root });
+    for r in 0..p {
+        b.layout(r, m, [vector], (r == root).then_some(vector));
+    }
+    let mut draws = draws.iter().cycle().map(|&d| d as usize);
+    let mut draw = |n: usize| draws.next().unwrap_or(0) % n;
+    let end = if in_order { 0 } else { root };
+    for span in Segments::of_sizes(sizes.to_vec()).unwrap().spans() {
+        let mut holders: Vec<usize> = (0..p).collect();
+        while holders.len() > 1 {
+            let (from, to) = if in_order {
+                let i = draw(holders.len() - 1);
+                // The lower of the two may send as well, but the lowest of all stays.
+                if i > 0 && draw(2) == 0 {
+                    (holders[i], holders[i + 1])
+                } else {
+                    (holders[i + 1], holders[i])
+                }
+            } else {
+                let senders: Vec<usize> = holders.iter().copied().filter(|&r| r != end).collect();
+                let from = senders[draw(senders.len())];
+                let others: Vec<usize> = holders.iter().copied().filter(|&r| r != from).collect();
+                (from, others[draw(others.len())])
+            };
+            holders.retain(|&r| r != from);
+            b.transfer_combine(from, to, span, Order::by_rank(to, from));
+        }
+    }
+    if end != root {
+        b.transfer(end, root, vector);
+    }
+    b.build().unwrap()
+}
+
+fn accepted(schedule: &Schedule, in_order: bool, overlap: bool) -> Result<(), TestCaseError> {
+    let options = Options {
+        keep_order: in_order,
+        overlap,
+        ..Options::default()
+    };
+    let report = check(schedule, &options);
+    prop_assert!(report.ok(), "{report}\n{}", schedule.to_json());
+    let operator = if in_order {
+        Operator::Affine
+    } else {
+        Operator::Sum
+    };
+    prop_assert_eq!(oracle::run(schedule, overlap, operator, 7), Outcome::Right);
+    let affine = oracle::run(schedule, overlap, Operator::Affine, 7) == Outcome::Right;
+    // Empty vectors are in order whatever happens to them.
+    prop_assert_eq!(report.keeps_order, affine);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reductions_and_broadcasts(
+        (p, root) in (1usize..12).prop_flat_map(|p| (Just(p), 0..p)),
+        sizes in prop::collection::vec(0usize..4, 1..6),
+        draws in prop::collection::vec(any::<u32>(), 64),
+        bidirectional: bool,
+        in_order: bool,
+        overlap: bool,
+    ) {
+        let ports = if bidirectional { Ports::BI } else { Ports::UNI };
+        let reduce = reduction(p, root, &sizes, ports, in_order, &draws);
+        accepted(&reduce, in_order, overlap)?;
+        accepted(&reduce.reversed().unwrap(), true, overlap)?;
+    }
+
+    /// Random transfers and local steps, here and there in another order than they were made in: whatever the checker says about
+    /// them, the interpreter agrees.
+    #[test]
+    fn any_steps(
+        operations in prop::collection::vec((0u8..6, 0usize..3, 1usize..3, 0usize..4, 0usize..3, 0usize..4), 0..10),
+        swaps in prop::collection::vec((0usize..3, 0usize..6), 0..4),
+        alone in prop::option::weighted(0.1, (0usize..3, 0usize..3)),
+        bidirectional: bool,
+        overlap: bool,
+    ) {
+        let ports = if bidirectional { Ports::BI } else { Ports::UNI };
+        let layout = vec![
+            oneport::Layout { len: 6, input: Span::new(0, 2).into(), output: Span::new(0, 2).into() };
+            3
+        ];
+        let mut programs = vec![Vec::new(); 3];
+        for (kind, me, distance, offset, len, other) in operations {
+            let (span, src) = (Span::new(offset, len), Span::new(other, len));
+            let peer = (me + distance) % 3;
+            let order = if other % 2 == 0 { Order::MineFirst } else { Order::TheirsFirst };
+            if kind < 4 {
+                programs[peer].push(Step::send(me, src));
+            }
+            programs[me].push(match kind {
+                0 | 1 => Step::recv(peer, span),
+                2 | 3 => Step::recv_combine(peer, span, order),
+                4 => Step::copy(src, span),
+                _ => Step::combine(src, span, order),
+            });
+        }
+        for (rank, i) in swaps {
+            if i + 1 < programs[rank].len() {
+                programs[rank].swap(i, i + 1);
+            }
+        }
+        if let Some((rank, peer)) = alone {
+            programs[rank].insert(0, Step::send(peer, Span::new(0, 1)));
+        }
+        let schedule = Schedule::new(ports, Collective::Scan, layout, programs).unwrap();
+        let report = check(&schedule, &Options { keep_order: true, overlap, most_errors: usize::MAX });
+        let outcome = oracle::run(&schedule, overlap, Operator::Affine, 3);
+        let undefined = [FindingKind::Overlap, FindingKind::SelfMessage];
+        if !report.errors.iter().any(|e| undefined.contains(&e.kind)) {
+            prop_assert_eq!(report.ok(), outcome == Outcome::Right, "{}\n{}", report, schedule.to_json());
+        }
+        // The simulator times what completes, and nothing else.
+        prop_assert_eq!(Prepared::new(&schedule, overlap).is_ok(), outcome != Outcome::Stuck, "{}", report);
+        let stuck = report.errors.iter().any(|e| {
+            use FindingKind::{Deadlock, MessageLength, TwoPorts, Unmatched};
+            [Deadlock, MessageLength, TwoPorts, Unmatched].contains(&e.kind)
+        });
+        prop_assert_eq!(stuck, outcome == Outcome::Stuck, "{}", report);
+    }
+}
