@@ -32,7 +32,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 pub fn time(request: &Request) -> Option<f64> {
     let (&last, equal) = request.segments.sizes().split_last()?;
     let s = equal.first().copied().unwrap_or(last);
-    if last > s || equal.iter().any(|&x| x != s) {
+    if !request.closed_forms_hold() || last > s || equal.iter().any(|&x| x != s) {
         return None;
     }
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]

@@ -41,10 +41,9 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 
 /// The executed time; `None` where costs differ from rank to rank or computation overlaps.
 pub fn time(request: &Request) -> Option<f64> {
-    if request.cost.links().is_some() || request.cost.overlap {
-        return None;
-    }
-    Some(makespan(request.ranks, costs(request)))
+    request
+        .closed_forms_hold()
+        .then(|| makespan(request.ranks, costs(request)))
 }
 
 /// All transfers of the reduction, in the order of their starts within each segment.

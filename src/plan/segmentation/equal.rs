@@ -300,8 +300,7 @@ impl<'a> Trial<'a> {
 
     /// Whether the algorithm has a closed form under these costs, for as many full segments as there are in the best size tried.
     fn is_closed(&self) -> bool {
-        let cost = &self.request.cost;
-        if self.times.is_empty() || cost.links().is_some() || cost.overlap {
+        if self.times.is_empty() || !self.request.closed_forms_hold() {
             return false;
         }
         let size = self.best(Method::ClosedForm).segment;
@@ -369,8 +368,7 @@ fn even_size(elements: usize, count: usize) -> usize {
 pub(super) fn is_uni_greedy(algorithm: &Algorithm, request: &Request) -> bool {
     algorithm.name == "uni-greedy"
         && !request.ports.is_bidirectional()
-        && request.cost.links().is_none()
-        && !request.cost.overlap
+        && request.closed_forms_hold()
 }
 
 /// The request, without computation where the collective has none.
@@ -385,7 +383,7 @@ pub(super) fn free_of_computation(algorithm: &Algorithm, request: &Request) -> R
 /// The registered closed form, where it describes what is executed.
 fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     let forwarded = request.keep_order && request.root != 0;
-    if request.cost.links().is_some() || request.cost.overlap || forwarded {
+    if forwarded || !request.closed_forms_hold() {
         return None;
     }
     algorithm.time?(&free_of_computation(algorithm, request))

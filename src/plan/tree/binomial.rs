@@ -38,5 +38,7 @@ fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {
 pub fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
-    Some(rounds * (request.t_comm(m) + request.t_comp(m)))
+    request
+        .closed_forms_hold()
+        .then(|| rounds * (request.t_comm(m) + request.t_comp(m)))
 }
