@@ -8,7 +8,7 @@ use oneport::Kind;
 use crate::units::{TimeArg, parse_size, parse_time};
 
 /// What a command works on: a collective and how to plan it, or a schedule from a file; and what it costs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
     #[arg(value_parser = parse_kind, conflicts_with = "schedule")]
@@ -46,7 +46,7 @@ pub(crate) struct Common {
 }
 
 /// The vector, its segments and its operator.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Vector {
     /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives
     /// [default: 64KiB]
@@ -91,7 +91,7 @@ pub(crate) struct Vector {
 }
 
 /// Ports and costs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Machine {
     /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
     #[arg(long, value_name = "uni|bi")]
@@ -240,7 +240,8 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
     })
 }
 
-fn parse_count(text: &str) -> Result<usize, String> {
+/// A whole number that is not negative.
+pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| {
         if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
             format!("{text} is too large")

@@ -7,6 +7,7 @@ mod compare;
 mod list;
 mod output;
 mod plan;
+mod run;
 mod simulate;
 mod subject;
 mod task;
@@ -33,6 +34,7 @@ The flow, with a reduction over 8 ranks:
   oneport list                                              what there is
   oneport plan reduce -p 8 -a chain --segments 4 -o r.json  plan a schedule, or write one by hand
   oneport simulate --schedule r.json                        time it in the cost model
+  oneport run --schedule r.json                             run it on threads, with real data
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
@@ -44,6 +46,7 @@ enum Command {
     List(list::Args),
     Plan(plan::Args),
     Simulate(simulate::Args),
+    Run(run::Args),
     Compare(compare::Args),
 }
 
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(args, out),
         Command::Plan(args) => plan::run(args, out),
         Command::Simulate(args) => simulate::run(args, out),
+        Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::run(args, out),
     })
 }

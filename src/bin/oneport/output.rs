@@ -29,7 +29,7 @@ pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -
         return ExitCode::SUCCESS;
     }
     let _ = out.flush();
-    let _ = writeln!(io::stderr(), "error: {error:#}");
+    self::error(&format!("{error:#}"));
     ExitCode::from(exit_code(&error))
 }
 
@@ -46,6 +46,11 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         .chain()
         .find_map(|cause| cause.downcast_ref::<oneport::Error>())
         .map_or(2, oneport::Error::exit_code)
+}
+
+/// What went wrong, on standard error.
+pub(crate) fn error(message: &str) {
+    let _ = writeln!(io::stderr(), "error: {message}");
 }
 
 /// A remark on standard error, which never disturbs the output.

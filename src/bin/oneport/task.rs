@@ -202,7 +202,7 @@ pub(crate) fn affordable(algorithm: &Algorithm, ranks: usize, segments: usize) -
 }
 
 /// Memory that the system says is free for use, where it says so.
-fn available_memory() -> Option<u64> {
+pub(crate) fn available_memory() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -1,0 +1,390 @@
+//! `oneport run`: real threads, real bytes.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use oneport::Schedule;
+use oneport::run::{self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions};
+use oneport::schedule::total_len;
+use oneport::simulate::Prepared;
+use serde::Serialize;
+
+use crate::args::{Common, Dtype, Op, parse_count};
+use crate::output;
+use crate::subject::{About, Subject, remarks};
+use crate::task::{available_memory, linked};
+use crate::units::{Number, TimeArg, TimeUnit, parse_time};
+
+/// Run a schedule on pinned threads with real data, and verify the result.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport run reduce -p 2 --bytes 64KiB --dtype f32 --repetitions 20
+  oneport run broadcast -p 4 --bytes 1MiB --segments 8 -a chain
+  oneport run reduce -p 4 --bytes 1KiB --clock paced --alpha 100us --beta 10ns
+
+Every rank is a thread, pinned round-robin to the cores. The result is compared with what a sequential computation gives. \
+Without --dtype elements are bytes (u8), or u64 for --op affine. The model time is the time of the same run in the cost \
+model, carried along with the messages: what simulate says. With --clock paced the run takes that long in real time, as \
+on a slower network; costs written without a unit are then nanoseconds.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Number of timed repetitions
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = parse_count,
+        default_value = "10",
+        allow_negative_numbers = true,
+        help_heading = "Run"
+    )]
+    repetitions: usize,
+
+    /// Number of repetitions before them that are not timed
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = parse_count,
+        default_value = "1",
+        allow_negative_numbers = true,
+        help_heading = "Run"
+    )]
+    warmup: usize,
+
+    /// Do not compare the result with a sequential computation
+    #[arg(long, help_heading = "Run")]
+    no_verify: bool,
+
+    /// Run flat out, or at the pace of the cost model
+    #[arg(long, value_enum, default_value = "native", help_heading = "Run")]
+    clock: Pace,
+
+    /// How long a rank waits for a partner before the run ends in an error
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_deadline,
+        default_value = "10s",
+        allow_negative_numbers = true,
+        help_heading = "Run"
+    )]
+    deadline: Duration,
+
+    /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
+    #[arg(
+        long,
+        value_name = "CORE,CORE,...",
+        value_delimiter = ',',
+        help_heading = "Run"
+    )]
+    cores: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Pace {
+    Native,
+    Paced,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    /// Absent when the result was not verified.
+    verified: Option<bool>,
+    model_time: Number,
+    /// In nanoseconds.
+    wall: Wall,
+    repetitions: usize,
+    warmup: usize,
+    pinned: bool,
+    oversubscribed: bool,
+    cores: usize,
+    clock: &'static str,
+    dtype: &'static str,
+    op: Option<&'static str>,
+    #[serde(flatten)]
+    about: &'a About,
+    /// The first wrong element.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Wall {
+    min: u64,
+    median: u64,
+    p99: u64,
+    max: u64,
+}
+
+/// What a run gives, whatever its elements are.
+struct Done {
+    model_time: f64,
+    wall: Wall,
+    pinned: bool,
+    oversubscribed: bool,
+    cores: usize,
+    warnings: Vec<String>,
+    /// The first wrong element, `None` when all are right; absent when not verified.
+    wrong: Option<Option<String>>,
+}
+
+/// Runs, verifies and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let mut common = args.common.clone();
+    let op = common.vector.op;
+    let dtype = common.vector.dtype.unwrap_or(match op {
+        Op::Affine => Dtype::U64,
+        _ => Dtype::U8,
+    });
+    common.vector.dtype = Some(dtype);
+    let subject = common.subject()?;
+    if let Some(refusal) = op.refuses(dtype) {
+        bail!(refusal);
+    }
+    remarks(&common, &subject.schedule);
+    args.fits(&subject)?;
+    let done = match dtype {
+        Dtype::U8 => execute::<u8>(args, &subject)?,
+        Dtype::I32 => execute::<i32>(args, &subject)?,
+        Dtype::I64 => execute::<i64>(args, &subject)?,
+        Dtype::U64 => execute::<u64>(args, &subject)?,
+        Dtype::F32 => execute::<f32>(args, &subject)?,
+        Dtype::F64 => execute::<f64>(args, &subject)?,
+    };
+    for warning in &done.warnings {
+        output::note(warning);
+    }
+    let wrong = done.wrong.clone().flatten();
+    let output = Output {
+        verified: done.wrong.as_ref().map(Option::is_none),
+        model_time: Number(done.model_time),
+        wall: done.wall,
+        repetitions: args.repetitions,
+        warmup: args.warmup,
+        pinned: done.pinned,
+        oversubscribed: done.oversubscribed,
+        cores: done.cores,
+        clock: args.clock.name(),
+        dtype: dtype.name(),
+        op: subject
+            .schedule
+            .collective()
+            .kind()
+            .reduces()
+            .then_some(op.name()),
+        about: &subject.about,
+        error: wrong.clone(),
+        warnings: done.warnings,
+    };
+    if args.common.json {
+        output::json(out, &output)?;
+    } else {
+        print(out, &subject, &output)?;
+    }
+    match wrong {
+        None => Ok(ExitCode::SUCCESS),
+        Some(wrong) => {
+            out.flush()?;
+            output::error(&format!("wrong result: {wrong}"));
+            Ok(ExitCode::from(1))
+        }
+    }
+}
+
+impl Args {
+    /// Refuses what would not fit into memory, before it is tried.
+    fn fits(&self, subject: &Subject) -> Result<()> {
+        let (ranks, most) = (subject.schedule.ranks(), most_threads());
+        if ranks > most {
+            bail!("{ranks} ranks are more threads than the {most} that this system can hold: simulate has no such limit");
+        }
+        let elements = subject.schedule.layout().iter().fold(0u64, |sum, l| {
+            // The buffer, the input, the output and what it should be.
+            let outputs = (total_len(&l.output) as u64).saturating_mul(2);
+            let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
+            sum.saturating_add(own.saturating_add(outputs))
+        });
+        let bytes = elements.saturating_mul(subject.element_bytes);
+        if let Some(free) = available_memory().filter(|&free| bytes > free) {
+            bail!(
+                "the run needs {bytes} bytes of memory, {free} are free: take fewer ranks or a smaller vector"
+            );
+        }
+        let all = self.repetitions.saturating_add(self.warmup);
+        if all.saturating_mul(subject.schedule.ranks()) > 100_000_000 {
+            bail!(
+                "{all} repetitions of {} ranks are too many to be recorded",
+                subject.schedule.ranks()
+            );
+        }
+        if self.repetitions == 0 {
+            bail!("--repetitions is 0: at least one is timed");
+        }
+        Ok(())
+    }
+}
+
+/// Threads that the process can have: each takes four mappings of memory (a stack, a signal stack, and their guard pages), and
+/// a thread that cannot get its own aborts the process.
+fn most_threads() -> usize {
+    const MAPPINGS_A_THREAD: usize = 5;
+    std::fs::read_to_string("/proc/sys/vm/max_map_count")
+        .ok()
+        .and_then(|text| text.trim().parse::<usize>().ok())
+        .map_or(8192, |mappings| mappings / MAPPINGS_A_THREAD)
+}
+
+impl Pace {
+    fn name(self) -> &'static str {
+        match self {
+            Pace::Native => "native",
+            Pace::Paced => "paced",
+        }
+    }
+}
+
+fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
+    let schedule = &subject.schedule;
+    if subject.cost.links().is_some() {
+        // A missing link makes the model time infinite; a schedule that does not complete is left to the run itself.
+        if let Ok(prepared) = Prepared::new(schedule, subject.cost.overlap) {
+            let time = prepared
+                .simulate(&subject.cost, subject.element_bytes)
+                .time();
+            linked(schedule, &subject.cost, time)?;
+        }
+    }
+    let operator = Operator::<T>::named(match args.common.vector.op {
+        // Where nothing is combined any operator will do.
+        _ if !schedule.collective().kind().reduces() => "min",
+        op => op.name(),
+    })?;
+    let inputs = run::inputs(schedule.collective(), schedule.layout(), &operator);
+    let expected = if args.no_verify {
+        None
+    } else {
+        Some(run::oracle(
+            schedule.collective(),
+            schedule.layout(),
+            &operator,
+            &inputs,
+        )?)
+    };
+    let mut team = Team::with(
+        schedule.ranks(),
+        &TeamOptions {
+            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
+            deadline: args.deadline,
+            ..TeamOptions::default()
+        },
+    )?;
+    let options = RunOptions {
+        clock: match args.clock {
+            Pace::Native => Clock::Native,
+            Pace::Paced => Clock::Paced,
+        },
+        cost: subject.cost.clone(),
+        repetitions: args.repetitions,
+        warmup: args.warmup,
+        ports: None,
+    };
+    let outcome: Outcome<T> = team.run(schedule, &inputs, &operator, &options)?;
+    let wall = &outcome.wall;
+    Ok(Done {
+        model_time: outcome.model_time,
+        wall: Wall {
+            min: wall.min(),
+            median: wall.value_at_quantile(0.5),
+            p99: wall.value_at_quantile(0.99),
+            max: wall.max(),
+        },
+        pinned: outcome.pinned,
+        oversubscribed: outcome.oversubscribed,
+        cores: team.cores(),
+        warnings: outcome.warnings,
+        wrong: expected.map(|expected| first_wrong(schedule, &outcome.outputs, &expected)),
+    })
+}
+
+/// The first element of the outputs that is not as expected.
+fn first_wrong<T: Element>(
+    schedule: &Schedule,
+    outputs: &[Vec<T>],
+    expected: &[Vec<T>],
+) -> Option<String> {
+    let ranks = outputs.iter().zip(expected).enumerate();
+    ranks
+        .take(schedule.ranks())
+        .find_map(|(rank, (found, expected))| {
+            if found.len() != expected.len() {
+                return Some(format!(
+                    "rank {rank} has {} output elements, expected {}",
+                    found.len(),
+                    expected.len()
+                ));
+            }
+            let i = found.iter().zip(expected).position(|(f, e)| f != e)?;
+            Some(format!(
+                "rank {rank}, output element {i}: expected {}, found {}",
+                expected[i], found[i]
+            ))
+        })
+}
+
+fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<()> {
+    let mut facts = subject.facts();
+    let op = output.op.map_or_else(String::new, |op| format!(", {op}"));
+    facts.push(("elements", format!("{}{op}", output.dtype)));
+    facts.push((
+        "result",
+        match (output.verified, &output.error) {
+            (None, _) => "not verified".to_string(),
+            (Some(true), _) => "verified".to_string(),
+            (Some(false), error) => format!("WRONG: {}", error.as_deref().unwrap_or_default()),
+        },
+    ));
+    facts.push(("model time", subject.unit.show(output.model_time.0)));
+    let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
+    let wall = &output.wall;
+    facts.push((
+        "wall-clock",
+        format!(
+            "median {}, min {}, p99 {}, max {} of {} repetition{} ({})",
+            ns(wall.median),
+            ns(wall.min),
+            ns(wall.p99),
+            ns(wall.max),
+            output.repetitions,
+            if output.repetitions == 1 { "" } else { "s" },
+            output.clock
+        ),
+    ));
+    let pinned = if output.pinned {
+        "pinned"
+    } else {
+        "not pinned"
+    };
+    facts.push((
+        "threads",
+        format!("{} on {} cores, {pinned}", output.about.ranks, output.cores),
+    ));
+    output::facts(out, &facts)
+}
+
+/// A deadline: `500ms`, `2s`; plain numbers are seconds.
+fn parse_deadline(text: &str) -> Result<Duration, String> {
+    let TimeArg { value, has_unit } = parse_time(text)?;
+    let seconds = if has_unit { value * 1e-9 } else { value };
+    if !(1e-6..=1e6).contains(&seconds) {
+        return Err(format!(
+            "a deadline is between 1us and 1000000s, {text} is not"
+        ));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
