@@ -1,8 +1,8 @@
-//! Endpoints: ping-pong latency and bandwidth between two pinned cores, beside a bare handover of one cache line and a plain
+//! Endpoints: latency and bandwidth of transfers between two pinned cores, beside a bare handover of one cache line and a plain
 //! memcpy of the same size in the same run; the barrier of a team of 16.
 //!
-//! `cargo bench --bench endpoints` prints criterion's figures and then one table of ratios.
-
+//! `cargo bench --bench endpoints` prints criterion's figures and then tables of ratios. Short messages go there and back, long
+//! ones one after another in one direction.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::hint::{black_box, spin_loop};
@@ -10,43 +10,41 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
+use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team, TeamOptions};
 
-const SIZES: [usize; 10] = [
-    0,
-    8,
-    16,
-    64,
-    1 << 10,
-    16 << 10,
-    64 << 10,
-    512 << 10,
-    1 << 20,
-    4 << 20,
-];
+const SHORT: [usize; 5] = [0, 8, 16, 64, 1 << 10];
+const LONG: [usize; 6] = [16 << 10, 64 << 10, 512 << 10, 1 << 20, 4 << 20, 32 << 20];
 
 fn main() {
-    let mut criterion = Criterion::default().configure_from_args().without_plots();
-    let mut team = Team::new(2).expect("two threads");
-    let cores = team.cores();
-    let mut group = criterion.benchmark_group("pingpong");
-    group
+    let mut criterion = Criterion::default()
+        .configure_from_args()
+        .without_plots()
         .sample_size(20)
-        .measurement_time(Duration::from_millis(500))
-        .warm_up_time(Duration::from_millis(100));
-    for bytes in SIZES {
-        group.throughput(Throughput::Bytes(bytes as u64));
-        group.bench_with_input(BenchmarkId::from_parameter(bytes), &bytes, |b, &bytes| {
-            b.iter_custom(|n| one_way(&mut team, bytes, n, false));
-        });
+        .warm_up_time(Duration::from_millis(100))
+        .measurement_time(Duration::from_millis(500));
+    let mut team = Team::new(2).expect("two threads");
+    for (name, sizes, run) in [
+        (
+            "pingpong",
+            &SHORT[..],
+            there_and_back as fn(&mut Team, usize, u64) -> Duration,
+        ),
+        ("stream", &LONG[..], |team, bytes, n| {
+            stream(team, bytes, n, false)
+        }),
+    ] {
+        let mut group = criterion.benchmark_group(name);
+        for &bytes in sizes {
+            group.throughput(Throughput::Bytes(bytes as u64));
+            group.bench_with_input(BenchmarkId::from_parameter(bytes), &bytes, |b, &bytes| {
+                b.iter_custom(|n| run(&mut team, bytes, n));
+            });
+        }
+        group.finish();
     }
-    group.finish();
+    let two_cores = team.cores() >= 2;
     drop(team);
     let mut group = criterion.benchmark_group("barrier");
-    group
-        .sample_size(20)
-        .measurement_time(Duration::from_millis(500))
-        .warm_up_time(Duration::from_millis(100));
     for p in [2, 16] {
         let mut team = Team::new(p).expect("threads");
         group.bench_with_input(BenchmarkId::from_parameter(p), &p, |b, _| {
@@ -54,33 +52,35 @@ fn main() {
         });
     }
     group.finish();
-    if std::env::args().any(|a| a == "--bench") && cores >= 2 {
-        summary();
+    if std::env::args().any(|a| a == "--bench") && two_cores {
+        latency_table();
+        bandwidth_table();
+        let mut team = Team::new(16).expect("16 threads");
+        let barrier = median(|| barriers(&mut team, 500) / 500);
+        println!(
+            "\nbarrier of 16 ranks on {} cores: median {barrier:.0} ns",
+            team.cores()
+        );
     }
 }
 
-/// `n` one-way transfers of `bytes` bytes, there and back, between separate places for what is sent and what is received; with
-/// `rewrite`, the sender writes its message anew before each.
-fn one_way(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
-    let mut buffers = vec![vec![1u8; 2 * bytes]; 2];
-    let options = ScopeOptions::new(Operator::named("sum").expect("built in"));
+fn options() -> ScopeOptions<u8> {
+    ScopeOptions::new(Operator::named("sum").expect("built in"))
+}
+
+/// `n` one-way transfers, alternately in both directions.
+fn there_and_back(team: &mut Team, bytes: usize, n: u64) -> Duration {
     let trips = n.div_ceil(2);
+    let mut buffers = vec![vec![1u8; 2 * bytes]; 2];
     let outcome = team
         .scope(
             &mut buffers,
-            &options,
+            &options(),
             |e: &mut Endpoint<u8, Bidirectional>| {
                 let (rank, out, into) = (e.rank(), 0..bytes, bytes..2 * bytes);
                 e.barrier()?;
                 let start = Instant::now();
-                let mut writing = Duration::ZERO;
-                for i in 0..trips {
-                    if rewrite {
-                        let before = Instant::now();
-                        e.data_mut()?[out.clone()].fill(i.to_le_bytes()[0]);
-                        black_box(e.data());
-                        writing += before.elapsed();
-                    }
+                for _ in 0..trips {
                     if rank == 0 {
                         e.send(1, out.clone())?;
                         e.recv(1, into.clone())?;
@@ -90,18 +90,54 @@ fn one_way(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
                     }
                 }
                 e.model_time()?;
-                Ok(start.elapsed().saturating_sub(writing))
+                Ok(start.elapsed())
             },
         )
         .expect("a correct program");
     outcome.results[0].mul_f64(n as f64 / (2 * trips) as f64)
 }
 
+/// `n` transfers from rank 0 to rank 1; with `rewrite`, the sender writes its message anew before each, outside the time.
+fn stream(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
+    let mut buffers = vec![vec![1u8; bytes]; 2];
+    let outcome = team
+        .scope(
+            &mut buffers,
+            &options(),
+            |e: &mut Endpoint<u8, Bidirectional>| {
+                e.barrier()?;
+                let mut time = Duration::ZERO;
+                for i in 0..n {
+                    if rewrite {
+                        if e.rank() == 0 {
+                            e.data_mut()?.fill(i.to_le_bytes()[0]);
+                        }
+                        e.barrier()?;
+                    }
+                    let start = Instant::now();
+                    if e.rank() == 0 {
+                        e.send(1, 0..bytes)?;
+                        e.model_time()?;
+                    } else {
+                        e.recv(0, 0..bytes)?;
+                    }
+                    time += start.elapsed();
+                    if rewrite {
+                        e.barrier()?;
+                        black_box(e.data());
+                    }
+                }
+                Ok(time)
+            },
+        )
+        .expect("a correct program");
+    outcome.results.into_iter().max().unwrap_or_default()
+}
+
 fn barriers(team: &mut Team, n: u64) -> Duration {
     let mut buffers = vec![vec![0u8; 1]; team.ranks()];
-    let options = ScopeOptions::new(Operator::named("sum").expect("built in"));
     let outcome = team
-        .scope(&mut buffers, &options, |e: &mut Endpoint<u8>| {
+        .scope(&mut buffers, &options(), |e: &mut Endpoint<u8>| {
             e.barrier()?;
             let start = Instant::now();
             for _ in 0..n {
@@ -113,13 +149,13 @@ fn barriers(team: &mut Team, n: u64) -> Duration {
     outcome.results.into_iter().max().unwrap_or_default()
 }
 
-/// One line handed to and fro between two pinned threads: the floor under every transfer.
+/// One line handed to and fro between two pinned threads, one way: the floor under every transfer.
 fn bare_handover(n: u32) -> Duration {
     #[repr(align(128))]
     struct Line(AtomicU32);
     let line = Line(AtomicU32::new(0));
     let cores = core_affinity::get_core_ids().unwrap_or_default();
-    std::thread::scope(|s| {
+    let total = std::thread::scope(|s| {
         let line = &line;
         let (a, b) = (cores[0], cores[1]);
         s.spawn(move || {
@@ -143,51 +179,85 @@ fn bare_handover(n: u32) -> Duration {
             start.elapsed()
         });
         timed.join().expect("no panic")
-    }) / (2 * n)
+    });
+    total / (2 * n)
 }
 
-fn memcpy(bytes: usize, n: u32) -> Duration {
+fn memcpy(bytes: usize, n: u64) -> Duration {
     let source = vec![1u8; bytes];
-    let mut target = vec![0u8; bytes];
+    let mut target = vec![1u8; bytes];
+    target.copy_from_slice(&source);
     let start = Instant::now();
     for _ in 0..n {
         black_box(&mut target).copy_from_slice(black_box(&source));
     }
-    start.elapsed() / n
+    start.elapsed()
 }
 
+/// Median of 21 samples, in nanoseconds.
 fn median(mut f: impl FnMut() -> Duration) -> f64 {
-    let mut times: Vec<Duration> = (0..15).map(|_| f()).collect();
+    let mut times: Vec<Duration> = (0..21).map(|_| f()).collect();
     times.sort_unstable();
-    times[7].as_secs_f64() * 1e9
+    times[10].as_secs_f64() * 1e9
 }
 
-/// All figures of one run, side by side.
-fn summary() {
-    let bare = median(|| bare_handover(20_000));
-    println!("\nbare one-line handover, one way: {bare:.0} ns");
+fn latency_table() {
     println!(
-        "{:>9} {:>12} {:>14} {:>12} {:>10} {:>12} {:>12}",
-        "bytes", "transfer ns", "rewritten ns", "memcpy ns", "/handover", "memcpy/this", "GB/s"
+        "\nshort messages, one way (goals: to 16 B within 1.5 times the bare handover, 64 B 3.5, 1 KiB 7)"
+    );
+    println!(
+        "{:>9} {:>12} {:>12} {:>8}",
+        "bytes", "handover ns", "transfer ns", "ratio"
     );
     let mut team = Team::new(2).expect("two threads");
-    for bytes in SIZES.into_iter().chain([32 << 20]) {
-        let n = (20_000_000 / (bytes as u64 + 1000)).clamp(4, 20_000);
-        let transfer = median(|| one_way(&mut team, bytes, n, false)) / n as f64;
-        let rewritten = median(|| one_way(&mut team, bytes, n, true)) / n as f64;
-        let copy = median(|| memcpy(bytes, n as u32));
+    for bytes in SHORT {
+        // The two in turn, so that both see the same machine.
+        let mut bare = Vec::new();
+        let transfer = median(|| {
+            bare.push(bare_handover(10_000));
+            there_and_back(&mut team, bytes, 20_000) / 20_000
+        });
+        let mut bare = bare.into_iter();
+        let bare = median(|| bare.next().unwrap_or_default());
         println!(
-            "{bytes:>9} {transfer:>12.0} {rewritten:>14.0} {copy:>12.0} {:>10.2} {:>12.2} {:>12.2}",
-            transfer / bare,
-            copy / transfer,
-            bytes as f64 / transfer
+            "{bytes:>9} {bare:>12.0} {transfer:>12.0} {:>8.2}",
+            transfer / bare
         );
     }
-    drop(team);
-    let mut team = Team::new(16).expect("16 threads");
-    let barrier = median(|| barriers(&mut team, 500)) / 500.0;
+}
+
+fn bandwidth_table() {
     println!(
-        "barrier of 16 ranks on {} cores: {barrier:.0} ns",
-        team.cores()
+        "\nlong messages, GB/s (goals: untouched 512 KiB and 1 MiB 1.5 times memcpy; rewritten 1.8 times the receiver alone; from 4 MiB 1.8 times memcpy)"
     );
+    println!(
+        "{:>9} | {:>9} {:>9} {:>7} | {:>9} {:>9} {:>7}",
+        "bytes", "memcpy", "untouched", "ratio", "alone", "rewritten", "ratio"
+    );
+    let alone = TeamOptions {
+        share_copies: false,
+        ..TeamOptions::default()
+    };
+    for bytes in LONG {
+        let n = (30_000_000 / bytes as u64).clamp(2, 500);
+        let mut samples: [Vec<Duration>; 4] = Default::default();
+        for _ in 0..21 {
+            samples[0].push(memcpy(bytes, n));
+            let mut both = Team::new(2).expect("two threads");
+            samples[1].push(stream(&mut both, bytes, n, false));
+            samples[3].push(stream(&mut both, bytes, n, true));
+            drop(both);
+            let mut one = Team::with(2, &alone).expect("two threads");
+            samples[2].push(stream(&mut one, bytes, n, true));
+        }
+        let [copy, untouched, one, rewritten] = samples.map(|s| {
+            let mut s = s.into_iter();
+            bytes as f64 * n as f64 / median(|| s.next().unwrap_or_default())
+        });
+        println!(
+            "{bytes:>9} | {copy:>9.1} {untouched:>9.1} {:>7.2} | {one:>9.1} {rewritten:>9.1} {:>7.2}",
+            untouched / copy,
+            rewritten / one
+        );
+    }
 }

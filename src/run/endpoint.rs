@@ -518,10 +518,12 @@ impl<'t, T: Element> Inner<'t, T> {
         let intake = combine.map_or(Intake::Store, |order| Intake::Combine(s.operator, order));
         let bytes = span.len as u64 * size_of::<T>() as u64;
         let message = s.cost.transfer(from, self.rank, bytes);
-        let share = !s.crowd.oversubscribed();
         let end = loop {
             let end = |theirs: f64| later(ready, theirs) + message;
-            match self.memory.receive(wire, from, &[span], intake, share, end) {
+            match self
+                .memory
+                .receive(wire, from, &[span], intake, s.share_copies, end)
+            {
                 Received::Done(end) => break end,
                 Received::Nothing => {
                     self.poll_send()?;

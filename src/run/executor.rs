@@ -28,6 +28,7 @@ pub(crate) struct Setting<'r, T> {
     pub(crate) enforced: Ports,
     pub(crate) deadline: Duration,
     pub(crate) paced: bool,
+    pub(crate) share_copies: bool,
 }
 
 /// Why a rank stopped early.
@@ -246,8 +247,7 @@ impl<'r, T: Element> Executor<'r, T> {
         };
         let message = s.cost.transfer(from, self.rank, bytes::<T>(step));
         let end = |theirs: f64| later(ready, theirs) + message;
-        let share = !s.crowd.oversubscribed();
-        match memory.receive(self.wire(i), from, spans, intake, share, end) {
+        match memory.receive(self.wire(i), from, spans, intake, s.share_copies, end) {
             Received::Nothing => Ok(false),
             Received::Done(end) => {
                 s.crowd.wake(from);

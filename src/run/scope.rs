@@ -89,6 +89,7 @@ pub(super) struct ScopeSetting<'t, T> {
     pub(super) ports: Ports,
     pub(super) deadline: Duration,
     pub(super) paced: bool,
+    pub(super) share_copies: bool,
     pub(super) record: bool,
     pub(super) run: u64,
 }
@@ -178,6 +179,7 @@ impl Team {
             ports: P::PORTS,
             deadline: self.deadline,
             paced: options.clock == Clock::Paced,
+            share_copies: self.share_copies,
             record: options.record,
             run: self.runs,
         };

@@ -29,6 +29,8 @@ pub struct TeamOptions {
     pub stack_bytes: usize,
     /// How long a rank waits for a partner before the run ends in an error.
     pub deadline: Duration,
+    /// Whether both partners of a transfer copy parts of a long message, where every rank has a core of its own.
+    pub share_copies: bool,
 }
 
 impl Default for TeamOptions {
@@ -37,6 +39,7 @@ impl Default for TeamOptions {
             cores: None,
             stack_bytes: 256 << 10,
             deadline: Duration::from_secs(10),
+            share_copies: true,
         }
     }
 }
@@ -63,6 +66,7 @@ pub struct Team {
     threads: Vec<JoinHandle<()>>,
     pub(super) crowd: Crowd,
     pub(super) deadline: Duration,
+    pub(super) share_copies: bool,
     cores: usize,
     pinned: bool,
     pub(super) runs: u64,
@@ -170,6 +174,7 @@ impl Team {
             threads: Vec::with_capacity(ranks),
             crowd: Crowd::new(ranks, ranks > count),
             deadline: options.deadline,
+            share_copies: options.share_copies && ranks <= count,
             cores: count,
             pinned: false,
             runs: 0,
@@ -278,6 +283,7 @@ impl Team {
             enforced: options.ports.unwrap_or(schedule.ports()),
             deadline,
             paced,
+            share_copies: self.share_copies,
         };
         let repetitions = options.warmup + options.repetitions;
         let first_run = self.runs + 1;

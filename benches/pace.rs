@@ -1,0 +1,65 @@
+//! The paced clock: how close wall-clock comes to model time.
+//!
+//! `cargo bench --bench pace` runs reductions of 64 KiB in 8 segments at alpha = 200 us, beta = 1 ns/byte and prints the median of
+//! wall-clock over model time.
+#![allow(clippy::print_stdout, missing_docs)]
+
+use oneport::plan::{Segments, registry};
+use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::{CostModel, Kind, Ports, Request};
+
+fn main() {
+    if !std::env::args().any(|a| a == "--bench") {
+        return; // `cargo test --benches` only builds it
+    }
+    println!(
+        "{:>4} {:<14} {:<5} {:>10} {:>10} {:>8} {:>8}",
+        "p", "algorithm", "ports", "model us", "median us", "ratio", "p99"
+    );
+    let elements = (64 << 10) / size_of::<f32>();
+    let sum = Operator::<f32>::named("sum").expect("built in");
+    for p in [4, 16, 64] {
+        let mut team = Team::new(p).expect("threads");
+        for algorithm in registry::of(Kind::Reduce) {
+            for ports in [Ports::BI, Ports::UNI] {
+                let mut request = Request::new(p, elements);
+                request.segments = Segments::of_count(elements, 8).expect("8 segments");
+                request.ports = ports;
+                request.element_bytes = size_of::<f32>() as u64;
+                request.cost = CostModel::new(200_000.0, 1.0);
+                if !algorithm.ports.allow(ports) {
+                    continue;
+                }
+                let schedule = algorithm.plan(&request).expect("a valid request");
+                let data = inputs(schedule.collective(), schedule.layout(), &sum);
+                let options = RunOptions {
+                    clock: Clock::Paced,
+                    cost: request.cost.clone(),
+                    repetitions: 51,
+                    warmup: 3,
+                    ..RunOptions::default()
+                };
+                let outcome = team
+                    .run(&schedule, &data, &sum, &options)
+                    .expect("a valid schedule");
+                let expected = oracle(schedule.collective(), schedule.layout(), &sum, &data);
+                assert_eq!(Ok(outcome.outputs), expected);
+                let [median, p99] = [0.5, 0.99].map(|q| outcome.wall.value_at_quantile(q) as f64);
+                println!(
+                    "{p:>4} {:<14} {:<5} {:>10.1} {:>10.1} {:>8.4} {:>8.3} {}",
+                    algorithm.name,
+                    ports.name(),
+                    outcome.model_time * 1e-3,
+                    median * 1e-3,
+                    median / outcome.model_time,
+                    p99 / outcome.model_time,
+                    if outcome.warnings.is_empty() {
+                        ""
+                    } else {
+                        "(warned)"
+                    }
+                );
+            }
+        }
+    }
+}
