@@ -76,7 +76,7 @@ fn accepted(schedule: &Schedule, in_order: bool, overlap: bool) -> Result<(), Te
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn reductions_and_broadcasts(
