@@ -1,6 +1,8 @@
 //! Mutation tests of the checker: correct schedules are broken step by step, and an independent interpreter decides
 //! whether that changes the outcome. The checker must object exactly then.
 
+#![allow(clippy::print_stdout, reason = "counts, shown with --nocapture")]
+
 mod hand;
 mod oracle;
 

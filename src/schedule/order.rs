@@ -250,14 +250,14 @@ impl OrderScratch {
                 return;
             }
             // Within one list the later event implies the earlier ones.
-            if t.list.is_some() && !t.event.is_computed() {
-                if let Some(w) = waits
+            if t.list.is_some()
+                && !t.event.is_computed()
+                && let Some(w) = waits
                     .iter_mut()
                     .find(|w| w.list == t.list && !w.event.is_computed())
-                {
-                    w.event = w.event.max(t.event);
-                    return;
-                }
+            {
+                w.event = w.event.max(t.event);
+                return;
             }
             waits.push(*t);
         };

@@ -89,10 +89,10 @@ fn execute(
         if step.port().is_some_and(|port| port >= schedule.ports().k()) {
             return None;
         }
-        if let Step::Copy { src, dst } | Step::Combine { src, dst, .. } = step {
-            if length(src) != length(dst) {
-                return None;
-            }
+        if let Step::Copy { src, dst } | Step::Combine { src, dst, .. } = step
+            && length(src) != length(dst)
+        {
+            return None;
         }
     }
     let mut ranks: Vec<Rank> = programs
