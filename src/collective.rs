@@ -204,9 +204,8 @@ impl<'a> Totals<'a> {
             }));
             before
         };
-        let blocks = |l: &Layout| {
-            (l.input.len() == p).then(|| sums(&mut l.input.iter().map(|s| s.len)))
-        };
+        let blocks =
+            |l: &Layout| (l.input.len() == p).then(|| sums(&mut l.input.iter().map(|s| s.len)));
         let inputs: Vec<usize> = layout.iter().map(|l| total_len(&l.input)).collect();
         Totals {
             collective,

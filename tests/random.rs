@@ -75,9 +75,24 @@ fn accepted(schedule: &Schedule, in_order: bool, overlap: bool) -> Result<(), Te
     };
     prop_assert_eq!(oracle::run(schedule, overlap, operator, 7), Outcome::Right);
     let affine = oracle::run(schedule, overlap, Operator::Affine, 7) == Outcome::Right;
+    prop_assert_eq!(
+        simulated(schedule, overlap),
+        oracle::time(schedule, overlap)
+    );
     // Empty vectors are in order whatever happens to them.
     prop_assert_eq!(report.keeps_order, affine);
     Ok(())
+}
+
+/// The model time, if the schedule completes.
+fn simulated(schedule: &Schedule, overlap: bool) -> Option<f64> {
+    let [alpha, beta, gamma, gamma_copy] = oracle::COSTS;
+    let cost = CostModel::new(alpha, beta)
+        .gamma(gamma)
+        .gamma_copy(gamma_copy)
+        .overlap(overlap);
+    let prepared = Prepared::new(schedule, overlap).ok()?;
+    Some(prepared.simulate(&cost, 1).time())
 }
 
 proptest! {
@@ -107,13 +122,12 @@ proptest! {
         alone in prop::option::weighted(0.1, (0usize..3, 0usize..3)),
         bidirectional: bool,
         k in 1usize..3,
+        anything_will_do: bool,
         overlap: bool,
     ) {
         let ports = if bidirectional { Ports::BI } else { Ports::UNI }.with_k(k);
-        let layout = vec![
-            oneport::Layout { len: 6, input: Span::new(0, 2).into(), output: Span::new(0, 2).into() };
-            3
-        ];
+        let region: oneport::Spans = if anything_will_do { [].into_iter().collect() } else { Span::new(0, 2).into() };
+        let layout = vec![oneport::Layout { len: 6, input: region.clone(), output: region }; 3];
         let mut programs = vec![Vec::new(); 3];
         for (kind, me, distance, offset, len, other) in operations {
             let (span, src) = (Span::new(offset, len), Span::new(other, len));
@@ -145,7 +159,7 @@ proptest! {
             prop_assert_eq!(report.ok(), outcome == Outcome::Right, "{}\n{}", report, schedule.to_json());
         }
         // The simulator times what completes, and nothing else.
-        prop_assert_eq!(Prepared::new(&schedule, overlap).is_ok(), outcome != Outcome::Stuck, "{}", report);
+        prop_assert_eq!(simulated(&schedule, overlap), oracle::time(&schedule, overlap), "{}\n{}", report, schedule.to_json());
         let stuck = report.errors.iter().any(|e| {
             use FindingKind::{Deadlock, MessageLength, TwoPorts, Unmatched};
             [Deadlock, MessageLength, TwoPorts, Unmatched].contains(&e.kind)
