@@ -171,8 +171,62 @@ impl Collective {
     /// # Errors
     /// When the layouts' input and output lengths do not fit the collective, or a rank is out of range.
     pub fn promises(&self, layout: &[Layout], rank: usize) -> Result<Vec<Promise>> {
+        Totals::new(self, layout).promises(rank)
+    }
+}
+
+/// Lengths of all layouts added up once, for the promises to many ranks.
+#[derive(Debug)]
+pub(crate) struct Totals<'a> {
+    collective: &'a Collective,
+    layout: &'a [Layout],
+    /// By rank: elements of its input.
+    inputs: Vec<usize>,
+    /// The first rank whose input is not as long as that of rank 0.
+    uneven: Option<usize>,
+    /// By rank: elements of the outputs of all ranks before it; one entry more, for all.
+    outputs_before: Vec<usize>,
+    /// For alltoall: where each rank's blocks start in its input, if it has a span for each.
+    blocks: Vec<Option<Vec<usize>>>,
+}
+
+impl<'a> Totals<'a> {
+    pub(crate) fn new(collective: &'a Collective, layout: &'a [Layout]) -> Totals<'a> {
+        // Lengths come from files: sums saturate instead of overflowing.
         let p = layout.len();
-        let input = |r: usize| total_len(&layout[r].input);
+        let outputs = layout.iter().map(|l| total_len(&l.output));
+        let sums = |lengths: &mut dyn Iterator<Item = usize>| {
+            let mut sum = 0usize;
+            let mut before = vec![0];
+            before.extend(lengths.map(|n| {
+                sum = sum.saturating_add(n);
+                sum
+            }));
+            before
+        };
+        let blocks =
+            |l: &Layout| (l.input.len() == p).then(|| sums(&mut l.input.iter().map(|s| s.len)));
+        let inputs: Vec<usize> = layout.iter().map(|l| total_len(&l.input)).collect();
+        Totals {
+            collective,
+            layout,
+            uneven: inputs.iter().position(|&n| n != inputs[0]),
+            inputs,
+            outputs_before: sums(&mut { outputs }),
+            blocks: match collective {
+                Collective::Alltoall => layout.iter().map(blocks).collect(),
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// As [`Collective::promises`].
+    pub(crate) fn promises(&self, rank: usize) -> Result<Vec<Promise>> {
+        let Totals {
+            collective, layout, ..
+        } = *self;
+        let p = layout.len();
+        let input = |r: usize| self.inputs[r];
         let output = total_len(&layout[rank].output);
         let whole = |ranks: Range<usize>, len: usize| {
             vec![Promise {
@@ -187,7 +241,7 @@ impl Collective {
             } else {
                 Err(Error::malformed(format!(
                     "{}: rank {rank} has {output} output elements, expected {expected}",
-                    self.kind().name()
+                    collective.kind().name()
                 )))
             }
         };
@@ -197,17 +251,17 @@ impl Collective {
             } else {
                 Err(Error::malformed(format!(
                     "{}: root {root} is not one of {p} ranks",
-                    self.kind().name()
+                    collective.kind().name()
                 )))
             }
         };
         let common_input = || {
             let n = input(0);
-            match (0..p).find(|&r| input(r) != n) {
+            match self.uneven {
                 None => Ok(n),
                 Some(r) => Err(Error::malformed(format!(
                     "{}: rank {r} has {} input elements, rank 0 has {n}",
-                    self.kind().name(),
+                    collective.kind().name(),
                     input(r)
                 ))),
             }
@@ -221,15 +275,9 @@ impl Collective {
                 })
                 .collect::<Vec<_>>()
         };
-        // Lengths come from files: sums saturate instead of overflowing.
         let all_inputs = || (0..p).map(input).fold(0, usize::saturating_add);
-        let before = |r: usize| {
-            layout[..r]
-                .iter()
-                .map(|l| total_len(&l.output))
-                .fold(0, usize::saturating_add)
-        };
-        match self {
+        let before = |r: usize| self.outputs_before[r];
+        match collective {
             &Collective::Broadcast { root } => {
                 let root = root_in_range(root)?;
                 fits(input(root), whole(root..root + 1, input(root)))
@@ -303,7 +351,7 @@ impl Collective {
             Collective::Alltoall => {
                 let mut promises = Vec::with_capacity(p);
                 for (from, from_layout) in layout.iter().enumerate() {
-                    let block = alltoall_block(from_layout, p, from, rank)?;
+                    let block = self.alltoall_block(from_layout, from, rank)?;
                     promises.push(Promise {
                         len: block.1,
                         ranks: from..from + 1,
@@ -315,19 +363,20 @@ impl Collective {
             }
         }
     }
-}
 
-/// Where the block for rank `to` stands in the input of rank `from`: one span a block if there are `p` spans, equal blocks otherwise.
-fn alltoall_block(layout: &Layout, p: usize, from: usize, to: usize) -> Result<(usize, usize)> {
-    if layout.input.len() == p {
-        return Ok((total_len(&layout.input[..to]), layout.input[to].len));
+    /// Where the block for rank `to` stands in the input of rank `from`: one span a block if there are `p` spans, equal blocks otherwise.
+    fn alltoall_block(&self, layout: &Layout, from: usize, to: usize) -> Result<(usize, usize)> {
+        let p = self.layout.len();
+        if let Some(Some(starts)) = self.blocks.get(from) {
+            return Ok((starts[to], layout.input[to].len));
+        }
+        let n = self.inputs[from];
+        if !n.is_multiple_of(p) {
+            return Err(Error::malformed(format!(
+                "alltoall: rank {from} has {n} input elements in {} spans; give {p} spans, or a multiple of {p} elements",
+                layout.input.len()
+            )));
+        }
+        Ok((to * (n / p), n / p))
     }
-    let n = total_len(&layout.input);
-    if !n.is_multiple_of(p) {
-        return Err(Error::malformed(format!(
-            "alltoall: rank {from} has {n} input elements in {} spans; give {p} spans, or a multiple of {p} elements",
-            layout.input.len()
-        )));
-    }
-    Ok((to * (n / p), n / p))
 }

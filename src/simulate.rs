@@ -145,7 +145,7 @@ impl Node {
     /// How long it takes.
     #[inline]
     pub fn time(&self, cost: &CostModel, element_bytes: u64) -> f64 {
-        let bytes = self.elements * element_bytes;
+        let bytes = self.elements.saturating_mul(element_bytes);
         match self.work {
             Work::Transfer => cost.transfer(self.from as usize, self.to as usize, bytes),
             Work::Combine => cost.combine(self.to as usize, bytes),

@@ -117,9 +117,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ok() {
             return f.write_str(if self.keeps_order {
-                "correct (operands are combined in rank order)"
+                "correct"
             } else {
-                "correct (for operators that commute: operands are not combined in rank order)"
+                "correct for operators that commute: operands are not combined in rank order"
             });
         }
         let n = self.errors.len() + self.more;

@@ -9,7 +9,7 @@ use super::finding::Findings;
 use super::memory::{Cursor, Fresh, Memory, Piece};
 use super::symbols::{ListId, Symbols, Value};
 use super::{Finding, FindingKind};
-use crate::collective::Promise;
+use crate::collective::{Promise, Totals};
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Order, Schedule, Span, Spans, Step};
 use crate::simulate::Graph;
@@ -32,10 +32,11 @@ pub(super) fn prove(
             machine.execute(schedule, matching, rank as usize, step as usize);
         }
     }
+    let totals = Totals::new(schedule.collective(), schedule.layout());
     let mut in_order = true;
     for rank in 0..schedule.ranks() {
         // Promises that cannot be made have been reported by the first stage.
-        if let Ok(promises) = schedule.collective().promises(schedule.layout(), rank) {
+        if let Ok(promises) = totals.promises(rank) {
             in_order &= machine.compare(schedule, rank, &promises, keep_order, findings);
         }
     }

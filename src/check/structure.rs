@@ -2,8 +2,11 @@
 //!
 //! That spans stay inside their buffers and peers exist is already certain: [`Schedule::new`] takes nothing else.
 
+use std::collections::HashSet;
+
 use super::finding::Findings;
 use super::{Finding, FindingKind, counted, direction, named};
+use crate::collective::Totals;
 use crate::cost::Ports;
 use crate::schedule::{Schedule, Span, Step, total_len};
 
@@ -124,12 +127,12 @@ fn regions(schedule: &Schedule, findings: &mut Findings, structure: &mut Structu
         }
     }
     // Many ranks meet the same obstacle: say it once.
-    let mut said: Vec<String> = Vec::new();
+    let totals = Totals::new(schedule.collective(), layout);
+    let mut said = HashSet::new();
     for rank in 0..layout.len() {
-        if let Err(e) = schedule.collective().promises(layout, rank) {
+        if let Err(e) = totals.promises(rank) {
             let message = e.to_string();
-            if !said.contains(&message) {
-                said.push(message.clone());
+            if said.insert(message.clone()) {
                 let about_rank = message.contains(&format!("rank {rank} has"));
                 findings.push(|| Finding {
                     rank: about_rank.then_some(rank),

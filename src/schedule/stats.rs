@@ -41,7 +41,7 @@ impl Schedule {
                         .iter()
                         .filter(|s| s.peer().is_some() && s.is_send() == sends)
                         .map(Step::len)
-                        .sum()
+                        .fold(0, usize::saturating_add)
                 })
                 .collect()
         };
@@ -60,7 +60,7 @@ impl Schedule {
                 .flatten()
                 .filter(|s| s.is_send() && !s.is_empty())
                 .count(),
-            elements: sent.iter().sum(),
+            elements: sent.iter().copied().fold(0, usize::saturating_add),
             sent,
             received: count(false),
             segments_held: self

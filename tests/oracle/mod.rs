@@ -64,7 +64,7 @@ pub(crate) fn run(schedule: &Schedule, overlap: bool, operator: Operator, seed: 
         .zip(schedule.layout())
         .map(|(memory, l)| gather(memory, &l.input))
         .collect();
-    let Some(memories) = execute(schedule, overlap, operator, initial) else {
+    let Some((memories, _)) = execute(schedule, overlap, operator, initial) else {
         return Outcome::Stuck;
     };
     let right = (0..schedule.ranks()).all(|rank| {
@@ -78,12 +78,24 @@ pub(crate) fn run(schedule: &Schedule, overlap: bool, operator: Operator, seed: 
     }
 }
 
+/// Start-up time of a message, time per element sent, combined, copied: what [`time`] charges.
+pub(crate) const COSTS: [f64; 4] = [7.0, 3.0, 2.0, 1.0];
+
+/// When the last step finishes, if all do.
+#[allow(dead_code, reason = "not every test looks at times")]
+pub(crate) fn time(schedule: &Schedule, overlap: bool) -> Option<f64> {
+    let zeros = schedule.layout().iter().map(|l| vec![[0, 0]; l.len]);
+    execute(schedule, overlap, Operator::Sum, zeros.collect()).map(|(_, time)| time)
+}
+
 fn execute(
     schedule: &Schedule,
     overlap: bool,
     operator: Operator,
     mut memories: Vec<Vec<Value>>,
-) -> Option<Vec<Vec<Value>>> {
+) -> Option<(Vec<Vec<Value>>, f64)> {
+    let [alpha, beta, gamma, gamma_copy] = COSTS;
+    let transfer_time = |n: usize| if n == 0 { 0.0 } else { alpha + beta * n as f64 };
     let programs = schedule.programs();
     for step in programs.iter().flatten() {
         if step.port().is_some_and(|port| port >= schedule.ports().k()) {
@@ -101,8 +113,8 @@ fn execute(
             program,
             ports: schedule.ports(),
             overlap,
-            transferred: vec![false; program.len()],
-            finished: vec![false; program.len()],
+            transferred: vec![None; program.len()],
+            finished: vec![None; program.len()],
             arrived: vec![Vec::new(); program.len()],
         })
         .collect();
@@ -112,51 +124,50 @@ fn execute(
             for (i, step) in programs[me].iter().enumerate() {
                 match step {
                     Step::Send { .. } => {}
-                    Step::Copy { src, dst } => {
-                        if !ranks[me].finished[i] && ranks[me].may_start(i) {
-                            let message = gather(&memories[me], src);
-                            store(&mut memories[me], dst, &message, |_, new| new);
-                            ranks[me].finished[i] = true;
-                            moved = true;
-                        }
-                    }
-                    Step::Combine { src, dst, order } => {
-                        if !ranks[me].finished[i] && ranks[me].may_start(i) {
-                            let message = gather(&memories[me], src);
+                    Step::Copy { src, dst } | Step::Combine { src, dst, .. } => {
+                        let Some(start) = ranks[me].may_start(i) else {
+                            continue;
+                        };
+                        let message = gather(&memories[me], src);
+                        let per_element = if let Step::Combine { order, .. } = step {
                             combine(&mut memories[me], dst, &message, *order, operator);
-                            ranks[me].finished[i] = true;
-                            moved = true;
-                        }
+                            gamma
+                        } else {
+                            store(&mut memories[me], dst, &message, |_, new| new);
+                            gamma_copy
+                        };
+                        ranks[me].finished[i] = Some(start + per_element * message.len() as f64);
+                        moved = true;
                     }
                     Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
-                        if !ranks[me].transferred[i] {
+                        if ranks[me].transferred[i].is_none() {
                             let Some(send) = partner(programs, me, i) else {
                                 continue;
                             };
-                            if ranks[me].may_start(i) && ranks[*from].may_start(send) {
-                                let message =
-                                    gather(&memories[*from], programs[*from][send].reads());
-                                if message.len() != length(spans) {
-                                    return None;
-                                }
-                                if let Step::Recv { .. } = step {
-                                    store(&mut memories[me], spans, &message, |_, new| new);
-                                    ranks[me].finished[i] = true;
-                                } else {
-                                    ranks[me].arrived[i] = message;
-                                }
-                                ranks[me].transferred[i] = true;
-                                ranks[*from].transferred[send] = true;
-                                ranks[*from].finished[send] = true;
-                                moved = true;
+                            let starts = (ranks[me].may_start(i), ranks[*from].may_start(send));
+                            let (Some(a), Some(b)) = starts else { continue };
+                            let message = gather(&memories[*from], programs[*from][send].reads());
+                            if message.len() != length(spans) {
+                                return None;
                             }
+                            let end = a.max(b) + transfer_time(message.len());
+                            if let Step::Recv { .. } = step {
+                                store(&mut memories[me], spans, &message, |_, new| new);
+                                ranks[me].finished[i] = Some(end);
+                            } else {
+                                ranks[me].arrived[i] = message;
+                            }
+                            ranks[me].transferred[i] = Some(end);
+                            ranks[*from].transferred[send] = Some(end);
+                            ranks[*from].finished[send] = Some(end);
+                            moved = true;
                         }
                         if let Step::RecvCombine { order, .. } = step {
                             let mine = &mut ranks[me];
-                            if mine.transferred[i] && !mine.finished[i] && mine.may_compute(i) {
+                            if let Some(start) = mine.may_compute(i) {
                                 let message = std::mem::take(&mut mine.arrived[i]);
                                 combine(&mut memories[me], spans, &message, *order, operator);
-                                mine.finished[i] = true;
+                                mine.finished[i] = Some(start + gamma * message.len() as f64);
                                 moved = true;
                             }
                         }
@@ -164,8 +175,9 @@ fn execute(
                 }
             }
         }
-        if ranks.iter().all(|r| r.finished.iter().all(|&f| f)) {
-            return Some(memories);
+        let ends: Option<Vec<f64>> = ranks.iter().flat_map(|r| r.finished.clone()).collect();
+        if let Some(ends) = ends {
+            return Some((memories, ends.into_iter().fold(0.0, f64::max)));
         }
         if !moved {
             return None;
@@ -177,42 +189,54 @@ struct Rank<'a> {
     program: &'a [Step],
     ports: Ports,
     overlap: bool,
-    transferred: Vec<bool>,
-    finished: Vec<bool>,
+    /// When each step's transfer, and the whole step, has ended.
+    transferred: Vec<Option<f64>>,
+    finished: Vec<Option<f64>>,
     arrived: Vec<Vec<Value>>,
 }
 
 impl Rank<'_> {
-    fn may_start(&self, i: usize) -> bool {
+    /// When step `i` may start, if that is known and it has not started yet.
+    fn may_start(&self, i: usize) -> Option<f64> {
+        if self.transferred[i].is_some() || self.finished[i].is_some() {
+            return None;
+        }
         let step = &self.program[i];
-        (0..i).all(|j| {
-            let earlier = &self.program[j];
+        let mut start = 0.0f64;
+        for (j, earlier) in self.program[..i].iter().enumerate() {
             // Rule 1: the same port.
             if step.peer().is_some() && earlier.peer().is_some() {
                 let both_ways = self.ports.is_bidirectional();
                 let same = step.port() == earlier.port()
                     && (!both_ways || is_send(step) == is_send(earlier));
-                if same && !self.transferred[j] {
-                    return false;
+                if same {
+                    start = start.max(self.transferred[j]?);
                 }
             }
             // Rule 2: data.
             let conflict = meets(earlier.writes(), step.reads())
                 || meets(earlier.writes(), step.writes())
                 || meets(earlier.reads(), step.writes());
-            if conflict && !self.finished[j] {
-                return false;
-            }
             // Rule 3: computations.
-            if !self.overlap && (computes(earlier) || is_local(step)) && !self.finished[j] {
-                return false;
+            if conflict || (!self.overlap && (computes(earlier) || is_local(step))) {
+                start = start.max(self.finished[j]?);
             }
-            true
-        })
+        }
+        Some(start)
     }
 
-    fn may_compute(&self, i: usize) -> bool {
-        self.overlap || (0..i).all(|j| self.finished[j])
+    /// When the combining part of receive `i` may start, if that is known and it has not started yet.
+    fn may_compute(&self, i: usize) -> Option<f64> {
+        if self.finished[i].is_some() {
+            return None;
+        }
+        let mut start = self.transferred[i]?;
+        for j in 0..i {
+            if !self.overlap {
+                start = start.max(self.finished[j]?);
+            }
+        }
+        Some(start)
     }
 }
 
