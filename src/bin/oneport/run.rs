@@ -202,7 +202,9 @@ impl Args {
     fn fits(&self, subject: &Subject) -> Result<()> {
         let (ranks, most) = (subject.schedule.ranks(), most_threads());
         if ranks > most {
-            bail!("{ranks} ranks are more threads than the {most} that this system can hold: simulate has no such limit");
+            bail!(
+                "{ranks} ranks are more threads than the {most} that this system can hold: simulate has no such limit"
+            );
         }
         let elements = subject.schedule.layout().iter().fold(0u64, |sum, l| {
             // The buffer, the input, the output and what it should be.
