@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use oneport::bounds;
 use oneport::simulate::Prepared;
 use serde::Serialize;
 
 use crate::args::Common;
-use crate::bounds;
 use crate::output;
 use crate::subject::{Subject, remarks, show_cost};
 use crate::task::{Task, linked};
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             }
             Err(error) => skipped.push(Skipped {
                 algorithm: algorithm.name,
-                reason: format!("{error:#}"),
+                reason: output::reason(&error),
             }),
         }
     }
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         ported: task.request.ports.k(),
         vector_bytes: first.about.vector_bytes,
         time_unit: task.unit.name(),
-        lower_bound: Number(bounds::of_request(kind, &task.request)),
+        lower_bound: Number(lower_bound(&task)),
         rows,
         skipped,
     };
@@ -120,6 +120,21 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         print(out, &output, task.unit)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn lower_bound(task: &Task) -> f64 {
+    let request = &task.request;
+    let kind = task.algorithms[0].collective;
+    let (ports, ranks) = (request.ports, request.ranks);
+    bounds::lower_bound(
+        kind,
+        ports,
+        ranks,
+        request.elements(),
+        request.element_bytes,
+        &request.cost,
+    )
+    .largest
 }
 
 fn row(subject: &Subject) -> Result<Row> {
@@ -181,17 +196,11 @@ fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
     if bound > 0.0 {
         writeln!(out, "\nlower bound  {}", unit.show(bound))?;
     }
-    if !output.skipped.is_empty() {
-        writeln!(out, "\nnot applicable:")?;
-        let width = output
+    output::skipped(
+        out,
+        output
             .skipped
             .iter()
-            .map(|s| s.algorithm.len())
-            .max()
-            .unwrap_or(0);
-        for s in &output.skipped {
-            writeln!(out, "  {:width$}  {}", s.algorithm, s.reason)?;
-        }
-    }
-    Ok(())
+            .map(|s| (s.algorithm, s.reason.as_str())),
+    )
 }

@@ -1,8 +1,7 @@
 //! The command line: parses, hands over to one subcommand, and turns its outcome into an exit code.
 
 mod args;
-mod best;
-mod bounds;
+mod check;
 mod compare;
 mod list;
 mod output;
@@ -33,6 +32,7 @@ const EXAMPLES: &str = "\
 The flow, with a reduction over 8 ranks:
   oneport list                                              what there is
   oneport plan reduce -p 8 -a chain --segments 4 -o r.json  plan a schedule, or write one by hand
+  oneport check --schedule r.json                           prove it right
   oneport simulate --schedule r.json                        time it in the cost model
   oneport run --schedule r.json                             run it on threads, with real data
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
@@ -45,6 +45,7 @@ unreadable input.";
 enum Command {
     List(list::Args),
     Plan(plan::Args),
+    Check(check::Args),
     Simulate(simulate::Args),
     Run(run::Args),
     Compare(compare::Args),
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     output::finish(|out| match &cli.command {
         Command::List(args) => list::run(args, out),
         Command::Plan(args) => plan::run(args, out),
+        Command::Check(args) => check::run(args, out),
         Command::Simulate(args) => simulate::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::run(args, out),

@@ -99,6 +99,30 @@ pub(crate) fn facts(out: &mut dyn Write, facts: &[(&str, String)]) -> Result<()>
     Ok(())
 }
 
+/// Why an algorithm cannot be used, without the advice which to choose instead: the others are listed anyway.
+pub(crate) fn reason(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    match text.split_once(": choose ") {
+        Some((reason, _)) => reason.to_string(),
+        None => text,
+    }
+}
+
+/// The algorithms that could not be used, with the reasons.
+pub(crate) fn skipped<'a>(
+    out: &mut dyn Write,
+    skipped: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+) -> Result<()> {
+    let Some(width) = skipped.clone().map(|(name, _)| name.len()).max() else {
+        return Ok(());
+    };
+    writeln!(out, "\nnot applicable:")?;
+    for (name, reason) in skipped {
+        writeln!(out, "  {name:width$}  {reason}")?;
+    }
+    Ok(())
+}
+
 /// Writes a file that appears under its name only when it is complete.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     let shown = path.display();

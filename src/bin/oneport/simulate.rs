@@ -4,12 +4,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use oneport::bounds::{LowerBounds, lower_bound_of};
+use oneport::plan::segmentation::{Published, published};
 use oneport::schedule::Stats;
 use oneport::simulate::{Prepared, Simulation, Work};
 use serde::Serialize;
 
 use crate::args::Common;
-use crate::bounds;
 use crate::output;
 use crate::subject::{About, Subject, remarks};
 use crate::task::{closed_form, linked};
@@ -51,7 +52,11 @@ struct Output<'a> {
     lower_bound: Number,
     /// Time over lower bound.
     ratio: Option<f64>,
+    /// The largest of them is `lower_bound`.
+    lower_bounds: Bounds,
     closed_form: Option<Number>,
+    /// What the tables in print say.
+    published: Option<Print>,
     alpha: Number,
     beta: Number,
     gamma: Number,
@@ -65,6 +70,25 @@ struct Output<'a> {
     port_busy: Option<Vec<Vec<Number>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     critical_path: Option<Vec<Link>>,
+}
+
+#[derive(Serialize)]
+struct Bounds {
+    latency: Number,
+    bandwidth: Number,
+    computation: Number,
+}
+
+/// A row of a printed table.
+#[derive(Serialize)]
+struct Print {
+    table: &'static str,
+    time: Number,
+    /// In bytes, as the formula gives it.
+    best_segment: Option<Number>,
+    best_time: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erratum: Option<&'static str>,
 }
 
 /// One transfer or computation of the critical path.
@@ -86,7 +110,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let simulation = prepared.simulate(&subject.cost, subject.element_bytes);
     let time = linked(&subject.schedule, &subject.cost, simulation.time())?;
     let stats = subject.schedule.stats()?;
-    let lower_bound = bounds::of_schedule(&subject.schedule, &subject.cost, subject.element_bytes);
+    let bounds = lower_bound_of(&subject.schedule, &subject.cost, subject.element_bytes);
+    let lower_bound = bounds.largest;
     let planned = subject.planned.as_ref();
     let output = Output {
         time: Number(time),
@@ -98,6 +123,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         closed_form: planned
             .and_then(|p| closed_form(p.algorithm, &p.request))
             .map(Number),
+        lower_bounds: bounds.into(),
+        published: planned
+            .and_then(|p| published(p.algorithm.collective, p.algorithm.name, &p.request))
+            .map(|published| print_of(&published, subject.element_bytes)),
         alpha: Number(subject.cost.alpha),
         beta: Number(subject.cost.beta),
         gamma: Number(subject.cost.gamma),
@@ -117,6 +146,29 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         print(out, &subject, &stats, &output)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl From<LowerBounds> for Bounds {
+    fn from(bounds: LowerBounds) -> Bounds {
+        Bounds {
+            latency: Number(bounds.latency),
+            bandwidth: Number(bounds.bandwidth),
+            computation: Number(bounds.computation),
+        }
+    }
+}
+
+fn print_of(published: &Published, element_bytes: u64) -> Print {
+    let finite = |time: f64| Some(Number(time)).filter(|t| t.0.is_finite());
+    Print {
+        table: published.table,
+        time: Number(published.time),
+        best_segment: published
+            .best_segment
+            .and_then(|s| finite(s * element_bytes as f64)),
+        best_time: published.best_time.and_then(finite),
+        erratum: published.erratum,
+    }
 }
 
 fn busy(simulation: &Simulation<'_>, subject: &Subject) -> Vec<Vec<Number>> {
@@ -158,7 +210,10 @@ fn print(out: &mut dyn Write, subject: &Subject, stats: &Stats, output: &Output<
         ));
     }
     if let Some(closed) = output.closed_form {
-        facts.push(("closed form", unit.show(closed.0)));
+        facts.push(("formula", unit.show(closed.0)));
+    }
+    if let Some(print) = &output.published {
+        facts.push(("published", show_print(print, unit)));
     }
     facts.push(("rounds", output.rounds.to_string()));
     facts.push((
@@ -181,6 +236,22 @@ fn print(out: &mut dyn Write, subject: &Subject, stats: &Stats, output: &Output<
         critical_path(out, path, unit)?;
     }
     Ok(())
+}
+
+/// `39 (Table I); best segment 2.5 bytes, 37.2`.
+fn show_print(print: &Print, unit: TimeUnit) -> String {
+    let mut text = format!("{} ({})", unit.show(print.time.0), print.table);
+    if let (Some(segment), Some(time)) = (print.best_segment, print.best_time) {
+        text += &format!(
+            "; {} with segments of {} bytes, the best",
+            unit.show(time.0),
+            significant(segment.0, 5)
+        );
+    }
+    if let Some(erratum) = print.erratum {
+        text += &format!(" [{erratum}]");
+    }
+    text
 }
 
 fn ranks_table(

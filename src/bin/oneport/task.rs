@@ -6,13 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use oneport::cost::Links;
-use oneport::plan::Segments;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::simulate::Prepared;
+use oneport::plan::{Segments, segmentation};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step};
 
 use crate::args::{Common, Machine, PortModel, Root, Vector, did_you_mean};
-use crate::best;
 use crate::units::{TimeUnit, parse_size};
 
 /// Size of the vector when none is given.
@@ -95,7 +93,7 @@ impl Task {
         if algorithm.segmented {
             request.segments = match &self.segments {
                 Some(segments) => segments.clone(),
-                None => best::segments(algorithm, &request)?,
+                None => best_segments(algorithm, &request)?,
             };
         }
         affordable(algorithm, request.ranks, request.segments.count())?;
@@ -179,8 +177,16 @@ fn ranks(args: &Common, cost: &CostModel) -> Result<usize> {
     Ok(ranks)
 }
 
+/// The segmentation that is best for the request's cost model.
+fn best_segments(algorithm: &Algorithm, request: &Request) -> Result<Segments> {
+    // Looking for it takes at least what one segment takes.
+    affordable(algorithm, request.ranks, 1)?;
+    let best = segmentation::best_segment(algorithm, request)?;
+    Ok(Segments::of_size(request.elements(), best.segment)?)
+}
+
 /// Refuses what would not fit into memory, before it is tried.
-pub(crate) fn affordable(algorithm: &Algorithm, ranks: usize, segments: usize) -> Result<()> {
+fn affordable(algorithm: &Algorithm, ranks: usize, segments: usize) -> Result<()> {
     let rounds = match (algorithm.collective, algorithm.segmented) {
         (_, true) => segments,
         (Kind::Alltoall | Kind::Allgather | Kind::ReduceScatter, false) => ranks,
@@ -209,16 +215,13 @@ pub(crate) fn available_memory() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The time of `algorithm` for `request`: its closed form where that holds, otherwise by simulating the schedule.
+/// The time of `algorithm` for `request`.
 pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
-    if let Some(time) = closed_form(algorithm, request) {
+    let time = segmentation::executed_time(algorithm, request)?;
+    if time.is_finite() {
         return Ok(time);
     }
-    let schedule = algorithm.plan(request)?;
-    let time = Prepared::new(&schedule, request.cost.overlap)?
-        .simulate(&request.cost, request.element_bytes)
-        .time();
-    linked(&schedule, &request.cost, time)
+    linked(&algorithm.plan(request)?, &request.cost, time)
 }
 
 /// The algorithm's closed form, where it describes what is executed.

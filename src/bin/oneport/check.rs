@@ -1,0 +1,243 @@
+//! `oneport check`: prove a schedule.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use oneport::check::{self, Finding, Options, Report};
+use serde::Serialize;
+
+use crate::args::{Common, parse_count};
+use crate::output;
+use crate::subject::{About, Subject, remarks};
+use crate::task::Task;
+
+/// Prove that a schedule is right, or say what is wrong with it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport check reduce -p 100 --algorithm binomial
+  oneport check broadcast -p 24 --algorithm all
+  oneport check reduce -p 9 --algorithm chain --op affine --dtype u64
+  oneport plan reduce -p 4 -a chain --segments 2 -o mine.json
+  oneport check --schedule mine.json --ports uni
+
+Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
+every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
+the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. Exit \
+code 1 means that something is wrong.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Report at most this many errors in full
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = parse_count,
+        default_value = "20",
+        allow_negative_numbers = true,
+        help_heading = "Output"
+    )]
+    most_errors: usize,
+}
+
+/// One schedule.
+#[derive(Serialize)]
+struct One<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(flatten)]
+    about: &'a About,
+}
+
+/// All algorithms for one collective.
+#[derive(Serialize)]
+struct All {
+    ok: bool,
+    errors: Vec<Located>,
+    /// Errors beyond those.
+    more: usize,
+    collective: &'static str,
+    algorithms: Vec<Row>,
+    skipped: Vec<Skipped>,
+}
+
+#[derive(Serialize)]
+struct Located {
+    algorithm: &'static str,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+#[derive(Serialize)]
+struct Row {
+    algorithm: &'static str,
+    ok: bool,
+    keeps_order: bool,
+    ranks: usize,
+    root: Option<usize>,
+    segments: Option<usize>,
+    steps: usize,
+}
+
+#[derive(Serialize)]
+struct Skipped {
+    algorithm: &'static str,
+    reason: String,
+}
+
+/// Proves and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let report = match args.common.collective {
+        Some(kind) if args.common.algorithm == "all" && args.common.schedule.is_none() => {
+            return all(args, &Task::new(&args.common, kind)?, out);
+        }
+        _ => one(args, out)?,
+    };
+    verdict(report.ok(), report.errors.len() + report.more, out)
+}
+
+fn verdict(ok: bool, errors: usize, out: &mut dyn Write) -> Result<ExitCode> {
+    if ok {
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.flush()?;
+    let plural = if errors == 1 { "" } else { "s" };
+    output::error(&format!("the check failed with {errors} error{plural}"));
+    Ok(ExitCode::from(1))
+}
+
+fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
+    let subject = args.common.subject()?;
+    remarks(&args.common, &subject.schedule);
+    let report = args.check(&subject);
+    if args.common.json {
+        let about = &subject.about;
+        output::json(
+            out,
+            &One {
+                report: &report,
+                about,
+            },
+        )?;
+    } else {
+        let mut facts = subject.facts();
+        facts.retain(|(name, _)| *name != "costs");
+        facts.push(("steps", subject.schedule.steps().to_string()));
+        facts.push(("result", report.to_string()));
+        output::facts(out, &facts)?;
+    }
+    Ok(report)
+}
+
+fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
+    let (mut rows, mut errors, mut skipped, mut more) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let bar = progress(task.algorithms.len());
+    for &algorithm in &task.algorithms {
+        bar.set_message(algorithm.name);
+        let subject = task
+            .request_for(algorithm)
+            .and_then(|request| Subject::planned_by(task, algorithm, request));
+        match subject {
+            Ok(subject) => {
+                let report = args.check(&subject);
+                rows.push(Row {
+                    algorithm: algorithm.name,
+                    ok: report.ok(),
+                    keeps_order: report.keeps_order,
+                    ranks: subject.schedule.ranks(),
+                    root: subject.about.root,
+                    segments: subject.about.segments,
+                    steps: subject.schedule.steps(),
+                });
+                more += report.more;
+                errors.extend(report.errors.into_iter().map(|finding| Located {
+                    algorithm: algorithm.name,
+                    finding,
+                }));
+            }
+            Err(error) => skipped.push(Skipped {
+                algorithm: algorithm.name,
+                reason: output::reason(&error),
+            }),
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if rows.is_empty() {
+        let reasons: Vec<_> = skipped
+            .iter()
+            .map(|s| format!("{}: {}", s.algorithm, s.reason))
+            .collect();
+        bail!(
+            "no algorithm can be planned for this: {}",
+            reasons.join("; ")
+        );
+    }
+    let output = All {
+        ok: rows.iter().all(|row| row.ok),
+        errors,
+        more,
+        collective: task.algorithms[0].collective.name(),
+        algorithms: rows,
+        skipped,
+    };
+    if args.common.json {
+        output::json(out, &output)?;
+    } else {
+        print(out, &output)?;
+    }
+    verdict(output.ok, output.errors.len() + output.more, out)
+}
+
+impl Args {
+    fn check(&self, subject: &Subject) -> Report {
+        let options = Options {
+            keep_order: self.common.vector.keep_order()
+                && subject.schedule.collective().kind().reduces(),
+            overlap: subject.cost.overlap,
+            most_errors: self.most_errors,
+        };
+        check::check(&subject.schedule, &options)
+    }
+}
+
+/// A progress bar on standard error that shows up only when it takes long, and only on a terminal.
+fn progress(steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    if let Ok(style) = ProgressStyle::with_template("checking {msg} {wide_bar} {pos}/{len}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(300));
+    bar
+}
+
+fn print(out: &mut dyn Write, output: &All) -> Result<()> {
+    let rows = output.algorithms.iter().map(|row| {
+        [
+            row.algorithm.to_string(),
+            if row.ok { "correct" } else { "WRONG" }.to_string(),
+            if row.keeps_order { "kept" } else { "-" }.to_string(),
+            row.segments.map_or("-".into(), |n| n.to_string()),
+            row.steps.to_string(),
+        ]
+    });
+    let header = ["algorithm", "result", "operand order", "segments", "steps"];
+    output::table(out, &header, rows, &[3, 4])?;
+    for error in &output.errors {
+        writeln!(out, "\n{}: {}", error.algorithm, error.finding)?;
+    }
+    if output.more > 0 {
+        writeln!(out, "\nand {} more", output.more)?;
+    }
+    output::skipped(
+        out,
+        output
+            .skipped
+            .iter()
+            .map(|s| (s.algorithm, s.reason.as_str())),
+    )
+}
