@@ -51,10 +51,15 @@ pub fn time(request: &Request) -> Option<f64> {
 /// A rank that reduces without a schedule takes from this the transfers that name it: every rank computes the same sequence.
 pub fn transfers(request: &Request) -> impl Iterator<Item = Transfer> + use<> {
     let mut greedy = Greedy::new(request.ranks);
-    let costs: Vec<_> = costs(request).collect();
-    costs.into_iter().flat_map(move |(t_comm, t_comp)| {
-        greedy.next_segment(t_comm, t_comp);
-        greedy.by_ref().collect::<Vec<_>>()
+    let mut costs = costs(request).collect::<Vec<_>>().into_iter();
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(transfer) = greedy.next() {
+                return Some(transfer);
+            }
+            let (t_comm, t_comp) = costs.next()?;
+            greedy.next_segment(t_comm, t_comp);
+        }
     })
 }
 

@@ -1,0 +1,76 @@
+//! Times of the compared algorithms, each with its best segment size: by the tables in print, and as executed.
+
+use oneport::plan::segmentation::{best_segment, executed_time, published};
+use oneport::plan::{Segments, registry};
+use oneport::{CostModel, Kind, Ports, Request};
+
+/// A request for `p` ranks and `m` elements.
+pub(crate) fn request(
+    p: usize,
+    m: usize,
+    ports: Ports,
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+) -> Request {
+    let mut request = Request::new(p, m);
+    request.ports = ports;
+    request.cost = CostModel::new(alpha, beta).gamma(gamma);
+    request
+}
+
+/// The printed formula at its best segment size, clamped to the vector.
+pub(crate) fn printed(algorithm: &str, request: &Request) -> f64 {
+    published(Kind::Reduce, algorithm, request).map_or(f64::NAN, |p| p.clamped.1)
+}
+
+/// The executed time at the best segment size.
+///
+/// A binary tree that is not full has no closed form: it is simulated at sizes about the printed best one.
+pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
+    let time = || -> oneport::Result<f64> {
+        let row = registry::find(Kind::Reduce, algorithm)?;
+        if algorithm != "binary" || (request.ranks + 1).is_power_of_two() {
+            return Ok(best_segment(row, request)?.time);
+        }
+        let m = request.elements();
+        let around = published(Kind::Reduce, algorithm, request).map_or(1.0, |p| p.clamped.0);
+        let mut best = f64::INFINITY;
+        for size in [0.7, 0.85, 1.0, 1.2].map(|f| ((around * f) as usize).clamp(1, m)) {
+            let segments = Segments::of_size(m, size)?;
+            best = best.min(executed_time(
+                row,
+                &Request {
+                    segments,
+                    ..request.clone()
+                },
+            )?);
+        }
+        Ok(best)
+    };
+    time().expect("the request is one that the algorithm takes")
+}
+
+/// Applies `f` to all items on two threads, keeping their order.
+pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    // Alternately, since neighbours take similar times.
+    let half = |which: usize| {
+        items
+            .iter()
+            .skip(which)
+            .step_by(2)
+            .map(&f)
+            .collect::<Vec<_>>()
+    };
+    let (even, odd) = std::thread::scope(|scope| {
+        let odd = scope.spawn(|| half(1));
+        (half(0), odd.join().expect("the other half"))
+    });
+    let mut odd = odd.into_iter();
+    let mut all = Vec::with_capacity(items.len());
+    for r in even {
+        all.push(r);
+        all.extend(odd.next());
+    }
+    all
+}
