@@ -319,11 +319,16 @@ impl<'a> Trial<'a> {
     /// Powers of two of segments, then a ternary search around the best of them, then its neighbours.
     fn search(&mut self) -> Result<()> {
         let m = self.request.elements();
-        let mut count = 1;
+        let (mut count, mut least, mut worse) = (1, f64::INFINITY, 0);
+        // Start-up times only grow with more segments: after some doublings in vain there is nothing more to find.
         while count <= m
             && count.saturating_mul(self.request.ranks) <= Self::ONE.max(self.request.ranks)
+            && worse < 3
         {
-            self.try_size(even_size(m, count))?;
+            let time = self.time_of(even_size(m, count))?;
+            let time = time.unwrap_or(f64::INFINITY);
+            worse = if time < least { 0 } else { worse + 1 };
+            least = least.min(time);
             count *= 2;
         }
         let best = self.count(self.best(Method::Search).segment);
