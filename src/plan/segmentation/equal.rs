@@ -16,8 +16,8 @@ pub struct Best {
     pub segment: usize,
     /// Time with segments of that size.
     pub time: f64,
-    /// Whether `time` is as executed; otherwise it is an upper bound, that of a vector rounded up to whole segments (such schedules
-    /// are too long to be simulated here).
+    /// Whether `time` is as executed; otherwise it is an upper bound, that of a vector rounded up to whole segments and a binary
+    /// tree rounded up to a full one (such schedules are too long to be simulated here).
     pub executed: bool,
     /// How it was found.
     pub method: Method,
@@ -116,19 +116,19 @@ pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
 /// Longer vectors are searched on a geometric grid of sizes that is refined where it is best.
 pub fn best_uni_greedy(ranks: usize, elements: usize, costs: impl Fn(usize) -> (f64, f64)) -> Best {
     const ALL: usize = 1 << 17;
-    const FINE: usize = 1 << 12;
+    const FINE: usize = 1 << 9;
     let mut sizes = UniGreedy::new(ranks, elements, costs);
     if elements <= ALL {
         sizes.try_all(1..=elements.max(1));
         return sizes.best(Method::Exhaustive);
     }
-    let next = |&s: &usize| Some(s + (s / 256).max(1)).filter(|&s| s <= elements);
+    let next = |&s: &usize| Some(s + (s / 64).max(1)).filter(|&s| s <= elements);
     sizes.try_all(std::iter::successors(Some(1), next).chain([elements]));
     let around = sizes.best.1;
-    let (low, high) = (around - around / 128, (around + around / 128).min(elements));
+    let (low, high) = (around - around / 32, (around + around / 32).min(elements));
     sizes.try_all((low..=high).step_by(((high - low) / FINE).max(1)));
     let count = elements.div_ceil(sizes.best.1);
-    sizes.try_all((count.saturating_sub(64).max(1)..count + 64).map(|q| even_size(elements, q)));
+    sizes.try_all((count.saturating_sub(32).max(1)..count + 32).map(|q| even_size(elements, q)));
     sizes.best(Method::Search)
 }
 
@@ -240,8 +240,8 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     /// Transfers of one simulation, and of all together, that a search may cost.
-    const ONE: usize = 1 << 20;
-    const ALL: usize = 1 << 22;
+    const ONE: usize = 1 << 19;
+    const ALL: usize = 1 << 21;
     /// Segments that a vector is split into at most.
     const SEGMENTS: usize = 1 << 22;
 
@@ -289,6 +289,9 @@ impl<'a> Trial<'a> {
         } else {
             let mut rounded = self.request.clone();
             rounded.segments = Segments::of_sizes(vec![size; self.count(size)])?;
+            if self.algorithm.name == "binary" {
+                rounded.ranks = (rounded.ranks + 1).next_power_of_two() - 1;
+            }
             match closed_time(self.algorithm, &rounded) {
                 Some(time) => (time, false),
                 None => return Ok(()),

@@ -208,17 +208,16 @@ fn moves(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     let count = sizes.len();
     let mut places: Vec<usize> = (0..count).collect();
     places.sort_by_key(|&i| i.min(count - 1 - i));
-    let near = |i: usize, j: usize| {
-        i.abs_diff(j) <= 2
-            || i.max(j) < 6
-            || i.min(j) + 6 >= count
-            || i.min(j) + i.max(j) + 1 == count
+    // Partners: the next ones, the mirrored one, and among the first and last segments all.
+    const ENDS: usize = 6;
+    let partners = move |i: usize| {
+        let end = i < ENDS || i + ENDS >= count;
+        let ends = (0..ENDS.min(count)).chain(count.saturating_sub(ENDS).max(ENDS)..count);
+        let near = i.saturating_sub(2)..(i + 3).min(count);
+        let others = near.chain([count - 1 - i]).chain(ends.filter(move |_| end));
+        others.filter(move |&j| j != i).map(move |j| (i, j))
     };
-    let pairs: Vec<(usize, usize)> = places
-        .iter()
-        .flat_map(|&i| places.iter().map(move |&j| (i, j)))
-        .filter(|&(i, j)| i != j && near(i, j))
-        .collect();
+    let pairs = places.into_iter().flat_map(partners);
     let merged = (1..count).map(|i| {
         let mut new = sizes.to_vec();
         new[i - 1] += new.remove(i);
@@ -233,8 +232,8 @@ fn moves(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
             new
         })
     });
-    let shifted = pairs.into_iter().flat_map(move |(from, to)| {
-        let amounts = std::iter::successors(Some(1), |a| Some(4 * a));
+    let shifted = pairs.flat_map(move |(from, to)| {
+        let amounts = std::iter::successors(Some(1usize), |a| a.checked_mul(4));
         amounts
             .take_while(move |&a| a <= sizes[from] / 2 || a == sizes[from])
             .map(move |a| {
