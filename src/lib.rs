@@ -1,4 +1,68 @@
 //! Plan, prove, time and run collective communication under the one-port model.
+//!
+//! A [`Schedule`] is data: for every rank a buffer and an ordered list of sends, receives and local steps. Everything here
+//! either makes one or consumes one:
+//!
+//! ```text
+//! planners ──► Schedule ──┬─► check      proves it: matching, deadlock, ports, every byte where it should be
+//!                         ├─► simulate   times it exactly in the cost model
+//! your code ──►           └─► run        real threads, real bytes: native speed, or paced to alpha + beta*m
+//! JSON files ─►
+//! ```
+//!
+//! # A tour
+//!
+//! ```
+//! use oneport::check::{self, check};
+//! use oneport::plan::{Segments, registry};
+//! use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
+//! use oneport::simulate::Prepared;
+//! use oneport::{CostModel, Kind, Request};
+//!
+//! // Plan: a reduction of 1000 elements over 8 ranks, in 5 segments.
+//! let mut request = Request::new(8, 1000);
+//! request.segments = Segments::of_count(1000, 5)?;
+//! let schedule = registry::find(Kind::Reduce, "bi-greedy")?.plan(&request)?;
+//!
+//! // Prove it.
+//! assert!(check(&schedule, &check::Options::default()).ok());
+//!
+//! // Time it: 3 + 5 - 1 rounds of alpha + beta * 800 bytes.
+//! let cost = CostModel::new(1000.0, 0.5);
+//! let model_time = Prepared::new(&schedule, false)?.simulate(&cost, 4).time();
+//! assert_eq!(model_time, 7.0 * 1400.0);
+//!
+//! // Run it with real data on real threads.
+//! let sum = Operator::<f32>::named("sum")?;
+//! let data = inputs(schedule.collective(), schedule.layout(), &sum);
+//! let options = RunOptions { cost, ..RunOptions::default() };
+//! let outcome = Team::new(8)?.run(&schedule, &data, &sum, &options)?;
+//! assert_eq!(outcome.outputs, oracle(schedule.collective(), schedule.layout(), &sum, &data)?);
+//! assert_eq!(outcome.model_time, model_time);
+//! # Ok::<(), oneport::Error>(())
+//! ```
+//!
+//! # The map
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`schedule`] | steps, spans, builder, JSON form, reversal, statistics; **the rules of time** |
+//! | [`collective`] | what each operation must achieve |
+//! | [`cost`], [`bounds`] | the cost model and ports; lower bounds |
+//! | [`mod@check`] | the proof of a schedule |
+//! | [`simulate`] | model time |
+//! | [`plan`] | one file an algorithm; [`plan::registry`] has one row for each |
+//! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
+//!
+//! # What always holds
+//!
+//! * A planner never touches a thread; an executor knows no algorithm. An algorithm added to the registry is at once listed,
+//!   checked, simulated, run, compared and tested.
+//! * The rules of time are written once ([`schedule::LocalOrder`]) and used by checker, simulator and executor. The model clock of a
+//!   real run equals the simulator's result to the last bit.
+//! * `unsafe` stands in one module, `run::transfer`, next to the protocol's description; its atomics come through one `sync` module,
+//!   against which a model checker is put in the tests.
+//! * Bad input is an [`Error`] with the numbers in it; a panic is a bug.
 
 pub mod bounds;
 pub mod check;
@@ -15,3 +79,8 @@ pub use cost::{CostModel, Ports};
 pub use error::{Error, ErrorKind, Result};
 pub use plan::Request;
 pub use schedule::{Layout, Order, Schedule, Span, Spans, Step};
+
+/// The README's examples, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,7 @@
 //! Planners: from a [`Request`] to a [`Schedule`]. One file an algorithm, one row in the [`registry`].
 //!
 //! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to where, round by
-//! round; [`reduction`] turns that into programs over real ranks and spans.
+//! round; `reduction` turns that into programs over real ranks and spans.
 
 pub mod circulant;
 pub mod exchange;
