@@ -141,10 +141,16 @@ impl Team {
     /// A team of `ranks` threads, rank `r` pinned to core `r mod cores`.
     ///
     /// # Errors
-    /// When there is no rank, a core does not exist, or the system refuses that many threads.
+    /// When there is no rank, there are more than [`Team::most_ranks`], a core does not exist, or the system refuses a thread.
     pub fn with(ranks: usize, options: &TeamOptions) -> Result<Team> {
         if ranks == 0 {
             return Err(Error::usage("a team needs at least one rank (-p 0)"));
+        }
+        let most = Team::most_ranks();
+        if ranks > most {
+            return Err(Error::usage(format!(
+                "{ranks} ranks are more threads than the {most} that this system can hold"
+            )));
         }
         let available = core_affinity::get_core_ids().unwrap_or_default();
         let cores = match &options.cores {
@@ -207,6 +213,18 @@ impl Team {
         }
         team.pinned = started.iter().take(ranks).fold(true, |all, one| all & one);
         Ok(team)
+    }
+
+    /// The greatest team that this system can hold.
+    ///
+    /// Each thread takes four mappings of memory (a stack, a signal stack and their guard pages), and one that cannot get its own
+    /// would abort the process; a fifth is left for everything else.
+    pub fn most_ranks() -> usize {
+        const MAPPINGS_A_THREAD: usize = 5;
+        std::fs::read_to_string("/proc/sys/vm/max_map_count")
+            .ok()
+            .and_then(|text| text.trim().parse::<usize>().ok())
+            .map_or(8192, |mappings| mappings / MAPPINGS_A_THREAD)
     }
 
     /// Number of ranks.

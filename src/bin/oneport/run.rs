@@ -200,7 +200,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 impl Args {
     /// Refuses what would not fit into memory, before it is tried.
     fn fits(&self, subject: &Subject) -> Result<()> {
-        let (ranks, most) = (subject.schedule.ranks(), most_threads());
+        let (ranks, most) = (subject.schedule.ranks(), Team::most_ranks());
         if ranks > most {
             bail!(
                 "{ranks} ranks are more threads than the {most} that this system can hold: simulate has no such limit"
@@ -230,16 +230,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// Threads that the process can have: each takes four mappings of memory (a stack, a signal stack, and their guard pages), and
-/// a thread that cannot get its own aborts the process.
-fn most_threads() -> usize {
-    const MAPPINGS_A_THREAD: usize = 5;
-    std::fs::read_to_string("/proc/sys/vm/max_map_count")
-        .ok()
-        .and_then(|text| text.trim().parse::<usize>().ok())
-        .map_or(8192, |mappings| mappings / MAPPINGS_A_THREAD)
 }
 
 impl Pace {
