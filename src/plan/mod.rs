@@ -124,7 +124,8 @@ impl Segments {
         Ok(Segments(sizes))
     }
 
-    /// At most `count` segments of `ceil(elements / count)` elements, the last possibly smaller.
+    /// `count` segments, or one for each element if there are fewer: equal ones, the last possibly smaller, where that comes to
+    /// `count` (10 elements in 4: 3, 3, 3, 1), otherwise sizes that differ by one (10 in 6: 2, 2, 2, 2, 1, 1).
     ///
     /// # Errors
     /// When `count` is 0.
@@ -132,7 +133,16 @@ impl Segments {
         if count == 0 {
             return Err(Error::usage("0 segments"));
         }
-        Segments::of_size(elements, elements.div_ceil(count).max(1))
+        let count = count.min(elements).max(1);
+        let size = elements.div_ceil(count).max(1);
+        if elements == 0 || elements.div_ceil(size) == count {
+            return Segments::of_size(elements, size);
+        }
+        let larger = elements % count;
+        let smaller = std::iter::repeat_n(size - 1, count - larger);
+        Ok(Segments(
+            std::iter::repeat_n(size, larger).chain(smaller).collect(),
+        ))
     }
 
     /// These sizes, in this order.
@@ -242,4 +252,28 @@ pub(crate) fn reduction<R: AsRef<[Transfer]>>(
         b.transfer(0, root, vector);
     }
     b.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_segments_as_asked_for() {
+        for elements in 0..60 {
+            for count in 1..70 {
+                let segments = Segments::of_count(elements, count).unwrap();
+                assert_eq!(segments.count(), count.min(elements).max(1));
+                assert_eq!(segments.elements(), elements);
+                let (first, rest) = segments.sizes().split_first().unwrap();
+                assert!(rest.iter().all(|s| s <= first && *s > 0));
+            }
+        }
+        assert_eq!(Segments::of_count(10, 4).unwrap().sizes(), [3, 3, 3, 1]);
+        assert_eq!(
+            Segments::of_count(10, 6).unwrap().sizes(),
+            [2, 2, 2, 2, 1, 1]
+        );
+        assert!(Segments::of_count(10, 0).is_err());
+    }
 }
