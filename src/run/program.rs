@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::transfer::Wire;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step};
 
 /// What all ranks of a team do in a run of one schedule.
@@ -35,7 +36,8 @@ impl<'s> Program<'s> {
     pub(crate) fn new(schedule: &'s Schedule, overlap: bool) -> Result<Self> {
         let ports: Ports = schedule.ports();
         let mut scratch = OrderScratch::default();
-        let mut pairs: HashMap<(usize, usize), u32> = HashMap::new();
+        let mut wires: HashMap<Ends, u32> = HashMap::new();
+        let partner_ports = PartnerPorts::new(schedule)?;
         let mut ranks = Vec::with_capacity(schedule.ranks());
         for (rank, steps) in schedule.programs().iter().enumerate() {
             let mut order = LocalOrder::default();
@@ -62,13 +64,52 @@ impl<'s> Program<'s> {
                     )));
                 }
                 program.lists[ports.list(step.is_send(), port)].push(i);
-                let next = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
-                let pair = (rank.min(peer), rank.max(peer));
-                program.wire.push(*pairs.entry(pair).or_insert(next));
+                let next = u32::try_from(wires.len()).unwrap_or(u32::MAX);
+                let mine = (rank, port);
+                let theirs = (peer, partner_ports.of(rank, i as usize));
+                let ends = (mine.min(theirs), mine.max(theirs));
+                program.wire.push(*wires.entry(ends).or_insert(next));
             }
             ranks.push(program);
         }
-        let wires = (0..pairs.len()).map(|_| Wire::new()).collect();
+        let wires = (0..wires.len()).map(|_| Wire::new()).collect();
         Ok(Program { ranks, wires })
+    }
+}
+
+/// Rank and port at the two ends of a wire, the lower rank first.
+///
+/// A lane holds one message at a time, and a receive takes whatever lies in its lane. Between one port and one other, messages are sent and received in
+/// program order; so with a wire for each two ports, and every step on the wire to the port of its partner, the `n`-th send from rank to rank meets the
+/// `n`-th receive also when they use several ports.
+type Ends = ((usize, usize), (usize, usize));
+
+/// The port at the other end of every transfer.
+struct PartnerPorts<'s> {
+    schedule: &'s Schedule,
+    /// Only where ranks have more than one port.
+    matching: Option<Matching>,
+}
+
+impl<'s> PartnerPorts<'s> {
+    fn new(schedule: &'s Schedule) -> Result<Self> {
+        // Mismatches show when they are run.
+        let matching = (schedule.ports().k() > 1).then(|| Matching::new(schedule, |_| ()));
+        let matching = matching.transpose()?;
+        Ok(PartnerPorts { schedule, matching })
+    }
+
+    /// For a step without a partner, a port that does not exist: it must not meet another step's partner.
+    fn of(&self, rank: usize, step: usize) -> usize {
+        let Some(Matching { mates, first_step }) = &self.matching else {
+            return 0;
+        };
+        let programs = self.schedule.programs();
+        let mate = mates[first_step[rank] as usize + step];
+        match programs[rank][step].peer() {
+            Some(peer) if mate != NONE => programs[peer][(mate - first_step[peer]) as usize].port(),
+            _ => None,
+        }
+        .unwrap_or(usize::MAX)
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Two ranks `a < b` share one [`Wire`]: a lane for messages from `a` to `b` and a lane for the other direction, together in
 //! one cache line, so that a reply travels with the acknowledgement it follows. One-portedness makes a lane a single slot: a
-//! sender has one message open on it at most.
+//! sender has one message open on it at most. Ranks with several ports share one wire for each of `a`'s ports and each of `b`'s.
 //!
 //! # States of a lane
 //!

@@ -1,0 +1,137 @@
+//! The simulator: steps per second of one pass over a prepared schedule on one core, and what planning and preparing cost.
+//!
+//! A transfer counts as two steps, its send and its receive; a combination that comes with a receive does not count extra.
+//! `cargo bench --bench simulator` prints criterion's figures and then one line a case: medians, and the greatest memory the
+//! process has held so far. On a busy machine, run it with a higher priority.
+
+#![allow(clippy::print_stdout, missing_docs)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use oneport::plan::{Segments, registry};
+use oneport::simulate::Prepared;
+use oneport::{CostModel, Kind, Ports, Request, Schedule};
+
+struct Case {
+    name: &'static str,
+    kind: Kind,
+    algorithm: &'static str,
+    ranks: usize,
+    ports: Ports,
+}
+
+const SEGMENTS: usize = 64;
+
+const fn case(name: &'static str, kind: Kind, algorithm: &'static str, ranks: usize) -> Case {
+    let ports = Ports::BI;
+    Case {
+        name,
+        kind,
+        algorithm,
+        ranks,
+        ports,
+    }
+}
+
+/// Smallest first: the peak of memory only grows.
+const CASES: [Case; 5] = [
+    case("broadcast", Kind::Broadcast, "circulant", 1 << 10),
+    case("reduce", Kind::Reduce, "circulant", 1 << 10),
+    Case {
+        ports: Ports::UNI,
+        ..case("chain reduce, uni", Kind::Reduce, "chain", 1 << 10)
+    },
+    case("broadcast", Kind::Broadcast, "circulant", 1 << 16),
+    case("reduce", Kind::Reduce, "circulant", 1 << 16),
+];
+
+impl Case {
+    fn plan(&self) -> Schedule {
+        // 1 KiB segments of single bytes.
+        let elements = SEGMENTS << 10;
+        let mut request = Request::new(self.ranks, elements);
+        request.segments = Segments::of_count(elements, SEGMENTS).expect("not 0 segments");
+        request.ports = self.ports;
+        request.cost = cost();
+        registry::find(self.kind, self.algorithm)
+            .and_then(|a| a.plan(&request))
+            .expect("a registered algorithm")
+    }
+}
+
+fn cost() -> CostModel {
+    CostModel::new(1000.0, 0.5).gamma(0.25)
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args().without_plots();
+    let mut lines = Vec::new();
+    for case in &CASES {
+        let (schedule, planning) = timed(|| case.plan());
+        let steps = schedule.steps();
+        let (prepared, preparing) = timed(|| Prepared::new(&schedule, false).expect("completes"));
+        let mut finish = vec![0.0; prepared.nodes().len()];
+        let makespan = prepared.simulate_into(&cost(), 1, &mut finish);
+        assert!(makespan > 0.0, "a schedule that takes time");
+        let mut group = criterion.benchmark_group("simulate");
+        group
+            .sample_size(10)
+            .measurement_time(Duration::from_millis(500))
+            .warm_up_time(Duration::from_millis(200))
+            .throughput(Throughput::Elements(steps as u64));
+        let id = BenchmarkId::new(format!("{} {}", case.algorithm, case.name), case.ranks);
+        group.bench_function(id, |b| {
+            b.iter(|| prepared.simulate_into(black_box(&cost()), 1, &mut finish));
+        });
+        group.finish();
+        if std::env::args().any(|a| a == "--bench") {
+            let passes = (20_000_000 / steps).clamp(1, 200);
+            let mut times: Vec<f64> = (0..15)
+                .map(|_| {
+                    let start = Instant::now();
+                    for _ in 0..passes {
+                        let time = prepared.simulate_into(black_box(&cost()), 1, &mut finish);
+                        assert_eq!(time, makespan, "the same time again");
+                    }
+                    start.elapsed().as_secs_f64() / passes as f64
+                })
+                .collect();
+            times.sort_unstable_by(f64::total_cmp);
+            lines.push(format!(
+                "{:<18} {:>7} {:>10} {:>12.1} {:>10.0} {:>11.0} {:>9}",
+                case.name,
+                case.ranks,
+                steps,
+                steps as f64 / times[7] * 1e-6,
+                planning.as_secs_f64() * 1e3,
+                preparing.as_secs_f64() * 1e3,
+                peak_memory().map_or("-".to_string(), |mib| mib.to_string())
+            ));
+        }
+    }
+    if !lines.is_empty() {
+        println!(
+            "\n{:<18} {:>7} {:>10} {:>12} {:>10} {:>11} {:>9}",
+            "case", "ranks", "steps", "M steps/s", "plan ms", "prepare ms", "peak MiB"
+        );
+        for line in lines {
+            println!("{line}");
+        }
+    }
+}
+
+fn timed<R>(f: impl FnOnce() -> R) -> (R, Duration) {
+    let start = Instant::now();
+    let result = f();
+    (result, start.elapsed())
+}
+
+/// The greatest resident size of this process so far, in MiB, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib >> 10)
+}
