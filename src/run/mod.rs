@@ -3,6 +3,8 @@
 //! A [`Team`] holds one pinned thread a rank. [`Team::run`] interprets a schedule; every message carries the model clock, so each run returns both its
 //! wall-clock and its model time as executed.
 
+mod barrier;
+mod bell;
 mod data;
 mod element;
 mod endpoint;

@@ -1,7 +1,9 @@
-//! The atomics and cells that the transfer protocol is written with, in one place, so that a model checker can stand in
-//! for them: `tests/model.rs` compiles the same protocol source against loom.
+//! What the transfer protocol, the bell and the barrier are written with, in one place, so that a model checker can stand in
+//! for it: `tests/model.rs` compiles the same sources against loom.
 
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+
+pub(crate) use parking_lot::{Condvar, Mutex};
 
 /// [`std::cell::UnsafeCell`] with the access functions that loom's has.
 #[derive(Debug)]

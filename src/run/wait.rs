@@ -1,32 +1,31 @@
 //! Waiting for each other: spin, yield, park; the barrier; who has left; what went wrong first.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
+use super::barrier::Barrier;
+use super::bell::Bell;
 use crate::error::Error;
 
 /// What the ranks of a team know of each other outside transfers.
 #[derive(Debug)]
 pub(crate) struct Crowd {
-    ranks: Box<[Seat]>,
+    seats: Box<[Seat]>,
     oversubscribed: bool,
     aborted: Line<AtomicBool>,
     failure: Mutex<Option<Error>>,
-    arrived: Line<AtomicUsize>,
-    generation: Line<AtomicUsize>,
+    barrier: Barrier,
 }
 
 /// One rank's own line: nobody writes it on the transfer path.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Seat {
-    parked: AtomicBool,
+    bell: Bell,
     /// The last run that this rank has finished.
     left: AtomicU64,
-    lock: Mutex<()>,
-    bell: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -45,12 +44,11 @@ pub(crate) enum Stop {
 impl Crowd {
     pub(crate) fn new(ranks: usize, oversubscribed: bool) -> Self {
         Crowd {
-            ranks: (0..ranks).map(|_| Seat::default()).collect(),
+            seats: (0..ranks).map(|_| Seat::default()).collect(),
             oversubscribed,
             aborted: Line::default(),
             failure: Mutex::new(None),
-            arrived: Line::default(),
-            generation: Line::default(),
+            barrier: Barrier::default(),
         }
     }
 
@@ -58,29 +56,29 @@ impl Crowd {
         self.oversubscribed
     }
 
-    /// Wakes `rank` if it is parked: call after handing it something.
+    /// Wakes `rank` if it sleeps: call after handing it something.
     #[inline]
     pub(crate) fn wake(&self, rank: usize) {
-        let seat = &self.ranks[rank];
         if self.oversubscribed {
-            // Orders what was handed over before the look at `parked`; the parking side has the fence's twin. Where every rank has
-            // its core, parking is rare and short, and a missed wake-up costs one nap: not worth a fence a message.
-            fence(Ordering::SeqCst);
+            // Where every rank has its core, sleeping is rare and short, and a missed wake-up costs one nap: not worth a fence a
+            // message.
+            Bell::order();
         }
-        if seat.parked.load(Ordering::Relaxed) {
-            let _guard = seat.lock.lock();
-            seat.parked.store(false, Ordering::Relaxed);
-            seat.bell.notify_one();
+        self.seats[rank].bell.ring();
+    }
+
+    fn wake_all(&self) {
+        Bell::order();
+        for seat in &self.seats {
+            seat.bell.ring();
         }
     }
 
     /// The first failure ends the run for everybody.
     pub(crate) fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
-        self.aborted.0.store(true, Ordering::SeqCst);
-        for rank in 0..self.ranks.len() {
-            self.wake(rank);
-        }
+        self.aborted.0.store(true, Ordering::Release);
+        self.wake_all();
     }
 
     #[inline]
@@ -88,41 +86,32 @@ impl Crowd {
         self.aborted.0.load(Ordering::Relaxed)
     }
 
-    /// The first failure, if there was one; forgets it, and everything that a failed run leaves behind.
+    /// The first failure, if there was one; forgets it, and everything that a failed run leaves behind. Call while nobody is inside
+    /// a run.
     pub(crate) fn take_failure(&self) -> Option<Error> {
-        self.aborted.0.store(false, Ordering::SeqCst);
-        self.arrived.0.store(0, Ordering::SeqCst);
+        self.aborted.0.store(false, Ordering::Relaxed);
+        self.barrier.reset();
         self.failure.lock().take()
     }
 
-    /// Says that `rank` has finished run `run`, and wakes `waiting`, who may be waiting for it in vain.
+    /// Says that `rank` has finished run `run`.
     pub(crate) fn leave(&self, rank: usize, run: u64) {
-        self.ranks[rank].left.store(run, Ordering::Release);
+        self.seats[rank].left.store(run, Ordering::Release);
     }
 
     /// Whether `rank` has finished run `run`.
     pub(crate) fn has_left(&self, rank: usize, run: u64) -> bool {
-        self.ranks[rank].left.load(Ordering::Acquire) >= run
+        self.seats[rank].left.load(Ordering::Acquire) >= run
     }
 
     /// Waits until all ranks are here.
     pub(crate) fn barrier(&self, waiter: &mut Waiter<'_>) -> Result<(), Stop> {
-        let generation = self.generation.0.load(Ordering::Acquire);
-        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == self.ranks.len() {
-            self.arrived.0.store(0, Ordering::Relaxed);
-            self.generation
-                .0
-                .store(generation.wrapping_add(1), Ordering::Release);
-            fence(Ordering::SeqCst);
-            for (rank, seat) in self.ranks.iter().enumerate() {
-                if seat.parked.load(Ordering::Relaxed) {
-                    self.wake(rank);
-                }
-            }
+        let Some(awaited) = self.barrier.arrive(self.seats.len()) else {
+            self.wake_all();
             return Ok(());
-        }
+        };
         waiter.moved();
-        while self.generation.0.load(Ordering::Acquire) == generation {
+        while !self.barrier.is_open(awaited) {
             waiter.pause(None)?;
         }
         waiter.moved();
@@ -154,7 +143,7 @@ impl<'c> Waiter<'c> {
     pub(crate) fn new(crowd: &'c Crowd, rank: usize, deadline: Duration, paced: bool) -> Self {
         let crowded = crowd.oversubscribed;
         // A yield among p ranks visits a few of them each time: fewer yields suffice where each takes longer.
-        let many = u32::try_from(crowd.ranks.len()).unwrap_or(u32::MAX);
+        let many = u32::try_from(crowd.seats.len()).unwrap_or(u32::MAX);
         Waiter {
             crowd,
             rank,
@@ -179,9 +168,7 @@ impl<'c> Waiter<'c> {
             self.since = None;
             if self.announced {
                 self.announced = false;
-                self.crowd.ranks[self.rank]
-                    .parked
-                    .store(false, Ordering::Relaxed);
+                self.crowd.seats[self.rank].bell.withdraw();
             }
         }
     }
@@ -220,13 +207,11 @@ impl<'c> Waiter<'c> {
         if now >= last {
             return Err(Stop::Deadline);
         }
-        let seat = &self.crowd.ranks[self.rank];
+        let bell = &self.crowd.seats[self.rank].bell;
         if !self.announced {
-            // First say so, then look once more (the caller does), then sleep: whoever hands something over either is seen by
-            // that look or sees the announcement.
+            // The caller looks once more before it comes back to sleep.
             self.announced = true;
-            seat.parked.store(true, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
+            bell.announce();
             return Ok(());
         }
         let nap = if self.crowd.oversubscribed {
@@ -235,14 +220,7 @@ impl<'c> Waiter<'c> {
             NAP_ALONE
         };
         let wake_at = last.min(now + nap).min(until.unwrap_or(last));
-        let mut guard = seat.lock.lock();
-        while seat.parked.load(Ordering::Relaxed) && !self.crowd.is_aborted() {
-            if seat.bell.wait_until(&mut guard, wake_at).timed_out() {
-                break;
-            }
-        }
-        seat.parked.store(false, Ordering::Relaxed);
-        drop(guard);
+        bell.sleep(wake_at, || self.crowd.is_aborted());
         self.announced = false;
         Ok(())
     }
