@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::schedule::{Schedule, Step};
 
 /// How many transfers a rank can take part in at once.
 ///
@@ -96,7 +97,17 @@ pub struct CostModel {
     pub gamma_copy: f64,
     /// Whether computation may overlap communication (see [`crate::schedule`], rule 3).
     pub overlap: bool,
-    links: Option<Arc<Links>>,
+    platform: Option<Arc<Platform>>,
+}
+
+/// A heterogeneous platform.
+#[derive(Debug, PartialEq)]
+struct Platform {
+    links: Links,
+    /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`, infinite where there is no link.
+    pairs: Vec<(f64, f64)>,
+    /// The greatest alpha and beta of all links between different ranks.
+    slowest: (f64, f64),
 }
 
 /// Per-pair and per-rank costs of a heterogeneous platform; `None` where there is no link.
@@ -177,7 +188,7 @@ impl CostModel {
             )));
         }
         Ok(CostModel {
-            links: Some(Arc::new(links)),
+            platform: Some(Arc::new(Platform::new(links))),
             ..CostModel::default()
         })
     }
@@ -202,9 +213,62 @@ impl CostModel {
         Ok(())
     }
 
+    /// Checks that the model describes `ranks` ranks, as every homogeneous one does; a heterogeneous one may describe more.
+    ///
+    /// # Errors
+    /// When it is for fewer.
+    pub fn covers(&self, ranks: usize) -> Result<()> {
+        match self.links() {
+            Some(links) if links.alpha.len() < ranks => Err(Error::usage(format!(
+                "the costs describe {} ranks, {ranks} are needed",
+                links.alpha.len()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is a link from rank `from` to rank `to`.
+    pub(crate) fn linked(&self, from: usize, to: usize) -> bool {
+        self.platform
+            .as_ref()
+            .is_none_or(|p| p.pair(from, to).0.is_finite())
+    }
+
+    /// Checks that there is a link for every message of `schedule` that carries something.
+    ///
+    /// # Errors
+    /// Names the first that has none.
+    pub fn links_all(&self, schedule: &Schedule) -> Result<()> {
+        if self.platform.is_none() {
+            return Ok(());
+        }
+        for (from, program) in schedule.programs().iter().enumerate() {
+            for (i, step) in program.iter().enumerate() {
+                if let Step::Send { to, .. } = step
+                    && !step.is_empty()
+                    && !self.linked(from, *to)
+                {
+                    return Err(Error::usage(format!(
+                        "rank {from}, step {i}: sends to rank {to}, between which the costs have no link"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Per-pair costs, if this model is heterogeneous.
     pub fn links(&self) -> Option<&Links> {
-        self.links.as_deref()
+        self.platform.as_deref().map(|p| &p.links)
+    }
+
+    /// Time of a message of `bytes` bytes over the slowest link of all: an upper bound for every link that there is.
+    pub(crate) fn slowest_transfer(&self, bytes: u64) -> f64 {
+        match &self.platform {
+            None => self.transfer(0, 0, bytes),
+            Some(_) if bytes == 0 => 0.0,
+            Some(p) => p.slowest.0 + p.slowest.1 * float(bytes),
+        }
     }
 
     /// Time of a message of `bytes` bytes; infinite where there is no link.
@@ -213,18 +277,11 @@ impl CostModel {
         if bytes == 0 {
             return 0.0;
         }
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "sizes stay far below 2^53 bytes"
-        )]
-        let n = bytes as f64;
-        match &self.links {
-            None => self.alpha + self.beta * n,
-            Some(l) => match (l.alpha[from][to], l.beta[from][to]) {
-                (Some(alpha), Some(beta)) => alpha + beta * n,
-                _ => f64::INFINITY,
-            },
-        }
+        let (alpha, beta) = match &self.platform {
+            None => (self.alpha, self.beta),
+            Some(p) => p.pair(from, to),
+        };
+        alpha + beta * float(bytes)
     }
 
     /// Time rank `rank` takes to combine `bytes` bytes.
@@ -241,15 +298,57 @@ impl CostModel {
 
     #[inline]
     fn rate(&self, rank: usize, all: f64, of: fn(&Links) -> &Vec<f64>, bytes: u64) -> f64 {
-        let rate = match &self.links {
+        let rate = match self.links() {
             None => all,
             Some(l) => of(l).get(rank).copied().unwrap_or(0.0),
         };
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "sizes stay far below 2^53 bytes"
-        )]
-        let n = bytes as f64;
-        rate * n
+        rate * float(bytes)
     }
+}
+
+impl Platform {
+    fn new(links: Links) -> Platform {
+        let mut platform = Platform {
+            pairs: Vec::with_capacity(links.alpha.len() * links.alpha.len()),
+            slowest: (0.0, 0.0),
+            links,
+        };
+        let Links { alpha, beta, .. } = &platform.links;
+        for (from, rows) in alpha.iter().zip(beta).enumerate() {
+            for (to, link) in rows.0.iter().zip(rows.1).enumerate() {
+                let (&Some(alpha), &Some(beta)) = link else {
+                    platform.pairs.push((f64::INFINITY, 0.0));
+                    continue;
+                };
+                platform.pairs.push((alpha, beta));
+                if from != to {
+                    let (a, b) = platform.slowest;
+                    platform.slowest = (a.max(alpha), b.max(beta));
+                }
+            }
+        }
+        platform
+    }
+
+    #[inline]
+    fn pair(&self, from: usize, to: usize) -> (f64, f64) {
+        let ranks = self.links.alpha.len();
+        if from >= ranks || to >= ranks {
+            return (f64::INFINITY, 0.0);
+        }
+        self.pairs[from * ranks + to]
+    }
+}
+
+/// Bytes of `elements` elements; saturates, far beyond what any memory holds.
+#[inline]
+pub(crate) fn bytes(elements: usize, element_bytes: u64) -> u64 {
+    (elements as u64).saturating_mul(element_bytes)
+}
+
+/// A number of bytes, exact up to 2^53.
+#[inline]
+#[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
+fn float(bytes: u64) -> f64 {
+    bytes as f64
 }

@@ -100,7 +100,35 @@ impl Prepared {
         &self.waits[start as usize..self.wait_ends[node] as usize]
     }
 
-    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 for times per element).
+    /// As [`Prepared::simulate`], for a cost model of which it is not known that it fits.
+    ///
+    /// # Errors
+    /// When a cost is not a time, `cost` differs in `overlap` from what was prepared, or it is heterogeneous and describes fewer ranks
+    /// or has no link for a message.
+    pub fn try_simulate(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation<'_>> {
+        cost.validate()?;
+        cost.covers(self.ranks)?;
+        if cost.overlap != self.overlap {
+            return Err(Error::usage(
+                "the schedule was not prepared with the cost model's overlap",
+            ));
+        }
+        let missing = self.nodes.iter().find(|n| {
+            n.work == Work::Transfer
+                && n.elements > 0
+                && !cost.linked(n.from as usize, n.to as usize)
+        });
+        match missing {
+            Some(n) => Err(Error::usage(format!(
+                "rank {} sends to rank {}, between which the costs have no link",
+                n.from, n.to
+            ))),
+            None => Ok(self.simulate(cost, element_bytes)),
+        }
+    }
+
+    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 for times per element). Messages over links that
+    /// `cost` does not have never end: [`Prepared::try_simulate`] refuses them.
     ///
     /// # Panics
     /// When `cost` differs in `overlap` from what was prepared: overlap changes what waits for what.

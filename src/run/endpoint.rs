@@ -431,6 +431,16 @@ impl<'t, T: Element> Inner<'t, T> {
         Ok(())
     }
 
+    fn linked(&self, from: usize, to: usize, span: Span) -> Result<()> {
+        if span.len == 0 || self.setting.cost.linked(from, to) {
+            return Ok(());
+        }
+        Err(Error::usage(format!(
+            "rank {}: the costs have no link from rank {from} to rank {to}",
+            self.rank
+        )))
+    }
+
     fn step(&mut self, step: impl FnOnce() -> Step) -> usize {
         if let Some(record) = &mut self.record {
             record.push(step());
@@ -442,6 +452,7 @@ impl<'t, T: Element> Inner<'t, T> {
     fn open_send(&mut self, to: usize, span: Span, guarded: bool) -> Result<()> {
         self.usable(Some(OUT))?;
         self.check(Some(to), &[span])?;
+        self.linked(self.rank, to, span)?;
         self.close_send()?;
         let ready = self.clock.start(OUT, &[span], &[]);
         self.gate(ready);
@@ -503,6 +514,7 @@ impl<'t, T: Element> Inner<'t, T> {
     fn recv(&mut self, from: usize, span: Span, combine: Option<Order>) -> Result<()> {
         self.usable(Some(IN))?;
         self.check(Some(from), &[span])?;
+        self.linked(from, self.rank, span)?;
         if !self.setting.ports.is_bidirectional() || self.memory.conflict(&[span]).is_some() {
             // The same port, or a span that is being sent.
             self.close_send()?;

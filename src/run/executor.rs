@@ -10,7 +10,7 @@ use super::operator::Operator;
 use super::program::RankProgram;
 use super::transfer::{Intake, Lent, RankMemory, Received, Sent, Wire};
 use super::wait::{Crowd, Stop, Waiter, sleep_until};
-use crate::cost::{CostModel, Ports};
+use crate::cost::{self, CostModel, Ports};
 use crate::error::{Error, ErrorKind};
 use crate::schedule::{Event, Step};
 use crate::simulate::later;
@@ -474,7 +474,7 @@ impl<'r, T: Element> Executor<'r, T> {
 }
 
 fn bytes<T>(step: &Step) -> u64 {
-    step.len() as u64 * size_of::<T>() as u64
+    cost::bytes(step.len(), size_of::<T>() as u64)
 }
 
 /// A model time in nanoseconds as a duration.

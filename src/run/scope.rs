@@ -162,6 +162,7 @@ impl Team {
         F: Fn(&mut Endpoint<'_, T, P>) -> Result<R> + Sync,
     {
         options.cost.validate()?;
+        options.cost.covers(self.ranks())?;
         if buffers.len() != self.ranks() {
             return Err(Error::usage(format!(
                 "{} buffers for a team of {} ranks",

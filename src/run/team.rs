@@ -315,7 +315,14 @@ impl Team {
             let work = AssertUnwindSafe(|| {
                 let layout = &schedule.layout()[rank];
                 // Allocated and first touched by the rank's own thread.
-                let mut buffer = vec![T::default(); layout.len];
+                let mut buffer = Vec::new();
+                buffer.try_reserve_exact(layout.len).map_err(|_| {
+                    Failure::Own(Error::system(format!(
+                        "rank {rank}: no memory for a buffer of {} elements",
+                        layout.len
+                    )))
+                })?;
+                buffer.resize(layout.len, T::default());
                 let mut report = RankReport {
                     output: Vec::new(),
                     model_time: 0.0,
@@ -393,6 +400,8 @@ impl Team {
         options: &RunOptions,
     ) -> Result<()> {
         options.cost.validate()?;
+        options.cost.covers(schedule.ranks())?;
+        options.cost.links_all(schedule)?;
         if schedule.ranks() != self.ranks() {
             return Err(Error::usage(format!(
                 "a schedule of {} ranks for a team of {}",
