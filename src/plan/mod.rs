@@ -11,9 +11,10 @@ pub mod segmentation;
 pub mod tree;
 
 use crate::collective::Collective;
-use crate::cost::{CostModel, Ports};
+use crate::cost::{CostModel, Ports, bytes};
 use crate::error::{Error, Result};
 use crate::schedule::{Order, Schedule, Span, Step};
+use crate::simulate::later;
 
 /// What is to be planned.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,13 +50,19 @@ impl Request {
         }
     }
 
-    /// Checks that there is a rank and that the root is one.
+    /// Checks that there is a rank, that the root is one, and that the cost model describes all of them.
     ///
     /// # Errors
-    /// Says which is not so.
+    /// Says which is not so, or that there are more ranks than steps can be numbered for.
     pub(crate) fn validate(&self) -> Result<()> {
         if self.ranks == 0 {
             return Err(Error::usage("a collective needs at least one rank (-p 0)"));
+        }
+        if self.ranks > MOST_TRANSFERS {
+            return Err(Error::usage(format!(
+                "{} ranks are more than the 2^30 that can be planned for",
+                self.ranks
+            )));
         }
         if self.root >= self.ranks {
             return Err(Error::usage(format!(
@@ -63,7 +70,11 @@ impl Request {
                 self.root, self.ranks
             )));
         }
-        Ok(())
+        if self.ports.k() == 0 {
+            return Err(Error::usage("a rank needs at least one port (ported is 0)"));
+        }
+        self.cost.validate()?;
+        self.cost.covers(self.ranks)
     }
 
     /// Elements of the vector.
@@ -71,10 +82,10 @@ impl Request {
         self.segments.elements()
     }
 
-    /// Time of a message of `elements` elements.
+    /// Time of a message of `elements` elements; on a heterogeneous platform, of the slowest one.
     pub fn t_comm(&self, elements: usize) -> f64 {
         self.cost
-            .transfer(0, 1, elements as u64 * self.element_bytes)
+            .slowest_transfer(bytes(elements, self.element_bytes))
     }
 
     /// Count and size of the segments, where closed forms over equal segments hold: all of one size, a homogeneous
@@ -90,11 +101,18 @@ impl Request {
         self.cost.links().is_none() && !self.cost.overlap
     }
 
-    /// Time of combining `elements` elements.
+    /// Time of combining `elements` elements; on a heterogeneous platform, at the slowest rank.
     pub fn t_comp(&self, elements: usize) -> f64 {
-        self.cost.combine(0, elements as u64 * self.element_bytes)
+        let bytes = bytes(elements, self.element_bytes);
+        let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
+        (0..ranks).fold(0.0, |t, rank| later(t, self.cost.combine(rank, bytes)))
     }
 }
+
+/// Each transfer has two steps, and steps are numbered with 32 bits.
+pub(crate) const MOST_TRANSFERS: usize = 1 << 30;
+/// A vector has at most this many segments: more would not fit into memory as steps.
+const MOST_SEGMENTS: usize = 1 << 26;
 
 /// A vector split into consecutive segments, in elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,13 +127,18 @@ impl Segments {
     /// Segments of `segment` elements, the last possibly smaller; an empty vector is one empty segment.
     ///
     /// # Errors
-    /// When `segment` is 0.
+    /// When `segment` is 0, or there are more than 2^26 segments.
     pub fn of_size(elements: usize, segment: usize) -> Result<Segments> {
         if segment == 0 {
             return Err(Error::usage("a segment of 0 elements"));
         }
         if elements == 0 {
             return Ok(Segments::whole(0));
+        }
+        if elements.div_ceil(segment) > MOST_SEGMENTS {
+            return Err(Error::usage(format!(
+                "{elements} elements in segments of {segment} are more than 2^26 segments: take larger segments"
+            )));
         }
         let mut sizes = vec![segment; elements / segment];
         if !elements.is_multiple_of(segment) {
@@ -128,7 +151,7 @@ impl Segments {
     /// `count` (10 elements in 4: 3, 3, 3, 1), otherwise sizes that differ by one (10 in 6: 2, 2, 2, 2, 1, 1).
     ///
     /// # Errors
-    /// When `count` is 0.
+    /// When `count` is 0, or there are more than 2^26 segments.
     pub fn of_count(elements: usize, count: usize) -> Result<Segments> {
         if count == 0 {
             return Err(Error::usage("0 segments"));

@@ -3,7 +3,7 @@
 //! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
 //! listed, checked, simulated, run and benched like all others.
 
-use super::{Request, circulant, exchange, pipeline, tree};
+use super::{MOST_TRANSFERS, Request, circulant, exchange, pipeline, tree};
 use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
@@ -78,7 +78,8 @@ impl Algorithm {
     /// Plans `request`.
     ///
     /// # Errors
-    /// When there is no rank, the root is out of range, or the algorithm is not for these ports or this operator (naming one that is).
+    /// When there is no rank, the root is out of range, a cost is not a time or the costs describe fewer ranks, the schedule would
+    /// be too long, or the algorithm is not for these ports or this operator (naming one that is).
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
         match self.planner {
@@ -99,7 +100,17 @@ impl Algorithm {
     /// As [`Algorithm::plan`].
     pub fn accepts(&self, request: &Request) -> Result<()> {
         request.validate()?;
-        request.cost.validate()?;
+        let segments = if self.segmented {
+            request.segments.count()
+        } else {
+            1
+        };
+        if request.ranks.saturating_mul(segments) > MOST_TRANSFERS {
+            return Err(Error::usage(format!(
+                "{} ranks with {segments} segments need more than the 2^31 steps that can be numbered: take larger segments",
+                request.ranks
+            )));
+        }
         let others = |good: &dyn Fn(&Algorithm) -> bool| {
             let names: Vec<_> = of(self.collective)
                 .filter(|a| good(a))

@@ -50,7 +50,7 @@ pub fn time(request: &Request) -> Option<f64> {
     if m == 0 {
         return Some(0.0);
     }
-    let moved = (m / p * (p - 1)) as u64 * request.element_bytes;
+    let moved = crate::cost::bytes(m / p * (p - 1), request.element_bytes);
     #[expect(
         clippy::cast_precision_loss,
         reason = "sizes stay far below 2^53 bytes"

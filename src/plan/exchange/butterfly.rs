@@ -61,7 +61,7 @@ pub fn time(request: &Request) -> Option<f64> {
         return Some(fold);
     }
     let rounds = f64::from(p.ilog2());
-    let moved = (m / n * (n - 1)) as u64 * request.element_bytes;
+    let moved = crate::cost::bytes(m / n * (n - 1), request.element_bytes);
     #[expect(
         clippy::cast_precision_loss,
         reason = "sizes stay far below 2^53 bytes"

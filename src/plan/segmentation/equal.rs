@@ -122,7 +122,7 @@ pub fn best_uni_greedy(ranks: usize, elements: usize, costs: impl Fn(usize) -> (
         sizes.try_all(1..=elements.max(1));
         return sizes.best(Method::Exhaustive);
     }
-    let next = |&s: &usize| Some(s + (s / 64).max(1)).filter(|&s| s <= elements);
+    let next = |&s: &usize| s.checked_add((s / 64).max(1)).filter(|&s| s <= elements);
     sizes.try_all(std::iter::successors(Some(1), next).chain([elements]));
     let around = sizes.best.1;
     let (low, high) = (around - around / 32, (around + around / 32).min(elements));
