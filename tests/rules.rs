@@ -334,7 +334,7 @@ fn schedule(random: &mut Random) -> Schedule {
             programs[peer].push(recv.on_port(random.below(k)));
         } else {
             let (src, dst) = (spans(random, len), spans(random, len));
-            programs[me].push(if kind % 2 == 0 {
+            programs[me].push(if kind.is_multiple_of(2) {
                 Step::copy(src, dst)
             } else {
                 Step::combine(src, dst, order[random.below(2)])

@@ -1,0 +1,449 @@
+//! The edges of the library's API: nothing, one rank, too many, costs that are none. Errors, never panics.
+
+use std::time::Duration;
+
+use oneport::bounds::lower_bound;
+use oneport::check::{Options, check};
+use oneport::cost::Links;
+use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::{Segments, segmentation};
+use oneport::run::{Operator, RunOptions, Team, TeamOptions, inputs, oracle};
+use oneport::simulate::Prepared;
+use oneport::{Collective, CostModel, Error, Kind, Layout, Ports, Request, Schedule, Span, Step};
+
+const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
+
+fn refused(result: Result<Schedule, Error>, says: &str) {
+    let error = result.expect_err(says);
+    assert!(error.is_usage(), "{error}");
+    assert!(
+        error.to_string().contains(says),
+        "'{error}' does not say '{says}'"
+    );
+}
+
+/// Full matrices of ones, `n` ranks.
+fn links(n: usize) -> Links {
+    Links {
+        alpha: vec![vec![Some(1.0); n]; n],
+        beta: vec![vec![Some(1.0); n]; n],
+        gamma: vec![],
+        gamma_copy: vec![],
+    }
+}
+
+#[test]
+fn ranks_roots_and_ports() {
+    for a in registry::all() {
+        refused(a.plan(&Request::new(0, 10)), "at least one rank");
+        for (p, root) in [(1, 1), (4, 4), (4, usize::MAX)] {
+            let mut request = Request::new(p, 10);
+            request.root = root;
+            refused(a.plan(&request), &format!("root {root}"));
+        }
+        refused(
+            a.plan(&Request::new(usize::MAX, 10)),
+            &usize::MAX.to_string(),
+        );
+        refused(a.plan(&Request::new((1 << 32) + 1, 10)), "ranks");
+        for ports in PORTS {
+            let mut request = Request::new(4, 10);
+            request.ports = ports;
+            if a.ports.allow(ports) {
+                request.ports = ports.with_k(0);
+                refused(a.plan(&request), "port");
+            } else {
+                refused(a.plan(&request), "choose");
+            }
+        }
+    }
+}
+
+#[test]
+fn order_is_refused_with_a_way_out() {
+    for a in registry::all() {
+        for ports in PORTS {
+            let mut request = Request::new(6, 10);
+            (request.ports, request.keep_order) = (ports, true);
+            if !a.ports.allow(ports) || !a.commutative_only || !a.collective.reduces() {
+                continue;
+            }
+            let error = a.plan(&request).unwrap_err().to_string();
+            let (_, names) = error.split_once("choose ").unwrap();
+            assert!(!names.is_empty());
+            for name in names.split(", ") {
+                let other = registry::find(a.collective, name).unwrap();
+                other.plan(&request).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn costs_that_are_none() {
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0] {
+        let models = [
+            CostModel::new(bad, 1.0),
+            CostModel::new(1.0, bad),
+            CostModel::new(1.0, 1.0).gamma(bad),
+            CostModel::new(1.0, 1.0).gamma_copy(bad),
+        ];
+        for cost in models {
+            let mut request = Request::new(4, 10);
+            request.cost = cost.clone();
+            for a in registry::all() {
+                if a.ports.allow(request.ports) {
+                    refused(a.plan(&request), "finite and not negative");
+                }
+            }
+            let schedule = plan(4, 10);
+            let prepared = Prepared::new(&schedule, false).unwrap();
+            assert!(prepared.try_simulate(&cost, 1).unwrap_err().is_usage());
+            assert!(run(&schedule, &cost).unwrap_err().is_usage());
+        }
+        for place in 0..4 {
+            let mut links = links(2);
+            links.gamma = vec![0.0; 2];
+            links.gamma_copy = vec![0.0; 2];
+            match place {
+                0 => links.alpha[0][1] = Some(bad),
+                1 => links.beta[1][0] = Some(bad),
+                2 => links.gamma[1] = bad,
+                _ => links.gamma_copy[0] = bad,
+            }
+            let error = CostModel::heterogeneous(links).unwrap_err();
+            assert!(error.to_string().contains("not a time"), "{error}");
+        }
+    }
+}
+
+fn plan(p: usize, elements: usize) -> Schedule {
+    let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
+    binomial.plan(&Request::new(p, elements)).unwrap()
+}
+
+fn run(schedule: &Schedule, cost: &CostModel) -> Result<(), Error> {
+    let operator = Operator::<u8>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+    let options = RunOptions {
+        cost: cost.clone(),
+        ..RunOptions::default()
+    };
+    let mut team = Team::new(schedule.ranks())?;
+    team.run(schedule, &data, &operator, &options).map(drop)
+}
+
+#[test]
+fn cost_matrices_of_the_wrong_shape() {
+    let ragged = Links {
+        alpha: vec![vec![Some(1.0); 2], vec![Some(1.0)]],
+        ..links(2)
+    };
+    let wide = Links {
+        beta: vec![vec![Some(1.0); 3]; 2],
+        ..links(2)
+    };
+    let longer = Links {
+        beta: links(3).beta,
+        ..links(2)
+    };
+    let rates = Links {
+        gamma: vec![1.0; 3],
+        ..links(2)
+    };
+    for bad in [ragged, wide, longer, rates] {
+        assert!(CostModel::heterogeneous(bad).unwrap_err().is_usage());
+    }
+}
+
+#[test]
+fn costs_for_fewer_ranks() {
+    for n in 0..4 {
+        let cost = CostModel::heterogeneous(links(n)).unwrap();
+        for p in 1..6 {
+            let mut request = Request::new(p, 10);
+            request.cost = cost.clone();
+            let schedule = plan(p, 10);
+            let prepared = Prepared::new(&schedule, false).unwrap();
+            for a in registry::all() {
+                for ports in PORTS {
+                    request.ports = ports;
+                    if !a.ports.allow(ports) {
+                    } else if n < p {
+                        refused(a.plan(&request), &format!("describe {n} ranks"));
+                        assert!(segmentation::best_segment(a, &request).is_err());
+                        assert!(segmentation::executed_time(a, &request).is_err());
+                    } else {
+                        a.plan(&request).unwrap();
+                        let time = segmentation::executed_time(a, &request).unwrap();
+                        assert!(time.is_finite());
+                        assert!(segmentation::best_segment(a, &request).unwrap().time <= time);
+                    }
+                }
+            }
+            if n < p {
+                let error = prepared.try_simulate(&cost, 1).unwrap_err().to_string();
+                assert!(error.contains(&format!("describe {n} ranks")), "{error}");
+                let error = run(&schedule, &cost).unwrap_err().to_string();
+                assert!(error.contains(&format!("describe {n} ranks")), "{error}");
+                // Without a look at the costs first: no link, no end.
+                let time = prepared.simulate(&cost, 1).time();
+                assert_eq!(time.is_infinite(), p > 1);
+            } else {
+                prepared.try_simulate(&cost, 1).unwrap();
+                run(&schedule, &cost).unwrap();
+            }
+            let times = [request.t_comm(3), request.t_comp(3), request.t_comm(0)];
+            assert!(times.iter().all(|t| t.is_finite()));
+        }
+    }
+}
+
+#[test]
+fn missing_links() {
+    let mut links = links(3);
+    links.alpha[1][0] = None;
+    let cost = CostModel::heterogeneous(links).unwrap();
+    let schedule = plan(3, 10);
+    let prepared = Prepared::new(&schedule, false).unwrap();
+    let error = prepared.try_simulate(&cost, 1).unwrap_err().to_string();
+    assert!(error.contains("rank 1 sends to rank 0"), "{error}");
+    let error = run(&schedule, &cost).unwrap_err().to_string();
+    assert!(
+        error.contains("rank 1") && error.contains("no link"),
+        "{error}"
+    );
+    // An empty message needs none.
+    let schedule = plan(3, 0);
+    let prepared = Prepared::new(&schedule, false).unwrap();
+    assert_eq!(prepared.try_simulate(&cost, 1).unwrap().time(), 0.0);
+    run(&schedule, &cost).unwrap();
+}
+
+#[test]
+fn segments() {
+    assert!(Segments::of_size(10, 0).unwrap_err().is_usage());
+    assert!(Segments::of_count(10, 0).unwrap_err().is_usage());
+    assert!(Segments::of_sizes(vec![]).unwrap_err().is_usage());
+    assert!(Segments::of_sizes(vec![usize::MAX, 1]).is_err());
+    assert!(Segments::of_size(usize::MAX, 1).unwrap_err().is_usage());
+    assert!(
+        Segments::of_count(usize::MAX, usize::MAX)
+            .unwrap_err()
+            .is_usage()
+    );
+    for (elements, segment, count) in [(0, 5, 1), (3, 5, 1), (10, usize::MAX, 1), (11, 5, 3)] {
+        let segments = Segments::of_size(elements, segment).unwrap();
+        assert_eq!((segments.count(), segments.elements()), (count, elements));
+    }
+    for (elements, wanted, count) in [(0, 7, 1), (3, 7, 3), (10, usize::MAX, 10), (7, 3, 3)] {
+        let segments = Segments::of_count(elements, wanted).unwrap();
+        assert_eq!((segments.count(), segments.elements()), (count, elements));
+    }
+    let many = Segments::of_size(1 << 26, 1).unwrap();
+    let mut request = Request::new(1000, 0);
+    request.segments = many;
+    for a in registry::all().iter().filter(|a| a.segmented) {
+        request.ports = if a.ports.allow(Ports::BI) {
+            Ports::BI
+        } else {
+            Ports::UNI
+        };
+        refused(a.plan(&request), "larger segments");
+    }
+}
+
+#[test]
+fn one_rank_and_empty_vectors() {
+    let mut teams: Vec<Team> = (1..=5).map(|p| Team::new(p).unwrap()).collect();
+    for a in registry::all() {
+        for (p, elements) in [(1, 0), (1, 1), (1, 9), (2, 0), (3, 0), (5, 0)] {
+            for ports in PORTS {
+                for keep_order in [false, true] {
+                    let mut request = Request::new(p, elements);
+                    request.segments = Segments::of_count(elements, 4).unwrap();
+                    (request.ports, request.keep_order) = (ports, keep_order);
+                    if a.accepts(&request).is_err() {
+                        continue;
+                    }
+                    let schedule = a.plan(&request).unwrap();
+                    let options = Options {
+                        keep_order,
+                        ..Options::default()
+                    };
+                    let report = check(&schedule, &options);
+                    assert!(report.ok(), "{} p={p} m={elements}: {report}", a.name);
+                    let prepared = Prepared::new(&schedule, false).unwrap();
+                    let time = prepared.simulate(&request.cost, 8).time();
+                    assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name);
+                    assert_eq!(segmentation::executed_time(a, &request).unwrap(), 0.0);
+                    segmentation::best_segment(a, &request).unwrap();
+                    let stats = schedule.stats().unwrap();
+                    assert_eq!((stats.messages, stats.elements), (0, 0));
+                    assert_eq!(
+                        lower_bound(a.collective, ports, p, elements, 1, &request.cost).largest,
+                        0.0
+                    );
+                    let operator = Operator::<i64>::named("sum").unwrap();
+                    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+                    let expected =
+                        oracle(schedule.collective(), schedule.layout(), &operator, &data);
+                    let outcome = teams[p - 1]
+                        .run(&schedule, &data, &operator, &RunOptions::default())
+                        .unwrap();
+                    assert_eq!(outcome.outputs, expected.unwrap());
+                    assert_eq!(outcome.model_time, 0.0);
+                }
+            }
+        }
+    }
+}
+
+/// Sizes that no memory holds can still be planned, proved and timed.
+#[test]
+fn vectors_of_any_size() {
+    for a in registry::all() {
+        for elements in [
+            1 << 32,
+            (1 << 32) + 1,
+            1 << 53,
+            (1 << 62) + 3,
+            usize::MAX / 8,
+            usize::MAX - 1,
+            usize::MAX,
+        ] {
+            for ports in PORTS {
+                for p in [1, 2, 3, 7, 8] {
+                    let mut request = Request::new(p, elements);
+                    request.segments = Segments::of_count(elements, 5).unwrap();
+                    request.ports = ports;
+                    if !a.ports.allow(ports) {
+                        continue;
+                    }
+                    for element_bytes in [1, 8, u64::MAX] {
+                        request.element_bytes = element_bytes;
+                        if let Some(time) = a.time.and_then(|time| time(&request)) {
+                            assert!(time >= 0.0);
+                        }
+                        let time = segmentation::executed_time(a, &request).unwrap();
+                        assert!(time >= 0.0, "{time}");
+                        let bound = lower_bound(
+                            a.collective,
+                            ports,
+                            p,
+                            elements,
+                            element_bytes,
+                            &request.cost,
+                        );
+                        assert!(bound.largest >= 0.0);
+                    }
+                    let schedule = a.plan(&request).unwrap();
+                    let report = check(&schedule, &Options::default());
+                    // What cannot be counted is an error.
+                    assert!(
+                        report.ok() || elements == usize::MAX,
+                        "{} p={p} m={elements}: {report}",
+                        a.name
+                    );
+                    let prepared = Prepared::new(&schedule, false).unwrap();
+                    let simulation = prepared.simulate(&request.cost, u64::MAX);
+                    assert!(simulation.time().is_finite());
+                    let _ = schedule.stats().unwrap();
+                    let _ = schedule.reversed().unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn best_segments_of_any_size() {
+    // Searches by simulation take seconds each; what they share, one of them shows.
+    let quick = |a: &&Algorithm| !["two-tree", "binary"].contains(&a.name);
+    for a in registry::of(Kind::Reduce).filter(quick) {
+        for elements in [usize::MAX - 1, usize::MAX] {
+            let mut request = Request::new(3, elements);
+            request.ports = if a.ports.allow(Ports::BI) {
+                Ports::BI
+            } else {
+                Ports::UNI
+            };
+            // An answer or an error.
+            match segmentation::best_segment(a, &request) {
+                Ok(best) => assert!(best.segment > 0 && best.time > 0.0),
+                Err(error) => assert!(error.is_usage(), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn buffers_that_no_memory_holds() {
+    let options = TeamOptions {
+        deadline: Duration::from_millis(500),
+        ..TeamOptions::default()
+    };
+    let mut team = Team::with(2, &options).unwrap();
+    let operator = Operator::<u64>::named("sum").unwrap();
+    for len in [usize::MAX, usize::MAX / 16, 1 << 56] {
+        let small = Span::new(0, 4);
+        let layout = |len, input: Option<Span>| Layout {
+            len,
+            input: input.into_iter().collect(),
+            output: small.into(),
+        };
+        let schedule = Schedule::new(
+            Ports::BI,
+            Collective::Broadcast { root: 0 },
+            vec![layout(4, Some(small)), layout(len, None)],
+            vec![vec![Step::send(1, small)], vec![Step::recv(0, small)]],
+        )
+        .unwrap();
+        assert!(check(&schedule, &Options::default()).ok());
+        let data = vec![vec![1, 2, 3, 4], vec![]];
+        let error = team
+            .run(&schedule, &data, &operator, &RunOptions::default())
+            .unwrap_err();
+        assert!(error.to_string().contains("memory"), "{error}");
+    }
+    assert!(Team::new(usize::MAX).unwrap_err().is_usage());
+    assert!(Team::new(0).unwrap_err().is_usage());
+}
+
+#[test]
+fn spans_that_overflow() {
+    for span in [
+        Span::new(usize::MAX, 1),
+        Span::new(1, usize::MAX),
+        Span::new(usize::MAX, usize::MAX),
+    ] {
+        let layout = Layout {
+            len: usize::MAX,
+            ..Layout::default()
+        };
+        let parts = (vec![layout; 2], vec![vec![Step::send(1, span)], vec![]]);
+        let schedule = Schedule::new(Ports::BI, Collective::Allgather, parts.0, parts.1);
+        refused(schedule, "leaves the buffer");
+    }
+    // Many times everything: lengths saturate.
+    let everything = [Span::new(0, usize::MAX); 3];
+    let layout = Layout {
+        len: usize::MAX,
+        ..Layout::default()
+    };
+    let spans = || everything.iter().copied().collect::<oneport::Spans>();
+    let schedule = Schedule::new(
+        Ports::BI,
+        Collective::Allgather,
+        vec![layout; 2],
+        vec![vec![Step::send(1, spans())], vec![Step::recv(0, spans())]],
+    )
+    .unwrap();
+    assert!(!check(&schedule, &Options::default()).ok());
+    let prepared = Prepared::new(&schedule, false).unwrap();
+    let time = prepared
+        .simulate(&CostModel::new(1.0, 1.0), u64::MAX)
+        .time();
+    assert!(time.is_finite());
+    schedule.stats().unwrap();
+}
