@@ -656,8 +656,12 @@ impl<'t, T: Element> Inner<'t, T> {
                 .into());
             }
         }
-        if what == "send" && s.ports == Ports::UNI && wire.lane(peer, self.rank).is_offered() {
-            // Both send to each other through their only ports.
+        if what == "send"
+            && s.ports == Ports::UNI
+            && wire.lane(peer, self.rank).is_offered()
+            && matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting)
+        {
+            // Both send to each other through their only ports, and the partner has not received and gone on meanwhile.
             self.failed = true;
             return Err(ErrorKind::PortBusy {
                 rank: self.rank,

@@ -441,7 +441,15 @@ impl<'r, T: Element> Executor<'r, T> {
             }
             let one_port = Ports::UNI;
             if self.setting.ports == one_port && step.is_send() && lane.is_offered() {
-                // Both partners send to each other and have one port each: neither can receive.
+                // Both partners send to each other and have one port each: neither can receive. Unless the partner has received and
+                // gone on since the last look.
+                let mut look = Look {
+                    moved: false,
+                    gate: None,
+                };
+                if self.advance(list, memory, &mut look)? {
+                    return Ok(());
+                }
                 let receive = self.program.steps[i..]
                     .iter()
                     .position(|s| !s.is_send() && s.peer() == Some(peer));
