@@ -296,6 +296,20 @@ const UNI_GREEDY: Algorithm = Algorithm {
     time: Some(pipeline::uni_greedy::time),
 };
 
+const OUT_OF_ORDER: Algorithm = Algorithm {
+    name: "out-of-order",
+    collective: Kind::Reduce,
+    ports: PortModels::Uni,
+    commutative_only: true,
+    segmented: true,
+    source: "oneport; goes beyond Lowery & Langou",
+    rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(pipeline::out_of_order::plan),
+    time: Some(pipeline::out_of_order::time),
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -314,6 +328,7 @@ const ALGORITHMS: &[Algorithm] = &[
     TWO_TREE,
     CHAIN,
     UNI_GREEDY,
+    OUT_OF_ORDER,
     BI_GREEDY,
     BUTTERFLY,
     CIRCULANT,
@@ -323,6 +338,7 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(TWO_TREE),
     broadcast(CHAIN),
     broadcast(UNI_GREEDY),
+    broadcast(OUT_OF_ORDER),
     broadcast(BI_GREEDY),
     broadcast(BUTTERFLY),
     broadcast(CIRCULANT),

@@ -2,4 +2,5 @@
 
 pub mod bi_greedy;
 pub mod chain;
+pub mod out_of_order;
 pub mod uni_greedy;

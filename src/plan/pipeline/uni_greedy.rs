@@ -64,7 +64,7 @@ pub fn transfers(request: &Request) -> impl Iterator<Item = Transfer> + use<> {
 }
 
 /// `(tc, tp)` of every segment; nothing for a single rank, which has no link to ask for.
-fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
+pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
     let sizes = request.segments.sizes();
     let sizes = if request.ranks < 2 { &[] } else { sizes };
     sizes

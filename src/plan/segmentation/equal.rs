@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::planned::best_out_of_order;
 use super::published::Symbols;
 use crate::error::Result;
 use crate::plan::pipeline::uni_greedy::States;
@@ -51,7 +52,8 @@ impl Method {
 /// Finds the best segment size of an algorithm for the request's vector; the request's own segments do not matter.
 ///
 /// Where the time has a closed form, the size is the better of its optimum's integer neighbours (and of those that split the
-/// vector into as many even segments); uni-greedy is evaluated for all sizes; others are searched by number of segments. Sizes that
+/// vector into as many even segments); uni-greedy is evaluated for all sizes; out-of-order is planned for some, chosen by a lower bound
+/// of their times, uni-greedy's best among them; others are searched by number of segments. Sizes that
 /// make more than 2^22 segments are not considered.
 ///
 /// # Errors
@@ -79,6 +81,11 @@ pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
         return Ok(best_uni_greedy(request.ranks, m, |s| {
             (request.t_comm(s), request.t_comp(s))
         }));
+    }
+    if is_out_of_order(algorithm, request)
+        && let Some(best) = best_out_of_order(algorithm, request)?
+    {
+        return Ok(best);
     }
     let optimum = closed_optimum(algorithm, request);
     if let Some(s) = optimum {
@@ -368,7 +375,7 @@ impl<'a> Trial<'a> {
 }
 
 /// The size that splits `elements` into at most `count` segments as even as possible but for the last.
-fn even_size(elements: usize, count: usize) -> usize {
+pub(super) fn even_size(elements: usize, count: usize) -> usize {
     elements.div_ceil(count.max(1)).max(1)
 }
 
@@ -377,6 +384,11 @@ pub(super) fn is_uni_greedy(algorithm: &Algorithm, request: &Request) -> bool {
     algorithm.name == "uni-greedy"
         && !request.ports.is_bidirectional()
         && request.closed_forms_hold()
+}
+
+/// Whether the registered planner that works out of order covers the request.
+fn is_out_of_order(algorithm: &Algorithm, request: &Request) -> bool {
+    algorithm.name == "out-of-order" && !request.ports.is_bidirectional()
 }
 
 /// The request, without computation where the collective has none.

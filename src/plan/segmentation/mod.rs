@@ -3,6 +3,7 @@
 //! Times are *as executed*: what the rules of [`crate::schedule`] make of the schedule, by closed form or evaluator where there is one, by simulation otherwise.
 
 mod equal;
+mod planned;
 mod published;
 mod unequal;
 

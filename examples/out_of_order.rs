@@ -1,0 +1,257 @@
+//! The planner that works out of order, against uni-greedy and lower bounds; every plan is checked.
+//!
+//! `rounds`: with free computation and unit segments, every p in 2..=40 and q in 1..=64, and some larger ones, reach the lower bound.
+//! `grid`: how much faster than uni-greedy for five ratios of tc to tp and p in 3..=32, and how far above the best bound known.
+//! `large`: some larger cases, with their planning times.
+//!
+//! Run with `cargo run --release --example out_of_order [rounds | grid | large]`; all three take about half a minute.
+
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Instant;
+
+use oneport::plan::Transfer;
+use oneport::plan::pipeline::out_of_order::{
+    half_duplex_broadcast, lower_bound, lower_bound_rounds, out_of_order,
+};
+use oneport::plan::pipeline::uni_greedy;
+
+fn main() {
+    let which = std::env::args().nth(1).unwrap_or_default();
+    if which.is_empty() || which == "rounds" {
+        rounds();
+    }
+    if which.is_empty() || which == "grid" {
+        grid();
+    }
+    if which.is_empty() || which == "large" {
+        large();
+    }
+}
+
+/// Unit segments, no computation: every p in 2..=40, q in 1..=64, and some larger ones.
+fn rounds() {
+    let larger = [
+        (64, 256),
+        (128, 64),
+        (256, 32),
+        (127, 32),
+        (4, 1000),
+        (64, 4096),
+        (1024, 64),
+    ];
+    let small = (2..=40).flat_map(|p| (1..=64).map(move |q| (p, q)));
+    let (mut cases, mut optimal) = (0, 0);
+    let clock = Instant::now();
+    for (p, q) in small.chain(larger) {
+        let (t_comm, t_comp) = (vec![1.0; q], vec![0.0; q]);
+        let rounds = lower_bound_rounds(p, q);
+        assert_eq!(lower_bound(p, &t_comm, &t_comp), rounds as f64);
+        let planned = checked_makespan(p, &t_comm, &t_comp);
+        let broadcast = half_duplex_broadcast(p, q);
+        check_broadcast(p, q, &broadcast);
+        assert_eq!(broadcast.len() as f64, planned);
+        cases += 1;
+        if planned == rounds as f64 {
+            optimal += 1;
+        } else {
+            println!("p={p} q={q}: {planned}, bound {rounds}");
+        }
+    }
+    println!(
+        "gamma = 0: {optimal} of {cases} cases at the lower bound, {:.2?}",
+        clock.elapsed()
+    );
+}
+
+/// The grid of the module's documentation.
+fn grid() {
+    println!(
+        "tc,tp    q | better equal worse |  / uni-greedy   |   / lower bound | bound left | not better"
+    );
+    println!(
+        "           | of p = 3..=32      |  mean     best  |   mean    worst | no room    | although there is room"
+    );
+    for (tc, tp) in [(2.0, 1.0), (1.0, 1.0), (1.0, 2.0), (3.0, 1.0), (10.0, 1.0)] {
+        for q in [1, 2, 3, 5, 8, 16, 32, 64] {
+            let (mut better, mut equal, mut worse, mut no_room) = (0, 0, 0, 0);
+            let (mut to_greedy, mut to_bound, mut best, mut worst) = (0.0, 0.0, 1.0f64, 1.0f64);
+            let mut ties = Vec::new();
+            for p in 3..=32 {
+                let (t_comm, t_comp) = (vec![tc; q], vec![tp; q]);
+                let planned = checked_makespan(p, &t_comm, &t_comp);
+                let greedy = uni_greedy::makespan(p, vec![(tc, tp); q]);
+                let mut bound = lower_bound(p, &t_comm, &t_comp);
+                if let Some(counted) = counting_bound(p, q, whole(tc), whole(tp)) {
+                    bound = bound.max(counted as f64);
+                }
+                assert!(
+                    bound <= planned,
+                    "bound {bound} above {planned} at p={p} q={q}"
+                );
+                if planned < greedy {
+                    better += 1
+                } else if planned == greedy {
+                    equal += 1
+                } else {
+                    worse += 1
+                }
+                if greedy == bound {
+                    no_room += 1
+                } else if planned == greedy {
+                    ties.push(format!("{p} ({planned}, bound {bound})"))
+                }
+                to_greedy += planned / greedy / 30.0;
+                to_bound += planned / bound / 30.0;
+                best = best.min(planned / greedy);
+                worst = worst.max(planned / bound);
+            }
+            println!(
+                "{tc:>2},{tp}  {q:>4} | {better:>6} {equal:>5} {worse:>5} | {to_greedy:.4}  {best:.4} | {to_bound:.4}  {worst:.4} | {no_room:>7}    | {}",
+                ties.join(", ")
+            );
+        }
+    }
+}
+
+/// Larger cases.
+fn large() {
+    println!("   p     q  tc,tp      uni-greedy  planned  bound   planning");
+    for (p, q, tc, tp) in [
+        (15, 5, 2.0, 1.0),
+        (15, 50, 2.0, 1.0),
+        (16, 50, 2.0, 1.0),
+        (64, 64, 2.0, 1.0),
+        (64, 64, 1.0, 0.37),
+        (256, 64, 2.0, 1.0),
+        (1024, 64, 2.0, 1.0),
+        (1024, 64, 1.0, 0.37),
+        (16, 2048, 2.0, 1.0),
+        (64, 4096, 2.0, 1.0),
+    ] {
+        let (t_comm, t_comp) = (vec![tc; q], vec![tp; q]);
+        let clock = Instant::now();
+        let planned = checked_makespan(p, &t_comm, &t_comp);
+        let time = clock.elapsed();
+        let greedy = uni_greedy::makespan(p, vec![(tc, tp); q]);
+        println!(
+            "{p:>4} {q:>5}  {tc},{tp:<6} {greedy:>12.2} {planned:>8.2} {:>7.2}  {time:.1?}",
+            lower_bound(p, &t_comm, &t_comp)
+        );
+    }
+}
+
+/// Plans, checks the plan with explicit sets of contributions, and times it by the rules.
+fn checked_makespan(p: usize, t_comm: &[f64], t_comp: &[f64]) -> f64 {
+    let q = t_comm.len();
+    let plan = out_of_order(p, t_comm, t_comp);
+    let mut held: HashMap<(u32, u32), Vec<bool>> = HashMap::new();
+    for rank in 0..p as u32 {
+        for segment in 0..q as u32 {
+            held.insert((rank, segment), (0..p as u32).map(|r| r == rank).collect());
+        }
+    }
+    for t in &plan {
+        assert!(t.from != 0 && t.from != t.to);
+        let sent = held
+            .remove(&(t.from, t.segment))
+            .expect("a rank sends a segment once");
+        let into = held
+            .get_mut(&(t.to, t.segment))
+            .expect("no rank receives what it has sent");
+        for (mine, theirs) in into.iter_mut().zip(sent) {
+            assert!(!(*mine && theirs), "a contribution counted twice");
+            *mine |= theirs;
+        }
+    }
+    assert_eq!(held.len(), q);
+    assert!(
+        held.iter()
+            .all(|((rank, _), set)| *rank == 0 && set.iter().all(|x| *x))
+    );
+    makespan(p, &plan, t_comm, t_comp)
+}
+
+fn check_broadcast(p: usize, q: usize, rounds: &[Vec<Transfer>]) {
+    let mut have: HashSet<(u32, u32)> = (0..q as u32).map(|s| (0, s)).collect();
+    for round in rounds {
+        let mut busy = HashSet::new();
+        for t in round {
+            assert!(busy.insert(t.from) && busy.insert(t.to), "half duplex");
+            assert!(have.contains(&(t.from, t.segment)));
+        }
+        for t in round {
+            assert!(have.insert((t.to, t.segment)), "received twice");
+        }
+    }
+    assert_eq!(have.len(), p * q);
+}
+
+fn makespan(p: usize, plan: &[Transfer], t_comm: &[f64], t_comp: &[f64]) -> f64 {
+    let mut free_at = vec![0.0f64; p];
+    for t in plan {
+        let (from, to, segment) = (t.from as usize, t.to as usize, t.segment as usize);
+        let start = free_at[from].max(free_at[to]);
+        free_at[from] = start + t_comm[segment];
+        free_at[to] = free_at[from] + t_comp[segment];
+    }
+    free_at.into_iter().fold(0.0, f64::max)
+}
+
+/// A whole number as an integer.
+fn whole(time: f64) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 10"
+    )]
+    let whole = time as usize;
+    whole
+}
+
+/// A lower bound for whole-number times, by counting the transfers that can start in each time unit.
+///
+/// Earliest starting times are whole then. Read as a broadcast, `n(t)` transfers start at `t`, each
+/// keeps two ranks busy in `t..t+tc` and its sender also in `t-tp..t`. So in each unit `u`
+/// `2 (n(u) + .. + n(u-tc+1)) + n(u+1) + .. + n(u+tp)` is at most the number of ranks that can have been
+/// reached by then. The largest total under these constraints, over all integer sequences, must reach q(p-1).
+fn counting_bound(p: usize, q: usize, tc: usize, tp: usize) -> Option<usize> {
+    let mut reached = vec![0];
+    let mut next = VecDeque::from([tc + tp]);
+    while reached.len() < p {
+        let t = next.pop_front()?;
+        reached.push(t - tc);
+        next.extend([t + tc + tp, t + tc + tp]);
+    }
+    let reached = |u: usize| reached.iter().filter(|&&t| t <= u).count();
+    // States: the starts of the last tc + tp - 1 units, newest first, with the largest total so far.
+    let mut states = HashMap::from([(vec![0usize; tc + tp - 1], 0usize)]);
+    for t in 0.. {
+        let mut successors: HashMap<Vec<usize>, usize> = HashMap::new();
+        let most = if t < tp { 0 } else { p / 2 };
+        let limit = if t < tp { p } else { reached(t - tp) };
+        for (recent, total) in &states {
+            for n in 0..=most {
+                let window: Vec<usize> = std::iter::once(n).chain(recent.iter().copied()).collect();
+                let busy =
+                    window[..tp].iter().sum::<usize>() + 2 * window[tp..].iter().sum::<usize>();
+                if busy > limit || 2 * window[..tc].iter().sum::<usize>() > p {
+                    break;
+                }
+                let best = successors
+                    .entry(window[..tc + tp - 1].to_vec())
+                    .or_insert(0);
+                *best = (*best).max(total + n);
+            }
+        }
+        if successors.values().any(|total| *total >= q * (p - 1)) {
+            return Some(t + tc);
+        }
+        if successors.len() > 3000 {
+            return None;
+        }
+        states = successors;
+    }
+    None
+}

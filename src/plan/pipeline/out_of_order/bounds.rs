@@ -1,0 +1,94 @@
+//! What no reduction of whole segments can undercut, in order or not.
+//!
+//! Both bounds hold for a given segmentation only: a schedule that splits a vector in another way may be faster. What holds for every
+//! schedule is in [`crate::bounds`].
+//!
+//! All proofs read a reduction backwards in time, as a broadcast from the root. Then each of the `q(p - 1)` transfers that a reduction
+//! needs at least is a transfer in which the sender first prepares for `tp` and then both partners are busy for `tc`; a rank
+//! prepares nothing and sends nothing before it has received something (it is *informed*), and does one thing at a time.
+
+use std::collections::VecDeque;
+
+/// The fewest rounds in which `q` unit segments can be broadcast or, with `t_comp = 0`, reduced among `p` ranks on unidirectional ports.
+///
+/// With `L = floor(log2 p)`: `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`, `2q - 1 + L` for odd `p >= 3`, 0 for `p = 1`.
+///
+/// *Proof.* In round `k` of a broadcast at most `2^(k-1)` ranks are informed and send, and at most `floor(p/2)` pairs of ranks exist. The
+/// former is the smaller number up to round `L`. So in `T >= L` rounds there are at most `2^L - 1 + (T - L) floor(p/2)` transfers,
+/// and `q(p - 1)` are needed; in fewer than `L` rounds not even one segment reaches everybody. Solved for `T`, the even case
+/// follows; in the odd case `T = 2q + L - floor((2^L - 1) / ((p-1)/2))`, and as `2^L <= p - 1 <= 2^(L+1) - 2`, what is subtracted is 1.
+///
+/// ```
+/// use oneport::plan::pipeline::out_of_order::lower_bound_rounds;
+/// assert_eq!([3, 4, 15, 16].map(|p| lower_bound_rounds(p, 64)), [128, 97, 130, 123]);
+/// ```
+pub fn lower_bound_rounds(p: usize, q: usize) -> u64 {
+    if p < 2 || q == 0 {
+        return 0;
+    }
+    let (levels, p, q) = (u64::from(p.ilog2()), p as u64, q as u64);
+    if p.is_multiple_of(2) {
+        (2 * q + levels) - (q - 1 + (1 << levels)) / (p / 2)
+    } else {
+        2 * q - 1 + levels
+    }
+}
+
+/// A lower bound on the makespan of every unidirectional reduction of these whole segments, in order or not.
+///
+/// The largest of three bounds, rounded up if all times are whole numbers (a makespan, being a sum of them, then is one too). With
+/// `tc` and `tp` the least times of all segments, an informed rank informs another at most every `tc + tp`, which gives the earliest
+/// times `e_0 = 0, e_1, .., e_(p-1)` at which `k` ranks besides the root can be informed.
+///
+/// * *Work.* All transfers and preparations keep ranks busy for `(p - 1) sum(2tc + tp)`. The `k`-th rank to be informed is idle until its
+///   first reception starts, at `e_k - tc` or later. For odd `p` one rank is idle during the last `tc` as well, later than all this:
+///   preparations are over then, transfers occupy ranks in pairs, and `e_(p-1) - tc` has passed. The `p` ranks share the sum.
+/// * *Pairs.* Transfers take `(p - 1) sum(tc)` together, at most `floor(p/2)` at once, of which the `k`-th needs a `k`-th
+///   informed and prepared rank, which there is from `e_(k-1) + tp` on. `floor(p/2)` ranks share the sum of transfers and of these times.
+/// * *Root.* It sends each segment at least once. When it starts to prepare for the last segment that it has not sent yet, all others
+///   have taken it `tc + tp` each, at least, and that last one must still be brought to everybody, which takes `e_(p-1)`.
+///
+/// With unit segments and `t_comp = 0` it equals [`lower_bound_rounds`].
+pub fn lower_bound(p: usize, t_comm: &[f64], t_comp: &[f64]) -> f64 {
+    let q = t_comm.len().min(t_comp.len());
+    if p < 2 || q == 0 {
+        return 0.0;
+    }
+    let (t_comm, t_comp) = (&t_comm[..q], &t_comp[..q]);
+    let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+    let (tc, tp) = (least(t_comm), least(t_comp));
+    let (comm, comp) = (t_comm.iter().sum::<f64>(), t_comp.iter().sum::<f64>());
+    let steps = t_comm.iter().zip(t_comp).map(|(tc, tp)| tc + tp);
+    let longest = steps.fold(0.0, f64::max);
+    let half = p / 2;
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    let (ranks, others, pairs) = (p as f64, (p - 1) as f64, half as f64);
+
+    let informed = informed_at(p, tc + tp);
+    let uninformed: f64 = informed[1..].iter().map(|e| e - tc).sum();
+    let unpaired = if p.is_multiple_of(2) { 0.0 } else { tc };
+    let work = (others * (2.0 * comm + comp) + uninformed + unpaired) / ranks;
+    let ramp: f64 = informed[..half].iter().map(|e| e + tp).sum();
+    let pairs = (others * comm + ramp) / pairs;
+    let root = comm + comp - longest + informed[p - 1];
+
+    // The sums above may be off by rounding; a bound must not be.
+    let bound = work.max(pairs).max(root) * (1.0 - 1e-12);
+    let whole = t_comm.iter().chain(t_comp).all(|t| t.fract() == 0.0);
+    if whole { bound.ceil() } else { bound }
+}
+
+/// The earliest times at which 0, 1, .., `p - 1` ranks besides the root can be informed, if every informed rank informs one more
+/// every `step`.
+fn informed_at(p: usize, step: f64) -> Vec<f64> {
+    let mut informed = vec![0.0];
+    // All steps are equal, so a queue already keeps the next times sorted.
+    let mut next = VecDeque::from([step]);
+    while informed.len() < p
+        && let Some(t) = next.pop_front()
+    {
+        informed.push(t);
+        next.extend([t + step, t + step]);
+    }
+    informed
+}

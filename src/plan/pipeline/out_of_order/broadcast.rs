@@ -1,0 +1,333 @@
+//! One broadcast on unidirectional ports, planned instant by instant.
+
+use std::collections::BTreeSet;
+
+use crate::plan::Transfer;
+
+/// A broadcast under construction, time running from the end of the reduction to its start.
+///
+/// A sender is busy for `t_comp` before a transfer, which starts at the instant it is decided on: ranks that are free have, in
+/// hindsight, been preparing. So all busy ranks are in transfers.
+#[derive(Debug)]
+pub(super) struct Broadcast<'a> {
+    t_comm: &'a [f64],
+    /// The different preparation times, sorted.
+    waits: Vec<f64>,
+    /// After `waits[..k]`, a sender is prepared for the segments of set `k`, `words` words each.
+    prepared: Vec<u64>,
+    /// One set of segments per rank, `words` words each.
+    have: Vec<u64>,
+    words: usize,
+    /// How many segments each rank lacks.
+    missing: Vec<usize>,
+    /// How many ranks have each segment.
+    holders: Vec<u32>,
+    free_at: Vec<f64>,
+}
+
+impl<'a> Broadcast<'a> {
+    pub(super) fn new(p: usize, t_comm: &'a [f64], t_comp: &'a [f64]) -> Self {
+        /// Of more different preparations, so many stand for all, rounded up.
+        const MOST_WAITS: usize = 64;
+        let q = t_comm.len();
+        let words = q.div_ceil(64);
+        let mut have = vec![0; p * words];
+        (0..q).for_each(|segment| have[segment / 64] |= 1 << (segment % 64));
+        let mut missing = vec![q; p];
+        missing[0] = 0;
+        let mut waits = t_comp.to_vec();
+        waits.sort_by(f64::total_cmp);
+        waits.dedup();
+        let last = waits.len() - 1;
+        if last > MOST_WAITS {
+            waits = (0..=MOST_WAITS)
+                .map(|i| waits[i * last / MOST_WAITS])
+                .collect();
+        }
+        let mut prepared = vec![0; (waits.len() + 1) * words];
+        for (segment, wait) in t_comp.iter().enumerate() {
+            let longer = waits.partition_point(|w| w < wait);
+            (longer + 1..=waits.len())
+                .for_each(|k| prepared[k * words + segment / 64] |= 1 << (segment % 64));
+        }
+        Broadcast {
+            t_comm,
+            waits,
+            prepared,
+            have,
+            words,
+            missing,
+            holders: vec![1; q],
+            free_at: vec![0.0; p],
+        }
+    }
+
+    /// What [`Broadcast::plan`] takes off its budget at least.
+    pub(super) fn least_steps(p: usize, q: usize) -> u64 {
+        let transfers = (q as u64).saturating_mul(p as u64 - 1);
+        transfers.saturating_mul(2 * Self::FREE_RANK + Self::choice(0, q))
+    }
+
+    /// Steps that an instant takes for each free rank.
+    const FREE_RANK: u64 = 80;
+
+    /// Steps that a transfer takes, one of many between free ranks.
+    fn choice(free: usize, q: usize) -> u64 {
+        (free / 4 + q / 8) as u64
+    }
+
+    /// Plans everything, with at most `cap` concurrent transfers; `None` if `budget` runs out, whose unit is a step of a nanosecond or
+    /// two.
+    ///
+    /// It always ends: at the last instant announced no rank is busy and every preparation is over, so the root can serve any rank that
+    /// lacks a segment, and that announces a later instant.
+    pub(super) fn plan(
+        mut self,
+        cap: usize,
+        noise: f64,
+        seed: u64,
+        budget: &mut u64,
+    ) -> Option<Vec<Transfer>> {
+        let (p, q) = (self.missing.len(), self.t_comm.len());
+        let total = q * (p - 1);
+        // A rank may receive at once, and send after a preparation; between the shortest and the longest one, the instants at which
+        // other ranks become free are close enough.
+        let mut waits = vec![0.0, self.waits[0], self.waits[self.waits.len() - 1]];
+        waits.dedup();
+        let mut random = SplitMix64(seed);
+        let mut plan = Vec::with_capacity(total);
+        let mut informed = 1;
+        // Instants at which something may start, as bits, which are ordered like the times.
+        let mut instants: BTreeSet<u64> = waits.iter().map(|wait| wait.to_bits()).collect();
+        while plan.len() < total
+            && let Some(instant) = instants.pop_first()
+        {
+            let now = f64::from_bits(instant);
+            let busy = self.free_at.iter().filter(|&&t| t > now).count();
+            let room = cap.saturating_sub(busy / 2);
+            let free = if room > 0 { p - busy } else { 0 };
+            *budget = budget.checked_sub(p as u64 + Self::FREE_RANK * free as u64)?;
+            // Among very many ranks one instant may cost more than all is left.
+            let pairs = room.min(free / 2).min(informed) as u64;
+            budget.checked_sub(pairs.saturating_mul(Self::choice(free, q)))?;
+            for (from, to) in self.pair(now, room, noise, &mut random) {
+                *budget = budget.checked_sub(Self::choice(free, q))?;
+                let Some(segment) = self.rarest(from, to, now) else {
+                    continue;
+                };
+                self.have[to * self.words + segment / 64] |= 1 << (segment % 64);
+                informed += usize::from(self.missing[to] == q);
+                self.missing[to] -= 1;
+                self.holders[segment] += 1;
+                let end = now + self.t_comm[segment];
+                self.free_at[from] = end;
+                self.free_at[to] = end;
+                instants.extend(waits.iter().map(|wait| (end + wait).to_bits()));
+                plan.push(Transfer::new(segment, from, to));
+            }
+        }
+        Some(plan)
+    }
+
+    /// Up to `cap` pairs (sender, receiver) of free ranks.
+    fn pair(
+        &self,
+        now: f64,
+        cap: usize,
+        noise: f64,
+        random: &mut SplitMix64,
+    ) -> Vec<(usize, usize)> {
+        /// What losing a whole preparation is worth to a receiver, in segments.
+        const LOSS: f64 = 2.0;
+        let (mut senders, mut receivers) = (Vec::new(), Vec::new());
+        for (rank, &free_at) in self
+            .free_at
+            .iter()
+            .enumerate()
+            .filter(|&(_, &t)| cap > 0 && t <= now)
+        {
+            let noise = noise * random.unit();
+            let missing = self.missing[rank] as f64;
+            if free_at + self.waits[0] <= now && self.missing[rank] < self.t_comm.len() {
+                // What the root does not send now keeps everybody waiting later.
+                let first = if rank == 0 { f64::INFINITY } else { 0.0 };
+                senders.push((missing + noise - first, rank));
+            }
+            if self.missing[rank] > 0 {
+                let idle = now - free_at;
+                let lost = if idle < self.waits[0] {
+                    idle / self.waits[0]
+                } else {
+                    f64::from(self.waits[0] > 0.0)
+                };
+                receivers.push((LOSS * lost - missing + noise, rank));
+            }
+        }
+        senders.sort_by(|a, b| a.0.total_cmp(&b.0));
+        receivers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut receivers: Vec<usize> = receivers.into_iter().map(|(_, rank)| rank).collect();
+
+        let mut paired = vec![false; self.missing.len()];
+        let mut pairs = Vec::new();
+        let mut common = self.common(&receivers);
+        for &(_, from) in &senders {
+            if pairs.len() == cap
+                || paired[from]
+                || !self.offers(from, &common, now).any(|word| word != 0)
+            {
+                continue;
+            }
+            if let Some(i) = receivers
+                .iter()
+                .position(|&to| !paired[to] && self.can_send(from, to, now))
+            {
+                let to = receivers.remove(i);
+                (paired[from], paired[to]) = (true, true);
+                pairs.push((from, to));
+            } else {
+                receivers.retain(|&rank| !paired[rank]);
+                common = self.common(&receivers);
+            }
+        }
+        let mut idle: Vec<usize> = receivers;
+        if senders.first().is_some_and(|&(_, rank)| rank == 0) {
+            idle.push(0);
+        }
+        idle.retain(|&rank| !paired[rank]);
+        self.augment(&mut pairs, idle, cap, now);
+        pairs
+    }
+
+    /// Splits a pair so that both of its ranks serve an idle one each: paths of length three.
+    ///
+    /// With `t_comp = 0` that makes the matching as large as possible: two ranks cannot be paired only if they have the same
+    /// segments, so whatever a maximal matching leaves over is alike, and if no pair can be split, every pair contains one more rank of
+    /// that kind.
+    fn augment(&self, pairs: &mut Vec<(usize, usize)>, mut idle: Vec<usize>, cap: usize, now: f64) {
+        /// With `t_comp = 0` the first miss is final, see above.
+        const MISSES: usize = 8;
+        let mut misses = 0;
+        while pairs.len() < cap
+            && misses < MISSES
+            && let Some(a) = idle.pop()
+            && let Some(&b) = idle.last()
+        {
+            let split = pairs.iter().enumerate().find_map(|(i, &(c, d))| {
+                let straight = self.orient(a, c, now).zip(self.orient(b, d, now));
+                let pairs = straight.or_else(|| self.orient(a, d, now).zip(self.orient(b, c, now)));
+                pairs.map(|(first, second)| (i, first, second))
+            });
+            if let Some((i, first, second)) = split {
+                pairs[i] = first;
+                pairs.push(second);
+                idle.pop();
+            } else {
+                misses += 1;
+            }
+        }
+    }
+
+    /// The pair as (sender, receiver), the richer one sending if it can.
+    fn orient(&self, a: usize, b: usize, now: f64) -> Option<(usize, usize)> {
+        let mut ways = [(a, b), (b, a)];
+        ways.sort_by_key(|&(from, _)| self.missing[from]);
+        ways.into_iter()
+            .find(|&(from, to)| self.can_send(from, to, now))
+    }
+
+    fn can_send(&self, from: usize, to: usize, now: f64) -> bool {
+        self.offers(from, self.set(to), now).any(|word| word != 0)
+    }
+
+    fn set(&self, rank: usize) -> &[u64] {
+        &self.have[rank * self.words..][..self.words]
+    }
+
+    /// The segments that all of these ranks have: who has nothing else can send to none of them.
+    fn common(&self, ranks: &[usize]) -> Vec<u64> {
+        let mut common = vec![u64::MAX; self.words];
+        for &rank in ranks {
+            common
+                .iter_mut()
+                .zip(self.set(rank))
+                .for_each(|(common, word)| *common &= word);
+        }
+        common
+    }
+
+    /// The segments that `from` has and is prepared for, without those in the set `to`, word by word.
+    fn offers(&self, from: usize, to: &[u64], now: f64) -> impl Iterator<Item = u64> {
+        let prepared = self
+            .waits
+            .partition_point(|wait| self.free_at[from] + wait <= now);
+        let prepared = &self.prepared[prepared * self.words..][..self.words];
+        self.set(from)
+            .iter()
+            .zip(to)
+            .zip(prepared)
+            .map(|((from, to), prepared)| from & !to & prepared)
+    }
+
+    /// The rarest segment that `from` can send to `to` now.
+    fn rarest(&self, from: usize, to: usize, now: f64) -> Option<usize> {
+        let mut rarest: Option<usize> = None;
+        for (i, mut word) in self.offers(from, self.set(to), now).enumerate() {
+            while word != 0 {
+                let segment = 64 * i + word.trailing_zeros() as usize;
+                word &= word - 1;
+                if rarest.is_none_or(|r| self.holders[segment] < self.holders[r]) {
+                    rarest = Some(segment);
+                }
+            }
+        }
+        rarest
+    }
+}
+
+/// The half-duplex broadcast among four ranks in `floor(3q/2) + 1` rounds, its lower bound.
+///
+/// Each pair of segments A, B takes three rounds, with ranks x, y, z in turning roles: `0->x A` and the previous pair's late transfer;
+/// `0->y B, x->z A`; `0->z B, x->y A`. Then all have both, except x, which still lacks B and gets it late, from z.
+pub(super) fn four_rank_broadcast(q: usize) -> Vec<Transfer> {
+    let mut plan = Vec::with_capacity(3 * q);
+    let mut late = None;
+    let [mut x, mut y, mut z] = [1, 2, 3];
+    for a in (0..q).step_by(2) {
+        plan.push(Transfer::new(a, 0, x));
+        plan.extend(late.take());
+        if a + 1 < q {
+            let b = a + 1;
+            plan.extend([Transfer::new(b, 0, y), Transfer::new(a, x, z)]);
+            plan.extend([Transfer::new(b, 0, z), Transfer::new(a, x, y)]);
+            late = Some(Transfer::new(b, z, x));
+            [x, y, z] = [y, z, x];
+        } else {
+            plan.extend([Transfer::new(a, 0, y), Transfer::new(a, x, z)]);
+        }
+    }
+    plan.extend(late);
+    plan
+}
+
+/// The transfer read backwards in time.
+pub(super) fn reversed(t: Transfer) -> Transfer {
+    Transfer {
+        from: t.to,
+        to: t.from,
+        ..t
+    }
+}
+
+/// Steele, Lea & Flood's generator: small, and the same plan on every machine.
+#[derive(Debug)]
+pub(super) struct SplitMix64(pub(super) u64);
+
+impl SplitMix64 {
+    /// A number in `0.0..1.0`.
+    pub(super) fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

@@ -1,0 +1,177 @@
+//! The search for the shortest of several plans.
+
+use super::bounds::lower_bound;
+use super::broadcast::{Broadcast, four_rank_broadcast, reversed};
+use crate::plan::Transfer;
+use crate::plan::pipeline::uni_greedy::Greedy;
+use crate::simulate::later;
+
+/// A reduction plan with the starting time of each transfer, in order of these.
+#[derive(Debug)]
+pub(super) struct Timed {
+    pub(super) plan: Vec<(f64, Transfer)>,
+    pub(super) makespan: f64,
+    /// Elementary steps spent on finding it, of a nanosecond or two.
+    pub(super) steps: u64,
+}
+
+/// How many plans are tried besides uni-greedy's, and how many elementary steps they may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    attempts: usize,
+    /// The first plan is given up after so many.
+    first: u64,
+    /// Further plans are tried only if they will probably end before so many are spent in all.
+    all: u64,
+}
+
+impl Effort {
+    pub(super) const FULL: Effort = Effort {
+        attempts: 24,
+        first: 600_000_000,
+        all: 200_000_000,
+    };
+    /// Enough to compare segmentations.
+    pub(super) const QUICK: Effort = Effort {
+        attempts: 4,
+        first: 100_000_000,
+        all: 20_000_000,
+    };
+}
+
+/// The shortest plan found.
+pub(super) fn best(p: usize, t_comm: &[f64], t_comp: &[f64], effort: Effort) -> Timed {
+    let q = t_comm.len().min(t_comp.len());
+    let q = if p < 2 { 0 } else { q };
+    let (t_comm, t_comp) = (&t_comm[..q], &t_comp[..q]);
+    let mut best = Timed::run(p, uni_greedy(p, t_comm, t_comp), t_comm, t_comp);
+    let proper = |t: &f64| t.is_finite() && *t >= 0.0;
+    if q > 0 && t_comm.iter().chain(t_comp).all(proper) {
+        if p == 4 {
+            best.improve(Timed::run(
+                p,
+                backwards(four_rank_broadcast(q)),
+                t_comm,
+                t_comp,
+            ));
+        }
+        search(p, t_comm, t_comp, effort, &mut best);
+    }
+    // Stable: where transfers take no time at all, program order decides.
+    best.plan.sort_by(|a, b| a.0.total_cmp(&b.0));
+    best
+}
+
+/// Plans with several caps and seeds: each cap twice, then only the most successful one.
+fn search(p: usize, t_comm: &[f64], t_comp: &[f64], effort: Effort, best: &mut Timed) {
+    /// Noise below 1 only breaks ties; more of it gets a few ranks out of a bad period.
+    const NOISE: [f64; 4] = [0.9, 2.0, 0.9, 5.0];
+    if Broadcast::least_steps(p, t_comm.len()) > effort.first {
+        return;
+    }
+    let goal = lower_bound(p, t_comm, t_comp);
+    let caps = concurrency_caps(p, t_comm, t_comp);
+    let mut favourite = (f64::INFINITY, caps[0]);
+    for attempt in 0..effort.attempts {
+        if best.makespan <= goal {
+            return;
+        }
+        let turn = attempt / caps.len();
+        let cap = if turn < 2 {
+            caps[attempt % caps.len()]
+        } else {
+            favourite.1
+        };
+        let noise = NOISE[turn % NOISE.len()];
+        let mut budget = effort.first;
+        let broadcast = Broadcast::new(p, t_comm, t_comp);
+        let plan = broadcast.plan(cap, noise, attempt as u64, &mut budget);
+        let steps = effort.first - budget;
+        best.steps += steps;
+        let Some(plan) = plan else { return };
+        let candidate = Timed::run(p, backwards(plan), t_comm, t_comp);
+        if candidate.makespan < favourite.0 {
+            favourite = (candidate.makespan, cap);
+        }
+        best.improve(candidate);
+        if best.steps + steps > effort.all {
+            return;
+        }
+    }
+}
+
+/// The numbers of concurrent transfers worth trying, the most promising first: the average that a plan without idle time would have,
+/// its neighbours, and as many as fit.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "at most p, never negative"
+)]
+fn concurrency_caps(p: usize, t_comm: &[f64], t_comp: &[f64]) -> Vec<usize> {
+    let comm: f64 = t_comm.iter().sum();
+    let cycle = 2.0 * comm + t_comp.iter().sum::<f64>();
+    let share = if cycle > 0.0 { comm / cycle } else { 0.5 };
+    let average = p as f64 * share;
+    let (below, above) = (average.floor(), average.ceil());
+    let mut caps = Vec::new();
+    for cap in [average.round(), below, above, above + 1.0, p as f64 / 2.0] {
+        let cap = (cap as usize).clamp(1, p / 2);
+        if !caps.contains(&cap) {
+            caps.push(cap);
+        }
+    }
+    caps
+}
+
+impl Timed {
+    /// Runs a plan by the rules: a transfer starts when both partners are free.
+    fn run(
+        p: usize,
+        plan: impl IntoIterator<Item = Transfer>,
+        t_comm: &[f64],
+        t_comp: &[f64],
+    ) -> Timed {
+        let mut free_at = vec![0.0f64; p];
+        let plan = plan.into_iter().map(|transfer| {
+            let segment = transfer.segment as usize;
+            let (from, to) = (transfer.from as usize, transfer.to as usize);
+            let start = later(free_at[from], free_at[to]);
+            free_at[from] = start + t_comm[segment];
+            free_at[to] = free_at[from] + t_comp[segment];
+            (start, transfer)
+        });
+        let plan = plan.collect();
+        Timed {
+            plan,
+            makespan: free_at.into_iter().fold(0.0, later),
+            steps: 0,
+        }
+    }
+
+    /// Takes over a better plan.
+    fn improve(&mut self, other: Timed) {
+        if other.makespan < self.makespan {
+            self.plan = other.plan;
+            self.makespan = other.makespan;
+        }
+    }
+}
+
+/// The plan of [`uni_greedy`](crate::plan::pipeline::uni_greedy).
+fn uni_greedy(p: usize, t_comm: &[f64], t_comp: &[f64]) -> Vec<Transfer> {
+    let mut greedy = Greedy::new(p);
+    let mut plan = Vec::with_capacity(t_comm.len() * p.saturating_sub(1));
+    for (&tc, &tp) in t_comm.iter().zip(t_comp) {
+        greedy.next_segment(tc, tp);
+        plan.extend(greedy.by_ref());
+    }
+    plan
+}
+
+/// The plan of a broadcast as the plan of a reduction.
+pub(super) fn backwards(mut broadcast: Vec<Transfer>) -> Vec<Transfer> {
+    broadcast.reverse();
+    broadcast.iter_mut().for_each(|t| *t = reversed(*t));
+    broadcast
+}
