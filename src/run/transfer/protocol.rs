@@ -130,10 +130,10 @@ impl Lane {
         })
     }
 
-    /// Receiver: whether a message is offered (a hint: it may be retracted).
+    /// Receiver: whether a message is offered (a hint: it may be retracted). Whatever its sender did before, is seen after.
     #[inline]
     pub(crate) fn is_offered(&self) -> bool {
-        matches!(self.state.load(Ordering::Relaxed), INLINE | BORROWED)
+        matches!(self.state.load(Ordering::Acquire), INLINE | BORROWED)
     }
 
     /// Receiver: takes an offered message, which must then be finished or refused.
