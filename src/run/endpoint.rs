@@ -625,13 +625,15 @@ impl<'t, T: Element> Inner<'t, T> {
         }
         let s = self.setting;
         let wire = s.wires.wire(self.rank, peer);
+        let sends = what == "send";
+        // What the partner did before it left, or before it sent something itself, is seen after that was.
+        let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
+        let offered = || wire.lane(peer, self.rank).is_offered();
         if s.crowd.has_left(peer, s.run) {
-            // It may have come and gone since the last look.
-            let sends = what == "send";
             let nothing = if sends {
-                matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting)
+                waiting()
             } else {
-                !wire.lane(peer, self.rank).is_offered()
+                !offered()
             };
             if nothing {
                 self.failed = true;
@@ -644,7 +646,7 @@ impl<'t, T: Element> Inner<'t, T> {
                 .into());
             }
         }
-        if what == "send" && s.ports == Ports::UNI && wire.lane(peer, self.rank).is_offered() {
+        if sends && s.ports == Ports::UNI && offered() && waiting() {
             // Both send to each other through their only ports.
             self.failed = true;
             return Err(ErrorKind::PortBusy {

@@ -145,8 +145,8 @@ impl<'r, T: Element> Executor<'r, T> {
                     Stop::Deadline => Failure::Own(self.overdue()),
                 });
             }
-            if waiter.long() {
-                self.check_partners(memory, run)?;
+            if waiter.long() && self.check_partners(memory, run)? {
+                waiter.moved();
             }
         }
         if s.paced {
@@ -404,58 +404,54 @@ impl<'r, T: Element> Executor<'r, T> {
         })
     }
 
-    /// Looks for partners that will never come: they have left, or need the port that this rank holds.
+    /// Looks for partners that will never come: they have left, or need the port that this rank holds. True when a transfer ended
+    /// meanwhile.
     fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         run: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let open: Vec<_> = self.open_steps().collect();
         for (list, i) in open {
             let step = &self.program.steps[i];
             let Some(peer) = step.peer() else { continue };
-            let lane = self.wire(i).lane(peer, self.rank);
-            let stuck = if step.is_send() {
-                matches!(memory.open_send_to(list), Some(to) if to == peer)
-            } else {
-                true
-            };
-            if stuck && self.setting.crowd.has_left(peer, run) {
-                // It may have come and gone between the last look and now.
-                let mut look = Look {
-                    moved: false,
-                    gate: None,
-                };
-                if !self.advance(list, memory, &mut look)? {
-                    return Err(Failure::Own(
-                        ErrorKind::PartnerLeft {
-                            rank: self.rank,
-                            step: i,
-                            peer,
-                            port: step.port().unwrap_or(0),
-                        }
-                        .into(),
-                    ));
-                }
-                return Ok(());
+            let port = step.port().unwrap_or(0);
+            let left = self.setting.crowd.has_left(peer, run);
+            // Both partners send to each other and have one port each: neither can receive.
+            let head_on = self.setting.ports == Ports::UNI
+                && step.is_send()
+                && self.wire(i).lane(peer, self.rank).is_offered();
+            if !left && !head_on {
+                continue;
             }
-            let one_port = Ports::UNI;
-            if self.setting.ports == one_port && step.is_send() && lane.is_offered() {
-                // Both partners send to each other and have one port each: neither can receive.
+            // The partner may have ended this transfer before it left, or before it sent: whoever sees the one sees the other.
+            let mut look = Look {
+                moved: false,
+                gate: None,
+            };
+            if self.advance(list, memory, &mut look)? {
+                return Ok(true);
+            }
+            let error = if left {
+                ErrorKind::PartnerLeft {
+                    rank: self.rank,
+                    step: i,
+                    peer,
+                    port,
+                }
+            } else {
                 let receive = self.program.steps[i..]
                     .iter()
                     .position(|s| !s.is_send() && s.peer() == Some(peer));
-                return Err(Failure::Own(
-                    ErrorKind::PortBusy {
-                        rank: self.rank,
-                        port: step.port().unwrap_or(0),
-                        step: receive.map_or(i, |n| i + n),
-                    }
-                    .into(),
-                ));
-            }
+                ErrorKind::PortBusy {
+                    rank: self.rank,
+                    port,
+                    step: receive.map_or(i, |n| i + n),
+                }
+            };
+            return Err(Failure::Own(error.into()));
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The error of a rank whose deadline has passed.
