@@ -203,8 +203,9 @@ impl<'c> Waiter<'c> {
         }
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        let last = since + self.deadline;
-        if now >= last {
+        // A deadline beyond all time never passes.
+        let last = since.checked_add(self.deadline);
+        if last.is_some_and(|last| now >= last) {
             return Err(Stop::Deadline);
         }
         let bell = &self.crowd.seats[self.rank].bell;
@@ -219,7 +220,10 @@ impl<'c> Waiter<'c> {
         } else {
             NAP_ALONE
         };
-        let wake_at = last.min(now + nap).min(until.unwrap_or(last));
+        let wake_at = [last, until]
+            .into_iter()
+            .flatten()
+            .fold(now + nap, Instant::min);
         bell.sleep(wake_at, || self.crowd.is_aborted());
         self.announced = false;
         Ok(())
