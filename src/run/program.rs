@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::transfer::Wire;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step};
 
 /// What all ranks of a team do in a run of one schedule.
@@ -35,7 +36,7 @@ impl<'s> Program<'s> {
     pub(crate) fn new(schedule: &'s Schedule, overlap: bool) -> Result<Self> {
         let ports: Ports = schedule.ports();
         let mut scratch = OrderScratch::default();
-        let mut pairs: HashMap<(usize, usize), u32> = HashMap::new();
+        let mut wires = Wiring::new(schedule)?;
         let mut ranks = Vec::with_capacity(schedule.ranks());
         for (rank, steps) in schedule.programs().iter().enumerate() {
             let mut order = LocalOrder::default();
@@ -62,13 +63,62 @@ impl<'s> Program<'s> {
                     )));
                 }
                 program.lists[ports.list(step.is_send(), port)].push(i);
-                let next = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
-                let pair = (rank.min(peer), rank.max(peer));
-                program.wire.push(*pairs.entry(pair).or_insert(next));
+                program.wire.push(wires.wire(rank, i, port, peer));
             }
             ranks.push(program);
         }
-        let wires = (0..pairs.len()).map(|_| Wire::new()).collect();
-        Ok(Program { ranks, wires })
+        Ok(Program {
+            ranks,
+            wires: wires.make(),
+        })
+    }
+}
+
+/// Which messages share a wire: those between the same two ranks through the same port of each.
+///
+/// A port has one transfer open at most, so each lane of a wire has one message in it at most, and messages stay in order. Ranks
+/// with several ports may have several messages to the same partner on their way at once; rule 4 says through which port of
+/// the partner each arrives.
+struct Wiring {
+    numbers: HashMap<[(usize, usize); 2], u32>,
+    /// For ranks with several ports, the ports of all ranks' steps, one after another, and which step meets which.
+    several: Option<(Vec<usize>, Matching)>,
+}
+
+impl Wiring {
+    fn new(schedule: &Schedule) -> Result<Self> {
+        let several = if schedule.ports().k() > 1 {
+            let steps = schedule.programs().iter().flatten();
+            let ports = steps.map(|s| s.port().unwrap_or(0)).collect();
+            // Mismatches end in errors when they are run into.
+            Some((ports, Matching::new(schedule, |_| ())?))
+        } else {
+            None
+        };
+        Ok(Wiring {
+            numbers: HashMap::new(),
+            several,
+        })
+    }
+
+    /// The number of the wire that step `i` of `rank` uses.
+    fn wire(&mut self, rank: usize, i: u32, port: usize, peer: usize) -> u32 {
+        let peer_port = match &self.several {
+            None => 0,
+            Some((ports, matching)) => {
+                match matching.mates[(matching.first_step[rank] + i) as usize] {
+                    NONE => usize::MAX,
+                    mate => ports[mate as usize],
+                }
+            }
+        };
+        let mut ends = [(rank, port), (peer, peer_port)];
+        ends.sort_unstable();
+        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        *self.numbers.entry(ends).or_insert(next)
+    }
+
+    fn make(self) -> Vec<Wire> {
+        (0..self.numbers.len()).map(|_| Wire::new()).collect()
     }
 }
