@@ -54,7 +54,7 @@ use super::element::Element;
 use super::executor::nanoseconds;
 use super::scope::ScopeSetting;
 use super::transfer::{Intake, Lent, RankMemory, Received, Sent};
-use super::wait::{Stop, Waiter, sleep_until};
+use super::wait::{Stop, Waiter};
 use crate::cost::Ports;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schedule::{Order, Span, Step};
@@ -381,7 +381,8 @@ impl<'t, T: Element> Inner<'t, T> {
         self.usable(None)?;
         self.close_send()?;
         if self.setting.paced {
-            sleep_until(self.start + nanoseconds(self.clock.finish), true);
+            let end = self.start + nanoseconds(self.clock.finish);
+            self.setting.crowd.pace(end, true);
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -677,7 +678,8 @@ impl<'t, T: Element> Inner<'t, T> {
     /// Under a paced clock nothing starts before its model time.
     fn gate(&self, ready: f64) {
         if self.setting.paced {
-            sleep_until(self.start + nanoseconds(ready), false);
+            let ready = self.start + nanoseconds(ready);
+            self.setting.crowd.pace(ready, false);
         }
     }
 

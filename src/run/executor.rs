@@ -9,7 +9,7 @@ use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
 use super::transfer::{Intake, Lent, RankMemory, Received, Sent, Wire};
-use super::wait::{Crowd, Stop, Waiter, sleep_until};
+use super::wait::{Crowd, Stop, Waiter};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, ErrorKind};
 use crate::schedule::{Event, Step};
@@ -135,7 +135,10 @@ impl<'r, T: Element> Executor<'r, T> {
             if let Some(until) = until
                 && self.lists.iter().all(|l| l.phase == Phase::Idle)
             {
-                sleep_until(until, false);
+                s.crowd.pace(until, false);
+                if s.crowd.is_aborted() {
+                    return Err(Failure::Aborted);
+                }
                 waiter.moved();
                 continue;
             }
@@ -150,7 +153,7 @@ impl<'r, T: Element> Executor<'r, T> {
             }
         }
         if s.paced {
-            sleep_until(start + nanoseconds(self.finish), true);
+            s.crowd.pace(start + nanoseconds(self.finish), true);
         }
         s.crowd.leave(self.rank, run);
         Ok(self.finish)
