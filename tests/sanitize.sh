@@ -19,8 +19,8 @@ trap 'rm -rf "$work"' EXIT
 
 case $kind in
 thread)
-    # crossbeam-channel is not built with the sanitizer's idea of fences, nor is the test harness's message about a finished test.
-    # Never suppress test functions: races in the crate would go with them.
+    # crossbeam-channel orders by fences, which the sanitizer does not know; the test harness reports a finished test through the standard
+    # library, which is not built for it. Never suppress test functions: races in the crate would go with them.
     printf 'race:crossbeam_channel\nrace:CompletedTest\n' >"$work/suppressions"
     export TSAN_OPTIONS="suppressions=$work/suppressions halt_on_error=0 exitcode=66"
     fault=

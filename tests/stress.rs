@@ -69,7 +69,11 @@ impl Random {
 
     /// Disjoint spans of `len` elements altogether, in any order, within `room` elements.
     fn spans(&mut self, len: usize, room: usize) -> Spans {
-        let parts = if len < 2 { 1 } else { 1 + self.below(3.min(len)) };
+        let parts = if len < 2 {
+            1
+        } else {
+            1 + self.below(3.min(len))
+        };
         let mut cuts: Vec<usize> = (1..parts).map(|_| self.below(len + 1)).collect();
         cuts.extend([0, len]);
         cuts.sort_unstable();
@@ -240,7 +244,10 @@ fn random_schedules_with_and_without_faults() {
             let steps = 1 + random.below(12 * p);
             let plan = random_plan(&mut random, p, ports, len, steps);
             let good = schedule(plan.ports, len, plan.programs.clone());
-            assert_eq!(run(&mut team, &good, &affine, PATIENT).unwrap(), plan.buffers);
+            assert_eq!(
+                run(&mut team, &good, &affine, PATIENT).unwrap(),
+                plan.buffers
+            );
 
             let mut programs = plan.programs;
             match random.below(3) {
@@ -272,7 +279,10 @@ fn random_schedules_with_and_without_faults() {
                         a ^ b
                     });
                     if let Err(error) = run(&mut team, &good, &bad, PATIENT) {
-                        assert!(matches!(error.kind(), ErrorKind::Panicked { message, .. } if message == "burnt down"), "{error}");
+                        assert!(
+                            matches!(error.kind(), ErrorKind::Panicked { message, .. } if message == "burnt down"),
+                            "{error}"
+                        );
                     }
                 }
             }
@@ -438,7 +448,10 @@ fn an_operator_that_panics_after_the_program() {
             )
         })
         .unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Panicked { .. }), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Panicked { .. }),
+            "{error}"
+        );
     }
 }
 
@@ -472,9 +485,13 @@ fn a_panic_that_panics_when_dropped() {
                 },
             )
             .unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Panicked { rank: 1, .. }), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Panicked { rank: 1, .. }),
+            "{error}"
+        );
     }
-    team.scope(&mut buffers, &options, |e| ring(e, 3, 2)).unwrap();
+    team.scope(&mut buffers, &options, |e| ring(e, 3, 2))
+        .unwrap();
 }
 
 /// Spans that overlap are wrong, but a long message into them must not be copied by two threads.
@@ -519,5 +536,6 @@ fn deadlines_of_any_length() {
     options.clock = oneport::run::Clock::Paced;
     options.cost = oneport::CostModel::new(250e6, 0.0);
     let mut buffers = vec![vec![0u64; 4]; 3];
-    team.scope(&mut buffers, &options, |e| ring(e, 1, 2)).unwrap();
+    team.scope(&mut buffers, &options, |e| ring(e, 1, 2))
+        .unwrap();
 }

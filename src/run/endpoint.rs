@@ -631,11 +631,7 @@ impl<'t, T: Element> Inner<'t, T> {
         let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
         let offered = || wire.lane(peer, self.rank).is_offered();
         if s.crowd.has_left(peer, s.run) {
-            let nothing = if sends {
-                waiting()
-            } else {
-                !offered()
-            };
+            let nothing = if sends { waiting() } else { !offered() };
             if nothing {
                 self.failed = true;
                 return Err(ErrorKind::PartnerLeft {

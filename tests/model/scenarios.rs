@@ -182,14 +182,12 @@ fn retract(borrowed: bool) {
             lent.write();
         },
         move |wire| {
-            if wire.lane(0, 1).is_offered() || wire.lane(0, 1).is_offered() {
-                if let Some(message) = wire.lane(0, 1).take() {
-                    assert_eq!(message, parcel(borrowed, 1));
-                    if borrowed {
-                        theirs.read();
-                    }
-                    wire.lane(0, 1).finish(5.0);
+            if let Some(message) = wire.lane(0, 1).take() {
+                assert_eq!(message, parcel(borrowed, 1));
+                if borrowed {
+                    theirs.read();
                 }
+                wire.lane(0, 1).finish(5.0);
             }
         },
     );
