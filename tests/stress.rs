@@ -207,7 +207,7 @@ fn run(
         repetitions: 2,
         ..RunOptions::default()
     };
-    options.cost = options.cost.overlap(schedule.steps() % 2 == 0);
+    options.cost = options.cost.overlap(schedule.steps().is_multiple_of(2));
     team.set_deadline(deadline);
     let outcome = timed(deadline, || team.run(schedule, &inputs, operator, &options));
     outcome.map(|o| o.outputs)

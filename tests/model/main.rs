@@ -11,7 +11,7 @@ mod shim;
 /// The crate's sources, and the models of them, with `$release`, `$acquire` and `$fence` for these orderings.
 macro_rules! sources {
     ($name:ident, $release:ident, $acquire:ident, $fence:ident) => {
-        #[allow(dead_code, unreachable_pub, unsafe_code)]
+        #[allow(dead_code, unreachable_pub, unsafe_code, clippy::duplicate_mod)]
         #[path = "."]
         mod $name {
             mod sync {
