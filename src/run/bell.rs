@@ -9,7 +9,7 @@
 //!
 //! One of the two fences comes first. If it is the sleeper's, the waker sees the announcement; if it is the waker's, the
 //! sleeper sees what was handed over. Steps 4 hold a lock, so the bell cannot ring between the sleeper's look at the
-//! announcement and its sleep. `tests/model.rs` checks this file against every interleaving.
+//! announcement and its sleep. `tests/model` checks this file.
 
 use std::time::Instant;
 

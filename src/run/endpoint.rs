@@ -54,7 +54,7 @@ use super::element::Element;
 use super::executor::nanoseconds;
 use super::scope::ScopeSetting;
 use super::transfer::{Intake, Lent, RankMemory, Received, Sent};
-use super::wait::{Stop, Waiter, sleep_until};
+use super::wait::{Stop, Waiter};
 use crate::cost::Ports;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schedule::{Order, Span, Step};
@@ -381,7 +381,8 @@ impl<'t, T: Element> Inner<'t, T> {
         self.usable(None)?;
         self.close_send()?;
         if self.setting.paced {
-            sleep_until(self.start + nanoseconds(self.clock.finish), true);
+            let end = self.start + nanoseconds(self.clock.finish);
+            self.setting.crowd.pace(end, true);
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -637,14 +638,12 @@ impl<'t, T: Element> Inner<'t, T> {
         }
         let s = self.setting;
         let wire = s.wires.wire(self.rank, peer);
+        let sends = what == "send";
+        // What the partner did before it left, or before it sent something itself, is seen after that was.
+        let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
+        let offered = || wire.lane(peer, self.rank).is_offered();
         if s.crowd.has_left(peer, s.run) {
-            // It may have come and gone since the last look.
-            let sends = what == "send";
-            let nothing = if sends {
-                matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting)
-            } else {
-                !wire.lane(peer, self.rank).is_offered()
-            };
+            let nothing = if sends { waiting() } else { !offered() };
             if nothing {
                 self.failed = true;
                 return Err(ErrorKind::PartnerLeft {
@@ -656,12 +655,8 @@ impl<'t, T: Element> Inner<'t, T> {
                 .into());
             }
         }
-        if what == "send"
-            && s.ports == Ports::UNI
-            && wire.lane(peer, self.rank).is_offered()
-            && matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting)
-        {
-            // Both send to each other through their only ports, and the partner has not received and gone on meanwhile.
+        if sends && s.ports == Ports::UNI && offered() && waiting() {
+            // Both send to each other through their only ports.
             self.failed = true;
             return Err(ErrorKind::PortBusy {
                 rank: self.rank,
@@ -691,7 +686,8 @@ impl<'t, T: Element> Inner<'t, T> {
     /// Under a paced clock nothing starts before its model time.
     fn gate(&self, ready: f64) {
         if self.setting.paced {
-            sleep_until(self.start + nanoseconds(ready), false);
+            let ready = self.start + nanoseconds(ready);
+            self.setting.crowd.pace(ready, false);
         }
     }
 

@@ -9,7 +9,7 @@ use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
 use super::transfer::{Intake, Lent, RankMemory, Received, Sent, Wire};
-use super::wait::{Crowd, Stop, Waiter, sleep_until};
+use super::wait::{Crowd, Stop, Waiter};
 use crate::cost::{self, CostModel, Ports};
 use crate::error::{Error, ErrorKind};
 use crate::schedule::{Event, Step};
@@ -135,7 +135,10 @@ impl<'r, T: Element> Executor<'r, T> {
             if let Some(until) = until
                 && self.lists.iter().all(|l| l.phase == Phase::Idle)
             {
-                sleep_until(until, false);
+                s.crowd.pace(until, false);
+                if s.crowd.is_aborted() {
+                    return Err(Failure::Aborted);
+                }
                 waiter.moved();
                 continue;
             }
@@ -145,12 +148,12 @@ impl<'r, T: Element> Executor<'r, T> {
                     Stop::Deadline => Failure::Own(self.overdue()),
                 });
             }
-            if waiter.long() {
-                self.check_partners(memory, run)?;
+            if waiter.long() && self.check_partners(memory, run)? {
+                waiter.moved();
             }
         }
         if s.paced {
-            sleep_until(start + nanoseconds(self.finish), true);
+            s.crowd.pace(start + nanoseconds(self.finish), true);
         }
         s.crowd.leave(self.rank, run);
         Ok(self.finish)
@@ -404,66 +407,54 @@ impl<'r, T: Element> Executor<'r, T> {
         })
     }
 
-    /// Looks for partners that will never come: they have left, or need the port that this rank holds.
+    /// Looks for partners that will never come: they have left, or need the port that this rank holds. True when a transfer ended
+    /// meanwhile.
     fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         run: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let open: Vec<_> = self.open_steps().collect();
         for (list, i) in open {
             let step = &self.program.steps[i];
             let Some(peer) = step.peer() else { continue };
-            let lane = self.wire(i).lane(peer, self.rank);
-            let stuck = if step.is_send() {
-                matches!(memory.open_send_to(list), Some(to) if to == peer)
-            } else {
-                true
-            };
-            if stuck && self.setting.crowd.has_left(peer, run) {
-                // It may have come and gone between the last look and now.
-                let mut look = Look {
-                    moved: false,
-                    gate: None,
-                };
-                if !self.advance(list, memory, &mut look)? {
-                    return Err(Failure::Own(
-                        ErrorKind::PartnerLeft {
-                            rank: self.rank,
-                            step: i,
-                            peer,
-                            port: step.port().unwrap_or(0),
-                        }
-                        .into(),
-                    ));
-                }
-                return Ok(());
+            let port = step.port().unwrap_or(0);
+            let left = self.setting.crowd.has_left(peer, run);
+            // Both partners send to each other and have one port each: neither can receive.
+            let head_on = self.setting.ports == Ports::UNI
+                && step.is_send()
+                && self.wire(i).lane(peer, self.rank).is_offered();
+            if !left && !head_on {
+                continue;
             }
-            let one_port = Ports::UNI;
-            if self.setting.ports == one_port && step.is_send() && lane.is_offered() {
-                // Both partners send to each other and have one port each: neither can receive. Unless the partner has received and
-                // gone on since the last look.
-                let mut look = Look {
-                    moved: false,
-                    gate: None,
-                };
-                if self.advance(list, memory, &mut look)? {
-                    return Ok(());
+            // The partner may have ended this transfer before it left, or before it sent: whoever sees the one sees the other.
+            let mut look = Look {
+                moved: false,
+                gate: None,
+            };
+            if self.advance(list, memory, &mut look)? {
+                return Ok(true);
+            }
+            let error = if left {
+                ErrorKind::PartnerLeft {
+                    rank: self.rank,
+                    step: i,
+                    peer,
+                    port,
                 }
+            } else {
                 let receive = self.program.steps[i..]
                     .iter()
                     .position(|s| !s.is_send() && s.peer() == Some(peer));
-                return Err(Failure::Own(
-                    ErrorKind::PortBusy {
-                        rank: self.rank,
-                        port: step.port().unwrap_or(0),
-                        step: receive.map_or(i, |n| i + n),
-                    }
-                    .into(),
-                ));
-            }
+                ErrorKind::PortBusy {
+                    rank: self.rank,
+                    port,
+                    step: receive.map_or(i, |n| i + n),
+                }
+            };
+            return Err(Failure::Own(error.into()));
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The error of a rank whose deadline has passed.

@@ -36,8 +36,7 @@ impl<'s> Program<'s> {
     pub(crate) fn new(schedule: &'s Schedule, overlap: bool) -> Result<Self> {
         let ports: Ports = schedule.ports();
         let mut scratch = OrderScratch::default();
-        let mut wires: HashMap<Ends, u32> = HashMap::new();
-        let partner_ports = PartnerPorts::new(schedule)?;
+        let mut wires = Wiring::new(schedule)?;
         let mut ranks = Vec::with_capacity(schedule.ranks());
         for (rank, steps) in schedule.programs().iter().enumerate() {
             let mut order = LocalOrder::default();
@@ -64,52 +63,62 @@ impl<'s> Program<'s> {
                     )));
                 }
                 program.lists[ports.list(step.is_send(), port)].push(i);
-                let next = u32::try_from(wires.len()).unwrap_or(u32::MAX);
-                let mine = (rank, port);
-                let theirs = (peer, partner_ports.of(rank, i as usize));
-                let ends = (mine.min(theirs), mine.max(theirs));
-                program.wire.push(*wires.entry(ends).or_insert(next));
+                program.wire.push(wires.wire(rank, i, port, peer));
             }
             ranks.push(program);
         }
-        let wires = (0..wires.len()).map(|_| Wire::new()).collect();
-        Ok(Program { ranks, wires })
+        Ok(Program {
+            ranks,
+            wires: wires.make(),
+        })
     }
 }
 
-/// Rank and port at the two ends of a wire, the lower rank first.
+/// Which messages share a wire: those between the same two ranks through the same port of each.
 ///
-/// A lane holds one message at a time, and a receive takes whatever lies in its lane. Between one port and one other, messages are sent and received in
-/// program order; so with a wire for each two ports, and every step on the wire to the port of its partner, the `n`-th send from rank to rank meets the
-/// `n`-th receive also when they use several ports.
-type Ends = ((usize, usize), (usize, usize));
-
-/// The port at the other end of every transfer.
-struct PartnerPorts<'s> {
-    schedule: &'s Schedule,
-    /// Only where ranks have more than one port.
-    matching: Option<Matching>,
+/// A port has one transfer open at most, so each lane of a wire has one message in it at most, and messages stay in order. Ranks
+/// with several ports may have several messages to the same partner on their way at once; rule 4 says through which port of
+/// the partner each arrives.
+struct Wiring {
+    numbers: HashMap<[(usize, usize); 2], u32>,
+    /// For ranks with several ports, the ports of all ranks' steps, one after another, and which step meets which.
+    several: Option<(Vec<usize>, Matching)>,
 }
 
-impl<'s> PartnerPorts<'s> {
-    fn new(schedule: &'s Schedule) -> Result<Self> {
-        // Mismatches show when they are run.
-        let matching = (schedule.ports().k() > 1).then(|| Matching::new(schedule, |_| ()));
-        let matching = matching.transpose()?;
-        Ok(PartnerPorts { schedule, matching })
+impl Wiring {
+    fn new(schedule: &Schedule) -> Result<Self> {
+        let several = if schedule.ports().k() > 1 {
+            let steps = schedule.programs().iter().flatten();
+            let ports = steps.map(|s| s.port().unwrap_or(0)).collect();
+            // Mismatches end in errors when they are run into.
+            Some((ports, Matching::new(schedule, |_| ())?))
+        } else {
+            None
+        };
+        Ok(Wiring {
+            numbers: HashMap::new(),
+            several,
+        })
     }
 
-    /// For a step without a partner, a port that does not exist: it must not meet another step's partner.
-    fn of(&self, rank: usize, step: usize) -> usize {
-        let Some(Matching { mates, first_step }) = &self.matching else {
-            return 0;
+    /// The number of the wire that step `i` of `rank` uses.
+    fn wire(&mut self, rank: usize, i: u32, port: usize, peer: usize) -> u32 {
+        let peer_port = match &self.several {
+            None => 0,
+            Some((ports, matching)) => {
+                match matching.mates[(matching.first_step[rank] + i) as usize] {
+                    NONE => usize::MAX,
+                    mate => ports[mate as usize],
+                }
+            }
         };
-        let programs = self.schedule.programs();
-        let mate = mates[first_step[rank] as usize + step];
-        match programs[rank][step].peer() {
-            Some(peer) if mate != NONE => programs[peer][(mate - first_step[peer]) as usize].port(),
-            _ => None,
-        }
-        .unwrap_or(usize::MAX)
+        let mut ends = [(rank, port), (peer, peer_port)];
+        ends.sort_unstable();
+        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        *self.numbers.entry(ends).or_insert(next)
+    }
+
+    fn make(self) -> Vec<Wire> {
+        (0..self.numbers.len()).map(|_| Wire::new()).collect()
     }
 }

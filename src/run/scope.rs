@@ -198,24 +198,25 @@ impl Team {
             let mut endpoint = Endpoint::<T, P>::new(Inner::new(rank, buffer, &setting, start));
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();
-            let finish = || -> Result<Report<R>> {
-                match result {
-                    Ok(Ok(value)) => {
-                        let (time, record) = endpoint.into_inner().finish()?;
-                        Ok((value, time, record))
-                    }
-                    Ok(Err(error)) => Err(error),
-                    Err(payload) => Err(ErrorKind::Panicked {
+            // What is left to do may run the operator once more, which may panic as well.
+            let result = result.and_then(|value| {
+                catch_unwind(AssertUnwindSafe(|| {
+                    let value = value?;
+                    let (time, record) = endpoint.into_inner().finish()?;
+                    Ok((value, time, record))
+                }))
+            });
+            match result {
+                Ok(Ok(done)) => *report = Some(done),
+                Ok(Err(error)) => self.crowd.fail(error),
+                Err(payload) => self.crowd.fail(
+                    ErrorKind::Panicked {
                         rank,
                         step,
                         message: panic_message(&*payload),
                     }
-                    .into()),
-                }
-            };
-            match finish() {
-                Ok(done) => *report = Some(done),
-                Err(error) => self.crowd.fail(error),
+                    .into(),
+                ),
             }
             self.crowd.leave(rank, setting.run);
         };

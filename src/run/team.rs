@@ -201,7 +201,11 @@ impl Team {
                     ask_for_precise_timers();
                     let _ = ready.send(pinned);
                     for errand in errands {
-                        errand.run(rank);
+                        // Errands catch what ranks throw; what they throw back (a panic's payload may panic when dropped) must not end
+                        // the thread, for which the others would wait.
+                        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| errand.run(rank))) {
+                            std::mem::forget(payload);
+                        }
                         let _ = report.send(());
                     }
                 })
@@ -278,7 +282,7 @@ impl Team {
                 let time = prepared
                     .simulate(&options.cost, size_of::<T>() as u64)
                     .time();
-                deadline += nanoseconds(time);
+                deadline = deadline.saturating_add(nanoseconds(time));
                 warnings.extend(self.pace_warning(schedule, time));
             }
         } else if self.oversubscribed() {
@@ -315,14 +319,7 @@ impl Team {
             let work = AssertUnwindSafe(|| {
                 let layout = &schedule.layout()[rank];
                 // Allocated and first touched by the rank's own thread.
-                let mut buffer = Vec::new();
-                buffer.try_reserve_exact(layout.len).map_err(|_| {
-                    Failure::Own(Error::system(format!(
-                        "rank {rank}: no memory for a buffer of {} elements",
-                        layout.len
-                    )))
-                })?;
-                buffer.resize(layout.len, T::default());
+                let mut buffer = allocate(rank, layout.len).map_err(Failure::Own)?;
                 let mut report = RankReport {
                     output: Vec::new(),
                     model_time: 0.0,
@@ -332,8 +329,7 @@ impl Team {
                     fill(&mut buffer, layout, &inputs[rank]);
                     let mut memory =
                         RankMemory::new(rank, &mut buffer, program.ranks[rank].lists.len());
-                    let start =
-                        start_together(&self.crowd, rank, deadline, epoch, &start_ns, paced)?;
+                    let start = start_together(&self.crowd, rank, epoch, &start_ns, paced)?;
                     let entry = Instant::now();
                     report.model_time = executor.run(&mut memory, start, first_run + n as u64)?;
                     let exit = Instant::now();
@@ -485,13 +481,13 @@ struct RankReport<T> {
 fn start_together(
     crowd: &Crowd,
     rank: usize,
-    deadline: Duration,
     epoch: Instant,
     start_ns: &AtomicU64,
     paced: bool,
 ) -> std::result::Result<Instant, Failure> {
-    let mut waiter = Waiter::new(crowd, rank, deadline, false);
-    // Ranks wait for each other's set-up here, not for a transfer: only a failed rank never comes, and that aborts.
+    // Ranks wait for each other's set-up and for each other's last repetition here, not for a transfer: however long that takes, only a
+    // failed rank never comes, and that aborts.
+    let mut waiter = Waiter::new(crowd, rank, Duration::MAX, false);
     crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)?;
     if !paced {
         return Ok(Instant::now());
@@ -507,6 +503,18 @@ fn start_together(
     let start = epoch + Duration::from_nanos(start_ns.load(Ordering::Acquire));
     sleep_until(start, false);
     Ok(start)
+}
+
+/// A rank's buffer, or an error where there is not that much memory.
+fn allocate<T: Element>(rank: usize, len: usize) -> Result<Vec<T>> {
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(len).map_err(|e| {
+        Error::system(format!(
+            "rank {rank}: no memory for a buffer of {len} elements: {e}"
+        ))
+    })?;
+    buffer.resize(len, T::default());
+    Ok(buffer)
 }
 
 /// Puts the input where it belongs, and default values everywhere else, so that nothing is left of an earlier repetition.

@@ -17,6 +17,9 @@ pub(crate) struct Crowd {
     aborted: Line<AtomicBool>,
     failure: Mutex<Option<Error>>,
     barrier: Barrier,
+    epoch: Instant,
+    /// Until when, in nanoseconds since the epoch, some rank keeps to its pace: so long nobody can be late.
+    paced_until: Line<AtomicU64>,
 }
 
 /// One rank's own line: nobody writes it on the transfer path.
@@ -49,6 +52,8 @@ impl Crowd {
             aborted: Line::default(),
             failure: Mutex::new(None),
             barrier: Barrier::default(),
+            epoch: Instant::now(),
+            paced_until: Line::default(),
         }
     }
 
@@ -91,7 +96,35 @@ impl Crowd {
     pub(crate) fn take_failure(&self) -> Option<Error> {
         self.aborted.0.store(false, Ordering::Relaxed);
         self.barrier.reset();
+        self.paced_until.0.store(0, Ordering::Relaxed);
         self.failure.lock().take()
+    }
+
+    /// As [`sleep_until`], for a rank that keeps to its pace: others do not count this as being late. Ends early when the run is aborted.
+    pub(crate) fn pace(&self, instant: Instant, sharp: bool) {
+        /// An aborted run ends this soon.
+        const SLICE: Duration = Duration::from_millis(50);
+        let mut left = instant.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            let until = instant.saturating_duration_since(self.epoch).as_nanos();
+            let until = u64::try_from(until).unwrap_or(u64::MAX);
+            if self.paced_until.0.load(Ordering::Relaxed) < until {
+                self.paced_until.0.fetch_max(until, Ordering::Relaxed);
+            }
+        }
+        while left > 2 * SLICE && !self.is_aborted() {
+            std::thread::sleep(SLICE);
+            left = instant.saturating_duration_since(Instant::now());
+        }
+        if !self.is_aborted() {
+            sleep_until(instant, sharp);
+        }
+    }
+
+    /// The last moment until which some rank keeps to its pace.
+    fn paced_until(&self) -> Instant {
+        let since = Duration::from_nanos(self.paced_until.0.load(Ordering::Relaxed));
+        self.epoch + since
     }
 
     /// Says that `rank` has finished run `run`.
@@ -203,9 +236,16 @@ impl<'c> Waiter<'c> {
         }
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        let last = since + self.deadline;
-        if now >= last {
-            return Err(Stop::Deadline);
+        // A deadline beyond all time never passes.
+        let last = since.checked_add(self.deadline);
+        if last.is_some_and(|last| now >= last) {
+            let paced_until = self.crowd.paced_until();
+            if paced_until <= since {
+                return Err(Stop::Deadline);
+            }
+            // Others were held up by their pace, not by a fault: start to count afresh when they go on.
+            self.since = Some(paced_until);
+            return Ok(());
         }
         let bell = &self.crowd.seats[self.rank].bell;
         if !self.announced {
@@ -219,7 +259,10 @@ impl<'c> Waiter<'c> {
         } else {
             NAP_ALONE
         };
-        let wake_at = last.min(now + nap).min(until.unwrap_or(last));
+        let wake_at = [last, until]
+            .into_iter()
+            .flatten()
+            .fold(now + nap, Instant::min);
         bell.sleep(wake_at, || self.crowd.is_aborted());
         self.announced = false;
         Ok(())

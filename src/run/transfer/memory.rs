@@ -143,11 +143,6 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         }
     }
 
-    /// The rank that the open send of `list` goes to.
-    pub(crate) fn open_send_to(&self, list: usize) -> Option<usize> {
-        self.open[list].map(|o| o.to)
-    }
-
     /// The list of an open send whose spans `spans` touch.
     pub(crate) fn conflict(&self, spans: &[Span]) -> Option<usize> {
         self.open
@@ -210,7 +205,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         }
         let mine = self.packed(spans);
         let pieces = expected.div_ceil(piece_elements::<T>(expected));
-        if parcel.borrowed && share && pieces > 1 {
+        // Where spans overlap, two pieces may be the same memory: one side alone copies them, one after another.
+        if parcel.borrowed && share && pieces > 1 && !self_overlap(spans) {
             self.receive_shared(wire, from, &mine, &message, intake, expected);
         } else {
             // SAFETY: the message is lent for reading until `finish`; the spans are in bounds, not being sent, and only this
@@ -223,7 +219,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         Received::Done(end)
     }
 
-    /// Copies from the front while the sender copies from the back.
+    /// Copies from the front while the sender copies from the back. The spans are disjoint.
     fn receive_shared(
         &self,
         wire: &Wire,
@@ -290,8 +286,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 base: base as *mut T,
                 spans: their_spans,
             };
-            // SAFETY: its memory is there too, and nobody else touches this piece of it; the message is this rank's own memory,
-            // lent and unwritten while open.
+            // SAFETY: its memory is there too, and nobody else touches this piece of it, because the receiver's spans are disjoint; the
+            // message is this rank's own memory, lent and unwritten while open.
             unsafe { intake.apply(&theirs, &self.packed(spans), range) };
         }
     }
@@ -527,16 +523,26 @@ fn to_usize(word: u64) -> usize {
     usize::try_from(word).expect("was a usize")
 }
 
+/// Whether an element is in two of the spans.
+fn self_overlap(spans: &[Span]) -> bool {
+    if spans.is_sorted_by(|a, b| a.end() <= b.offset) {
+        return false;
+    }
+    let sorted = sorted(spans);
+    !sorted.is_sorted_by(|a, b| a.end() <= b.offset)
+}
+
+fn sorted(spans: &[Span]) -> Vec<Span> {
+    let mut v: Vec<Span> = spans.iter().copied().filter(|s| s.len > 0).collect();
+    v.sort_unstable();
+    v
+}
+
 /// Whether an element is in both.
 fn any_overlap(a: &[Span], b: &[Span]) -> bool {
     if a.len() * b.len() <= 64 {
         return a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
     }
-    let sorted = |spans: &[Span]| {
-        let mut v: Vec<Span> = spans.iter().copied().filter(|s| s.len > 0).collect();
-        v.sort_unstable();
-        v
-    };
     let (a, b) = (sorted(a), sorted(b));
     let mut b = b.iter().peekable();
     a.iter().any(|x| {

@@ -130,7 +130,7 @@ impl Lane {
         })
     }
 
-    /// Receiver: whether a message is offered (a hint: it may be retracted). What the sender did before is seen.
+    /// Receiver: whether a message is offered (a hint: it may be retracted). Whatever its sender did before, is seen after.
     #[inline]
     pub(crate) fn is_offered(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), INLINE | BORROWED)

@@ -1,0 +1,461 @@
+//! What two or three ranks do, small enough for every interleaving of it.
+
+use std::sync::atomic::{AtomicUsize as Count, Ordering::Relaxed};
+use std::time::Instant;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+
+use super::barrier::Barrier;
+use super::bell::Bell;
+use super::protocol::{Lane, Parcel, Pieces, Sent, Wire};
+
+/// Memory that accesses are only recorded of.
+struct Memory(UnsafeCell<()>);
+
+impl Memory {
+    fn new() -> Self {
+        Memory(UnsafeCell::new(()))
+    }
+
+    fn several(n: usize) -> Vec<Memory> {
+        (0..n).map(|_| Memory::new()).collect()
+    }
+
+    fn read(&self) {
+        self.0.with(|_| ());
+    }
+
+    fn write(&self) {
+        self.0.with_mut(|_| ());
+    }
+}
+
+fn parcel(borrowed: bool, n: u32) -> Parcel {
+    Parcel {
+        clock: f64::from(n),
+        borrowed,
+        length: n,
+        words: [u64::from(n), 9],
+    }
+}
+
+fn until<R>(mut look: impl FnMut() -> Option<R>) -> R {
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        thread::yield_now();
+    }
+}
+
+/// Sender: waits for the end of its transfer.
+fn sent(lane: &Lane) -> Sent {
+    until(|| Some(lane.sent()).filter(|s| matches!(s, Sent::Done(_) | Sent::Refused)))
+}
+
+/// Receiver: waits for a message.
+fn taken(lane: &Lane) -> Parcel {
+    until(|| lane.take())
+}
+
+/// Runs `a` and `b` at once, on a wire between ranks 0 and 1.
+fn two_ranks(
+    a: impl FnOnce(&Wire) + 'static,
+    b: impl FnOnce(&Wire) + 'static,
+) {
+    let wire = Arc::new(Wire::new());
+    let other = wire.clone();
+    let receiver = thread::spawn(move || b(&other));
+    a(&wire);
+    receiver.join().unwrap();
+}
+
+pub(crate) fn inline_message() {
+    two_ranks(
+        |wire| {
+            wire.lane(0, 1).offer(parcel(false, 1));
+            assert_eq!(sent(wire.lane(0, 1)), Sent::Done(5.0));
+        },
+        |wire| {
+            assert_eq!(taken(wire.lane(0, 1)), parcel(false, 1));
+            wire.lane(0, 1).finish(5.0);
+        },
+    );
+}
+
+pub(crate) fn borrowed_message() {
+    let lent = Arc::new(Memory::new());
+    let theirs = lent.clone();
+    two_ranks(
+        move |wire| {
+            lent.write();
+            wire.lane(0, 1).offer(parcel(true, 1));
+            assert_eq!(sent(wire.lane(0, 1)), Sent::Done(5.0));
+            lent.write();
+        },
+        move |wire| {
+            assert_eq!(taken(wire.lane(0, 1)), parcel(true, 1));
+            theirs.read();
+            wire.lane(0, 1).finish(5.0);
+        },
+    );
+}
+
+pub(crate) fn reply() {
+    two_ranks(
+        |wire| {
+            wire.lane(0, 1).offer(parcel(false, 1));
+            assert_eq!(sent(wire.lane(0, 1)), Sent::Done(5.0));
+            assert_eq!(taken(wire.lane(1, 0)), parcel(false, 2));
+            wire.lane(1, 0).finish(6.0);
+        },
+        |wire| {
+            assert_eq!(taken(wire.lane(0, 1)), parcel(false, 1));
+            wire.lane(0, 1).finish(5.0);
+            wire.lane(1, 0).offer(parcel(false, 2));
+            assert_eq!(sent(wire.lane(1, 0)), Sent::Done(6.0));
+        },
+    );
+}
+
+pub(crate) fn two_messages() {
+    let lent = Arc::new(Memory::new());
+    let theirs = lent.clone();
+    two_ranks(
+        move |wire| {
+            for n in 1..3 {
+                lent.write();
+                wire.lane(0, 1).offer(parcel(n == 1, n));
+                assert_eq!(sent(wire.lane(0, 1)), Sent::Done(f64::from(n) + 4.0));
+            }
+            lent.write();
+        },
+        move |wire| {
+            for n in 1..3 {
+                assert_eq!(taken(wire.lane(0, 1)), parcel(n == 1, n));
+                theirs.read();
+                wire.lane(0, 1).finish(f64::from(n) + 4.0);
+            }
+        },
+    );
+}
+
+pub(crate) fn exchange() {
+    let memory = Arc::new([Memory::new(), Memory::new()]);
+    let rank = |me: usize, memory: Arc<[Memory; 2]>| {
+        move |wire: &Wire| {
+            let (out, r#in) = (wire.lane(me, 1 - me), wire.lane(1 - me, me));
+            memory[me].write();
+            out.offer(parcel(true, 1));
+            assert_eq!(taken(r#in), parcel(true, 1));
+            memory[1 - me].read();
+            r#in.finish(5.0);
+            assert_eq!(sent(out), Sent::Done(5.0));
+            memory[me].write();
+        }
+    };
+    two_ranks(rank(0, memory.clone()), rank(1, memory));
+}
+
+pub(crate) fn retract_inline() {
+    retract(false);
+}
+
+pub(crate) fn retract_borrowed() {
+    retract(true);
+}
+
+/// An offer is either taken back, and what it lent is not read any more, or it is received.
+fn retract(borrowed: bool) {
+    let lent = Arc::new(Memory::new());
+    let theirs = lent.clone();
+    two_ranks(
+        move |wire| {
+            lent.write();
+            wire.lane(0, 1).offer(parcel(borrowed, 1));
+            if !wire.lane(0, 1).retract() {
+                assert_eq!(sent(wire.lane(0, 1)), Sent::Done(5.0));
+            }
+            lent.write();
+        },
+        move |wire| {
+            if let Some(message) = wire.lane(0, 1).take() {
+                assert_eq!(message, parcel(borrowed, 1));
+                if borrowed {
+                    theirs.read();
+                }
+                wire.lane(0, 1).finish(5.0);
+            }
+        },
+    );
+}
+
+pub(crate) fn refuse_inline() {
+    refuse(false);
+}
+
+pub(crate) fn refuse_borrowed() {
+    refuse(true);
+}
+
+fn refuse(borrowed: bool) {
+    let lent = Arc::new(Memory::new());
+    let theirs = lent.clone();
+    two_ranks(
+        move |wire| {
+            lent.write();
+            wire.lane(0, 1).offer(parcel(borrowed, 1));
+            assert_eq!(sent(wire.lane(0, 1)), Sent::Refused);
+            lent.write();
+        },
+        move |wire| {
+            assert_eq!(taken(wire.lane(0, 1)).length, 1);
+            // A list of spans is lent memory too: that they do not fit shows only after reading them.
+            if borrowed {
+                theirs.read();
+            }
+            wire.lane(0, 1).refuse();
+        },
+    );
+}
+
+/// Rank 1 sends to rank 0 after it has received from rank 0. Whenever rank 0 sees that offer, it sees that its own send is done.
+pub(crate) fn answered() {
+    two_ranks(
+        |wire| {
+            wire.lane(0, 1).offer(parcel(false, 1));
+            let answered = wire.lane(1, 0).is_offered();
+            let waiting = wire.lane(0, 1).sent() == Sent::Waiting;
+            assert!(!(answered && waiting), "an answer taken for a head-on send");
+        },
+        |wire| {
+            if wire.lane(0, 1).take().is_some() {
+                wire.lane(0, 1).finish(5.0);
+                wire.lane(1, 0).offer(parcel(false, 2));
+            }
+        },
+    );
+}
+
+/// A message of some pieces, in its sender's memory and in its receiver's.
+struct Long {
+    from: Vec<Memory>,
+    to: Vec<Memory>,
+    copies: Vec<Count>,
+}
+
+impl Long {
+    fn new(pieces: usize) -> Arc<Long> {
+        Arc::new(Long {
+            from: Memory::several(pieces),
+            to: Memory::several(pieces),
+            copies: (0..pieces).map(|_| Count::new(0)).collect(),
+        })
+    }
+
+    fn copy(&self, piece: usize) {
+        self.from[piece].read();
+        self.to[piece].write();
+        self.copies[piece].fetch_add(1, Relaxed);
+    }
+
+    /// Sender: offers it, helps to copy it, and has its memory back at the end.
+    fn send(&self, wire: &Wire) -> Sent {
+        self.from.iter().for_each(Memory::write);
+        wire.lane(0, 1).offer(parcel(true, 1));
+        let end = until(|| match wire.lane(0, 1).sent() {
+            Sent::Shared => {
+                self.help(wire.pieces(0, 1));
+                None
+            }
+            Sent::Waiting => None,
+            end => Some(end),
+        });
+        self.from.iter().for_each(Memory::write);
+        end
+    }
+
+    fn help(&self, pieces: &Pieces) {
+        let (target, count) = pieces.target();
+        assert_eq!((target, count), ([1, 2, 3, 4], self.from.len()));
+        let mut own = 0;
+        while pieces.claim(count) {
+            own += 1;
+            self.copy(count - own);
+            pieces.finish_piece();
+        }
+    }
+
+    /// Receiver: copies pieces until `most` are copied, and gives up the rest. Has its memory for itself at the end.
+    fn receive(&self, wire: &Wire, most: usize) {
+        taken(wire.lane(0, 1));
+        let (pieces, count) = (wire.pieces(0, 1), self.from.len());
+        self.to.iter().for_each(Memory::write);
+        pieces.open([1, 2, 3, 4], count);
+        wire.lane(0, 1).share();
+        let mut own = 0;
+        while own < most && pieces.claim(count) {
+            self.copy(own);
+            own += 1;
+        }
+        own += pieces.claim_rest(count);
+        until(|| pieces.finished(count - own).then_some(()));
+        self.to.iter().for_each(Memory::write);
+    }
+
+    fn times_copied(&self) -> Vec<usize> {
+        self.copies.iter().map(|c| c.load(Relaxed)).collect()
+    }
+}
+
+/// Every piece is copied exactly once, by either side; a sender that comes late finds nothing to do.
+pub(crate) fn share(pieces: usize) {
+    let mine = Long::new(pieces);
+    let (theirs, message) = (mine.clone(), mine.clone());
+    two_ranks(
+        move |wire| assert_eq!(mine.send(wire), Sent::Done(5.0)),
+        move |wire| {
+            theirs.receive(wire, usize::MAX);
+            assert_eq!(theirs.times_copied(), vec![1; pieces]);
+            wire.lane(0, 1).finish(5.0);
+        },
+    );
+    assert_eq!(message.times_copied(), vec![1; pieces]);
+}
+
+/// The same lane and its pieces are used again, also by a sender that came late to the first message.
+pub(crate) fn share_twice() {
+    let mine = [Long::new(1), Long::new(2)];
+    let theirs = mine.clone();
+    two_ranks(
+        move |wire| {
+            for message in &mine {
+                assert_eq!(message.send(wire), Sent::Done(5.0));
+            }
+        },
+        move |wire| {
+            for message in &theirs {
+                message.receive(wire, usize::MAX);
+                assert_eq!(message.times_copied(), vec![1; message.from.len()]);
+                wire.lane(0, 1).finish(5.0);
+            }
+        },
+    );
+}
+
+/// The receiver panics after one piece: it waits for the pieces that the sender has begun, and refuses.
+pub(crate) fn give_up(pieces: usize) {
+    let mine = Long::new(pieces);
+    let theirs = mine.clone();
+    two_ranks(
+        move |wire| assert_eq!(mine.send(wire), Sent::Refused),
+        move |wire| {
+            theirs.receive(wire, 1);
+            assert!(theirs.times_copied().iter().all(|&n| n <= 1));
+            wire.lane(0, 1).refuse();
+        },
+    );
+}
+
+/// Waits for `flag` as a rank does.
+fn sleep_for(bell: &Bell, flag: &AtomicBool) {
+    let here = || flag.load(Ordering::Acquire);
+    while !here() {
+        bell.announce();
+        if here() {
+            bell.withdraw();
+            break;
+        }
+        bell.sleep(Instant::now(), || false);
+    }
+}
+
+fn hand_over(bell: &Bell, flag: &AtomicBool) {
+    flag.store(true, Ordering::Release);
+    Bell::order();
+    bell.ring();
+}
+
+type Flags = Arc<(Bell, [AtomicBool; 2])>;
+
+fn flags() -> Flags {
+    Arc::new((Bell::default(), [AtomicBool::new(false), AtomicBool::new(false)]))
+}
+
+pub(crate) fn wake_up() {
+    let mine = flags();
+    let theirs = mine.clone();
+    let waker = thread::spawn(move || hand_over(&theirs.0, &theirs.1[0]));
+    sleep_for(&mine.0, &mine.1[0]);
+    waker.join().unwrap();
+}
+
+/// Two things one after another: a bell that rang for the first, late, does not drown the second.
+pub(crate) fn wake_up_again() {
+    let mine = flags();
+    let theirs = mine.clone();
+    let waker = thread::spawn(move || {
+        hand_over(&theirs.0, &theirs.1[0]);
+        hand_over(&theirs.0, &theirs.1[1]);
+    });
+    sleep_for(&mine.0, &mine.1[0]);
+    sleep_for(&mine.0, &mine.1[1]);
+    waker.join().unwrap();
+}
+
+pub(crate) fn two_wakers() {
+    let mine = flags();
+    let wakers = [0, 1].map(|n| {
+        let theirs = mine.clone();
+        thread::spawn(move || hand_over(&theirs.0, &theirs.1[n]))
+    });
+    sleep_for(&mine.0, &mine.1[0]);
+    sleep_for(&mine.0, &mine.1[1]);
+    for waker in wakers {
+        waker.join().unwrap();
+    }
+}
+
+/// Nothing is ever handed over, but the run is aborted: the sleeper looks before it announces itself and under the lock.
+pub(crate) fn abort() {
+    let mine = flags();
+    let theirs = mine.clone();
+    let waker = thread::spawn(move || hand_over(&theirs.0, &theirs.1[1]));
+    let aborted = || mine.1[1].load(Ordering::Relaxed);
+    while !aborted() {
+        mine.0.announce();
+        if aborted() {
+            break;
+        }
+        mine.0.sleep(Instant::now(), aborted);
+    }
+    waker.join().unwrap();
+}
+
+/// What a rank wrote before a barrier, all may read after it, round after round.
+pub(crate) fn barrier(ranks: usize, rounds: usize) {
+    let shared = Arc::new((Barrier::default(), Memory::several(ranks * rounds)));
+    let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
+        let (barrier, memory) = shared;
+        for round in 0..rounds {
+            memory[round * ranks + me].write();
+            if let Some(awaited) = barrier.arrive(ranks) {
+                until(|| barrier.is_open(awaited).then_some(()));
+            }
+            memory[round * ranks..][..ranks].iter().for_each(Memory::read);
+        }
+    };
+    let others: Vec<_> = (1..ranks)
+        .map(|me| {
+            let shared = shared.clone();
+            thread::spawn(move || rank(me, &shared))
+        })
+        .collect();
+    rank(0, &shared);
+    for other in others {
+        other.join().unwrap();
+    }
+}
