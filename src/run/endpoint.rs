@@ -52,6 +52,7 @@ use std::time::Instant;
 
 use super::element::Element;
 use super::executor::nanoseconds;
+use super::operator::Operator;
 use super::scope::ScopeSetting;
 use super::transfer::{Intake, Lent, RankMemory, Received, Sent};
 use super::wait::{Stop, Waiter};
@@ -234,6 +235,11 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         inner.usable(None)?;
         inner.close_send()?;
         Ok(inner.clock.finish)
+    }
+
+    /// What it combines with.
+    pub(super) fn operator(&self) -> &'t Operator<T> {
+        self.inner.borrow().setting.operator
     }
 
     pub(super) fn into_inner(self) -> Inner<'t, T> {

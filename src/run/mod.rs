@@ -9,6 +9,7 @@ mod data;
 mod element;
 mod endpoint;
 mod executor;
+mod greedy;
 mod operator;
 mod program;
 mod scope;
@@ -22,6 +23,7 @@ pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,
 };
+pub use greedy::{uni_greedy_layout, uni_greedy_reduce};
 pub use operator::Operator;
 pub use scope::{ScopeOptions, ScopeOutcome};
 pub use team::{Clock, Outcome, RunOptions, Team, TeamOptions};

@@ -63,3 +63,61 @@ pub(super) fn best_out_of_order(algorithm: &Algorithm, request: &Request) -> Res
         method: Method::Search,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Links;
+    use crate::plan::registry;
+    use crate::plan::segmentation::best_segment;
+    use crate::{CostModel, Kind, Ports};
+
+    #[test]
+    fn never_slower_than_uni_greedy_with_its_best_size() {
+        for kind in [Kind::Reduce, Kind::Broadcast] {
+            let [ours, greedy] =
+                ["out-of-order", "uni-greedy"].map(|name| registry::find(kind, name).unwrap());
+            for (p, m, alpha, gamma) in [
+                (2, 40, 10.0, 1.0),
+                (5, 300, 3.0, 0.0),
+                (16, 1000, 20.0, 1.0),
+                (17, 5000, 100.0, 0.5),
+                (64, 4000, 0.0, 1.0),
+                (100, 20_000, 1000.0, 1.0),
+            ] {
+                let mut r = Request::new(p, m);
+                r.ports = Ports::UNI;
+                r.cost = CostModel::new(alpha, 1.0).gamma(gamma);
+                let found = best_segment(ours, &r).unwrap();
+                let before = best_segment(greedy, &r).unwrap();
+                assert!(found.time <= before.time, "{found:?}, {before:?}, {r:?}");
+                r.segments = Segments::of_size(m, found.segment).unwrap();
+                assert_eq!(executed_time(ours, &r).unwrap(), found.time);
+            }
+        }
+    }
+
+    #[test]
+    fn overlap_and_missing_links() {
+        let ours = registry::find(Kind::Reduce, "out-of-order").unwrap();
+        let mut r = Request::new(3, 20);
+        r.ports = Ports::UNI;
+        r.cost = CostModel::new(5.0, 1.0).gamma(1.0).overlap(true);
+        let found = best_segment(ours, &r).unwrap();
+        r.segments = Segments::of_size(20, found.segment).unwrap();
+        assert_eq!(executed_time(ours, &r).unwrap(), found.time);
+        let links = vec![
+            vec![Some(0.0), None, Some(1.0)],
+            vec![Some(1.0); 3],
+            vec![Some(1.0); 3],
+        ];
+        r.cost = CostModel::heterogeneous(Links {
+            alpha: links.clone(),
+            beta: links,
+            gamma: vec![],
+            gamma_copy: vec![],
+        })
+        .unwrap();
+        assert!(best_segment(ours, &r).is_ok());
+    }
+}
