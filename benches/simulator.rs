@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
+use oneport::cost::Links;
 use oneport::plan::{Segments, registry};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
@@ -20,6 +21,7 @@ struct Case {
     algorithm: &'static str,
     ranks: usize,
     ports: Ports,
+    heterogeneous: bool,
 }
 
 const SEGMENTS: usize = 64;
@@ -32,16 +34,21 @@ const fn case(name: &'static str, kind: Kind, algorithm: &'static str, ranks: us
         algorithm,
         ranks,
         ports,
+        heterogeneous: false,
     }
 }
 
 /// Smallest first: the peak of memory only grows.
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     case("broadcast", Kind::Broadcast, "circulant", 1 << 10),
     case("reduce", Kind::Reduce, "circulant", 1 << 10),
     Case {
         ports: Ports::UNI,
         ..case("chain reduce, uni", Kind::Reduce, "chain", 1 << 10)
+    },
+    Case {
+        heterogeneous: true,
+        ..case("broadcast, links", Kind::Broadcast, "circulant", 1 << 10)
     },
     case("broadcast", Kind::Broadcast, "circulant", 1 << 16),
     case("reduce", Kind::Reduce, "circulant", 1 << 16),
@@ -59,6 +66,21 @@ impl Case {
             .and_then(|a| a.plan(&request))
             .expect("a registered algorithm")
     }
+
+    /// Of the simulation; where each link has a cost of its own, all cost the same.
+    fn cost(&self) -> CostModel {
+        if !self.heterogeneous {
+            return cost();
+        }
+        let square = |time| vec![vec![Some(time); self.ranks]; self.ranks];
+        CostModel::heterogeneous(Links {
+            alpha: square(cost().alpha),
+            beta: square(cost().beta),
+            gamma: vec![cost().gamma; self.ranks],
+            gamma_copy: Vec::new(),
+        })
+        .expect("finite costs")
+    }
 }
 
 fn cost() -> CostModel {
@@ -73,7 +95,8 @@ fn main() {
         let steps = schedule.steps();
         let (prepared, preparing) = timed(|| Prepared::new(&schedule, false).expect("completes"));
         let mut finish = vec![0.0; prepared.nodes().len()];
-        let makespan = prepared.simulate_into(&cost(), 1, &mut finish);
+        let cost = case.cost();
+        let makespan = prepared.simulate_into(&cost, 1, &mut finish);
         assert!(makespan > 0.0, "a schedule that takes time");
         let mut group = criterion.benchmark_group("simulate");
         group
@@ -83,7 +106,7 @@ fn main() {
             .throughput(Throughput::Elements(steps as u64));
         let id = BenchmarkId::new(format!("{} {}", case.algorithm, case.name), case.ranks);
         group.bench_function(id, |b| {
-            b.iter(|| prepared.simulate_into(black_box(&cost()), 1, &mut finish));
+            b.iter(|| prepared.simulate_into(black_box(&cost), 1, &mut finish));
         });
         group.finish();
         if std::env::args().any(|a| a == "--bench") {
@@ -92,7 +115,7 @@ fn main() {
                 .map(|_| {
                     let start = Instant::now();
                     for _ in 0..passes {
-                        let time = prepared.simulate_into(black_box(&cost()), 1, &mut finish);
+                        let time = prepared.simulate_into(black_box(&cost), 1, &mut finish);
                         assert_eq!(time, makespan, "the same time again");
                     }
                     start.elapsed().as_secs_f64() / passes as f64

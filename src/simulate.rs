@@ -283,7 +283,7 @@ impl Graph {
     ) -> Result<Graph> {
         let programs = schedule.programs();
         let mut graph = Graph {
-            nodes: Vec::with_capacity(matching.mates.len()),
+            nodes: Vec::new(),
             wait_ends: Vec::new(),
             waits: Vec::new(),
             event_nodes: vec![NONE; 2 * matching.mates.len()],
@@ -309,15 +309,32 @@ impl Graph {
     }
 
     /// Gives every transfer and computation a node; a transfer's two steps share one.
+    ///
+    /// All ranks' first steps come first, then all second ones, and so on: nodes that run at about the same time stand close together, and
+    /// putting them in order does not jump about in memory.
     fn number(&mut self, programs: &[Vec<Step>], mates: &[u32]) -> Result<()> {
+        let mut next = node_counts(programs, mates);
+        let mut total = 0;
+        for n in &mut next {
+            total += std::mem::replace(n, total);
+        }
+        let nothing = Node {
+            work: Work::Transfer,
+            from: 0,
+            to: 0,
+            elements: 0,
+        };
+        self.nodes = vec![nothing; total as usize];
         for (rank, program) in programs.iter().enumerate() {
             let base = self.rank_events[rank];
             for (i, step) in program.iter().enumerate() {
                 let event = base + 2 * i;
                 let me = rank_u32(rank)?;
                 let mut push = |node: Node| {
-                    self.nodes.push(node);
-                    u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
+                    let number = next[i];
+                    next[i] += 1;
+                    self.nodes[number as usize] = node;
+                    number
                 };
                 let elements = step.len() as u64;
                 match step {
@@ -477,6 +494,23 @@ impl Graph {
         }
         Ok(prepared)
     }
+}
+
+/// By place in the program: nodes of all ranks' steps there. Fewer than 2^32 together, as steps are fewer than 2^31.
+fn node_counts(programs: &[Vec<Step>], mates: &[u32]) -> Vec<u32> {
+    let longest = programs.iter().map(Vec::len).max().unwrap_or(0);
+    let mut counts = vec![0; longest];
+    let mut mates = mates.iter();
+    for program in programs {
+        for ((step, count), &mate) in program.iter().zip(&mut counts).zip(&mut mates) {
+            *count += match step {
+                Step::Send { .. } if mate != NONE => 0,
+                Step::RecvCombine { .. } => 2,
+                _ => 1,
+            };
+        }
+    }
+    counts
 }
 
 /// The first mismatch, as the simulator reports it.

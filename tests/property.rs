@@ -267,6 +267,41 @@ fn built_schedules() {
         .unwrap();
 }
 
+/// Long messages, which both partners copy, through several ports at once and from port to other port.
+#[test]
+fn long_messages_through_several_ports() {
+    let (teams, mut random) = (Teams::default(), Random(11));
+    for (k, ports) in [
+        (1, Ports::BI),
+        (2, Ports::BI),
+        (3, Ports::BI),
+        (3, Ports::UNI),
+    ] {
+        let (p, m, parts) = (2, 120_000, 6);
+        let mut programs = Programs {
+            ports: ports.with_k(k),
+            steps: vec![Vec::new(); p],
+        };
+        let part = |from: usize, i: usize| Span::new(from * m + i * (m / parts), m / parts);
+        let pairs = (0..p * parts).map(|i| (i % p, i / p)).collect();
+        for (from, i) in random.shuffled(pairs) {
+            let span = part(from, i);
+            programs.transfer(&mut random, from, 1 - from, (span, span), None);
+        }
+        let layout = |r: usize| Layout {
+            len: p * m,
+            input: Span::new(r * m, m).into(),
+            output: Span::new(0, p * m).into(),
+        };
+        let schedule = programs.build(Collective::Allgather, vec![layout(0), layout(1)]);
+        for _ in 0..5 {
+            let cost = costs(&mut random, p);
+            let proved = teams.prove(&schedule, &cost, ElementType::F64, "sum");
+            proved.unwrap_or_else(|e| panic!("{k} {ports:?}: {e}"));
+        }
+    }
+}
+
 /// A random tree over the ranks, blocks of random sizes.
 struct Built {
     ranks: usize,

@@ -89,7 +89,7 @@ impl Algorithm {
                 request.cost.gamma = 0.0;
                 // Only what combines has operands to keep in order: a broadcast need not pass through rank 0.
                 request.keep_order &= self.collective.reduces();
-                plan(&request)?.reversed()
+                plan(&request)?.into_reversed()
             }
         }
     }

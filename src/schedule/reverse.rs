@@ -1,6 +1,6 @@
 //! Time reversal: a broadcast becomes a reduction, a scatter a gather, and the other way round.
 
-use super::{Layout, Order, Schedule, Step};
+use super::{Order, Schedule, Spans, Step};
 use crate::error::{Error, Result};
 
 impl Schedule {
@@ -14,40 +14,34 @@ impl Schedule {
     /// # Errors
     /// When the collective has no reverse, or the schedule holds a step that has none (a combination in a gather).
     pub fn reversed(&self) -> Result<Schedule> {
-        let collective = self.collective().reversed().ok_or_else(|| {
+        self.clone().into_reversed()
+    }
+
+    /// As [`Schedule::reversed`], in place: long schedules are not held twice.
+    pub(crate) fn into_reversed(mut self) -> Result<Schedule> {
+        self.collective = self.collective.reversed().ok_or_else(|| {
             Error::usage(format!(
                 "a schedule for {} has no reverse",
-                self.collective().kind().name()
+                self.collective.kind().name()
             ))
         })?;
-        let combine = collective.kind().reduces();
-        let layout = self
-            .layout()
-            .iter()
-            .map(|l| Layout {
-                len: l.len,
-                input: l.output.clone(),
-                output: l.input.clone(),
-            })
-            .collect();
-        let programs = self
-            .programs()
-            .iter()
-            .enumerate()
-            .map(|(rank, program)| {
-                program
-                    .iter()
-                    .rev()
-                    .map(|step| reversed_step(rank, step, combine))
-                    .collect()
-            })
-            .collect();
-        Schedule::new(self.ports(), collective, layout, programs)
+        let combine = self.collective.kind().reduces();
+        for l in &mut self.layout {
+            std::mem::swap(&mut l.input, &mut l.output);
+        }
+        for (rank, program) in self.programs.iter_mut().enumerate() {
+            program.reverse();
+            for step in program {
+                let forwards = std::mem::replace(step, Step::send(0, Spans::new()));
+                *step = reversed_step(rank, forwards, combine);
+            }
+        }
+        Ok(self)
     }
 }
 
-fn reversed_step(rank: usize, step: &Step, combine: bool) -> Step {
-    match step.clone() {
+fn reversed_step(rank: usize, step: Step, combine: bool) -> Step {
+    match step {
         Step::Send { to, spans, port } if combine => Step::RecvCombine {
             from: to,
             spans,
