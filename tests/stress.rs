@@ -231,7 +231,7 @@ fn random_schedules_with_and_without_faults() {
     let _alone = alone();
     let affine = Operator::<u64>::named("affine").unwrap();
     let mut random = Random(1);
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(4);
     for round in 0..12 {
         let p = if round < 4 { 2 } else { 2 + random.below(15) };
         let mut team = Team::new(p).unwrap();
@@ -312,7 +312,7 @@ fn rank_programs_that_fail_anywhere() {
     let _alone = alone();
     let options = ScopeOptions::new(Operator::<u64>::named("sum").unwrap());
     let mut random = Random(2);
-    let until = Instant::now() + Duration::from_secs(3);
+    let until = Instant::now() + Duration::from_secs(2);
     for _ in 0..8 {
         let p = 2 + random.below(15);
         let mut team = Team::new(p).unwrap();

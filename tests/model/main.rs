@@ -130,7 +130,7 @@ fn a_receiver_that_gives_up() {
 #[test]
 fn wake_ups_are_not_lost() {
     exhaustively(scenarios::wake_up);
-    bounded(5, scenarios::wake_up_again);
+    bounded(4, scenarios::wake_up_again);
     bounded(3, scenarios::two_wakers);
 }
 
