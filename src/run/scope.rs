@@ -1,7 +1,6 @@
 //! Running rank programs written by hand.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -10,7 +9,7 @@ use super::element::Element;
 use super::endpoint::{Endpoint, Inner, PortModel};
 use super::operator::Operator;
 use super::team::{Clock, Team, panic_message};
-use super::transfer::Wire;
+use super::transfer::{Lazy, Wire};
 use super::wait::Crowd;
 use crate::collective::Collective;
 use crate::cost::{CostModel, Ports};
@@ -94,16 +93,16 @@ pub(super) struct ScopeSetting<'t, T> {
     pub(super) run: u64,
 }
 
-/// Wires between any two ranks, made when first used.
+/// Wires between any two ranks, made when first used: among thousands of ranks, few pairs ever meet.
 #[derive(Debug)]
 pub(super) struct WireTable {
-    rows: Vec<OnceLock<Box<[Wire]>>>,
+    rows: Vec<Lazy<Box<[Lazy<Wire>]>>>,
 }
 
 impl WireTable {
     fn new(ranks: usize) -> Self {
         WireTable {
-            rows: (0..ranks).map(|_| OnceLock::new()).collect(),
+            rows: (0..ranks).map(|_| Lazy::new()).collect(),
         }
     }
 
@@ -114,9 +113,8 @@ impl WireTable {
     /// The wire between two different ranks.
     pub(super) fn wire(&self, a: usize, b: usize) -> &Wire {
         let (low, high) = (a.min(b), a.max(b));
-        let row = self.rows[low]
-            .get_or_init(|| (low + 1..self.rows.len()).map(|_| Wire::new()).collect());
-        &row[high - low - 1]
+        let row = self.rows[low].get(|| (low + 1..self.rows.len()).map(|_| Lazy::new()).collect());
+        row[high - low - 1].get(Wire::new)
     }
 }
 
