@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
+use super::recorder::Recorder;
 use super::transfer::{Intake, Lent, RankMemory, Received, Sent, Wire};
 use super::wait::{Crowd, Stop, Waiter};
 use crate::cost::{self, CostModel, Ports};
@@ -42,7 +43,7 @@ pub(crate) enum Failure {
 
 /// One rank of a run, reused from repetition to repetition.
 #[derive(Debug)]
-pub(crate) struct Executor<'r, T: Element> {
+pub(crate) struct Executor<'r, T: Element, R> {
     rank: usize,
     program: &'r RankProgram<'r>,
     setting: &'r Setting<'r, T>,
@@ -58,6 +59,7 @@ pub(crate) struct Executor<'r, T: Element> {
     at: usize,
     /// Model time 0 of a paced clock.
     start: Instant,
+    recorder: R,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,11 +86,12 @@ struct Look {
     gate: Option<f64>,
 }
 
-impl<'r, T: Element> Executor<'r, T> {
+impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     pub(crate) fn new(
         rank: usize,
         program: &'r RankProgram<'r>,
         setting: &'r Setting<'r, T>,
+        recorder: R,
     ) -> Self {
         Executor {
             rank,
@@ -102,7 +105,13 @@ impl<'r, T: Element> Executor<'r, T> {
             finish: 0.0,
             at: 0,
             start: Instant::now(),
+            recorder,
         }
+    }
+
+    /// What it recorded.
+    pub(crate) fn recorder(&mut self) -> &mut R {
+        &mut self.recorder
     }
 
     /// The step that a panic interrupted.
@@ -195,6 +204,7 @@ impl<'r, T: Element> Executor<'r, T> {
                     return Ok(false);
                 };
                 self.hold_port(i, step)?;
+                self.recorder.starts(i);
                 if let Step::Send { to, spans, .. } = step {
                     let lent = match spans.as_slice() {
                         [one] => Lent::One(*one),
@@ -273,6 +283,7 @@ impl<'r, T: Element> Executor<'r, T> {
 
     /// The transfer of step `i` ended at `end`.
     fn transferred(&mut self, list: usize, i: usize, step: &Step, end: f64) {
+        self.recorder.ends(i);
         self.happens(Event::transferred(i), end);
         let port = self
             .setting
@@ -318,6 +329,7 @@ impl<'r, T: Element> Executor<'r, T> {
             self.at = i;
             let step = &self.program.steps[i];
             let cost = self.setting.cost;
+            self.recorder.starts(i);
             let time = match step {
                 Step::Copy { src, dst } => {
                     memory.local(dst, src, Intake::Store);
@@ -329,6 +341,7 @@ impl<'r, T: Element> Executor<'r, T> {
                 }
                 _ => 0.0,
             };
+            self.recorder.ends(i);
             self.happens(done, ready + time);
             self.finished += 1;
             while self
