@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use super::trace::{Source, Trace, Unit, What};
 use crate::error::{Error, Result};
 
-/// No trace of more events is written: viewers take seconds for each hundred thousand.
-const MOST_EVENTS: usize = 1_000_000;
+/// Traces of more events are refused: viewers take seconds for each hundred thousand.
+pub const MOST_EVENTS: usize = 1_000_000;
 
 impl Trace {
     /// The trace as JSON in the trace event format: `ts` and `dur` in microseconds (one unit of a model without units is
     /// one microsecond), one `pid` a rank, one `tid` a port, with the names of both; `args` holds step, peer, bytes and segment.
     ///
     /// # Errors
-    /// When there are more than a million events.
+    /// When there are more than [`MOST_EVENTS`] events.
     pub fn to_chrome_json(&self, title: &str) -> Result<String> {
         let events = self.activities().len();
         if events > MOST_EVENTS {
@@ -149,7 +149,10 @@ mod tests {
             request.ports = ports;
             request.segments = Segments::of_count(20, 5).unwrap();
             request.cost = cost.clone();
-            let schedule = registry::find(Kind::Reduce, name).unwrap().plan(&request).unwrap();
+            let schedule = registry::find(Kind::Reduce, name)
+                .unwrap()
+                .plan(&request)
+                .unwrap();
             let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
             let (lanes, names) = read(&trace.to_chrome_json("test").unwrap());
             let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
@@ -163,7 +166,10 @@ mod tests {
                 }
             }
             for lane in lanes.values() {
-                assert!(lane.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0), "{lane:?}");
+                assert!(
+                    lane.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0),
+                    "{lane:?}"
+                );
             }
             assert!(lanes.keys().all(|key| names.contains_key(key)));
         }
@@ -172,8 +178,7 @@ mod tests {
     #[test]
     fn golden() {
         let span = Span::new(0, 4);
-        let mut b =
-            crate::Schedule::builder(2, Ports::BI, crate::Collective::Reduce { root: 1 });
+        let mut b = crate::Schedule::builder(2, Ports::BI, crate::Collective::Reduce { root: 1 });
         b.layout(0, 4, [span], None);
         b.layout(1, 4, [span], Some(span));
         b.step(0, Step::send(1, span));

@@ -84,7 +84,11 @@ impl<'t> Chart<'t> {
         times.sort_unstable_by(f64::total_cmp);
         // Most transfers get room for their peer's number.
         let typical = times.get(times.len() / 8).copied().unwrap_or(end);
-        let wanted = if typical > 0.0 { end / typical * 30.0 } else { 0.0 };
+        let wanted = if typical > 0.0 {
+            end / typical * 30.0
+        } else {
+            0.0
+        };
         let mut chart = Chart {
             trace,
             lanes,
@@ -98,7 +102,7 @@ impl<'t> Chart<'t> {
         let names = (0..lanes).map(|l| width(&chart.lane_name(l), 8.0));
         let names = names.fold(0.0, f64::max);
         let ranks = width(&(trace.ranks() - 1).to_string(), TEXT);
-        chart.left = MARGIN + (ranks + names + 14.0).max(width("rank", TEXT) + 6.0);
+        chart.left = MARGIN + (ranks + names + 14.0).max(width("rank", TEXT) + 10.0);
         chart
     }
 
@@ -168,7 +172,13 @@ impl<'t> Chart<'t> {
 
     /// `Not drawn, since they take no time: 12 combine, 3 send`.
     fn untimed(&self) -> Option<String> {
-        let kinds = [What::Send, What::Receive, What::ReceiveCombine, What::Combine, What::Copy];
+        let kinds = [
+            What::Send,
+            What::Receive,
+            What::ReceiveCombine,
+            What::Combine,
+            What::Copy,
+        ];
         let counts: Vec<String> = kinds
             .into_iter()
             .filter_map(|what| {
@@ -182,7 +192,13 @@ impl<'t> Chart<'t> {
     }
 
     fn rows(&self, svg: &mut Svg, top: f64) {
-        svg.text((self.left - 6.0, top - 6.0), "rank", Anchor::End, TEXT, "fill=\"#444\"");
+        svg.text(
+            (self.left - 12.0, top - 6.0),
+            "rank",
+            Anchor::End,
+            TEXT,
+            "fill=\"#444\"",
+        );
         for rank in 0..self.trace.ranks() {
             let y = top + rank as f64 * self.row_height();
             if rank % 2 == 0 {
@@ -198,7 +214,13 @@ impl<'t> Chart<'t> {
                 let name = self.lane_name(lane);
                 if !name.is_empty() {
                     let y = y + self.gap / 2.0 + (lane as f64 + 0.5) * self.lane_height + 2.5;
-                    svg.text((self.left - 5.0, y), &name, Anchor::End, 8.0, "fill=\"#777\"");
+                    svg.text(
+                        (self.left - 5.0, y),
+                        &name,
+                        Anchor::End,
+                        8.0,
+                        "fill=\"#777\"",
+                    );
                 }
             }
         }
@@ -216,7 +238,11 @@ impl<'t> Chart<'t> {
         for i in 0..=count {
             let time = i as f64 * step;
             let x = self.x(time * unit);
-            svg.line((x, top - 4.0), (x, bottom + 4.0), "stroke=\"#cfd3d8\" stroke-width=\"0.7\"");
+            svg.line(
+                (x, top - 4.0),
+                (x, bottom + 4.0),
+                "stroke=\"#cfd3d8\" stroke-width=\"0.7\"",
+            );
             // Rounding the sum of steps away.
             let label = number(format!("{time:.9e}").parse().unwrap_or(time), 6);
             svg.text((x, top - 7.0), &label, Anchor::Middle, 11.0, "");
@@ -228,7 +254,13 @@ impl<'t> Chart<'t> {
             (Source::Wall, _) => format!("wall-clock since the start, in {name}"),
         };
         let middle = self.left + self.width / 2.0;
-        svg.text((middle, bottom + 32.0), &what, Anchor::Middle, TEXT, "fill=\"#444\"");
+        svg.text(
+            (middle, bottom + 32.0),
+            &what,
+            Anchor::Middle,
+            TEXT,
+            "fill=\"#444\"",
+        );
     }
 
     fn activity(&self, svg: &mut Svg, i: usize, a: &Activity, top: f64) {
@@ -259,7 +291,11 @@ impl<'t> Chart<'t> {
                 format!("class=\"t{n}\"")
             };
             let font = label_size(self.lane_height);
-            let part = if a.what == What::ReceiveCombine { 1.0 / 3.0 } else { 0.5 };
+            let part = if a.what == What::ReceiveCombine {
+                1.0 / 3.0
+            } else {
+                0.5
+            };
             let middle = (x + size.0 / 2.0, y + size.1 * part + font * 0.36);
             svg.text(middle, &label, Anchor::Middle, font, &class);
         }

@@ -95,8 +95,18 @@ pub(crate) fn mark(svg: &mut Svg, what: What, n: usize, (x, y): (f64, f64), (w, 
 }
 
 /// What boxes mean, and the segments' colours, from `top` on in a picture `room` wide; where it ends.
-pub(crate) fn legend(svg: &mut Svg, kinds: &[What], segments: &[Spans], top: f64, room: f64) -> f64 {
-    let mut flow = Flow { x: MARGIN, y: top, room };
+pub(crate) fn legend(
+    svg: &mut Svg,
+    kinds: &[What],
+    segments: &[Spans],
+    top: f64,
+    room: f64,
+) -> f64 {
+    let mut flow = Flow {
+        x: MARGIN,
+        y: top,
+        room,
+    };
     for &what in kinds {
         let text = match what {
             What::Send => "send (to)",
@@ -126,7 +136,11 @@ pub(crate) fn legend(svg: &mut Svg, kinds: &[What], segments: &[Spans], top: f64
     if segments.len() > COLORS.len() {
         let text = format!(
             "{}{} segments share {} colours in turn",
-            if segments.len() > MOST_LISTED { "… " } else { "" },
+            if segments.len() > MOST_LISTED {
+                "… "
+            } else {
+                ""
+            },
             segments.len(),
             COLORS.len()
         );

@@ -24,6 +24,7 @@ mod trace;
 mod traffic;
 mod tree;
 
+pub use chrome::MOST_EVENTS;
 pub use gantt::{MOST_BOXES, gantt};
 pub use trace::{Activity, Source, Trace, Unit, What};
 pub use traffic::{Traffic, traffic};

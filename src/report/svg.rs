@@ -247,7 +247,10 @@ mod tests {
     #[test]
     fn numbers() {
         let at = |x| At(x).to_string();
-        assert_eq!([at(1.0), at(0.126), at(-0.001), at(2.5)], ["1", "0.13", "0", "2.5"]);
+        assert_eq!(
+            [at(1.0), at(0.126), at(-0.001), at(2.5)],
+            ["1", "0.13", "0", "2.5"]
+        );
         assert_eq!(bytes(0), "0 B");
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(3 << 19), "1.5 MiB");

@@ -354,7 +354,10 @@ pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<us
     for segment in of_step.iter_mut().flatten() {
         *segment = place[*segment];
     }
-    Ok((sorted.into_iter().map(|(spans, _)| spans).collect(), of_step))
+    Ok((
+        sorted.into_iter().map(|(spans, _)| spans).collect(),
+        of_step,
+    ))
 }
 
 /// The spans without empty ones, neighbours joined.
@@ -417,8 +420,7 @@ mod tests {
     #[test]
     fn both_ends_of_a_transfer_show_one_segment() {
         let schedule = planned(Kind::Reduce, "chain", 4, 5, Ports::UNI);
-        let trace =
-            Trace::model(&schedule, &CostModel::new(1.0, 1.0), 1, Unit::Plain).unwrap();
+        let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), 1, Unit::Plain).unwrap();
         assert_eq!(trace.segments().len(), 5);
         for a in trace.activities().iter().filter(|a| a.what == What::Send) {
             let b = trace.activities().iter().find(|b| {
@@ -450,11 +452,7 @@ mod tests {
 
     #[test]
     fn a_wall_trace_starts_transfers_when_both_ends_are_there() {
-        let mut b = Schedule::builder(
-            2,
-            Ports::BI,
-            crate::Collective::Broadcast { root: 0 },
-        );
+        let mut b = Schedule::builder(2, Ports::BI, crate::Collective::Broadcast { root: 0 });
         let span = Span::new(0, 4);
         b.layout(0, 4, [span], Some(span));
         b.layout(1, 4, None, Some(span));

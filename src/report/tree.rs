@@ -69,7 +69,9 @@ impl Tree {
         if let Some(tree) = edges.tree(schedule) {
             return Ok(Some(tree));
         }
-        let tree = first.tree(schedule).filter(|t| t.nodes.len() == edges.ranks());
+        let tree = first
+            .tree(schedule)
+            .filter(|t| t.nodes.len() == edges.ranks());
         Ok(tree.map(|mut tree| {
             tree.segment = segments.into_iter().next();
             tree
@@ -126,7 +128,8 @@ impl Edges {
 
     fn next_rank(&mut self, rank: usize) {
         let uses = self.open.drain();
-        self.first_use.extend(uses.map(|(peer, step)| ((rank, peer), step)));
+        self.first_use
+            .extend(uses.map(|(peer, step)| ((rank, peer), step)));
     }
 
     /// Number of ranks that an edge touches.
@@ -189,7 +192,11 @@ impl Edges {
             nodes.get_mut(rank)?.depth = above.unwrap_or(0);
         }
         for rank in order.iter().rev() {
-            let below = nodes[rank].children.iter().map(|c| nodes[c].size).sum::<usize>();
+            let below = nodes[rank]
+                .children
+                .iter()
+                .map(|c| nodes[c].size)
+                .sum::<usize>();
             nodes.get_mut(rank)?.size = 1 + below;
         }
         Some(Tree {
@@ -203,8 +210,8 @@ impl Edges {
 }
 
 const NODE: (f64, f64) = (42.0, 34.0);
-/// Room for the slanted part of an edge.
-const EDGE: f64 = 34.0;
+/// Room for the slanted part of edges: more, where they are long.
+const EDGE: (f64, f64) = (34.0, 120.0);
 /// Room for an edge's label, above the child.
 const LABEL: f64 = 16.0;
 const LABEL_SIZE: f64 = 10.0;
@@ -218,15 +225,15 @@ const BETWEEN: f64 = 12.0;
 pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     const MOST: f64 = 30_000.0;
     let places = tree.places();
-    let level = NODE.1 + EDGE + LABEL;
-    let depth = tree.nodes.values().map(|n| n.depth).max().unwrap_or(0);
+    let levels = tree.levels(&places);
+    let depth = levels.len() - 1;
     let (mut low, mut high) = (0.0, 0.0);
     for (rank, x) in &places {
         let half = tree.half_width(*rank);
         (low, high) = (f64::min(low, x - half), f64::max(high, x + half));
     }
     let room = (high - low + 2.0 * MARGIN).max(520.0);
-    let height = level * depth as f64;
+    let height = levels[depth];
     if room.max(height) > MOST {
         return Err(Error::usage(format!(
             "a tree of {} ranks, {depth} levels deep, is too large to be drawn ({room:.0} x {height:.0} pixels, {MOST} at most): take fewer ranks",
@@ -242,8 +249,8 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     // Centred, where the caption needs more room than the tree.
     let shift = (room - (high - low)) / 2.0 - low;
     let at = |rank: &usize| {
-        let depth = tree.nodes[rank].depth as f64;
-        (places[rank] + shift, top + level * depth)
+        let depth = tree.nodes[rank].depth;
+        (places[rank] + shift, top + levels[depth])
     };
     for rank in &tree.order {
         for (i, child) in tree.nodes[rank].children.iter().enumerate() {
@@ -257,7 +264,11 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
         let what = if root { "rank (root)" } else { "rank" };
         let title = format!("{what} {rank}: {} in its subtree", ranks(node.size));
         svg.open("class=\"node\"", &title);
-        let fill = if root { "fill=\"#26476f\"" } else { "fill=\"#e4edf7\"" };
+        let fill = if root {
+            "fill=\"#26476f\""
+        } else {
+            "fill=\"#e4edf7\""
+        };
         let style = format!("{fill} stroke=\"#26476f\" rx=\"6\"");
         svg.rect((x - NODE.0 / 2.0, y), NODE, &style);
         let (ink, grey) = if root {
@@ -273,8 +284,17 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     let bottom = top + height + NODE.1 + 8.0;
     let mut y = bottom;
     let notes = tree.notes();
-    for line in notes.iter().flat_map(|n| super::svg::wrapped(n, TEXT, room - 2.0 * MARGIN)) {
-        svg.text((MARGIN, y + 14.0), &line, Anchor::Start, TEXT, "fill=\"#444\"");
+    for line in notes
+        .iter()
+        .flat_map(|n| super::svg::wrapped(n, TEXT, room - 2.0 * MARGIN))
+    {
+        svg.text(
+            (MARGIN, y + 14.0),
+            &line,
+            Anchor::Start,
+            TEXT,
+            "fill=\"#444\"",
+        );
         y += LINE;
     }
     Ok(svg.finish(room, y + MARGIN, &caption.title))
@@ -288,7 +308,11 @@ fn ranks(count: usize) -> String {
 impl Tree {
     /// What the picture shows, in words.
     fn notes(&self) -> Vec<String> {
-        let flow = if self.towards_root { "towards" } else { "away from" };
+        let flow = if self.towards_root {
+            "towards"
+        } else {
+            "away from"
+        };
         let mut notes = vec![format!(
             "In a node: the rank, and below it the number of ranks in its subtree. At an edge: what goes over it, {flow} the root. \
              Children stand in the order in which their parent turns to them."
@@ -334,7 +358,10 @@ impl Tree {
             let mut positions = Vec::with_capacity(children.len());
             for child in children {
                 let theirs = outlines.remove(child).unwrap_or_default();
-                let clash = outline.iter().zip(&theirs).map(|(o, t)| o.1 + BETWEEN - t.0);
+                let clash = outline
+                    .iter()
+                    .zip(&theirs)
+                    .map(|(o, t)| o.1 + BETWEEN - t.0);
                 let shift = clash.reduce(f64::max).unwrap_or(0.0);
                 for (level, (left, right)) in theirs.into_iter().enumerate() {
                     match outline.get_mut(level) {
@@ -361,6 +388,28 @@ impl Tree {
         places
     }
 
+    /// How far below the root each level stands: edges that reach far to the side get a longer way down.
+    fn levels(&self, places: &HashMap<usize, f64>) -> Vec<f64> {
+        let mut reach: Vec<f64> = Vec::new();
+        for rank in &self.order {
+            let node = &self.nodes[rank];
+            let aside = node
+                .parent
+                .map_or(0.0, |p| (places[rank] - places[&p]).abs());
+            match reach.get_mut(node.depth) {
+                Some(most) => *most = f64::max(*most, aside),
+                None => reach.push(aside),
+            }
+        }
+        let mut levels = vec![0.0];
+        for reach in reach.iter().skip(1) {
+            let above = levels.last().copied().unwrap_or(0.0);
+            let edge = (reach * 0.22).clamp(EDGE.0, EDGE.1);
+            levels.push(above + NODE.1 + edge + LABEL);
+        }
+        levels
+    }
+
     fn edge(
         &self,
         svg: &mut Svg,
@@ -370,7 +419,11 @@ impl Tree {
     ) {
         let children = self.nodes[rank].children.len();
         let flow = self.nodes[child].flow;
-        let (from, target) = if self.towards_root { (child, rank) } else { (rank, child) };
+        let (from, target) = if self.towards_root {
+            (child, rank)
+        } else {
+            (rank, child)
+        };
         let plural = if flow.messages == 1 { "" } else { "s" };
         let title = format!(
             "rank {from} to rank {target}: {} message{plural}, {}",
@@ -383,7 +436,11 @@ impl Tree {
         let x = at.0 + (i as f64 - (children as f64 - 1.0) / 2.0) * apart.min(10.0);
         let (upper, lower) = ((x, at.1 + NODE.1), (to.0, to.1 - LABEL));
         let style = "stroke=\"#555\" stroke-width=\"1.2\" marker-end=\"url(#head)\"";
-        let (start, end) = if self.towards_root { (lower, upper) } else { (upper, lower) };
+        let (start, end) = if self.towards_root {
+            (lower, upper)
+        } else {
+            (upper, lower)
+        };
         svg.line(start, end, style);
         let label = self.label(*child);
         svg.text((to.0, to.1 - 4.0), &label, Anchor::Middle, LABEL_SIZE, "");
