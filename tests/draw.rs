@@ -8,7 +8,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use oneport::plan::{Segments, registry};
 use oneport::report::{Caption, Trace, Traffic, Tree, Unit, What, gantt, traffic, tree};
-use oneport::run::{Operator, RunOptions, Team, inputs};
+use oneport::run::{Clock, Operator, RunOptions, Team, inputs};
 use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Span, Step};
 
 use svg::{Extent, assert_inside, extent, overlap, read};
@@ -306,7 +306,7 @@ fn golden() {
 
 /// Asserts that no two activities of one lane overlap, and returns the number of activities.
 fn assert_lanes(trace: &Trace) -> usize {
-    let mut lanes: HashMap<(usize, Option<usize>), Vec<(f64, f64)>> = HashMap::new();
+    let mut lanes: HashMap<_, Vec<(f64, f64)>> = HashMap::new();
     for a in trace.activities() {
         assert!(
             0.0 <= a.start && a.start <= a.end && a.end <= trace.end(),
@@ -367,6 +367,36 @@ fn a_run_records_every_step() {
             assert!(partner.bytes == a.bytes && partner.start <= a.end && a.start <= partner.end);
         }
         boxes(&gantt(&trace, &Caption::new(name)).unwrap());
+    }
+}
+
+#[test]
+fn a_paced_run_takes_its_time_in_the_trace() {
+    let mut request = Request::new(3, 12);
+    request.segments = Segments::of_count(12, 3).unwrap();
+    let schedule = registry::find(Kind::Reduce, "chain").unwrap();
+    let schedule = schedule.plan(&request).unwrap();
+    for overlap in [false, true] {
+        let sum = Operator::<i32>::named("sum").unwrap();
+        let data = inputs(schedule.collective(), schedule.layout(), &sum);
+        let cost = CostModel::new(2e6, 0.0).gamma(5e4).overlap(overlap);
+        let options = RunOptions {
+            clock: Clock::Paced,
+            cost: cost.clone(),
+            trace: true,
+            ..RunOptions::default()
+        };
+        let mut team = Team::new(3).unwrap();
+        let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
+        let trace = outcome.trace.expect("a trace");
+        assert_eq!(assert_lanes(&trace), schedule.steps());
+        let model = Trace::model(&schedule, &cost, 4, Unit::Nanoseconds).unwrap();
+        for a in trace.activities() {
+            let parts = model.activities().iter();
+            let mut parts = parts.filter(|m| (m.rank, m.step) == (a.rank, a.step));
+            let end = parts.next().expect("a transfer").end;
+            assert!(a.end >= end.round(), "{a:?}, {end} in the model");
+        }
     }
 }
 

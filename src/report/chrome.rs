@@ -45,7 +45,7 @@ impl Trace {
                         port if port.starts_with("port") => port,
                         direction => format!("port {direction}"),
                     },
-                    Some(0) => "compute".to_string(),
+                    Some(0) if computing == 1 => "compute".to_string(),
                     Some(n) => format!("compute {n}"),
                 };
                 name("thread_name", tid, json!({"name": thread}));

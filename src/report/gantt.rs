@@ -17,6 +17,8 @@ const MOST_HEIGHT: f64 = 30_000.0;
 
 const NARROWEST: f64 = 760.0;
 const WIDEST: f64 = 3600.0;
+/// The times of a run vary so much that room for short transfers makes long charts.
+const WIDEST_RUN: f64 = 1600.0;
 
 /// Draws a trace as an SVG document: a row a rank, a colour a segment; filled boxes receive, outlined ones with end strips send, dark ones
 /// compute. Boxes that are long enough name the peer; all say more under the pointer. Steps that take no time are counted
@@ -83,7 +85,11 @@ impl<'t> Chart<'t> {
             .collect();
         times.sort_unstable_by(f64::total_cmp);
         // Most transfers get room for their peer's number.
-        let typical = times.get(times.len() / 8).copied().unwrap_or(end);
+        let (typical, widest) = match trace.source() {
+            Source::Model => (times.len() / 8, WIDEST),
+            Source::Wall => (times.len() / 2, WIDEST_RUN),
+        };
+        let typical = times.get(typical).copied().unwrap_or(end);
         let wanted = if typical > 0.0 {
             end / typical * 30.0
         } else {
@@ -96,7 +102,7 @@ impl<'t> Chart<'t> {
             lane_height,
             gap,
             left: 0.0,
-            width: wanted.clamp(NARROWEST, WIDEST),
+            width: wanted.clamp(NARROWEST, widest),
             end,
         };
         let names = (0..lanes).map(|l| width(&chart.lane_name(l), 8.0));
@@ -120,7 +126,7 @@ impl<'t> Chart<'t> {
         match lane.checked_sub(ports) {
             _ if self.lanes == 1 => String::new(),
             None => self.trace.list_name(lane),
-            Some(0) => "compute".into(),
+            Some(0) if self.lanes == ports + 1 => "compute".into(),
             Some(n) => format!("compute {n}"),
         }
     }

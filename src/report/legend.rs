@@ -123,7 +123,7 @@ pub(crate) fn legend(
         return flow.y + LINE;
     }
     flow.line();
-    let heading = "Segments (elements from, to):";
+    let heading = "Segments (first-last element):";
     let (x, y) = flow.entry(width(heading, TEXT));
     svg.text((x, y), heading, Anchor::Start, TEXT, "fill=\"#444\"");
     for (i, spans) in segments.iter().take(MOST_LISTED).enumerate() {

@@ -87,7 +87,7 @@ pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
     let rank_width = width(&(p - 1).to_string(), 11.0);
     let left = MARGIN + LINE + rank_width + 8.0;
     let size = (cell.0 * p as f64, cell.1 * p as f64);
-    let room = (left + size.0 + MARGIN).max(480.0);
+    let room = (left + size.0 + MARGIN).max(600.0);
     let top = svg.caption(caption, room) + 2.0 * LINE + 6.0;
 
     let place = |rank: usize, side: f64| (rank as f64 + 0.5) * side;

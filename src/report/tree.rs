@@ -232,7 +232,7 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
         let half = tree.half_width(*rank);
         (low, high) = (f64::min(low, x - half), f64::max(high, x + half));
     }
-    let room = (high - low + 2.0 * MARGIN).max(520.0);
+    let room = (high - low + 2.0 * MARGIN).max(680.0);
     let height = levels[depth];
     if room.max(height) > MOST {
         return Err(Error::usage(format!(

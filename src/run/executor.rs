@@ -235,6 +235,9 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 };
                 let start = later(transferred, others);
                 let end = start + self.setting.cost.combine(self.rank, bytes::<T>(step));
+                if self.setting.paced {
+                    self.record_end(i, end);
+                }
                 self.happens(Event::computed(i), end);
                 self.finish_step(list);
                 Ok(true)
@@ -283,7 +286,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
 
     /// The transfer of step `i` ended at `end`.
     fn transferred(&mut self, list: usize, i: usize, step: &Step, end: f64) {
-        self.recorder.ends(i);
+        self.record_end(i, end);
         self.happens(Event::transferred(i), end);
         let port = self
             .setting
@@ -299,6 +302,14 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             self.finish_step(list);
         } else {
             self.lists[list].phase = Phase::Combined;
+        }
+    }
+
+    /// Step `i` is done, at model time `end`.
+    fn record_end(&mut self, i: usize, end: f64) {
+        if R::ON {
+            let held = (self.setting.paced).then(|| self.start + nanoseconds(end));
+            self.recorder.ends(i, held);
         }
     }
 
@@ -341,7 +352,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 }
                 _ => 0.0,
             };
-            self.recorder.ends(i);
+            self.record_end(i, ready + time);
             self.happens(done, ready + time);
             self.finished += 1;
             while self

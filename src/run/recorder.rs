@@ -14,8 +14,8 @@ pub(crate) trait Recorder: Debug {
     /// Step `step` opens its port, or starts to compute.
     fn starts(&mut self, step: usize);
 
-    /// Step `step` is done.
-    fn ends(&mut self, step: usize);
+    /// Step `step` is done, but not before `held`: under a paced clock it holds its port until its time has come.
+    fn ends(&mut self, step: usize, held: Option<Instant>);
 
     /// Start and end of every step in the last repetition, in nanoseconds since the epoch.
     fn take(&mut self) -> Vec<(u64, u64)>;
@@ -36,7 +36,7 @@ impl Recorder for Off {
     fn starts(&mut self, _: usize) {}
 
     #[inline]
-    fn ends(&mut self, _: usize) {}
+    fn ends(&mut self, _: usize, _: Option<Instant>) {}
 
     fn take(&mut self) -> Vec<(u64, u64)> {
         Vec::new()
@@ -52,7 +52,12 @@ pub(crate) struct Stopwatch {
 
 impl Stopwatch {
     fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        self.since_epoch(Instant::now())
+    }
+
+    fn since_epoch(&self, time: Instant) -> u64 {
+        let since = time.saturating_duration_since(self.epoch);
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -70,8 +75,9 @@ impl Recorder for Stopwatch {
         self.times[step].0 = self.now();
     }
 
-    fn ends(&mut self, step: usize) {
-        self.times[step].1 = self.now();
+    fn ends(&mut self, step: usize, held: Option<Instant>) {
+        let held = held.map_or(0, |t| self.since_epoch(t));
+        self.times[step].1 = self.now().max(held);
     }
 
     fn take(&mut self) -> Vec<(u64, u64)> {

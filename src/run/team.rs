@@ -134,8 +134,8 @@ pub struct Outcome<T> {
     /// What a reader of the wall-clock should know.
     pub warnings: Vec<String>,
     /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it: wall-clock, in nanoseconds since the first
-    /// rank started. A message is combined while it arrives, and under a paced clock bytes move as fast as the machine can
-    /// once their time has come.
+    /// rank started. A message is combined while it arrives. Under a paced clock a step is shown until the model lets it end, however
+    /// soon its bytes have moved.
     pub trace: Option<Trace>,
 }
 
