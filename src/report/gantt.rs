@@ -296,11 +296,10 @@ impl<'t> Chart<'t> {
             } else {
                 format!("class=\"t{n}\"")
             };
-            let font = label_size(self.lane_height);
-            let part = if a.what == What::ReceiveCombine {
-                1.0 / 3.0
-            } else {
-                0.5
+            let (font, part) = match a.what {
+                // Above the dark stripe.
+                What::ReceiveCombine => (label_size(self.lane_height) - 1.0, 0.38),
+                _ => (label_size(self.lane_height), 0.5),
             };
             let middle = (x + size.0 / 2.0, y + size.1 * part + font * 0.36);
             svg.text(middle, &label, Anchor::Middle, font, &class);

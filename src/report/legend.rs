@@ -81,7 +81,7 @@ pub(crate) fn mark(svg: &mut Svg, what: What, n: usize, (x, y): (f64, f64), (w, 
         }
         What::Receive => svg.rect((x, y), (w, h), &format!("class=\"r{n}\"")),
         What::ReceiveCombine => {
-            let part = (h / 3.0).round();
+            let part = (h / 4.0).round();
             svg.rect((x, y), (w, h - part), &format!("class=\"r{n}\""));
             svg.rect((x, y + h - part), (w, part), &format!("class=\"k{n}\""));
         }

@@ -22,7 +22,8 @@ use crate::units::TimeUnit;
 Examples:
   oneport draw reduce -p 15 --bytes 5 --segments 5 -a uni-greedy --ports uni --alpha 1 --beta 1 --gamma 1 -o r.svg
   oneport draw broadcast -p 16 --as tree -o tree.svg
-  oneport draw allreduce -p 8 --as traffic > traffic.svg
+  oneport draw reduce -p 8 -a butterfly --as traffic -o traffic.svg
+  oneport plan reduce -p 4 -a chain --segments 3 -o mine.json
   oneport draw --schedule mine.json -o mine.svg
   oneport draw reduce -p 64 --bytes 1MiB -o trace.json      open it at https://ui.perfetto.dev
 
