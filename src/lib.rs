@@ -52,6 +52,7 @@
 //! | [`mod@check`] | the proof of a schedule |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file an algorithm; [`plan::registry`] has one row for each |
+//! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //!
 //! # What always holds
@@ -70,6 +71,7 @@ pub mod collective;
 pub mod cost;
 pub mod error;
 pub mod plan;
+pub mod report;
 pub mod run;
 pub mod schedule;
 pub mod simulate;

@@ -12,6 +12,7 @@ mod executor;
 mod greedy;
 mod operator;
 mod program;
+mod recorder;
 mod scope;
 mod sync;
 mod team;
