@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::element::Element;
-use super::endpoint::{Endpoint, Inner, PortModel};
+use super::endpoint::{Endpoint, PortModel};
 use super::operator::Operator;
+use super::rank::Rank;
 use super::team::{Clock, Team, panic_message};
 use super::transfer::{Lazy, Wire};
 use super::wait::Crowd;
@@ -193,7 +194,7 @@ impl Team {
         let rank_main = |rank: usize| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let mut endpoint = Endpoint::<T, P>::new(Inner::new(rank, buffer, &setting, start));
+            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, buffer, &setting, start));
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();
             // What is left to do may run the operator once more, which may panic as well.
