@@ -1,6 +1,7 @@
 //! The command line: parses, hands over to one subcommand, and turns its outcome into an exit code.
 
 mod args;
+mod calibrate;
 mod check;
 mod compare;
 mod list;
@@ -49,6 +50,7 @@ enum Command {
     Simulate(simulate::Args),
     Run(run::Args),
     Compare(compare::Args),
+    Calibrate(calibrate::Args),
 }
 
 fn main() -> ExitCode {
@@ -60,5 +62,6 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::run(args, out),
+        Command::Calibrate(args) => calibrate::run(args, out),
     })
 }
