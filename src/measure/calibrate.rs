@@ -21,22 +21,23 @@
 //!
 //! # When it is refused
 //!
-//! Without two cores, with a slope that is not positive, or with typical errors beyond [`MOST_ERROR`] or noise beyond [`MOST_NOISE`].
+//! Without two cores, with a slope that is not positive, or when the model is off by more than 25% in the median, or samples of one size differ by
+//! more than 300%.
 
 use std::time::{Duration, Instant};
 
 use super::fit::{self, Curve, Measured, median, quantile};
 use super::profile::{self, Machine, Point, Profile};
 use crate::collective::Collective;
-use crate::cost::{CostModel, Links, Pieces, Ports};
+use crate::cost::{Links, Pieces, Ports};
 use crate::error::{Error, Result};
 use crate::run::{Operator, RunOptions, Team, TeamOptions};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
 /// A fit whose median relative error is above this is refused.
-pub const MOST_ERROR: f64 = 0.25;
+const MOST_ERROR: f64 = 0.25;
 /// Samples of one size that differ by more than this, in the median over the sizes, are too noisy to be fitted.
-pub const MOST_NOISE: f64 = 1.0;
+const MOST_NOISE: f64 = 3.0;
 /// Noise, and change between first and last turn, from which on a warning is due.
 const NOISY: f64 = 0.1;
 /// Greatest error of a point that passes without a warning.
@@ -673,6 +674,7 @@ fn after(probes: &[Probe], noise: f64, fits: &Fits, pinned: bool) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::CostModel;
 
     #[test]
     fn sizes_cover_the_range() {
@@ -738,7 +740,7 @@ mod tests {
         assert!(after(&probes, 0.0, &fits, true).unwrap().is_empty());
         let warnings = after(&probes, 0.2, &fits, false).unwrap();
         assert_eq!(warnings.len(), 2, "{warnings:?}");
-        let refusal = after(&probes, 1.5, &fits, true).unwrap_err();
+        let refusal = after(&probes, 3.5, &fits, true).unwrap_err();
         assert!(refusal.to_string().contains("refused"), "{refusal}");
     }
 

@@ -7,17 +7,19 @@
 //!
 //! A curve is a polyline given by its values at knots, least squares in `(predicted - time) / time`. Iteration: first with weights
 //! `1 / |r|` (least absolute residuals), then Tukey's bisquare with the scale from the median absolute residual. A line has no inner knot.
-//! A knot is added, at the measured size where it helps most, only while typical residuals are worth mending and it mends a fifth of
+//! A knot is added, at the measured size where it helps most, only while residuals are worth mending and it mends a fair part of
 //! them. Values that would fall with size are levelled.
 
 use crate::cost::Piece;
 
-/// Knots inside the range of sizes: at most four pieces.
-const MOST_KNOTS: usize = 3;
-/// Mean relative residual below which one more piece is not worth having.
+/// Knots inside the range of sizes: at most five pieces.
+const MOST_KNOTS: usize = 4;
+/// Root mean square relative residual below which one more piece is not worth having.
 const GOOD_ENOUGH: f64 = 0.03;
-/// An additional piece must leave at most this share of the mean residual.
-const WORTH_IT: f64 = 0.8;
+/// An additional piece must leave at most this share of it.
+const WORTH_IT: f64 = 0.85;
+/// Residuals beyond this are disturbances, all alike.
+const OUTLIER: f64 = 0.3;
 /// Points between knots, at least.
 const APART: usize = 2;
 
@@ -169,12 +171,14 @@ impl Curve {
         (self.at(point.bytes) - point.time) / point.scale
     }
 
-    /// Mean absolute residual; one point far off does not count more than as one that is.
+    /// Root mean square residual.
     fn loss(&self, points: &[Measured]) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a count of points")]
         let count = points.len() as f64;
-        let sum: f64 = points.iter().map(|p| self.residual(p).abs().min(0.5)).sum();
-        sum / count
+        let squares = points
+            .iter()
+            .map(|p| self.residual(p).abs().min(OUTLIER).powi(2));
+        (squares.sum::<f64>() / count).sqrt()
     }
 
     fn piece(&self, bytes: u64) -> usize {

@@ -90,9 +90,9 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let rate = |rate: f64| {
         if rate > 0.0 {
             format!(
-                "{} ns/byte ({} GB/s)",
-                significant(rate, 4),
-                significant(1.0 / rate, 3)
+                "{} ns/byte ({:.0} GB/s)",
+                significant((1e6 * rate).round() / 1e6, 4),
+                1.0 / rate
             )
         } else {
             "0".to_string()
