@@ -2,7 +2,7 @@
 //!
 //! # What is measured, and in which state
 //!
-//! Everything is measured by [`Team::run`], as collectives are run: before each repetition every rank writes its own input anew, so a
+//! Everything is measured by [`Team::run`](crate::run::Team::run), as collectives are run: before each repetition every rank writes its own input anew, so a
 //! message comes out of the cache of the core that wrote it (or out of memory, when it is large), not out of a cache that earlier
 //! repetitions warmed; the time is that of the slower rank, from a common barrier on. A calibration in an idealised state would
 //! promise times that no run reaches.
@@ -24,15 +24,11 @@
 //! Without two cores, with a slope that is not positive, or when the model is off by more than 25% in the median, or samples of one size differ by
 //! more than 300%.
 
-use std::time::{Duration, Instant};
-
-use super::fit::{self, Curve, Measured, median, quantile};
+use super::fit::{self, Curve, Measured, median};
+use super::probe::{Bench, Effort, Probe, Work};
 use super::profile::{self, Machine, Point, Profile};
-use crate::collective::Collective;
-use crate::cost::{Links, Pieces, Ports};
+use crate::cost::{Links, Pieces};
 use crate::error::{Error, Result};
-use crate::run::{Operator, RunOptions, Team, TeamOptions};
-use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
 /// A fit whose median relative error is above this is refused.
 const MOST_ERROR: f64 = 0.25;
@@ -42,9 +38,6 @@ const MOST_NOISE: f64 = 3.0;
 const NOISY: f64 = 0.1;
 /// Greatest error of a point that passes without a warning.
 const FAR_OFF: f64 = 0.5;
-/// Smallest copy: shorter ones take less than the clock tells.
-const LEAST_COPY: u64 = 1 << 10;
-
 /// What to calibrate.
 #[derive(Debug, Clone, Default)]
 pub struct Calibration {
@@ -54,15 +47,6 @@ pub struct Calibration {
     pub pairs: bool,
     /// Take fewer sizes and less time: about a second instead of ten.
     pub quick: bool,
-}
-
-/// How long to measure.
-#[derive(Debug, Clone, Copy)]
-struct Effort {
-    turns: usize,
-    /// Time of one turn of one size.
-    turn: Duration,
-    quick: bool,
 }
 
 /// Measures this machine and fits the cost model's parameters, in nanoseconds and nanoseconds per byte.
@@ -132,13 +116,13 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
     profile.fill_points(&fits)?;
     if options.pairs {
         let mut done = own_steps;
-        let mut lines = vec![((0, 1), fits.line)];
+        let mut lines = vec![(0, 1, fits.line)];
         for (i, j) in others {
             let line = one_pair(&[measured[i], measured[j]], brief, |part, of| {
                 progress(done + pair_steps * part / of.max(1), all_steps);
             })?;
             done += pair_steps;
-            lines.push(((i, j), line));
+            lines.push((i, j, line));
         }
         profile.pairs = Some(matrices(measured.len(), &lines, &fits));
     }
@@ -176,225 +160,8 @@ fn two_or_more(wanted: Option<Vec<usize>>) -> Result<Vec<usize>> {
     Ok(wanted.unwrap_or(available))
 }
 
-impl Effort {
-    fn new(quick: bool) -> Effort {
-        if quick {
-            Effort {
-                turns: 3,
-                turn: Duration::from_micros(600),
-                quick,
-            }
-        } else {
-            Effort {
-                turns: 9,
-                turn: Duration::from_millis(2),
-                quick,
-            }
-        }
-    }
-
-    /// 0 B to 16 MiB, four sizes to a factor of four; a quick measurement takes half as many, and fewer of the long ones.
-    fn sizes(self) -> Vec<u64> {
-        let mut sizes = vec![0, 4, 8];
-        for k in 4..24 {
-            let long = k >= 20;
-            if !self.quick {
-                sizes.extend([1 << k, 3 << (k - 1)]);
-            } else if !long || k == 22 {
-                sizes.push(1 << k);
-            }
-        }
-        if self.quick {
-            sizes.push(1 << 20);
-        }
-        sizes.push(1 << 24);
-        sizes.sort_unstable();
-        sizes
-    }
-}
-
-/// What is timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
-    /// Messages there and back.
-    Message,
-    /// The same, combined by the receiver.
-    Combine,
-    /// A local copy on both ranks.
-    Copy,
-}
-
-impl Work {
-    /// Whether it is measured for this size.
-    fn measures(self, bytes: u64) -> bool {
-        match self {
-            Work::Message => true,
-            Work::Combine => bytes > 0,
-            Work::Copy => bytes == 0 || bytes >= LEAST_COPY,
-        }
-    }
-
-    /// Two ranks doing it with `bytes` bytes. Their buffers hold what is sent (or copied), then where it goes.
-    fn schedule(self, bytes: u64) -> Result<Schedule> {
-        let elements = usize::try_from(bytes / size_of::<f32>() as u64)
-            .map_err(|_| Error::usage(format!("{bytes} bytes do not fit into memory")))?;
-        let (here, there) = (Span::new(0, elements), Span::new(elements, elements));
-        let receive = |from| match self {
-            Work::Combine => Step::recv_combine(from, there, Order::MineFirst),
-            _ => Step::recv(from, there),
-        };
-        let programs = match self {
-            Work::Copy if elements == 0 => vec![Vec::new(), Vec::new()],
-            Work::Copy => {
-                let copy = Step::Copy {
-                    src: here.into(),
-                    dst: there.into(),
-                };
-                vec![vec![copy.clone()], vec![copy]]
-            }
-            _ => vec![
-                vec![Step::send(1, here), receive(1)],
-                vec![receive(0), Step::send(0, here)],
-            ],
-        };
-        // What is combined into is written anew as well.
-        let input = match self {
-            Work::Combine => Span::new(0, 2 * elements),
-            _ => here,
-        };
-        let layout = Layout {
-            len: 2 * elements,
-            input: input.into(),
-            output: input.into(),
-        };
-        Schedule::new(
-            // One port: what comes back waits for what came.
-            Ports::UNI,
-            Collective::Allreduce,
-            vec![layout.clone(), layout],
-            programs,
-        )
-    }
-}
-
-/// One size of one kind of work, and its turns so far.
-#[derive(Debug)]
-struct Probe {
-    work: Work,
-    bytes: u64,
-    schedule: Schedule,
-    repetitions: Option<usize>,
-    /// Median of each turn, in nanoseconds.
-    turns: Vec<f64>,
-}
-
-impl Probe {
-    fn new(work: Work, bytes: u64) -> Result<Probe> {
-        Ok(Probe {
-            work,
-            bytes,
-            schedule: work.schedule(bytes)?,
-            repetitions: None,
-            turns: Vec::new(),
-        })
-    }
-
-    /// One way, in nanoseconds.
-    fn time(&self) -> f64 {
-        let time = quantile(&mut self.turns.clone(), 0.25);
-        match self.work {
-            Work::Message | Work::Combine => time / 2.0,
-            Work::Copy => time,
-        }
-    }
-
-    /// How far a typical turn is above the fastest.
-    fn noise(&self) -> f64 {
-        let mut turns = self.turns.clone();
-        let typical = median(&mut turns);
-        match turns.first() {
-            Some(&least) if least > 0.0 => typical / least - 1.0,
-            _ => 0.0,
-        }
-    }
-}
-
-/// Two pinned ranks.
-struct Bench {
-    team: Team,
-    operator: Operator<f32>,
-}
-
-impl Bench {
-    fn new(cores: &[usize]) -> Result<Bench> {
-        Ok(Bench {
-            team: Team::with(
-                cores.len(),
-                &TeamOptions {
-                    cores: Some(cores.to_vec()),
-                    ..TeamOptions::default()
-                },
-            )?,
-            operator: Operator::named("sum")?,
-        })
-    }
-
-    fn take_turns(
-        &mut self,
-        probes: &mut [Probe],
-        effort: Effort,
-        mut progress: impl FnMut(usize, usize),
-    ) -> Result<()> {
-        let of = effort.turns * probes.len();
-        let mut done = 0;
-        for _ in 0..effort.turns {
-            for probe in &mut *probes {
-                self.turn(probe, effort)?;
-                done += 1;
-                progress(done, of);
-            }
-        }
-        Ok(())
-    }
-
-    fn turn(&mut self, probe: &mut Probe, effort: Effort) -> Result<()> {
-        const FEWEST: usize = 3;
-        const MOST: usize = 400;
-        let layout = &probe.schedule.layout()[0];
-        let elements = layout.input.iter().map(|s| s.len).sum();
-        let data = vec![vec![1.0f32; elements]; 2];
-        let repetitions = match probe.repetitions {
-            Some(n) => n,
-            None => {
-                // The first turn warms everything up and shows how long a repetition takes, its preparation included.
-                let start = Instant::now();
-                self.run(probe, &data, FEWEST)?;
-                let one = start.elapsed() / u32::try_from(FEWEST).unwrap_or(1);
-                let fit = effort.turn.as_nanos() / one.as_nanos().max(1);
-                let n = usize::try_from(fit).unwrap_or(MOST).clamp(FEWEST, MOST);
-                probe.repetitions = Some(n);
-                n
-            }
-        };
-        let time = self.run(probe, &data, repetitions)?;
-        probe.turns.push(time);
-        Ok(())
-    }
-
-    /// The median of some repetitions.
-    fn run(&mut self, probe: &Probe, data: &[Vec<f32>], repetitions: usize) -> Result<f64> {
-        let options = RunOptions {
-            repetitions,
-            warmup: 1,
-            ..RunOptions::default()
-        };
-        let outcome = self
-            .team
-            .run(&probe.schedule, data, &self.operator, &options)?;
-        #[expect(clippy::cast_precision_loss, reason = "a time below 2^53 ns")]
-        Ok(outcome.wall.value_at_quantile(0.5) as f64)
-    }
-}
+/// Alpha and beta.
+type Line = (f64, f64);
 
 /// What was measured, and the curves through it.
 #[derive(Debug)]
@@ -402,7 +169,7 @@ struct Fits {
     message: Vec<Measured>,
     combine: Vec<Measured>,
     copy: Vec<Measured>,
-    line: (f64, f64),
+    line: Line,
     line_error: fit::FitError,
     transfer: Curve,
     error: fit::FitError,
@@ -483,7 +250,7 @@ fn rate(points: &[Measured]) -> (f64, Option<Curve>) {
 }
 
 /// The line through messages' times, unless it means nothing.
-fn meaningful_line(message: &[Measured]) -> Result<((f64, f64), fit::FitError)> {
+fn meaningful_line(message: &[Measured]) -> Result<(Line, fit::FitError)> {
     let line = fit::line(message, false).ok_or_else(too_few)?;
     let (alpha, beta) = line.first_line();
     for (name, value, what) in [
@@ -549,7 +316,7 @@ fn one_pair(
     cores: &[usize; 2],
     effort: Effort,
     progress: impl FnMut(usize, usize),
-) -> Result<(f64, f64)> {
+) -> Result<Line> {
     let probes: Result<Vec<Probe>> = effort
         .sizes()
         .into_iter()
@@ -567,14 +334,14 @@ fn one_pair(
 }
 
 /// Pairs' lines as matrices; there is no link from a core to itself.
-fn matrices(cores: usize, lines: &[((usize, usize), (f64, f64))], fits: &Fits) -> Links {
+fn matrices(cores: usize, lines: &[(usize, usize, Line)], fits: &Fits) -> Links {
     let mut links = Links {
         alpha: vec![vec![None; cores]; cores],
         beta: vec![vec![None; cores]; cores],
         gamma: vec![fits.gamma; cores],
         gamma_copy: vec![fits.gamma_copy; cores],
     };
-    for &((i, j), (alpha, beta)) in lines {
+    for &(i, j, (alpha, beta)) in lines {
         for (from, to) in [(i, j), (j, i)] {
             links.alpha[from][to] = Some(alpha);
             links.beta[from][to] = Some(beta);
@@ -674,35 +441,6 @@ fn after(probes: &[Probe], noise: f64, fits: &Fits, pinned: bool) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
-
-    #[test]
-    fn sizes_cover_the_range() {
-        for quick in [false, true] {
-            let sizes = Effort::new(quick).sizes();
-            assert_eq!((sizes[0], sizes[sizes.len() - 1]), (0, 1 << 24));
-            assert!(sizes.windows(2).all(|w| w[0] < w[1]));
-            assert!(sizes.iter().all(|n| n % 4 == 0));
-            let ratio = |w: &[u64]| w[0] < 8 || w[1] <= w[0] * if quick { 4 } else { 2 };
-            assert!(sizes.windows(2).all(ratio), "{sizes:?}");
-        }
-    }
-
-    #[test]
-    fn schedules_are_timed_as_meant() {
-        let cost = CostModel::new(100.0, 1.0).gamma(0.5).gamma_copy(0.25);
-        for (work, bytes, time) in [
-            (Work::Message, 400, 2.0 * 500.0),
-            (Work::Message, 0, 0.0),
-            (Work::Combine, 400, 2.0 * 700.0),
-            (Work::Copy, 400, 100.0),
-            (Work::Copy, 0, 0.0),
-        ] {
-            let schedule = work.schedule(bytes).unwrap();
-            let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
-            assert_eq!(prepared.simulate(&cost, 4).time(), time, "{work:?} {bytes}");
-        }
-    }
 
     /// Probes that took the times that a model says.
     fn probes(model: impl Fn(Work, f64) -> f64) -> Vec<Probe> {

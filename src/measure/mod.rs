@@ -6,6 +6,7 @@
 mod calibrate;
 pub mod fit;
 mod histogram;
+mod probe;
 mod profile;
 
 pub use calibrate::{Calibration, calibrate};
