@@ -294,7 +294,7 @@ impl Demand {
             return 0.0;
         }
         let rates = |rank: usize| match cost.links() {
-            None => cost.gamma,
+            None => cost.least_rates().2,
             Some(l) => l.gamma.get(rank).copied().unwrap_or(0.0),
         };
         if cost.overlap {
@@ -302,7 +302,7 @@ impl Demand {
             return f64::from(steps(self.operands, 1)) * least * bytes;
         }
         if cost.links().is_none() {
-            return self.combined * (cost.gamma * bytes) / number(p);
+            return self.combined * (cost.least_rates().2 * bytes) / number(p);
         }
         // Work shared so that all ranks finish together.
         let speed: f64 = (0..p).map(|r| 1.0 / rates(r)).sum();
@@ -313,7 +313,8 @@ impl Demand {
 /// The least alpha and beta of all links between different ranks; 0 where there is none.
 fn least_link(cost: &CostModel) -> (f64, f64) {
     let Some(links) = cost.links() else {
-        return (cost.alpha, cost.beta);
+        let (alpha, beta, _) = cost.least_rates();
+        return (alpha, beta);
     };
     let least = |matrix: &[Vec<Option<f64>>]| {
         let others = matrix.iter().enumerate().flat_map(|(i, row)| {

@@ -1,7 +1,10 @@
 //! The cost model: what a transfer, a combination and a copy take, and what a rank's ports allow.
 
+mod pieces;
+
 use std::sync::Arc;
 
+pub use pieces::{Piece, Pieces};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -97,7 +100,14 @@ pub struct CostModel {
     pub gamma_copy: f64,
     /// Whether computation may overlap communication (see [`crate::schedule`], rule 3).
     pub overlap: bool,
-    platform: Option<Arc<Platform>>,
+    shape: Option<Arc<Shape>>,
+}
+
+/// Costs that are not one line for all ranks and sizes.
+#[derive(Debug, PartialEq)]
+enum Shape {
+    Platform(Platform),
+    Pieces(Pieces),
 }
 
 /// A heterogeneous platform.
@@ -136,18 +146,44 @@ impl CostModel {
         }
     }
 
-    /// The same model with time `gamma` per byte combined.
+    /// The same model with time `gamma` per byte combined, whatever the size.
     #[must_use]
     pub fn gamma(mut self, gamma: f64) -> Self {
         self.gamma = gamma;
+        self.drop_pieces(|p| &mut p.combine);
         self
     }
 
-    /// The same model with time `gamma_copy` per byte copied locally.
+    /// The same model with time `gamma_copy` per byte copied locally, whatever the size.
     #[must_use]
     pub fn gamma_copy(mut self, gamma_copy: f64) -> Self {
         self.gamma_copy = gamma_copy;
+        self.drop_pieces(|p| &mut p.copy);
         self
+    }
+
+    /// The same model with costs that depend on the size piece by piece. Where `pieces` are empty, alpha and beta, gamma, or gamma_copy
+    /// hold as before.
+    ///
+    /// # Errors
+    /// As [`Pieces::validate`]; and for a heterogeneous model.
+    pub fn pieces(mut self, pieces: Pieces) -> Result<Self> {
+        pieces.validate()?;
+        if self.links().is_some() {
+            return Err(Error::usage(
+                "costs of each pair of ranks have no pieces of sizes",
+            ));
+        }
+        self.shape = (!pieces.is_empty()).then(|| Arc::new(Shape::Pieces(pieces)));
+        Ok(self)
+    }
+
+    fn drop_pieces(&mut self, which: impl Fn(&mut Pieces) -> &mut Vec<Piece>) {
+        if let Some(Shape::Pieces(pieces)) = self.shape.as_deref() {
+            let mut pieces = pieces.clone();
+            which(&mut pieces).clear();
+            self.shape = (!pieces.is_empty()).then(|| Arc::new(Shape::Pieces(pieces)));
+        }
     }
 
     /// The same model with overlap of communication and computation allowed or not.
@@ -188,7 +224,7 @@ impl CostModel {
             )));
         }
         Ok(CostModel {
-            platform: Some(Arc::new(Platform::new(links))),
+            shape: Some(Arc::new(Shape::Platform(Platform::new(links)))),
             ..CostModel::default()
         })
     }
@@ -229,8 +265,7 @@ impl CostModel {
 
     /// Whether there is a link from rank `from` to rank `to`.
     pub(crate) fn linked(&self, from: usize, to: usize) -> bool {
-        self.platform
-            .as_ref()
+        self.platform()
             .is_none_or(|p| p.pair(from, to).0.is_finite())
     }
 
@@ -239,7 +274,7 @@ impl CostModel {
     /// # Errors
     /// Names the first that has none.
     pub fn links_all(&self, schedule: &Schedule) -> Result<()> {
-        if self.platform.is_none() {
+        if self.platform().is_none() {
             return Ok(());
         }
         for (from, program) in schedule.programs().iter().enumerate() {
@@ -259,16 +294,54 @@ impl CostModel {
 
     /// Per-pair costs, if this model is heterogeneous.
     pub fn links(&self) -> Option<&Links> {
-        self.platform.as_deref().map(|p| &p.links)
+        self.platform().map(|p| &p.links)
+    }
+
+    fn platform(&self) -> Option<&Platform> {
+        match self.shape.as_deref() {
+            Some(Shape::Platform(platform)) => Some(platform),
+            _ => None,
+        }
     }
 
     /// Time of a message of `bytes` bytes over the slowest link of all: an upper bound for every link that there is.
     pub(crate) fn slowest_transfer(&self, bytes: u64) -> f64 {
-        match &self.platform {
+        match self.platform() {
             None => self.transfer(0, 0, bytes),
             Some(_) if bytes == 0 => 0.0,
             Some(p) => p.slowest.0 + p.slowest.1 * float(bytes),
         }
+    }
+
+    /// Costs piece by piece, if this model has such.
+    pub fn size_pieces(&self) -> Option<&Pieces> {
+        match self.shape.as_deref() {
+            Some(Shape::Pieces(pieces)) => Some(pieces),
+            _ => None,
+        }
+    }
+
+    /// Whether `alpha`, `beta`, `gamma` and `gamma_copy` are all there is: the same for all ranks and all sizes.
+    pub fn is_linear(&self) -> bool {
+        self.shape.is_none()
+    }
+
+    /// The largest `(alpha, beta, gamma)` for which no message, of at least a byte, takes less than `alpha` or `beta` a byte, and no
+    /// combination less than `gamma` a byte. Pairs of ranks aside: a homogeneous model's.
+    pub(crate) fn least_rates(&self) -> (f64, f64, f64) {
+        let Some(pieces) = self.size_pieces() else {
+            return (self.alpha, self.beta, self.gamma);
+        };
+        let (alpha, beta) = match pieces.transfer.first() {
+            Some(first) => (first.alpha, pieces::least_rate(&pieces.transfer)),
+            None => (self.alpha, self.beta),
+        };
+        let gamma = if pieces.combine.is_empty() {
+            self.gamma
+        } else {
+            pieces::least_rate(&pieces.combine)
+        };
+        (alpha, beta, gamma)
     }
 
     /// Time of a message of `bytes` bytes; infinite where there is no link.
@@ -277,32 +350,51 @@ impl CostModel {
         if bytes == 0 {
             return 0.0;
         }
-        let (alpha, beta) = match &self.platform {
-            None => (self.alpha, self.beta),
-            Some(p) => p.pair(from, to),
-        };
-        alpha + beta * float(bytes)
+        match self.shape.as_deref() {
+            None => self.alpha + self.beta * float(bytes),
+            Some(Shape::Platform(p)) => {
+                let (alpha, beta) = p.pair(from, to);
+                alpha + beta * float(bytes)
+            }
+            Some(Shape::Pieces(p)) => match pieces::holding(&p.transfer, bytes) {
+                Some(piece) => piece.at(bytes),
+                None => self.alpha + self.beta * float(bytes),
+            },
+        }
     }
 
     /// Time rank `rank` takes to combine `bytes` bytes.
     #[inline]
     pub fn combine(&self, rank: usize, bytes: u64) -> f64 {
-        self.rate(rank, self.gamma, |l| &l.gamma, bytes)
+        self.rate(rank, self.gamma, |l| &l.gamma, |p| &p.combine, bytes)
     }
 
     /// Time rank `rank` takes to copy `bytes` bytes locally.
     #[inline]
     pub fn copy(&self, rank: usize, bytes: u64) -> f64 {
-        self.rate(rank, self.gamma_copy, |l| &l.gamma_copy, bytes)
+        self.rate(rank, self.gamma_copy, |l| &l.gamma_copy, |p| &p.copy, bytes)
     }
 
     #[inline]
-    fn rate(&self, rank: usize, all: f64, of: fn(&Links) -> &Vec<f64>, bytes: u64) -> f64 {
-        let rate = match self.links() {
-            None => all,
-            Some(l) => of(l).get(rank).copied().unwrap_or(0.0),
-        };
-        rate * float(bytes)
+    fn rate(
+        &self,
+        rank: usize,
+        all: f64,
+        of: fn(&Links) -> &Vec<f64>,
+        pieces: fn(&Pieces) -> &Vec<Piece>,
+        bytes: u64,
+    ) -> f64 {
+        match self.shape.as_deref() {
+            None => all * float(bytes),
+            Some(Shape::Platform(p)) => {
+                of(&p.links).get(rank).copied().unwrap_or(0.0) * float(bytes)
+            }
+            Some(Shape::Pieces(p)) => match pieces::holding(pieces(p), bytes) {
+                _ if bytes == 0 => 0.0,
+                Some(piece) => piece.at(bytes),
+                None => all * float(bytes),
+            },
+        }
     }
 }
 

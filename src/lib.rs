@@ -53,6 +53,7 @@
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file an algorithm; [`plan::registry`] has one row for each |
 //! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
+//! | [`measure`] | calibration of this machine, profiles |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //!
 //! # What always holds
@@ -70,6 +71,7 @@ pub mod check;
 pub mod collective;
 pub mod cost;
 pub mod error;
+pub mod measure;
 pub mod plan;
 pub mod report;
 pub mod run;

@@ -710,18 +710,19 @@ fn every_example_in_the_help_works() {
         for line in help.lines().filter_map(|l| l.strip_prefix("  oneport ")) {
             // Explanations stand behind at least two spaces.
             let arguments = line.split("  ").next().unwrap();
-            let output = oneport(arguments)
-                .current_dir(&folder)
-                .assert()
-                .success()
-                .get_output()
-                .clone();
+            let output = oneport(arguments).current_dir(&folder).output().unwrap();
             let remarks = String::from_utf8_lossy(&output.stderr);
+            own += 1;
+            if arguments.starts_with("calibrate") && remarks.contains("calibration refused") {
+                // As it should be with one core, or on a busy machine.
+                assert_eq!(output.status.code(), Some(1));
+                continue;
+            }
+            assert!(output.status.success(), "{line}: {remarks}");
             assert!(
                 remarks.is_empty() || remarks.starts_with("note: "),
                 "{line}: {remarks}"
             );
-            own += 1;
         }
         assert!(own > 0, "{command} has no example:\n{help}");
         examples += own;

@@ -86,7 +86,7 @@ impl Algorithm {
             Planner::Direct(plan) => plan(request),
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
-                request.cost.gamma = 0.0;
+                request.cost = request.cost.gamma(0.0);
                 // Only what combines has operands to keep in order: a broadcast need not pass through rank 0.
                 request.keep_order &= self.collective.reduces();
                 plan(&request)?.into_reversed()

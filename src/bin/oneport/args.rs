@@ -117,12 +117,17 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
     pub(crate) gamma_copy: Option<TimeArg>,
 
+    /// Costs from a profile that `calibrate -o` wrote; --alpha, --beta, --gamma and --gamma-copy still override it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) profile: Option<PathBuf>,
+
     /// Costs of each pair of ranks, from a JSON file
-    /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link
+    /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile
+    /// made with `calibrate --pairs`
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["alpha", "beta", "gamma", "gamma_copy"]
+        conflicts_with_all = ["alpha", "beta", "gamma", "gamma_copy", "profile"]
     )]
     pub(crate) costs: Option<PathBuf>,
 

@@ -1,6 +1,7 @@
 //! The command line: parses, hands over to one subcommand, and turns its outcome into an exit code.
 
 mod args;
+mod calibrate;
 mod check;
 mod compare;
 mod draw;
@@ -52,6 +53,7 @@ enum Command {
     Run(run::Args),
     Compare(compare::Args),
     Draw(draw::Args),
+    Calibrate(calibrate::Args),
 }
 
 fn main() -> ExitCode {
@@ -64,5 +66,6 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::run(args, out),
         Command::Draw(args) => draw::run(args, out),
+        Command::Calibrate(args) => calibrate::run(args, out),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -123,6 +123,31 @@ pub(crate) fn skipped<'a>(
     Ok(())
 }
 
+/// Refuses a file that [`write_file`] could not write, before the work is done that it is for.
+pub(crate) fn writable(path: &Path) -> Result<()> {
+    let shown = path.display();
+    if path.is_dir() {
+        anyhow::bail!("cannot write {shown}: it is a folder");
+    }
+    if path.exists() && !path.is_file() {
+        return Ok(());
+    }
+    let temporary = temporary(path)?;
+    let tried = fs::write(&temporary, []);
+    let _ = fs::remove_file(&temporary);
+    tried.with_context(|| format!("cannot write {shown}"))
+}
+
+/// Where a file is written before it is complete: next to where it will be.
+fn temporary(path: &Path) -> Result<PathBuf> {
+    let Some(name) = path.file_name() else {
+        anyhow::bail!("cannot write {}: not a file name", path.display());
+    };
+    let mut temporary = name.to_os_string();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    Ok(path.with_file_name(temporary))
+}
+
 /// Writes a file that appears under its name only when it is complete.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     let shown = path.display();
@@ -130,12 +155,7 @@ pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     if path.exists() && !path.is_file() {
         return fs::write(path, content).with_context(|| format!("cannot write {shown}"));
     }
-    let Some(name) = path.file_name() else {
-        anyhow::bail!("cannot write {shown}: not a file name");
-    };
-    let mut temporary = name.to_os_string();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(temporary);
+    let temporary = temporary(path)?;
     let written = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);

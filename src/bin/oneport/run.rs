@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::report::{Caption, Trace};
+use oneport::measure::percentile_distribution;
 use oneport::run::{self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions};
 use oneport::schedule::total_len;
 use oneport::simulate::Prepared;
@@ -79,6 +80,10 @@ pub(crate) struct Args {
     )]
     deadline: Duration,
 
+    /// Write the distribution of the wall-clock times, in nanoseconds, in HdrHistogram's text form
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    histogram: Option<PathBuf>,
+
     /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
     #[arg(
         long,
@@ -135,6 +140,8 @@ struct Wall {
 struct Done {
     model_time: f64,
     wall: Wall,
+    /// In HdrHistogram's text form, if asked for.
+    distribution: Option<String>,
     pinned: bool,
     oversubscribed: bool,
     cores: usize,
@@ -163,6 +170,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(file) = file {
         file.affordable(&subject.schedule)?;
     }
+    if let Some(path) = &args.histogram {
+        output::writable(path)?;
+    }
     let done = match dtype {
         Dtype::U8 => execute::<u8>(args, &subject)?,
         Dtype::I32 => execute::<i32>(args, &subject)?,
@@ -176,6 +186,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     if let (Some(path), Some(file), Some(trace)) = (&args.trace, file, &done.trace) {
         let text = file.content(trace, &args.caption(&subject, &done))?;
+        output::write_file(path, text.as_bytes())?;
+    }
+    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
         output::write_file(path, text.as_bytes())?;
     }
     let wrong = done.wrong.clone().flatten();
@@ -332,6 +345,10 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
     let outcome: Outcome<T> = team.run(schedule, &inputs, &operator, &options)?;
     let wall = &outcome.wall;
     Ok(Done {
+        distribution: args
+            .histogram
+            .is_some()
+            .then(|| percentile_distribution(wall)),
         model_time: outcome.model_time,
         wall: Wall {
             min: wall.min(),

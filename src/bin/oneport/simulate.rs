@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::bounds::{LowerBounds, lower_bound_of};
+use oneport::cost::Pieces;
 use oneport::plan::segmentation::{Published, published};
 use oneport::schedule::Stats;
 use oneport::simulate::{Prepared, Simulation, Work};
@@ -61,6 +62,9 @@ struct Output<'a> {
     beta: Number,
     gamma: Number,
     gamma_copy: Number,
+    /// Where costs are not one line for all sizes, alpha to gamma_copy describe them on the whole only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pieces: Option<&'a Pieces>,
     #[serde(flatten)]
     about: &'a About,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,6 +135,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         beta: Number(subject.cost.beta),
         gamma: Number(subject.cost.gamma),
         gamma_copy: Number(subject.cost.gamma_copy),
+        pieces: subject.cost.size_pieces(),
         about: &subject.about,
         rank_times: args
             .ranks_table

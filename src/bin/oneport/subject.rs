@@ -275,7 +275,19 @@ pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
     if cost.gamma_copy > 0.0 {
         parts.push(rate("gamma_copy", cost.gamma_copy));
     }
-    parts.join(", ") + overlap
+    let pieces = cost.size_pieces().map_or_else(String::new, |pieces| {
+        let lists = [
+            ("messages", &pieces.transfer),
+            ("combining", &pieces.combine),
+            ("copies", &pieces.copy),
+        ];
+        let several = lists.iter().filter(|(_, list)| !list.is_empty());
+        let several: Vec<_> = several
+            .map(|(name, list)| format!("{name} {}", list.len()))
+            .collect();
+        format!(" on the whole; pieces by size: {}", several.join(", "))
+    });
+    parts.join(", ") + &pieces + overlap
 }
 
 /// Refuses a schedule whose sizes would overflow the sums made of them.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use oneport::cost::Links;
+use oneport::measure::Profile;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segmentation};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step};
@@ -233,7 +234,7 @@ pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f6
     }
     let mut request = request.clone();
     if !algorithm.collective.reduces() {
-        request.cost.gamma = 0.0;
+        request.cost = request.cost.gamma(0.0);
     }
     algorithm
         .time
@@ -288,12 +289,17 @@ impl Machine {
     pub(crate) fn cost(&self) -> Result<(CostModel, TimeUnit)> {
         if let Some(path) = &self.costs {
             let text = read_text(path)?;
-            let links: Links = serde_json::from_str(&text)
-                .with_context(|| format!("{} is not a cost file", path.display()))?;
+            let (links, unit) = links(&text).with_context(|| path.display().to_string())?;
             let cost = CostModel::heterogeneous(links)
                 .with_context(|| path.display().to_string())?
                 .overlap(self.overlap);
-            return Ok((cost, TimeUnit::Plain));
+            return Ok((cost, unit));
+        }
+        if let Some(path) = &self.profile {
+            let profile = Profile::from_json(&read_text(path)?)
+                .with_context(|| path.display().to_string())?;
+            let cost = self.profiled(&profile)?.overlap(self.overlap);
+            return Ok((cost, TimeUnit::Nanoseconds));
         }
         let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
         let cost = CostModel::new(
@@ -314,6 +320,46 @@ impl Machine {
         };
         Ok((cost, unit))
     }
+
+    /// The profile's costs, except for those that are given: pieces of sizes do not outlive what they are pieces of.
+    fn profiled(&self, profile: &Profile) -> Result<CostModel> {
+        let mut pieces = profile.pieces.clone().unwrap_or_default();
+        if self.alpha.is_some() || self.beta.is_some() {
+            pieces.transfer.clear();
+        }
+        if self.gamma.is_some() {
+            pieces.combine.clear();
+        }
+        if self.gamma_copy.is_some() {
+            pieces.copy.clear();
+        }
+        let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
+        let cost = CostModel::new(
+            value(self.alpha, profile.alpha),
+            value(self.beta, profile.beta),
+        )
+        .gamma(value(self.gamma, profile.gamma))
+        .gamma_copy(value(self.gamma_copy, profile.gamma_copy))
+        .pieces(pieces)?;
+        cost.validate()?;
+        Ok(cost)
+    }
+}
+
+/// Costs of pairs, and what they are in: a cost file's, or those of a profile.
+fn links(text: &str) -> Result<(Links, TimeUnit)> {
+    let value: serde_json::Value = serde_json::from_str(text).context("not a cost file")?;
+    // A cost file has matrices where a profile has numbers.
+    if value.get("alpha").is_some_and(serde_json::Value::is_number) {
+        return match Profile::from_json(text)?.pairs {
+            Some(pairs) => Ok((pairs, TimeUnit::Nanoseconds)),
+            None => bail!(
+                "a profile without pairs of cores: calibrate with --pairs, or use it as --profile"
+            ),
+        };
+    }
+    let links = serde_json::from_value(value).context("not a cost file")?;
+    Ok((links, TimeUnit::Plain))
 }
 
 impl Vector {

@@ -44,7 +44,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// The executed time, when the blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 || m % p != 0 {
+    if !request.closed_forms_hold() || !request.cost.is_linear() || p == 0 || m % p != 0 {
         return None;
     }
     if m == 0 {

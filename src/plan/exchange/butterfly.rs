@@ -45,7 +45,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// The executed time, when the blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 {
+    if !request.closed_forms_hold() || !request.cost.is_linear() || p == 0 {
         return None;
     }
     let n = 1usize << p.ilog2();

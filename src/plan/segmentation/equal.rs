@@ -395,7 +395,7 @@ fn is_out_of_order(algorithm: &Algorithm, request: &Request) -> bool {
 pub(super) fn free_of_computation(algorithm: &Algorithm, request: &Request) -> Request {
     let mut request = request.clone();
     if !algorithm.collective.reduces() {
-        request.cost.gamma = 0.0;
+        request.cost = request.cost.gamma(0.0);
     }
     request
 }

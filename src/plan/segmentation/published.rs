@@ -142,7 +142,7 @@ impl Symbols {
     /// Without the tables' conditions on `p` and `m`.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     pub(super) fn any(kind: Kind, request: &Request) -> Option<Symbols> {
-        if !matches!(kind, Kind::Reduce | Kind::Broadcast) || request.cost.links().is_some() {
+        if !matches!(kind, Kind::Reduce | Kind::Broadcast) || !request.cost.is_linear() {
             return None;
         }
         let (p, bytes) = (request.ranks, request.element_bytes as f64);

@@ -1,0 +1,203 @@
+//! `oneport calibrate`: alpha, beta, gamma of this machine.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+use oneport::cost::Piece;
+use oneport::measure::{Calibration, Point, Profile, calibrate};
+
+use crate::output;
+use crate::units::{TimeUnit, show_bytes, significant};
+
+/// Measure what messages, combining and copying cost on this machine.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport calibrate --quick                                 a first look, in about a second
+  oneport calibrate --quick -o machine.json                 a profile for --profile
+
+A ping-pong between two pinned ranks, 0 B to 16 MiB, in the state in which collectives run: each rank has just written \
+what it sends. The line alpha + beta*n is fitted to relative errors, and disturbed samples count for nothing; where one line \
+does not fit all sizes, pieces do. gamma is what combining adds to receiving. Commands that take --alpha and --beta take the profile by --profile \
+FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \
+nothing: with fewer than two cores, or on a machine that is too busy.")]
+pub(crate) struct Args {
+    /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two; with --pairs all]
+    #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',')]
+    cores: Vec<usize>,
+
+    /// Measure every pair of cores: the profile then has matrices, which --costs takes as well
+    #[arg(long)]
+    pairs: bool,
+
+    /// Fewer sizes, less time
+    #[arg(long)]
+    quick: bool,
+
+    /// Write the profile to a file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print the profile, one JSON object, instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures, saves and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    if let Some(path) = &args.output {
+        output::writable(path)?;
+    }
+    let options = Calibration {
+        cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
+        pairs: args.pairs,
+        quick: args.quick,
+    };
+    let bar = ProgressBar::new(0);
+    let style = "{bar:40} {percent}%, {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
+    let profile = calibrate(&options, |done, of| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    let profile = profile?;
+    for warning in &profile.warnings {
+        output::note(warning);
+    }
+    if let Some(path) = &args.output {
+        output::write_file(path, profile.to_json().as_bytes())?;
+    }
+    if args.json {
+        write!(out, "{}", profile.to_json())?;
+    } else {
+        print(out, &profile)?;
+        if let Some(path) = &args.output {
+            writeln!(out, "\nwritten to {}", path.display())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
+    let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
+    let percent = |x: f64| format!("{}%", significant((1000.0 * x).round() / 10.0, 3));
+    let cores: Vec<_> = profile.cores.iter().map(usize::to_string).collect();
+    let machine = &profile.machine;
+    let rate = |rate: f64| {
+        if rate > 0.0 {
+            format!(
+                "{} ns/byte ({:.0} GB/s)",
+                significant((1e6 * rate).round() / 1e6, 4),
+                1.0 / rate
+            )
+        } else {
+            "0".to_string()
+        }
+    };
+    output::facts(
+        out,
+        &[
+            (
+                "machine",
+                format!("{}, {} cores, {}", machine.cpu, machine.cores, machine.os),
+            ),
+            ("cores", cores.join(", ")),
+            ("date", profile.date.clone()),
+            ("alpha", ns(profile.alpha)),
+            ("beta", rate(profile.beta)),
+            ("gamma", rate(profile.gamma)),
+            ("gamma_copy", rate(profile.gamma_copy)),
+            (
+                "one line",
+                format!(
+                    "off by {} in the median, {} at worst",
+                    percent(profile.line_error),
+                    percent(profile.line_error_worst)
+                ),
+            ),
+            (
+                "fit",
+                format!(
+                    "off by {} in the median, {} at worst",
+                    percent(profile.fit_error),
+                    percent(profile.fit_error_worst)
+                ),
+            ),
+            ("noise", percent(profile.noise)),
+        ],
+    )?;
+    if let Some(pieces) = &profile.pieces {
+        writeln!(out, "\npieces, where one line does not fit:")?;
+        let lists = [
+            ("message", &pieces.transfer),
+            ("combining", &pieces.combine),
+            ("copy", &pieces.copy),
+        ];
+        let rows = lists
+            .iter()
+            .flat_map(|(name, list)| list.iter().map(move |piece| row(name, piece)));
+        output::table(out, &["", "from", "alpha", "ns/byte"], rows, &[1, 2, 3])?;
+    }
+    writeln!(out)?;
+    points(out, profile)?;
+    if let Some(pairs) = &profile.pairs {
+        writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of cores:")?;
+        let n = profile.cores.len();
+        let rows = (0..n).flat_map(|i| {
+            (i + 1..n).map(move |j| {
+                let cost = |c: Option<f64>| c.map_or("-".to_string(), |c| significant(c, 4));
+                [
+                    format!("{} - {}", profile.cores[i], profile.cores[j]),
+                    cost(pairs.alpha[i][j]),
+                    cost(pairs.beta[i][j]),
+                ]
+            })
+        });
+        output::table(out, &["cores", "alpha", "beta"], rows, &[1, 2])?;
+    }
+    Ok(())
+}
+
+fn row(name: &str, piece: &Piece) -> [String; 4] {
+    [
+        name.to_string(),
+        show_bytes(piece.from),
+        TimeUnit::Nanoseconds.show(piece.alpha),
+        significant(piece.beta, 4),
+    ]
+}
+
+/// Messages, the same with combining, and copies, size by size: measured, and how far the model is off.
+fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
+    let find = |points: &[Point], bytes: u64| {
+        let point = points.iter().find(|p| p.bytes == bytes);
+        point.map_or(["-".to_string(), "-".to_string()], |p| {
+            [
+                TimeUnit::Nanoseconds.show(p.time.round()),
+                format!("{:+.0}%", 100.0 * p.residual),
+            ]
+        })
+    };
+    let rows = profile.points.iter().map(|p| {
+        let [message, off] = find(&profile.points, p.bytes);
+        let [combined, combined_off] = find(&profile.combine_points, p.bytes);
+        let [copy, copy_off] = find(&profile.copy_points, p.bytes);
+        [
+            show_bytes(p.bytes),
+            message,
+            off,
+            combined,
+            combined_off,
+            copy,
+            copy_off,
+        ]
+    });
+    let header = [
+        "size", "message", "model", "combined", "model", "copy", "model",
+    ];
+    output::table(out, &header, rows, &[0, 1, 2, 3, 4, 5, 6])
+}

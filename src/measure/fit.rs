@@ -1,0 +1,510 @@
+//! Robust fits of times over sizes: one line, or several that meet.
+//!
+//! Sizes span seven orders of magnitude and times five, so residuals are relative: what counts is the error in percent. Where a machine's
+//! load disturbs some of the measurements, those must not bend the line: the fit is re-weighted until points far off count for nothing.
+//!
+//! # Method
+//!
+//! A curve is a polyline given by its values at knots, least squares in `(predicted - time) / time`. Iteration: first with weights
+//! `1 / |r|` (least absolute residuals), then Tukey's bisquare with the scale from the median absolute residual. A line has no inner knot.
+//! A knot is added, at the measured size where it helps most, only while residuals are worth mending and it mends a fair part of
+//! them. Values that would fall with size are levelled.
+
+use crate::cost::Piece;
+
+/// Knots inside the range of sizes: at most five pieces.
+const MOST_KNOTS: usize = 4;
+/// Root mean square relative residual below which one more piece is not worth having.
+const GOOD_ENOUGH: f64 = 0.03;
+/// An additional piece must leave at most this share of it.
+const WORTH_IT: f64 = 0.85;
+/// Residuals beyond this are disturbances, all alike.
+const OUTLIER: f64 = 0.3;
+/// Points between knots, at least.
+const APART: usize = 2;
+
+/// A time measured for a size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Size.
+    pub bytes: u64,
+    /// Time to be predicted.
+    pub time: f64,
+    /// What residuals are relative to: the time itself, or a longer one that this is part of.
+    pub scale: f64,
+}
+
+impl Measured {
+    /// Residuals relative to the time itself.
+    pub fn new(bytes: u64, time: f64) -> Self {
+        Measured {
+            bytes,
+            time,
+            scale: time,
+        }
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sizes stay far below 2^53 bytes"
+    )]
+    fn size(&self) -> f64 {
+        self.bytes as f64
+    }
+}
+
+/// A fitted curve: straight between knots, and beyond the last as before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Sizes, from 0 to the largest measured.
+    knots: Vec<u64>,
+    /// Times there.
+    values: Vec<f64>,
+}
+
+/// How far a curve is from what was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FitError {
+    /// Median of the absolute relative residuals.
+    pub median: f64,
+    /// The largest of them.
+    pub worst: f64,
+}
+
+/// The line `alpha + beta * n`, or `beta * n` with `through_zero`; `None` for fewer than two sizes.
+///
+/// ```
+/// use oneport::measure::fit::{Measured, line};
+/// let points: Vec<_> = (0..20).map(|k| Measured::new(1 << k, 100.0 + 0.5 * f64::from(1 << k))).collect();
+/// let (alpha, beta) = line(&points, false).unwrap().first_line();
+/// assert!((alpha - 100.0).abs() < 1e-6 && (beta - 0.5).abs() < 1e-9);
+/// ```
+pub fn line(points: &[Measured], through_zero: bool) -> Option<Curve> {
+    let points = usable(points)?;
+    let last = points.last()?.bytes;
+    fitted(&points, &[0, last], through_zero)
+}
+
+/// The line, and as many more pieces as are worth having.
+pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
+    let points = usable(points)?;
+    let last = points.last()?.bytes;
+    let monotone = |knots: &[u64]| Some(fitted(&points, knots, through_zero)?.levelled());
+    let mut best = monotone(&[0, last])?;
+    let mut loss = best.loss(&points);
+    while best.knots.len() < MOST_KNOTS + 2 && loss > GOOD_ENOUGH {
+        let knots = best.knots.clone();
+        let mut better = best_extra(&points, &knots, &monotone);
+        if let Some((_, found)) = &better {
+            // Earlier knots may have a better place now.
+            let mut knots = found.knots.clone();
+            for i in 1..knots.len() - 1 {
+                let others: Vec<u64> = [&knots[..i], &knots[i + 1..]].concat();
+                if let Some(moved) = best_extra(&points, &others, &monotone)
+                    && better.as_ref().is_some_and(|b| moved.0 < b.0)
+                {
+                    knots.clone_from(&moved.1.knots);
+                    better = Some(moved);
+                }
+            }
+        }
+        match better {
+            Some((less, found)) if less < WORTH_IT * loss => (loss, best) = (less, found),
+            _ => break,
+        }
+    }
+    Some(best)
+}
+
+impl Curve {
+    /// Time of `bytes` bytes.
+    pub fn at(&self, bytes: u64) -> f64 {
+        let i = self.piece(bytes);
+        let (alpha, beta) = self.line_of(i);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "sizes stay far below 2^53 bytes"
+        )]
+        let n = bytes as f64;
+        alpha + beta * n
+    }
+
+    /// Time at size 0 and time per byte of the first piece.
+    pub fn first_line(&self) -> (f64, f64) {
+        self.line_of(0)
+    }
+
+    /// Number of pieces.
+    pub fn len(&self) -> usize {
+        self.knots.len() - 1
+    }
+
+    /// Never: a curve has a piece.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The pieces, as the cost model takes them.
+    pub fn pieces(&self) -> Vec<Piece> {
+        (0..self.len())
+            .map(|i| {
+                let (alpha, beta) = self.line_of(i);
+                Piece {
+                    from: self.knots[i],
+                    alpha,
+                    beta,
+                }
+            })
+            .collect()
+    }
+
+    /// Distance from `points`.
+    pub fn error(&self, points: &[Measured]) -> FitError {
+        let mut residuals: Vec<f64> = points.iter().map(|p| self.residual(p).abs()).collect();
+        FitError {
+            median: median(&mut residuals),
+            worst: residuals.last().copied().unwrap_or(0.0),
+        }
+    }
+
+    fn residual(&self, point: &Measured) -> f64 {
+        (self.at(point.bytes) - point.time) / point.scale
+    }
+
+    /// Root mean square residual.
+    fn loss(&self, points: &[Measured]) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a count of points")]
+        let count = points.len() as f64;
+        let squares = points
+            .iter()
+            .map(|p| self.residual(p).abs().min(OUTLIER).powi(2));
+        (squares.sum::<f64>() / count).sqrt()
+    }
+
+    fn piece(&self, bytes: u64) -> usize {
+        let after = self.knots.partition_point(|&k| k <= bytes);
+        after.saturating_sub(1).min(self.len() - 1)
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sizes stay far below 2^53 bytes"
+    )]
+    fn line_of(&self, i: usize) -> (f64, f64) {
+        let (from, to) = (self.knots[i] as f64, self.knots[i + 1] as f64);
+        let beta = (self.values[i + 1] - self.values[i]) / (to - from);
+        (self.values[i] - beta * from, beta)
+    }
+
+    /// No value negative, none below the one before.
+    fn levelled(mut self) -> Curve {
+        // Values that fall are pooled: each run of them gets its mean.
+        let mut runs: Vec<(f64, usize)> = Vec::new();
+        for &value in &self.values {
+            runs.push((value.max(0.0), 1));
+            while let [.., (before, m), (after, n)] = runs[..]
+                && before > after
+            {
+                runs.truncate(runs.len() - 2);
+                #[expect(clippy::cast_precision_loss, reason = "a handful of knots")]
+                let (m_f, n_f) = (m as f64, n as f64);
+                runs.push(((before * m_f + after * n_f) / (m_f + n_f), m + n));
+            }
+        }
+        self.values = runs
+            .into_iter()
+            .flat_map(|(value, n)| std::iter::repeat_n(value, n))
+            .collect();
+        self
+    }
+}
+
+/// The median; sorts. 0 of nothing.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// Quantile `q` of `values`, between two of them where it falls there; sorts. 0 of nothing.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count of samples"
+)]
+pub(crate) fn quantile(values: &mut [f64], q: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let Some(last) = values.len().checked_sub(1) else {
+        return 0.0;
+    };
+    let at = q * last as f64;
+    let (low, part) = (at.floor() as usize, at.fract());
+    let (a, b) = (values[low], values[(low + 1).min(last)]);
+    a + (b - a) * part
+}
+
+/// Points in the order of their sizes, of which there are at least two.
+fn usable(points: &[Measured]) -> Option<Vec<Measured>> {
+    let mut points: Vec<Measured> = points
+        .iter()
+        .filter(|p| p.time.is_finite() && p.scale.is_finite() && p.scale > 0.0)
+        .copied()
+        .collect();
+    points.sort_by_key(|p| p.bytes);
+    let several = points.first()?.bytes < points.last()?.bytes;
+    several.then_some(points)
+}
+
+/// `knots` and the one more that helps most, with the loss that remains.
+fn best_extra(
+    points: &[Measured],
+    knots: &[u64],
+    fit: &impl Fn(&[u64]) -> Option<Curve>,
+) -> Option<(f64, Curve)> {
+    let mut sizes: Vec<u64> = points.iter().map(|p| p.bytes).collect();
+    sizes.dedup();
+    let place = |bytes: u64| sizes.partition_point(|&s| s < bytes);
+    let free = |i: usize| knots.iter().all(|&k| place(k).abs_diff(i) >= APART);
+    (0..sizes.len())
+        .filter(|&i| sizes[i] > 0 && free(i))
+        .filter_map(|i| {
+            let mut knots = knots.to_vec();
+            knots.push(sizes[i]);
+            knots.sort_unstable();
+            let curve = fit(&knots)?;
+            Some((curve.loss(points), curve))
+        })
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// The re-weighted least squares fit with these knots.
+fn fitted(points: &[Measured], knots: &[u64], through_zero: bool) -> Option<Curve> {
+    const ROUNDS: usize = 12;
+    /// Where Tukey's bisquare gives no weight any more, in standard deviations of normal residuals.
+    const CUT: f64 = 4.685 * 1.4826;
+    let mut weights = vec![1.0; points.len()];
+    let mut curve = solved(points, &weights, knots, through_zero)?;
+    for round in 0..ROUNDS {
+        let residuals: Vec<f64> = points.iter().map(|p| curve.residual(p).abs()).collect();
+        let spread = median(&mut residuals.clone()).max(1e-9);
+        for (w, r) in weights.iter_mut().zip(&residuals) {
+            *w = if round < ROUNDS / 2 {
+                1.0 / r.max(spread / 10.0)
+            } else {
+                let u = r / (CUT * spread);
+                (1.0 - u * u).max(0.0).powi(2)
+            };
+        }
+        // Where too few points are left to go on with, what there is stays.
+        let Some(next) = solved(points, &weights, knots, through_zero) else {
+            break;
+        };
+        curve = next;
+    }
+    Some(curve)
+}
+
+/// Weighted least squares for the values at the knots.
+fn solved(
+    points: &[Measured],
+    weights: &[f64],
+    knots: &[u64],
+    through_zero: bool,
+) -> Option<Curve> {
+    let skipped = usize::from(through_zero);
+    let n = knots.len() - skipped;
+    // Normal equations, the right-hand side last.
+    let mut rows = vec![vec![0.0; n + 1]; n];
+    for (point, weight) in points.iter().zip(weights) {
+        let weight = weight / (point.scale * point.scale);
+        let i = knots
+            .partition_point(|&k| k <= point.bytes)
+            .saturating_sub(1)
+            .min(knots.len() - 2);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "sizes stay far below 2^53 bytes"
+        )]
+        let (from, to) = (knots[i] as f64, knots[i + 1] as f64);
+        let right = (point.size() - from) / (to - from);
+        // The two knots that the point lies between.
+        let parts = [(i, 1.0 - right), (i + 1, right)];
+        for (a, share) in parts {
+            let Some(a) = a.checked_sub(skipped) else {
+                continue;
+            };
+            for (b, other) in parts {
+                if let Some(b) = b.checked_sub(skipped) {
+                    rows[a][b] += weight * share * other;
+                }
+            }
+            rows[a][n] += weight * share * point.time;
+        }
+    }
+    let mut values = eliminated(rows)?;
+    if through_zero {
+        values.insert(0, 0.0);
+    }
+    Some(Curve {
+        knots: knots.to_vec(),
+        values,
+    })
+}
+
+/// Solves a symmetric positive definite system; `None` when it is singular.
+fn eliminated(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    let n = rows.len();
+    let diagonal: Vec<f64> = (0..n).map(|i| rows[i][i]).collect();
+    for i in 0..n {
+        // What is left of a diagonal element is rounding when the row depends on those above.
+        let pivot = rows[i][i];
+        if !(pivot.is_finite() && pivot > 1e-13 * diagonal[i]) {
+            return None;
+        }
+        let (above, below) = rows.split_at_mut(i + 1);
+        for row in below {
+            let factor = row[i] / pivot;
+            for (x, b) in row.iter_mut().zip(&above[i]) {
+                *x -= factor * b;
+            }
+        }
+    }
+    let mut values = vec![0.0; n];
+    for i in (0..n).rev() {
+        let known: f64 = (i + 1..n).map(|j| rows[i][j] * values[j]).sum();
+        values[i] = (rows[i][n] - known) / rows[i][i];
+    }
+    values.iter().all(|v| v.is_finite()).then_some(values)
+}
+
+#[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+mod tests {
+    use super::*;
+
+    /// 0 and 16 B to 16 MiB in steps of about the square root of two.
+    fn sizes() -> Vec<u64> {
+        let steps = (4..24).flat_map(|k| [1u64 << k, 3 << (k - 1)]);
+        [0].into_iter().chain(steps).chain([1 << 24]).collect()
+    }
+
+    fn measured(time: impl Fn(f64) -> f64) -> Vec<Measured> {
+        sizes()
+            .into_iter()
+            .map(|n| Measured::new(n, time(n as f64)))
+            .collect()
+    }
+
+    /// Between -1 and 1, the same every time.
+    fn noise(i: usize) -> f64 {
+        let x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((x ^ (x >> 29)) % 2001) as f64 / 1000.0 - 1.0
+    }
+
+    fn near(a: f64, b: f64, relative: f64) {
+        assert!((a - b).abs() <= relative * b.abs(), "{a} is not near {b}");
+    }
+
+    #[test]
+    fn exact_lines_come_back() {
+        for (alpha, beta) in [(100.0, 0.5), (1.0, 1.0), (5000.0, 0.01), (0.5, 20.0)] {
+            let points = measured(|n| alpha + beta * n);
+            for fit in [line(&points, false), curve(&points, false)] {
+                let fit = fit.unwrap();
+                assert_eq!(fit.len(), 1);
+                let found = fit.first_line();
+                near(found.0, alpha, 1e-6);
+                near(found.1, beta, 1e-6);
+                assert!(fit.error(&points).worst < 1e-6);
+            }
+        }
+        let points: Vec<_> = measured(|n| 0.25 * n).split_off(1);
+        assert_eq!(line(&points, true).unwrap().first_line().0, 0.0);
+        near(line(&points, true).unwrap().first_line().1, 0.25, 1e-9);
+    }
+
+    #[test]
+    fn outliers_do_not_bend_the_line() {
+        let mut points = measured(|n| 200.0 + 0.05 * n);
+        for (i, p) in points.iter_mut().enumerate() {
+            *p = Measured::new(p.bytes, p.time * (1.0 + 0.02 * noise(i)));
+        }
+        for i in [3, 10, 17, 25, 33, 40] {
+            points[i] = Measured::new(points[i].bytes, points[i].time * (2.0 + i as f64));
+        }
+        for i in [8, 30] {
+            points[i] = Measured::new(points[i].bytes, points[i].time / 3.0);
+        }
+        let (alpha, beta) = line(&points, false).unwrap().first_line();
+        near(alpha, 200.0, 0.03);
+        near(beta, 0.05, 0.03);
+    }
+
+    #[test]
+    fn noise_alone_makes_no_pieces() {
+        for seed in 0..20 {
+            let mut points = measured(|n| 200.0 + 0.05 * n);
+            for (i, p) in points.iter_mut().enumerate() {
+                *p = Measured::new(p.bytes, p.time * (1.0 + 0.1 * noise(100 * seed + i)));
+            }
+            assert_eq!(curve(&points, false).unwrap().len(), 1, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn two_pieces_are_found_where_they_meet() {
+        // Bytes beyond 64 KiB cost a fifth.
+        let meet = 65536.0;
+        let points = measured(|n| 300.0 + 0.1 * n.min(meet) + 0.02 * (n - meet).max(0.0));
+        let fit = curve(&points, false).unwrap();
+        let pieces = fit.pieces();
+        assert_eq!(pieces.len(), 2, "{pieces:?}");
+        assert_eq!((pieces[0].from, pieces[1].from), (0, 65536));
+        near(pieces[0].alpha, 300.0, 1e-6);
+        near(pieces[0].beta, 0.1, 1e-6);
+        near(pieces[1].beta, 0.02, 1e-6);
+        assert!(fit.error(&points).worst < 1e-6);
+        assert!(line(&points, false).unwrap().error(&points).median > 0.05);
+        // The same in noise, with a few points far off.
+        let mut noisy = points.clone();
+        for (i, p) in noisy.iter_mut().enumerate() {
+            let off = if i % 11 == 5 { 3.0 } else { 1.0 };
+            *p = Measured::new(p.bytes, p.time * off * (1.0 + 0.03 * noise(i)));
+        }
+        let fit = curve(&noisy, false).unwrap();
+        assert!(fit.error(&points).median < 0.03);
+        assert!(fit.error(&points).worst < 0.2);
+    }
+
+    #[test]
+    fn curves_never_fall_nor_go_below_zero() {
+        for seed in 0..50 {
+            let points: Vec<_> = sizes()
+                .into_iter()
+                .enumerate()
+                .map(|(i, n)| Measured::new(n, 100.0 * (1.5 + noise(seed * 977 + i))))
+                .collect();
+            let fit = curve(&points, seed % 2 == 0).unwrap();
+            let pieces = crate::cost::Pieces {
+                transfer: fit.pieces(),
+                ..Default::default()
+            };
+            pieces.validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn nothing_to_fit() {
+        assert_eq!(line(&[], false), None);
+        assert_eq!(curve(&[Measured::new(4, 1.0)], false), None);
+        assert_eq!(curve(&[Measured::new(4, 1.0); 3], false), None);
+        assert!(line(&[Measured::new(4, 1.0), Measured::new(8, 2.0)], false).is_some());
+    }
+
+    #[test]
+    fn quantiles() {
+        assert_eq!(median(&mut []), 0.0);
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0]), 2.5);
+        assert_eq!(quantile(&mut [5.0, 1.0, 2.0, 3.0, 4.0], 0.25), 2.0);
+    }
+}

@@ -1,0 +1,276 @@
+//! Timing messages, combinations and copies of one size, again and again.
+
+use std::time::{Duration, Instant};
+
+use super::fit::{median, quantile};
+use crate::collective::Collective;
+use crate::cost::Ports;
+use crate::error::{Error, Result};
+use crate::run::{Operator, RunOptions, Team, TeamOptions};
+use crate::schedule::{Layout, Order, Schedule, Span, Step};
+
+/// Smallest copy: shorter ones take less than the clock tells.
+const LEAST_COPY: u64 = 1 << 10;
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    pub(super) turns: usize,
+    /// Time of one turn of one size.
+    pub(super) turn: Duration,
+    pub(super) quick: bool,
+}
+
+impl Effort {
+    pub(super) fn new(quick: bool) -> Effort {
+        if quick {
+            Effort {
+                turns: 3,
+                turn: Duration::from_micros(600),
+                quick,
+            }
+        } else {
+            Effort {
+                turns: 9,
+                turn: Duration::from_millis(2),
+                quick,
+            }
+        }
+    }
+
+    /// 0 B to 16 MiB, four sizes to a factor of four; a quick measurement takes half as many, and fewer of the long ones.
+    pub(super) fn sizes(self) -> Vec<u64> {
+        let mut sizes = vec![0, 4, 8];
+        for k in 4..24 {
+            let long = k >= 20;
+            if !self.quick {
+                sizes.extend([1 << k, 3 << (k - 1)]);
+            } else if !long || k == 22 {
+                sizes.push(1 << k);
+            }
+        }
+        if self.quick {
+            sizes.push(1 << 20);
+        }
+        sizes.push(1 << 24);
+        sizes.sort_unstable();
+        sizes
+    }
+}
+
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Messages there and back.
+    Message,
+    /// The same, combined by the receiver.
+    Combine,
+    /// A local copy on both ranks.
+    Copy,
+}
+
+impl Work {
+    /// Whether it is measured for this size.
+    pub(super) fn measures(self, bytes: u64) -> bool {
+        match self {
+            Work::Message => true,
+            Work::Combine => bytes > 0,
+            Work::Copy => bytes == 0 || bytes >= LEAST_COPY,
+        }
+    }
+
+    /// Two ranks doing it with `bytes` bytes. Their buffers hold what is sent (or copied), then where it goes.
+    pub(super) fn schedule(self, bytes: u64) -> Result<Schedule> {
+        let elements = usize::try_from(bytes / size_of::<f32>() as u64)
+            .map_err(|_| Error::usage(format!("{bytes} bytes do not fit into memory")))?;
+        let (here, there) = (Span::new(0, elements), Span::new(elements, elements));
+        let receive = |from| match self {
+            Work::Combine => Step::recv_combine(from, there, Order::MineFirst),
+            _ => Step::recv(from, there),
+        };
+        let programs = match self {
+            Work::Copy if elements == 0 => vec![Vec::new(), Vec::new()],
+            Work::Copy => {
+                let copy = Step::Copy {
+                    src: here.into(),
+                    dst: there.into(),
+                };
+                vec![vec![copy.clone()], vec![copy]]
+            }
+            _ => vec![
+                vec![Step::send(1, here), receive(1)],
+                vec![receive(0), Step::send(0, here)],
+            ],
+        };
+        // What is combined into is written anew as well.
+        let input = match self {
+            Work::Combine => Span::new(0, 2 * elements),
+            _ => here,
+        };
+        let layout = Layout {
+            len: 2 * elements,
+            input: input.into(),
+            output: input.into(),
+        };
+        Schedule::new(
+            // One port: what comes back waits for what came.
+            Ports::UNI,
+            Collective::Allreduce,
+            vec![layout.clone(), layout],
+            programs,
+        )
+    }
+}
+
+/// One size of one kind of work, and its turns so far.
+#[derive(Debug)]
+pub(super) struct Probe {
+    pub(super) work: Work,
+    pub(super) bytes: u64,
+    schedule: Schedule,
+    repetitions: Option<usize>,
+    /// Median of each turn, in nanoseconds.
+    pub(super) turns: Vec<f64>,
+}
+
+impl Probe {
+    pub(super) fn new(work: Work, bytes: u64) -> Result<Probe> {
+        Ok(Probe {
+            work,
+            bytes,
+            schedule: work.schedule(bytes)?,
+            repetitions: None,
+            turns: Vec::new(),
+        })
+    }
+
+    /// One way, in nanoseconds.
+    pub(super) fn time(&self) -> f64 {
+        let time = quantile(&mut self.turns.clone(), 0.25);
+        match self.work {
+            Work::Message | Work::Combine => time / 2.0,
+            Work::Copy => time,
+        }
+    }
+
+    /// How far a typical turn is above the fastest.
+    pub(super) fn noise(&self) -> f64 {
+        let mut turns = self.turns.clone();
+        let typical = median(&mut turns);
+        match turns.first() {
+            Some(&least) if least > 0.0 => typical / least - 1.0,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Two pinned ranks.
+pub(super) struct Bench {
+    pub(super) team: Team,
+    operator: Operator<f32>,
+}
+
+impl Bench {
+    pub(super) fn new(cores: &[usize]) -> Result<Bench> {
+        Ok(Bench {
+            team: Team::with(
+                cores.len(),
+                &TeamOptions {
+                    cores: Some(cores.to_vec()),
+                    ..TeamOptions::default()
+                },
+            )?,
+            operator: Operator::named("sum")?,
+        })
+    }
+
+    pub(super) fn take_turns(
+        &mut self,
+        probes: &mut [Probe],
+        effort: Effort,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<()> {
+        let of = effort.turns * probes.len();
+        let mut done = 0;
+        for _ in 0..effort.turns {
+            for probe in &mut *probes {
+                self.turn(probe, effort)?;
+                done += 1;
+                progress(done, of);
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, probe: &mut Probe, effort: Effort) -> Result<()> {
+        const FEWEST: usize = 3;
+        const MOST: usize = 400;
+        let layout = &probe.schedule.layout()[0];
+        let elements = layout.input.iter().map(|s| s.len).sum();
+        let data = vec![vec![1.0f32; elements]; 2];
+        let repetitions = match probe.repetitions {
+            Some(n) => n,
+            None => {
+                // The first turn warms everything up and shows how long a repetition takes, its preparation included.
+                let start = Instant::now();
+                self.run(probe, &data, FEWEST)?;
+                let one = start.elapsed() / u32::try_from(FEWEST).unwrap_or(1);
+                let fit = effort.turn.as_nanos() / one.as_nanos().max(1);
+                let n = usize::try_from(fit).unwrap_or(MOST).clamp(FEWEST, MOST);
+                probe.repetitions = Some(n);
+                n
+            }
+        };
+        let time = self.run(probe, &data, repetitions)?;
+        probe.turns.push(time);
+        Ok(())
+    }
+
+    /// The median of some repetitions.
+    fn run(&mut self, probe: &Probe, data: &[Vec<f32>], repetitions: usize) -> Result<f64> {
+        let options = RunOptions {
+            repetitions,
+            warmup: 1,
+            ..RunOptions::default()
+        };
+        let outcome = self
+            .team
+            .run(&probe.schedule, data, &self.operator, &options)?;
+        #[expect(clippy::cast_precision_loss, reason = "a time below 2^53 ns")]
+        Ok(outcome.wall.value_at_quantile(0.5) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::CostModel;
+
+    #[test]
+    fn sizes_cover_the_range() {
+        for quick in [false, true] {
+            let sizes = Effort::new(quick).sizes();
+            assert_eq!((sizes[0], sizes[sizes.len() - 1]), (0, 1 << 24));
+            assert!(sizes.windows(2).all(|w| w[0] < w[1]));
+            assert!(sizes.iter().all(|n| n % 4 == 0));
+            let ratio = |w: &[u64]| w[0] < 8 || w[1] <= w[0] * if quick { 4 } else { 2 };
+            assert!(sizes.windows(2).all(ratio), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn schedules_are_timed_as_meant() {
+        let cost = CostModel::new(100.0, 1.0).gamma(0.5).gamma_copy(0.25);
+        for (work, bytes, time) in [
+            (Work::Message, 400, 2.0 * 500.0),
+            (Work::Message, 0, 0.0),
+            (Work::Combine, 400, 2.0 * 700.0),
+            (Work::Copy, 400, 100.0),
+            (Work::Copy, 0, 0.0),
+        ] {
+            let schedule = work.schedule(bytes).unwrap();
+            let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
+            assert_eq!(prepared.simulate(&cost, 4).time(), time, "{work:?} {bytes}");
+        }
+    }
+}

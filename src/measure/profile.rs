@@ -1,0 +1,319 @@
+//! A calibrated machine, as a file.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::{CostModel, Links, Pieces};
+use crate::error::{Error, Result};
+
+/// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in bytes.
+///
+/// Its JSON form is an object with these fields; `alpha` and `beta` are enough to write one by hand.
+///
+/// ```
+/// use oneport::measure::Profile;
+/// let profile = Profile::from_json(r#"{"alpha": 200, "beta": 0.05, "gamma": 0.01}"#)?;
+/// assert_eq!(profile.cost()?.transfer(0, 1, 1000), 250.0);
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The machine measured.
+    #[serde(default)]
+    pub machine: Machine,
+    /// Cores measured; the first two unless pairs were asked for.
+    #[serde(default)]
+    pub cores: Vec<usize>,
+    /// When, in UTC: `2025-01-31T23:59:59Z`.
+    #[serde(default)]
+    pub date: String,
+    /// Version of this crate that measured.
+    #[serde(default)]
+    pub version: String,
+    /// Start-up time of a message, by one line for all sizes.
+    pub alpha: f64,
+    /// Time per byte of a message, by one line for all sizes.
+    pub beta: f64,
+    /// Time per byte that combining adds to a message.
+    #[serde(default)]
+    pub gamma: f64,
+    /// Time per byte copied locally.
+    #[serde(default)]
+    pub gamma_copy: f64,
+    /// Median relative error of the model (the pieces, where there are any) over the points.
+    #[serde(default)]
+    pub fit_error: f64,
+    /// The greatest relative error.
+    #[serde(default)]
+    pub fit_error_worst: f64,
+    /// Median relative error of the one line `alpha + beta * n`.
+    #[serde(default)]
+    pub line_error: f64,
+    /// The greatest relative error of the one line.
+    #[serde(default)]
+    pub line_error_worst: f64,
+    /// Median over the points of how far typical samples of one size were above the fastest, relative to it.
+    #[serde(default)]
+    pub noise: f64,
+    /// Where one line does not fit all sizes: several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<Pieces>,
+    /// Costs between all pairs of `cores`, as a cost file has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<Links>,
+    /// Messages, one way.
+    #[serde(default)]
+    pub points: Vec<Point>,
+    /// Messages that are combined into what the receiver holds.
+    #[serde(default)]
+    pub combine_points: Vec<Point>,
+    /// Local copies.
+    #[serde(default)]
+    pub copy_points: Vec<Point>,
+    /// What a reader of the figures should know.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// A machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Model of its processor.
+    pub cpu: String,
+    /// Operating system and its version.
+    pub os: String,
+    /// Cores that this process may use.
+    pub cores: usize,
+}
+
+/// A time measured, and what the model says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Size.
+    pub bytes: u64,
+    /// Measured.
+    pub time: f64,
+    /// By the model; for an empty message its start-up time, although schedules send none.
+    pub predicted: f64,
+    /// `(predicted - time) / time`.
+    pub residual: f64,
+}
+
+impl Profile {
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// Says what is missing or is not a cost.
+    pub fn from_json(text: &str) -> Result<Profile> {
+        let profile: Profile = serde_json::from_str(text)
+            .map_err(|e| Error::malformed(format!("not a profile (`calibrate` makes one): {e}")))?;
+        for (name, value) in [
+            ("alpha", profile.alpha),
+            ("beta", profile.beta),
+            ("gamma", profile.gamma),
+            ("gamma_copy", profile.gamma_copy),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Error::malformed(format!(
+                    "profile: {name} is {value}: a cost is finite and not negative"
+                )));
+            }
+        }
+        let within = |e: Error| Error::malformed(format!("profile: {e}"));
+        if let Some(pieces) = &profile.pieces {
+            pieces.validate().map_err(within)?;
+        }
+        if let Some(pairs) = &profile.pairs {
+            CostModel::heterogeneous(pairs.clone()).map_err(within)?;
+        }
+        Ok(profile)
+    }
+
+    /// The JSON form.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// The cost model: the same between all ranks, with pieces where there are any.
+    ///
+    /// # Errors
+    /// When the profile was not made by [`Profile::from_json`] or a calibration, and holds no costs.
+    pub fn cost(&self) -> Result<CostModel> {
+        let cost = CostModel::new(self.alpha, self.beta)
+            .gamma(self.gamma)
+            .gamma_copy(self.gamma_copy);
+        cost.validate()?;
+        match &self.pieces {
+            Some(pieces) => cost.pieces(pieces.clone()),
+            None => Ok(cost),
+        }
+    }
+
+    /// The one-line cost model, without pieces.
+    pub fn line(&self) -> CostModel {
+        CostModel::new(self.alpha, self.beta)
+            .gamma(self.gamma)
+            .gamma_copy(self.gamma_copy)
+    }
+}
+
+impl Machine {
+    /// The machine that this runs on.
+    pub fn this() -> Machine {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let info = read("/proc/cpuinfo");
+        let model = info
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(name, _)| matches!(name.trim(), "model name" | "Model" | "cpu model"))
+            .map(|(_, model)| model.trim().to_string());
+        let release = read("/proc/sys/kernel/osrelease");
+        Machine {
+            cpu: model.unwrap_or_else(|| std::env::consts::ARCH.to_string()),
+            os: format!("{} {}", std::env::consts::OS, release.trim())
+                .trim()
+                .to_string(),
+            cores: core_affinity::get_core_ids().map_or(0, |ids| ids.len()),
+        }
+    }
+}
+
+/// The time in UTC, as `2025-01-31T23:59:59Z`.
+pub(super) fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    utc(since.map_or(0, |d| d.as_secs()))
+}
+
+/// Seconds since 1970 as a date.
+fn utc(seconds: u64) -> String {
+    let (mut days, time) = (seconds / 86_400, seconds % 86_400);
+    let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
+    let mut year = 1970;
+    loop {
+        let length = 365 + u64::from(leap(year));
+        if days < length {
+            break;
+        }
+        days -= length;
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!(
+        "{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z",
+        days + 1
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Piece;
+
+    #[test]
+    fn dates() {
+        for (seconds, date) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (1_735_689_600, "2025-01-01T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(seconds), date);
+        }
+        assert_eq!(now().len(), 20);
+    }
+
+    fn sample() -> Profile {
+        let piece = |from, alpha, beta| Piece { from, alpha, beta };
+        let mut profile =
+            Profile::from_json(r#"{"alpha": 250, "beta": 0.03, "gamma": 0.01}"#).unwrap();
+        profile.machine = Machine::this();
+        profile.cores = vec![0, 1];
+        profile.date = now();
+        profile.pieces = Some(Pieces {
+            transfer: vec![piece(0, 300.0, 0.1), piece(1000, 380.0, 0.02)],
+            ..Pieces::default()
+        });
+        profile.pairs = Some(Links {
+            alpha: vec![vec![None, Some(250.0)], vec![Some(250.0), None]],
+            beta: vec![vec![None, Some(0.03)], vec![Some(0.03), None]],
+            gamma: vec![0.01; 2],
+            gamma_copy: vec![0.0; 2],
+        });
+        profile.points = vec![Point {
+            bytes: 10,
+            time: 300.0,
+            predicted: 301.0,
+            residual: 1.0 / 300.0,
+        }];
+        profile.warnings = vec!["noisy".into()];
+        profile
+    }
+
+    #[test]
+    fn round_trip() {
+        let profile = sample();
+        assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
+    }
+
+    #[test]
+    fn pieces_cost_what_they_say() {
+        let cost = sample().cost().unwrap();
+        assert_eq!(cost.transfer(0, 1, 0), 0.0);
+        assert_eq!(cost.transfer(0, 1, 999), 300.0 + 0.1 * 999.0);
+        assert_eq!(cost.transfer(0, 1, 1000), 380.0 + 0.02 * 1000.0);
+        assert_eq!(cost.transfer(0, 1, 10_000), 380.0 + 0.02 * 10_000.0);
+        assert_eq!(cost.combine(0, 100), 0.01 * 100.0);
+        assert!(!cost.is_linear());
+        assert!(sample().line().is_linear());
+    }
+
+    #[test]
+    fn broken_profiles_say_what_is_wrong() {
+        for (text, says) in [
+            ("", "not a profile"),
+            ("[]", "not a profile"),
+            ("{}", "missing field `alpha`"),
+            (r#"{"alpha": 1}"#, "missing field `beta`"),
+            (r#"{"alpha": "1us", "beta": 1}"#, "invalid type"),
+            (r#"{"alpha": -1, "beta": 1}"#, "alpha is -1"),
+            (
+                r#"{"alpha": 1, "beta": 1, "gamma_copy": -0.5}"#,
+                "gamma_copy is -0.5",
+            ),
+            (
+                r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 8, "alpha": 1, "beta": 1}]}}"#,
+                "begin at 0",
+            ),
+            (
+                r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 0, "alpha": 1, "beta": -1}]}}"#,
+                "beta not negative",
+            ),
+            (
+                r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 0, "alpha": 5, "beta": 0}, {"from": 9, "alpha": 1, "beta": 0}]}}"#,
+                "become less",
+            ),
+            (
+                r#"{"alpha": 1, "beta": 1, "pairs": {"alpha": [[1]], "beta": []}}"#,
+                "1 x 1",
+            ),
+        ] {
+            let error = Profile::from_json(text).unwrap_err();
+            assert!(error.to_string().contains(says), "{text}: {error}");
+            assert!(error.is_usage());
+        }
+    }
+}
