@@ -52,6 +52,7 @@
 //! | [`mod@check`] | the proof of a schedule |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file an algorithm; [`plan::registry`] has one row for each |
+//! | [`measure`] | tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //!
 //! # What always holds
@@ -69,6 +70,7 @@ pub mod check;
 pub mod collective;
 pub mod cost;
 pub mod error;
+pub mod measure;
 pub mod plan;
 pub mod run;
 pub mod schedule;

@@ -1,0 +1,3 @@
+//! Measuring: tuning of segment sizes.
+
+pub mod tune;
