@@ -7,9 +7,11 @@ mod list;
 mod output;
 mod plan;
 mod run;
+mod selection;
 mod simulate;
 mod subject;
 mod task;
+mod tune;
 mod units;
 
 use std::process::ExitCode;
@@ -36,6 +38,7 @@ The flow, with a reduction over 8 ranks:
   oneport simulate --schedule r.json                        time it in the cost model
   oneport run --schedule r.json                             run it on threads, with real data
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
+  oneport tune reduce -p 8 --bytes 1KiB..1MiB               measure which segment size is best
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
 --help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \
@@ -49,6 +52,7 @@ enum Command {
     Simulate(simulate::Args),
     Run(run::Args),
     Compare(compare::Args),
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -60,5 +64,6 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::run(args, out),
+        Command::Tune(args) => tune::run(args, out),
     })
 }
