@@ -2,12 +2,14 @@
 //!
 //! [`calibrate()`] measures and fits; the [`Profile`] that it returns is what the command line's `--profile` takes.
 //! [`percentile_distribution`] writes a run's times in HdrHistogram's text form.
+//! [`tune`] finds which algorithm and segment size is the fastest for which size.
 
 mod calibrate;
 pub mod fit;
 mod histogram;
 mod probe;
 mod profile;
+pub mod tune;
 
 pub use calibrate::{Calibration, calibrate};
 pub use histogram::percentile_distribution;
