@@ -9,9 +9,11 @@ mod list;
 mod output;
 mod plan;
 mod run;
+mod selection;
 mod simulate;
 mod subject;
 mod task;
+mod tune;
 mod units;
 
 use std::process::ExitCode;
@@ -39,6 +41,7 @@ The flow, with a reduction over 8 ranks:
   oneport run --schedule r.json                             run it on threads, with real data
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
   oneport draw --schedule r.json -o r.svg                   draw what every rank does when
+  oneport tune reduce -p 8 --bytes 1KiB..1MiB               measure which segment size is best
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
 --help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \
@@ -54,6 +57,7 @@ enum Command {
     Compare(compare::Args),
     Draw(draw::Args),
     Calibrate(calibrate::Args),
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -67,5 +71,6 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args, out),
         Command::Draw(args) => draw::run(args, out),
         Command::Calibrate(args) => calibrate::run(args, out),
+        Command::Tune(args) => tune::run(args, out),
     })
 }

@@ -22,6 +22,8 @@ mod tests;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use serde::Serialize;
+
 pub use live::Live;
 pub use summary::Summary;
 
@@ -63,7 +65,7 @@ pub trait Measure {
 }
 
 /// One measured combination of vector size, algorithm and segment size.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Size of the vector.
     pub bytes: u64,
@@ -74,6 +76,7 @@ pub struct Row {
     /// Number of segments; the last may be smaller.
     pub segments: usize,
     /// The time, in nanoseconds.
+    #[serde(flatten)]
     pub wall: Summary,
     /// The time in the cost model.
     pub model_time: f64,

@@ -2,14 +2,17 @@
 
 use std::cmp::Ordering;
 
+use serde::Serialize;
+
 /// The repetitions of one measurement, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Summary {
     /// How many there are.
     pub repetitions: usize,
     /// The least.
     pub min: u64,
     /// The median.
+    #[serde(rename = "wall")]
     pub median: u64,
     /// What 99 of 100 do not exceed.
     pub p99: u64,
