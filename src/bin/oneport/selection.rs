@@ -51,6 +51,7 @@ pub(crate) fn obey(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> R
             .unwrap_or(usize::MAX)
             .max(1);
         task.segments = Some(Segments::of_size(request.elements(), elements)?);
+        task.segments_by_rule = true;
     }
     task.algorithms = vec![algorithm];
     task.rule = Some(why);

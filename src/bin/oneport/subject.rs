@@ -59,7 +59,7 @@ pub(crate) struct About {
     pub(crate) segments: Option<usize>,
     /// Bytes of the largest segment.
     pub(crate) segment: Option<u64>,
-    /// `best` or `given`.
+    /// `best`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
     pub(crate) segment_choice: Option<&'static str>,
     pub(crate) time_unit: &'static str,
     /// The selection rule that chose, where one did.
@@ -181,6 +181,8 @@ impl Subject {
             segment: Some(largest * request.element_bytes),
             segment_choice: Some(if !algorithm.segmented {
                 "unsegmented"
+            } else if task.segments_by_rule {
+                "rules"
             } else {
                 choice(best, "best")
             }),

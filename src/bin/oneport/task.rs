@@ -44,6 +44,8 @@ pub(crate) struct Task {
     pub(crate) root_free: bool,
     /// The selection rule that chose algorithm and segments, if one did.
     pub(crate) rule: Option<String>,
+    /// Whether the segments are the rule's.
+    pub(crate) segments_by_rule: bool,
     /// What model times are in.
     pub(crate) unit: TimeUnit,
 }
@@ -87,6 +89,7 @@ impl Task {
             algorithms,
             root_free,
             rule: None,
+            segments_by_rule: false,
             unit,
         };
         if let Some(path) = &args.rules {

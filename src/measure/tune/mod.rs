@@ -176,6 +176,26 @@ const LOOK_NS: u64 = 200_000_000;
 /// Part of a size's time for the searches; the rest is for telling the algorithms apart.
 const FOR_SEARCHES: f64 = 0.8;
 
+/// Point and segment size of what the best of one size has to be told apart from: the best of each algorithm, and the other
+/// segment sizes of its own. `first` is the number of the first point.
+fn contenders(points: &[Search], first: usize) -> Vec<(usize, usize)> {
+    let leader = |search: &Search| {
+        let segment = search.leader()?;
+        Some((search.summary(segment)?.median, segment))
+    };
+    let leaders: Vec<_> = points.iter().map(leader).collect();
+    let best = leaders.iter().flatten().min().copied();
+    let mut all = Vec::new();
+    for (i, search) in points.iter().enumerate() {
+        if leaders[i] == best {
+            all.extend(search.segments().map(|segment| (first + i, segment)));
+        } else if let Some((_, segment)) = leaders[i] {
+            all.push((first + i, segment));
+        }
+    }
+    all
+}
+
 /// A sweep under way.
 struct Run<'a> {
     sweep: &'a Sweep,
@@ -249,11 +269,7 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
         }
-        let leaders = |board: &[Search]| {
-            let leader = |i: usize| board[i].leader().map(|segment| (i, segment));
-            points.clone().filter_map(leader).collect::<Vec<_>>()
-        };
-        while self.settle(&leaders(&self.board), end)? {}
+        while self.settle(&contenders(&self.board[points.clone()], points.start), end)? {}
         Ok(())
     }
 

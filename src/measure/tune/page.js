@@ -58,7 +58,7 @@ const decimals = (low, high, room) => {
   }
 };
 
-// Draws lines and points on doubly logarithmic axes. A series is {name, dashed, line, points: [{x, y, row}]}.
+// Draws lines and points on doubly logarithmic axes. A series is {name, model, line, points: [{x, y, row}]}.
 const draw = (box, series, axes) => {
   const width = Math.max(260, box.clientWidth), height = Math.round(Math.min(430, Math.max(280, width * .62)));
   const edge = { left: 58, right: 14, top: 24, bottom: 46 };
@@ -99,10 +99,10 @@ const draw = (box, series, axes) => {
     const { colour, shape } = style.get(s.name);
     const at = s.points.map(p => [px(sx(p.x)), px(sy(p.y))]);
     if (s.line && at.length > 1) {
-      const dash = s.dashed ? ` stroke-dasharray="5 4" opacity=".65"` : "";
-      svg += `<path d="M${at.map(a => a.join(" ")).join("L")}" fill="none" stroke="${colour}" stroke-width="${s.dashed ? 1.6 : 2}"${dash}/>`;
+      const look = s.model ? `stroke-width="7" stroke-linecap="round" stroke-linejoin="round" opacity=".25"` : `stroke-width="2"`;
+      svg += `<path d="M${at.map(a => a.join(" ")).join("L")}" fill="none" stroke="${colour}" ${look}/>`;
     }
-    if (!s.dashed) {
+    if (!s.model) {
       at.forEach(([x, y], i) => {
         const row = s.points[i].row;
         svg += marker(shape, x, y, row.best ? 5.5 : 4, row.settled ? colour : "#fff", colour);
@@ -151,7 +151,7 @@ const hover = (box, hits) => {
 const both = (name, of, x) => {
   const sorted = [...of].sort((a, b) => x(a) - x(b)).filter(r => x(r) > 0 && r.wall > 0);
   return [
-    { name, line: true, dashed: true, points: sorted.filter(r => r.model_time > 0).map(row => ({ x: x(row), y: row.model_time, row })) },
+    { name, line: true, model: true, points: sorted.filter(r => r.model_time > 0).map(row => ({ x: x(row), y: row.model_time, row })) },
     { name, line: true, points: sorted.map(row => ({ x: x(row), y: row.wall, row })) },
   ];
 };
@@ -164,9 +164,11 @@ select.selectedIndex = select.options.length - 1;
 const redraw = () => {
   const visible = names.filter(n => shown.has(n));
   const of = (name, keep) => rows.filter(r => r.algorithm === name && keep(r));
-  draw(document.getElementById("by-size"), visible.flatMap(n => both(n, of(n, r => r.best_segment), r => r.bytes)),
+  // What the model says lies below what was measured, of all algorithms.
+  const layered = series => series.filter(s => s.model).concat(series.filter(s => !s.model));
+  draw(document.getElementById("by-size"), layered(visible.flatMap(n => both(n, of(n, r => r.best_segment), r => r.bytes))),
     { bytes: true, x: "size of the vector", y: "time", label: "time over size" });
-  draw(document.getElementById("by-segment"), visible.flatMap(n => both(n, of(n, r => r.bytes === +select.value), r => r.segment)),
+  draw(document.getElementById("by-segment"), layered(visible.flatMap(n => both(n, of(n, r => r.bytes === +select.value), r => r.segment))),
     { bytes: true, x: "size of a segment", y: "time", label: "time over segment size" });
   draw(document.getElementById("by-model"), visible.map(name => ({
     name, points: of(name, r => r.model_time > 0 && r.wall > 0).map(row => ({ x: row.model_time, y: row.wall, row })),
@@ -188,7 +190,7 @@ const key = (svg, text) => {
   legend.append(item);
 };
 key(`<path d="M1 8H25" stroke="#5a6675" stroke-width="2"/>`, "measured (median)");
-key(`<path d="M1 8H25" stroke="#5a6675" stroke-width="1.6" stroke-dasharray="5 4"/>`, "model");
+key(`<path d="M4 8H22" stroke="#5a6675" stroke-width="7" stroke-linecap="round" opacity=".3"/>`, "model");
 key(marker(0, 13, 8, 4, "#fff", "#5a6675"), "not settled");
 
 select.onchange = redraw;
