@@ -1,9 +1,11 @@
 //! `oneport tune`: which algorithm and which segment size is the fastest for which size.
 
 mod files;
+mod job;
 mod machine;
 mod plot;
 mod progress;
+mod report;
 mod sizes;
 
 use std::io::Write;
@@ -14,20 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use oneport::Kind;
-use oneport::measure::tune::{self, Live, Measure, Row, Sweep, Tuning};
-use oneport::plan::registry::Algorithm;
+use oneport::measure::tune::{self, Live, Measure, Tuning};
 use oneport::run::{Clock, Element, Operator, Team, TeamOptions};
-use serde::Serialize;
 
-use crate::args::{Common, Dtype, Machine, Op, Root, Vector, parse_count, parse_kind, parse_root};
+use crate::args::{Dtype, Machine, Op, Root, parse_count, parse_kind, parse_root};
 use crate::output;
-use crate::subject::show_cost;
-use crate::task::{Task, algorithms, available_memory};
-use crate::units::{TimeArg, TimeUnit, parse_time, show_bytes, significant};
+use crate::units::{TimeArg, parse_time};
 use files::Files;
+use job::{Job, Threads};
 use progress::Bar;
 use sizes::{Sizes, parse_sizes};
 
@@ -170,59 +169,6 @@ enum Pace {
     Paced,
 }
 
-/// The sweep and what is known about it.
-struct Job {
-    kind: Kind,
-    sweep: Sweep,
-    dtype: Dtype,
-    op: Op,
-    clock: Pace,
-    skipped: Vec<Skipped>,
-    machine: String,
-    date: String,
-    command: String,
-}
-
-#[derive(Serialize)]
-struct Skipped {
-    algorithm: &'static str,
-    reason: String,
-}
-
-#[derive(Serialize)]
-struct Output<'a> {
-    collective: &'static str,
-    ranks: usize,
-    root: usize,
-    ports: &'static str,
-    ported: usize,
-    dtype: &'static str,
-    op: Option<&'static str>,
-    clock: &'static str,
-    machine: &'a str,
-    cores: usize,
-    pinned: bool,
-    oversubscribed: bool,
-    date: &'a str,
-    command: &'a str,
-    budget_s: f64,
-    elapsed_s: f64,
-    /// Rows taken from the CSV file.
-    resumed: usize,
-    interrupted: bool,
-    budget_spent: bool,
-    rows: &'a [Row],
-    skipped: &'a [Skipped],
-    warnings: &'a [String],
-}
-
-/// The team's part of the result.
-struct Threads {
-    cores: usize,
-    pinned: bool,
-    oversubscribed: bool,
-}
-
 /// Measures, writes and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let job = Job::new(args)?;
@@ -270,7 +216,7 @@ fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> 
     if args.json {
         output::json(out, &job.output(&threads, &tuning, &warnings, resumed))?;
     } else {
-        print(out, job, &threads, &tuning)?;
+        report::print(out, job, &threads, &tuning)?;
     }
     if !tuning.interrupted {
         return Ok(ExitCode::SUCCESS);
@@ -331,160 +277,6 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-impl Job {
-    fn new(args: &Args) -> Result<Job> {
-        let dtype = args.dtype.unwrap_or(match args.op {
-            Op::Affine => Dtype::U64,
-            _ => Dtype::U8,
-        });
-        let bytes = sizes::expand(&args.bytes, args.factor)?;
-        let most = bytes.iter().copied().max().unwrap_or(0);
-        let common = Common {
-            collective: Some(args.collective),
-            schedule: None,
-            ranks: args.ranks,
-            root: args.root,
-            algorithm: "all".into(),
-            rules: None,
-            json: args.json,
-            vector: Vector {
-                bytes: Some(most),
-                segment: None,
-                segments: Some(1),
-                segment_sizes: Vec::new(),
-                dtype: Some(dtype),
-                op: args.op,
-                ordered: args.ordered,
-            },
-            machine: args.machine.clone(),
-        };
-        if let Some(bad) = bytes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
-            bail!(
-                "a vector of {bad} bytes is not a whole number of elements of {} bytes (--dtype {})",
-                dtype.bytes(),
-                dtype.name()
-            );
-        }
-        let task = Task::new(&common, args.collective)?;
-        let (algorithms, skipped) = chosen(args, &task)?;
-        fits(&task, most)?;
-        let mut request = task.request;
-        request.segments = oneport::plan::Segments::whole(0);
-        Ok(Job {
-            kind: args.collective,
-            sweep: Sweep {
-                request,
-                algorithms,
-                bytes,
-                budget: args.budget,
-                tolerance: args.tolerance,
-            },
-            dtype,
-            op: args.op,
-            clock: args.clock,
-            skipped,
-            machine: machine::name(),
-            date: machine::date(),
-            command: machine::command(),
-        })
-    }
-
-    fn warnings(&self, args: &Args, threads: &Threads, tuning: &Tuning) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let ranks = self.sweep.request.ranks;
-        if threads.oversubscribed && self.clock == Pace::Native {
-            warnings.push(format!(
-                "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
-                threads.cores
-            ));
-        }
-        if !threads.pinned {
-            warnings
-                .push("the system refused to pin some ranks: they may move between cores".into());
-        }
-        if self.clock == Pace::Native && !args.machine.is_given() {
-            warnings.push(
-                "model times are for the default costs, not for this machine: give its costs (oneport calibrate measures them)"
-                    .into(),
-            );
-        }
-        if tuning.budget_spent {
-            let open = tuning.rows.iter().filter(|r| r.best && !r.settled).count();
-            warnings.push(format!(
-                "the budget was spent before the winner was settled at {open} of {} sizes: a larger --budget goes on",
-                self.sweep.bytes.len()
-            ));
-        }
-        warnings
-    }
-
-    fn output<'a>(
-        &'a self,
-        threads: &Threads,
-        tuning: &'a Tuning,
-        warnings: &'a [String],
-        resumed: usize,
-    ) -> Output<'a> {
-        let request = &self.sweep.request;
-        Output {
-            collective: self.kind.name(),
-            ranks: request.ranks,
-            root: request.root,
-            ports: request.ports.name(),
-            ported: request.ports.k(),
-            dtype: self.dtype.name(),
-            op: self.kind.reduces().then_some(self.op.name()),
-            clock: self.clock.name(),
-            machine: &self.machine,
-            cores: threads.cores,
-            pinned: threads.pinned,
-            oversubscribed: threads.oversubscribed,
-            date: &self.date,
-            command: &self.command,
-            budget_s: self.sweep.budget.as_secs_f64(),
-            elapsed_s: tuning.elapsed.as_secs_f64(),
-            resumed,
-            interrupted: tuning.interrupted,
-            budget_spent: tuning.budget_spent,
-            rows: &tuning.rows,
-            skipped: &self.skipped,
-            warnings,
-        }
-    }
-
-    /// What is measured, for people.
-    fn facts(&self, threads: &Threads) -> Vec<(&'static str, String)> {
-        let request = &self.sweep.request;
-        let ports = match request.ports.k() {
-            1 => format!("{} ports", request.ports.name()),
-            k => format!("{k} {} ports each", request.ports.name()),
-        };
-        let op = if self.kind.reduces() {
-            format!(", {}", self.op.name())
-        } else {
-            String::new()
-        };
-        let pinned = if threads.pinned {
-            "pinned"
-        } else {
-            "not pinned"
-        };
-        vec![
-            ("machine", self.machine.clone()),
-            (
-                "ranks",
-                format!(
-                    "{} on {} cores, {pinned}; {ports}",
-                    request.ranks, threads.cores
-                ),
-            ),
-            ("elements", format!("{}{op}", self.dtype.name())),
-            ("clock", self.clock.name().to_string()),
-            ("costs", show_cost(&request.cost, TimeUnit::Nanoseconds)),
-        ]
-    }
-}
-
 impl Pace {
     fn name(self) -> &'static str {
         match self {
@@ -492,119 +284,6 @@ impl Pace {
             Pace::Paced => "paced",
         }
     }
-}
-
-/// The algorithms asked for. One that is named must be usable; of `all`, those that are not are skipped.
-fn chosen(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
-    let (mut found, mut skipped): (Vec<&'static Algorithm>, Vec<Skipped>) = Default::default();
-    for name in &args.algorithms {
-        for algorithm in algorithms(args.collective, name)? {
-            match task.request_for(algorithm) {
-                _ if found.iter().any(|a| a.name == algorithm.name) => {}
-                Ok(_) => found.push(algorithm),
-                Err(error) if name == "all" || name == "auto" => skipped.push(Skipped {
-                    algorithm: algorithm.name,
-                    reason: output::reason(&error),
-                }),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    if found.is_empty() {
-        let reasons: Vec<_> = skipped
-            .iter()
-            .map(|s| format!("{}: {}", s.algorithm, s.reason))
-            .collect();
-        bail!(
-            "no algorithm can be planned for this: {}",
-            reasons.join("; ")
-        );
-    }
-    Ok((found, skipped))
-}
-
-/// Refuses what would not fit into memory.
-fn fits(task: &Task, bytes: u64) -> Result<()> {
-    /// Buffer, input, output and what it should be, on each rank; gathers hold all ranks' blocks.
-    const COPIES: u64 = 4;
-    let kind = task.algorithms[0].collective;
-    let ranks = task.request.ranks as u64;
-    let blocks = match kind {
-        Kind::Gather | Kind::Scatter => 2,
-        Kind::Allgather | Kind::Alltoall => ranks,
-        _ => 1,
-    };
-    let need = bytes
-        .saturating_mul(ranks)
-        .saturating_mul(blocks)
-        .saturating_mul(COPIES);
-    if let Some(free) = available_memory().filter(|&free| need > free) {
-        bail!(
-            "the runs need about {need} bytes of memory, {free} are free: take fewer ranks or smaller vectors"
-        );
-    }
-    Ok(())
-}
-
-fn print(out: &mut dyn Write, job: &Job, threads: &Threads, tuning: &Tuning) -> Result<()> {
-    let mut facts = vec![("tuned", job.kind.name().to_string())];
-    facts.extend(job.facts(threads));
-    facts.push((
-        "measured",
-        format!(
-            "{} combinations in {}",
-            tuning.rows.len(),
-            TimeUnit::Nanoseconds.show(tuning.elapsed.as_secs_f64() * 1e9)
-        ),
-    ));
-    output::facts(out, &facts)?;
-    writeln!(out)?;
-    let leaders = tuning.rows.iter().filter(|row| row.best_segment);
-    let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
-    let rows = leaders.map(|row| {
-        let ratio = row.wall.median as f64 / row.model_time;
-        [
-            show_bytes(row.bytes),
-            row.algorithm.clone(),
-            show_bytes(row.segment),
-            row.segments.to_string(),
-            ns(row.wall.median),
-            ns(row.wall.p99),
-            row.wall.repetitions.to_string(),
-            TimeUnit::Nanoseconds.show(row.model_time),
-            if ratio.is_finite() {
-                significant(ratio, 4)
-            } else {
-                "-".into()
-            },
-            match (row.best, row.settled) {
-                (true, true) => "best",
-                (true, false) => "best so far",
-                (false, true) => "",
-                (false, false) => "not settled",
-            }
-            .to_string(),
-        ]
-    });
-    let header = [
-        "size",
-        "algorithm",
-        "segment",
-        "segments",
-        "median",
-        "p99",
-        "repetitions",
-        "model",
-        "x model",
-        "",
-    ];
-    output::table(out, &header, rows, &[0, 2, 3, 4, 5, 6, 7, 8])?;
-    output::skipped(
-        out,
-        job.skipped.iter().map(|s| (s.algorithm, s.reason.as_str())),
-    )?;
-    writeln!(out)?;
-    plot::plot(out, &tuning.rows)
 }
 
 /// A time budget: `500ms`, `2s`; plain numbers are seconds.

@@ -308,12 +308,12 @@ impl<'a> Run<'a> {
                 _ => 0,
             };
             if wanted == 0 {
+                self.board[point].complete(segment);
                 return Ok(());
             }
             self.repeat(point, segment, wanted)?;
             if self.interrupted {
-                // What has too few repetitions to be judged is measured afresh when the sweep goes on.
-                self.board[point].drop_below(segment, BASE);
+                // What has too few repetitions does not count: it is measured afresh when the sweep goes on.
                 return Ok(());
             }
         }

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::Row;
 use super::summary::Summary;
+use super::{BASE, Row};
 use crate::error::{Error, Result};
 use crate::plan::registry::Algorithm;
 use crate::plan::segmentation::{best_segment, executed_time};
@@ -35,6 +35,8 @@ struct Candidate {
     summary: Option<Summary>,
     /// Whether it comes from an earlier sweep, and gets no more repetitions.
     known: bool,
+    /// Whether it is being measured for the first time: it counts as soon as it has [`BASE`] repetitions.
+    fresh: bool,
 }
 
 impl Search {
@@ -95,7 +97,7 @@ impl Search {
         self.tried.get(&segment).and_then(|c| c.summary)
     }
 
-    /// Sizes with a time.
+    /// Sizes with a time that counts.
     pub(super) fn segments(&self) -> impl Iterator<Item = usize> {
         self.times().map(|(segment, _)| segment)
     }
@@ -107,6 +109,7 @@ impl Search {
     fn times(&self) -> impl Iterator<Item = (usize, Summary)> {
         self.tried
             .iter()
+            .filter(|(_, c)| !c.fresh || c.samples.len() >= BASE)
             .filter_map(|(&segment, c)| Some((segment, c.summary?)))
     }
 
@@ -140,6 +143,7 @@ impl Search {
             samples: Vec::new(),
             summary,
             known: summary.is_some(),
+            fresh: summary.is_none(),
         };
         self.tried.insert(segment, candidate);
         Ok(())
@@ -152,11 +156,10 @@ impl Search {
         }
     }
 
-    /// Forgets a size that has fewer repetitions than `least`.
-    pub(super) fn drop_below(&mut self, segment: usize, least: usize) {
-        let few = |c: &Candidate| !c.known && c.samples.len() < least;
-        if self.tried.get(&segment).is_some_and(few) {
-            self.tried.remove(&segment);
+    /// Counts what there is of a size, however few repetitions those are.
+    pub(super) fn complete(&mut self, segment: usize) {
+        if let Some(candidate) = self.tried.get_mut(&segment) {
+            candidate.fresh = false;
         }
     }
 
@@ -313,8 +316,8 @@ pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Row> {
         };
         let (wall, algorithm) = (same_size[best].wall, same_size[best].algorithm.clone());
         let mut all = true;
-        for row in same_size.iter_mut() {
-            row.settled = row.wall.settled(&wall, tolerance);
+        for (i, row) in same_size.iter_mut().enumerate() {
+            row.settled = i == best || row.wall.settled(&wall, tolerance);
             // What is behind in its own algorithm need not be told apart from the best of another.
             all &= row.settled || !(row.best_segment || row.algorithm == algorithm);
         }

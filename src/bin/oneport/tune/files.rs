@@ -10,7 +10,8 @@ use oneport::measure::tune::rules::{Rule, Rules};
 use oneport::measure::tune::{Row, Tuning};
 use oneport::plan::registry;
 
-use super::{Args, Job, Threads};
+use super::Args;
+use super::job::{Job, Threads};
 use crate::output;
 use crate::subject::show_cost;
 use crate::task::read_text;
