@@ -4,7 +4,7 @@
 //! `q` segments takes `(r + q) (alpha + beta m / q)`, with `r = p - 2` for the chain and `ceil(log2 p) - 1` for bi-greedy,
 //! which is least for `q = sqrt(r beta m / alpha)`: `(sqrt(r alpha) + sqrt(beta m))^2`.
 //!
-//! `cargo run --release --example tune_check` takes about a minute and a half, and fails when a time found is more than 5% above either.
+//! `cargo run --release --example tune_check` takes about two minutes, and fails when a time found is more than 5% above either.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -41,7 +41,7 @@ The flow, with a reduction over 8 ranks:
   oneport run --schedule r.json                             run it on threads, with real data
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
   oneport draw --schedule r.json -o r.svg                   draw what every rank does when
-  oneport tune reduce -p 8 --bytes 1KiB..1MiB               measure which segment size is best
+  oneport tune reduce -p 2 --bytes 64KiB --budget 2s        measure which segments are best
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
 --help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \

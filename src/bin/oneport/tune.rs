@@ -34,10 +34,10 @@ use sizes::{Sizes, parse_sizes};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  oneport tune reduce -p 2 --bytes 1KiB..1MiB --dtype f32
-  oneport tune reduce -p 8 --bytes 64KiB..1MiB --clock paced --alpha 2ms --beta 20ns --html reduce.html
-  oneport tune broadcast -p 4 --bytes 4KiB..4MiB --csv b.csv --rules tuned.json
-  oneport run broadcast -p 4 --bytes 100KiB --rules tuned.json
+  oneport tune reduce -p 2 --bytes 1KiB..64KiB --dtype f32 --budget 1s
+  oneport tune reduce -p 8 --clock paced --alpha 200us --bytes 64KiB -a chain --html r.html
+  oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --csv b.csv --rules tuned.json
+  oneport run broadcast -p 4 --bytes 10KiB --rules tuned.json
 
 The search starts at the segment size that is best in the model, brackets the measured optimum by factors of two (wider where it \
 stands at an edge) and refines it; repetitions go where times cannot be told apart yet, until they can (95% confidence intervals of the \
