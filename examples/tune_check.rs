@@ -6,6 +6,8 @@
 //!
 //! `cargo run --release --example tune_check` takes about two minutes, and fails when a time found is more than 5% above either.
 
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
 use std::ops::ControlFlow;
 use std::time::Duration;
 

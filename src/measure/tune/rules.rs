@@ -244,7 +244,6 @@ impl Rule {
         choices
     }
 
-    #[expect(clippy::type_complexity, reason = "a key to compare by")]
     fn setting(&self) -> (Kind, usize, &str, usize, Option<&str>, bool) {
         let dtype = self.dtype.as_deref();
         (
