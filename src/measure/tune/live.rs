@@ -118,6 +118,7 @@ impl<T: Element> Measure for Live<T> {
             // A run's buffers are new. At the pace of a model that does not show.
             warmup: usize::from(!paced),
             ports: None,
+            ..RunOptions::default()
         };
         let outcome = self
             .team
