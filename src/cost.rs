@@ -356,10 +356,7 @@ impl CostModel {
                 let (alpha, beta) = p.pair(from, to);
                 alpha + beta * float(bytes)
             }
-            Some(Shape::Pieces(p)) => match pieces::holding(&p.transfer, bytes) {
-                Some(piece) => piece.at(bytes),
-                None => self.alpha + self.beta * float(bytes),
-            },
+            Some(Shape::Pieces(p)) => in_pieces(&p.transfer, bytes, (self.alpha, self.beta)),
         }
     }
 
@@ -389,11 +386,8 @@ impl CostModel {
             Some(Shape::Platform(p)) => {
                 of(&p.links).get(rank).copied().unwrap_or(0.0) * float(bytes)
             }
-            Some(Shape::Pieces(p)) => match pieces::holding(pieces(p), bytes) {
-                _ if bytes == 0 => 0.0,
-                Some(piece) => piece.at(bytes),
-                None => all * float(bytes),
-            },
+            Some(Shape::Pieces(_)) if bytes == 0 => 0.0,
+            Some(Shape::Pieces(p)) => in_pieces(pieces(p), bytes, (0.0, all)),
         }
     }
 }
@@ -436,6 +430,15 @@ impl Platform {
 #[inline]
 pub(crate) fn bytes(elements: usize, element_bytes: u64) -> u64 {
     (elements as u64).saturating_mul(element_bytes)
+}
+
+/// The time in `pieces`, or by `line` where there are none. Apart, so that loops over one line or one platform stay short.
+#[inline(never)]
+fn in_pieces(pieces: &[Piece], bytes: u64, line: (f64, f64)) -> f64 {
+    match pieces::holding(pieces, bytes) {
+        Some(piece) => piece.at(bytes),
+        None => line.0 + line.1 * float(bytes),
+    }
 }
 
 /// A number of bytes, exact up to 2^53.

@@ -153,6 +153,19 @@ impl Prepared {
             "prepare with the cost model's overlap"
         );
         assert_eq!(finish.len(), self.nodes.len(), "one finishing time a node");
+        if cost.is_linear() {
+            // Told apart once, and not for every node.
+            let line = CostModel::new(cost.alpha, cost.beta)
+                .gamma(cost.gamma)
+                .gamma_copy(cost.gamma_copy);
+            self.pass(|node| node.time(&line, element_bytes), finish)
+        } else {
+            self.pass(|node| node.time(cost, element_bytes), finish)
+        }
+    }
+
+    /// Times every node in turn.
+    fn pass(&self, time: impl Fn(&Node) -> f64, finish: &mut [f64]) -> f64 {
         let mut makespan = 0.0;
         let mut first = 0;
         for (i, (node, &end)) in self.nodes.iter().zip(&self.wait_ends).enumerate() {
@@ -161,7 +174,7 @@ impl Prepared {
                 start = later(start, finish[w as usize]);
             }
             first = end as usize;
-            let end = start + node.time(cost, element_bytes);
+            let end = start + time(node);
             finish[i] = end;
             makespan = later(makespan, end);
         }
