@@ -110,6 +110,35 @@ enum Shape {
     Pieces(Pieces),
 }
 
+/// Costs that are one line for all ranks and sizes: the same sums as [`CostModel`]'s.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OneLine {
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    gamma_copy: f64,
+}
+
+impl OneLine {
+    #[inline]
+    pub(crate) fn transfer(&self, bytes: u64) -> f64 {
+        if bytes == 0 {
+            return 0.0;
+        }
+        self.alpha + self.beta * float(bytes)
+    }
+
+    #[inline]
+    pub(crate) fn combine(&self, bytes: u64) -> f64 {
+        self.gamma * float(bytes)
+    }
+
+    #[inline]
+    pub(crate) fn copy(&self, bytes: u64) -> f64 {
+        self.gamma_copy * float(bytes)
+    }
+}
+
 /// A heterogeneous platform.
 #[derive(Debug, PartialEq)]
 struct Platform {
@@ -326,6 +355,16 @@ impl CostModel {
         self.shape.is_none()
     }
 
+    /// The four numbers, where they are all there is.
+    pub(crate) fn one_line(&self) -> Option<OneLine> {
+        self.is_linear().then_some(OneLine {
+            alpha: self.alpha,
+            beta: self.beta,
+            gamma: self.gamma,
+            gamma_copy: self.gamma_copy,
+        })
+    }
+
     /// The largest `(alpha, beta, gamma)` for which no message, of at least a byte, takes less than `alpha` or `beta` a byte, and no
     /// combination less than `gamma` a byte. Pairs of ranks aside: a homogeneous model's.
     pub(crate) fn least_rates(&self) -> (f64, f64, f64) {
@@ -356,10 +395,7 @@ impl CostModel {
                 let (alpha, beta) = p.pair(from, to);
                 alpha + beta * float(bytes)
             }
-            Some(Shape::Pieces(p)) => match pieces::holding(&p.transfer, bytes) {
-                Some(piece) => piece.at(bytes),
-                None => self.alpha + self.beta * float(bytes),
-            },
+            Some(Shape::Pieces(p)) => in_pieces(&p.transfer, bytes, (self.alpha, self.beta)),
         }
     }
 
@@ -389,11 +425,8 @@ impl CostModel {
             Some(Shape::Platform(p)) => {
                 of(&p.links).get(rank).copied().unwrap_or(0.0) * float(bytes)
             }
-            Some(Shape::Pieces(p)) => match pieces::holding(pieces(p), bytes) {
-                _ if bytes == 0 => 0.0,
-                Some(piece) => piece.at(bytes),
-                None => all * float(bytes),
-            },
+            Some(Shape::Pieces(_)) if bytes == 0 => 0.0,
+            Some(Shape::Pieces(p)) => in_pieces(pieces(p), bytes, (0.0, all)),
         }
     }
 }
@@ -436,6 +469,15 @@ impl Platform {
 #[inline]
 pub(crate) fn bytes(elements: usize, element_bytes: u64) -> u64 {
     (elements as u64).saturating_mul(element_bytes)
+}
+
+/// The time in `pieces`, or by `line` where there are none. Apart, so that loops over one line or one platform stay short.
+#[inline(never)]
+fn in_pieces(pieces: &[Piece], bytes: u64, line: (f64, f64)) -> f64 {
+    match pieces::holding(pieces, bytes) {
+        Some(piece) => piece.at(bytes),
+        None => line.0 + line.1 * float(bytes),
+    }
 }
 
 /// A number of bytes, exact up to 2^53.
