@@ -84,7 +84,13 @@ fn a_sweep_gives_rows_files_and_rules() {
     let (_, written) = csv::read(&text).unwrap();
     assert_eq!(written.len(), rows.len());
     let page = std::fs::read_to_string(folder.join("a.html")).unwrap();
-    for part in ["4 ranks", "paced", "UTC", "--csv a.csv", "</html>"] {
+    for part in [
+        "4 ranks",
+        "paced",
+        "<dt>date</dt><dd>20",
+        "--csv a.csv",
+        "</html>",
+    ] {
         assert!(page.contains(part), "{part}");
     }
     let rules = Rules::parse(&std::fs::read_to_string(folder.join("r.json")).unwrap()).unwrap();

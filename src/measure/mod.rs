@@ -12,4 +12,4 @@ pub mod tune;
 
 pub use calibrate::{Calibration, calibrate};
 pub use histogram::percentile_distribution;
-pub use profile::{Machine, Point, Profile};
+pub use profile::{Machine, Point, Profile, now};

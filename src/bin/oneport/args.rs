@@ -144,7 +144,7 @@ impl Machine {
     /// Whether any option says what things cost.
     pub(crate) fn is_given(&self) -> bool {
         let rates = [self.alpha, self.beta, self.gamma, self.gamma_copy];
-        self.costs.is_some() || rates.iter().any(Option::is_some)
+        self.costs.is_some() || self.profile.is_some() || rates.iter().any(Option::is_some)
     }
 }
 

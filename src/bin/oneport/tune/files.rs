@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use oneport::CostModel;
 use oneport::measure::tune::csv::{self, Parameters};
 use oneport::measure::tune::page::{Heading, page};
 use oneport::measure::tune::rules::{Rule, Rules};
@@ -156,26 +157,27 @@ fn writable(path: &Path) -> Result<()> {
 fn parameters(args: &Args, job: &Job) -> Parameters {
     let request = &job.sweep.request;
     let list = |items: Vec<String>| items.join(" ");
-    let costs = match request.cost.links() {
-        None => {
-            let c = &request.cost;
-            let mut text = format!(
-                "alpha {} beta {} gamma {} gamma_copy {}",
-                c.alpha, c.beta, c.gamma, c.gamma_copy
+    let costs = {
+        let c = &request.cost;
+        let plain = CostModel::new(c.alpha, c.beta)
+            .gamma(c.gamma)
+            .gamma_copy(c.gamma_copy)
+            .overlap(c.overlap);
+        let mut text = format!(
+            "alpha {} beta {} gamma {} gamma_copy {}",
+            c.alpha, c.beta, c.gamma, c.gamma_copy
+        );
+        if c.overlap {
+            text += " overlap";
+        }
+        if plain != *c {
+            // Matrices, or pieces of sizes.
+            text += &format!(
+                " fingerprint {:016x}",
+                fingerprint(format!("{c:?}").as_bytes())
             );
-            if c.overlap {
-                text += " overlap";
-            }
-            text
         }
-        Some(links) => {
-            let text = serde_json::to_string(links).unwrap_or_default();
-            let overlap = if request.cost.overlap { " overlap" } else { "" };
-            format!(
-                "per pair, fingerprint {:016x}{overlap}",
-                fingerprint(text.as_bytes())
-            )
-        }
+        text
     };
     let cores = if args.cores.is_empty() {
         "all".to_string()

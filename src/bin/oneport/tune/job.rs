@@ -93,7 +93,7 @@ impl Job {
             clock: args.clock,
             skipped,
             machine: machine::name(),
-            date: machine::date(),
+            date: oneport::measure::now(),
             command: machine::command(),
         })
     }
