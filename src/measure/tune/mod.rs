@@ -147,10 +147,10 @@ pub fn tune(
 ) -> Result<Tuning> {
     let mut run = Run::new(sweep, known, measure, observe)?;
     // What the first round leaves of the budget goes to whatever is not settled yet.
-    for _ in 0..2 {
+    for round in 0..2 {
         for size in 0..sweep.bytes.len() {
             if !run.interrupted {
-                run.tune_size(size)?;
+                run.tune_size(size, round == 0)?;
             }
         }
     }
@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
         now + end.saturating_sub(now).mul_f64(part)
     }
 
-    fn tune_size(&mut self, size: usize) -> Result<()> {
+    fn tune_size(&mut self, size: usize, first: bool) -> Result<()> {
         let algorithms = self.sweep.algorithms.len();
         let share = |count: usize| {
             #[expect(clippy::cast_precision_loss, reason = "a count of sizes or algorithms")]
@@ -269,7 +269,45 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
         }
+        if first {
+            self.take_turns(&points.clone().collect::<Vec<_>>(), end)?;
+        }
         while self.settle(&contenders(&self.board[points.clone()], points.start), end)? {}
+        Ok(())
+    }
+
+    /// Repeats the best of each algorithm in turns.
+    ///
+    /// They were measured one after another, and a machine's speed drifts: what differs may be the time of measuring, about which
+    /// no confidence interval knows. In turns all get the same.
+    fn take_turns(&mut self, points: &[usize], end: Duration) -> Result<()> {
+        const TURNS: usize = 3;
+        /// How much slower than the best is out of question, drift or not.
+        const HOPELESS: u64 = 3;
+        let leader = |board: &[Search], point: usize| {
+            let segment = board[point].leader()?;
+            Some((point, segment, board[point].summary(segment)?))
+        };
+        let mut leaders: Vec<_> = points
+            .iter()
+            .filter_map(|&point| leader(&self.board, point))
+            .collect();
+        let best = leaders.iter().map(|(.., s)| s.median).min().unwrap_or(0);
+        leaders.retain(|&(point, segment, s)| {
+            s.median / HOPELESS <= best && self.board[point].is_open(segment, MOST)
+        });
+        if leaders.len() < 2 {
+            return Ok(());
+        }
+        for _ in 0..TURNS {
+            for &(point, segment, summary) in &leaders {
+                if self.interrupted || self.spent() >= end {
+                    return Ok(());
+                }
+                let turn = summary.repetitions.div_ceil(TURNS);
+                self.repeat(point, segment, turn.min(MOST / 10))?;
+            }
+        }
         Ok(())
     }
 
