@@ -53,6 +53,7 @@
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file an algorithm; [`plan::registry`] has one row for each |
 //! | [`measure`] | calibration of this machine, profiles |
+//! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //!
 //! # What always holds
@@ -72,6 +73,7 @@ pub mod cost;
 pub mod error;
 pub mod measure;
 pub mod plan;
+pub mod report;
 pub mod run;
 pub mod schedule;
 pub mod simulate;

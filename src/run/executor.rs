@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
+use super::recorder::Recorder;
 use super::transfer::{Intake, Lent, RankMemory, Received, Sent, Wire};
 use super::wait::{Crowd, Stop, Waiter};
 use crate::cost::{self, CostModel, Ports};
@@ -42,7 +43,7 @@ pub(crate) enum Failure {
 
 /// One rank of a run, reused from repetition to repetition.
 #[derive(Debug)]
-pub(crate) struct Executor<'r, T: Element> {
+pub(crate) struct Executor<'r, T: Element, R> {
     rank: usize,
     program: &'r RankProgram<'r>,
     setting: &'r Setting<'r, T>,
@@ -58,6 +59,7 @@ pub(crate) struct Executor<'r, T: Element> {
     at: usize,
     /// Model time 0 of a paced clock.
     start: Instant,
+    recorder: R,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,11 +86,12 @@ struct Look {
     gate: Option<f64>,
 }
 
-impl<'r, T: Element> Executor<'r, T> {
+impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     pub(crate) fn new(
         rank: usize,
         program: &'r RankProgram<'r>,
         setting: &'r Setting<'r, T>,
+        recorder: R,
     ) -> Self {
         Executor {
             rank,
@@ -102,7 +105,13 @@ impl<'r, T: Element> Executor<'r, T> {
             finish: 0.0,
             at: 0,
             start: Instant::now(),
+            recorder,
         }
+    }
+
+    /// What it recorded.
+    pub(crate) fn recorder(&mut self) -> &mut R {
+        &mut self.recorder
     }
 
     /// The step that a panic interrupted.
@@ -195,6 +204,7 @@ impl<'r, T: Element> Executor<'r, T> {
                     return Ok(false);
                 };
                 self.hold_port(i, step)?;
+                self.recorder.starts(i);
                 if let Step::Send { to, spans, .. } = step {
                     let lent = match spans.as_slice() {
                         [one] => Lent::One(*one),
@@ -225,6 +235,9 @@ impl<'r, T: Element> Executor<'r, T> {
                 };
                 let start = later(transferred, others);
                 let end = start + self.setting.cost.combine(self.rank, bytes::<T>(step));
+                if self.setting.paced {
+                    self.record_end(i, end);
+                }
                 self.happens(Event::computed(i), end);
                 self.finish_step(list);
                 Ok(true)
@@ -273,6 +286,7 @@ impl<'r, T: Element> Executor<'r, T> {
 
     /// The transfer of step `i` ended at `end`.
     fn transferred(&mut self, list: usize, i: usize, step: &Step, end: f64) {
+        self.record_end(i, end);
         self.happens(Event::transferred(i), end);
         let port = self
             .setting
@@ -288,6 +302,14 @@ impl<'r, T: Element> Executor<'r, T> {
             self.finish_step(list);
         } else {
             self.lists[list].phase = Phase::Combined;
+        }
+    }
+
+    /// Step `i` is done, at model time `end`.
+    fn record_end(&mut self, i: usize, end: f64) {
+        if R::ON {
+            let held = (self.setting.paced).then(|| self.start + nanoseconds(end));
+            self.recorder.ends(i, held);
         }
     }
 
@@ -318,6 +340,7 @@ impl<'r, T: Element> Executor<'r, T> {
             self.at = i;
             let step = &self.program.steps[i];
             let cost = self.setting.cost;
+            self.recorder.starts(i);
             let time = match step {
                 Step::Copy { src, dst } => {
                     memory.local(dst, src, Intake::Store);
@@ -329,6 +352,7 @@ impl<'r, T: Element> Executor<'r, T> {
                 }
                 _ => 0.0,
             };
+            self.record_end(i, ready + time);
             self.happens(done, ready + time);
             self.finished += 1;
             while self

@@ -5,6 +5,7 @@
 
 mod barrier;
 mod bell;
+mod clock;
 mod data;
 mod element;
 mod endpoint;
@@ -12,6 +13,8 @@ mod executor;
 mod greedy;
 mod operator;
 mod program;
+mod rank;
+mod recorder;
 mod scope;
 mod sync;
 mod team;

@@ -1,16 +1,16 @@
 //! Running rank programs written by hand.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::element::Element;
-use super::endpoint::{Endpoint, Inner, PortModel};
+use super::endpoint::{Endpoint, PortModel};
 use super::operator::Operator;
+use super::rank::Rank;
 use super::team::{Clock, Team, panic_message};
-use super::transfer::Wire;
+use super::transfer::{Lazy, Wire};
 use super::wait::Crowd;
 use crate::collective::Collective;
 use crate::cost::{CostModel, Ports};
@@ -94,16 +94,16 @@ pub(super) struct ScopeSetting<'t, T> {
     pub(super) run: u64,
 }
 
-/// Wires between any two ranks, made when first used.
+/// Wires between any two ranks, made when first used: among thousands of ranks, few pairs ever meet.
 #[derive(Debug)]
 pub(super) struct WireTable {
-    rows: Vec<OnceLock<Box<[Wire]>>>,
+    rows: Vec<Lazy<Box<[Lazy<Wire>]>>>,
 }
 
 impl WireTable {
     fn new(ranks: usize) -> Self {
         WireTable {
-            rows: (0..ranks).map(|_| OnceLock::new()).collect(),
+            rows: (0..ranks).map(|_| Lazy::new()).collect(),
         }
     }
 
@@ -114,9 +114,8 @@ impl WireTable {
     /// The wire between two different ranks.
     pub(super) fn wire(&self, a: usize, b: usize) -> &Wire {
         let (low, high) = (a.min(b), a.max(b));
-        let row = self.rows[low]
-            .get_or_init(|| (low + 1..self.rows.len()).map(|_| Wire::new()).collect());
-        &row[high - low - 1]
+        let row = self.rows[low].get(|| (low + 1..self.rows.len()).map(|_| Lazy::new()).collect());
+        row[high - low - 1].get(Wire::new)
     }
 }
 
@@ -195,7 +194,7 @@ impl Team {
         let rank_main = |rank: usize| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let mut endpoint = Endpoint::<T, P>::new(Inner::new(rank, buffer, &setting, start));
+            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, buffer, &setting, start));
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();
             // What is left to do may run the operator once more, which may panic as well.

@@ -1,7 +1,9 @@
 //! What the transfer protocol, the bell and the barrier are written with, in one place, so that a model checker can stand in
 //! for it: `tests/model` compiles the same sources against loom.
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence,
+};
 
 pub(crate) use parking_lot::{Condvar, Mutex};
 

@@ -13,10 +13,12 @@ use super::element::Element;
 use super::executor::{Executor, Failure, Setting, nanoseconds};
 use super::operator::Operator;
 use super::program::Program;
+use super::recorder::{Off, Recorder, Stopwatch};
 use super::transfer::{Errand, RankMemory, lend};
 use super::wait::{Crowd, Waiter, ask_for_precise_timers, sleep_until};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, ErrorKind, Result};
+use crate::report::Trace;
 use crate::schedule::{Layout, Schedule, Span, total_len};
 use crate::simulate::{Prepared, later};
 
@@ -95,6 +97,9 @@ pub struct RunOptions {
     pub warmup: usize,
     /// Ports that the ranks really have, if not those the schedule was made for: opening a busy one is an error.
     pub ports: Option<Ports>,
+    /// Whether to record when every transfer and computation took place: [`Outcome::trace`]. Reading the clock twice a step takes
+    /// some time of its own; without it there is no cost at all.
+    pub trace: bool,
 }
 
 impl Default for RunOptions {
@@ -105,6 +110,7 @@ impl Default for RunOptions {
             repetitions: 1,
             warmup: 0,
             ports: None,
+            trace: false,
         }
     }
 }
@@ -127,6 +133,10 @@ pub struct Outcome<T> {
     pub oversubscribed: bool,
     /// What a reader of the wall-clock should know.
     pub warnings: Vec<String>,
+    /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it: wall-clock, in nanoseconds since the first
+    /// rank started. A message is combined while it arrives. Under a paced clock a step is shown until the model lets it end, however
+    /// soon its bytes have moved.
+    pub trace: Option<Trace>,
 }
 
 impl Team {
@@ -271,6 +281,20 @@ impl Team {
         operator: &Operator<T>,
         options: &RunOptions,
     ) -> Result<Outcome<T>> {
+        if options.trace {
+            self.run_recorded::<T, Stopwatch>(schedule, inputs, operator, options)
+        } else {
+            self.run_recorded::<T, Off>(schedule, inputs, operator, options)
+        }
+    }
+
+    fn run_recorded<T: Element, R: Recorder>(
+        &mut self,
+        schedule: &Schedule,
+        inputs: &[Vec<T>],
+        operator: &Operator<T>,
+        options: &RunOptions,
+    ) -> Result<Outcome<T>> {
         self.accepts(schedule, inputs, operator, options)?;
         let program = Program::new(schedule, options.cost.overlap)?;
         let paced = options.clock == Clock::Paced;
@@ -315,7 +339,8 @@ impl Team {
         let reports: Vec<Mutex<Option<RankReport<T>>>> =
             (0..self.ranks()).map(|_| Mutex::new(None)).collect();
         let rank_main = |rank: usize| {
-            let mut executor = Executor::new(rank, &program.ranks[rank], &setting);
+            let recorder = R::new(program.ranks[rank].steps.len(), epoch);
+            let mut executor = Executor::new(rank, &program.ranks[rank], &setting, recorder);
             let work = AssertUnwindSafe(|| {
                 let layout = &schedule.layout()[rank];
                 // Allocated and first touched by the rank's own thread.
@@ -324,6 +349,7 @@ impl Team {
                     output: Vec::new(),
                     model_time: 0.0,
                     walls: Vec::with_capacity(repetitions),
+                    recorded: Vec::new(),
                 };
                 for n in 0..repetitions {
                     fill(&mut buffer, layout, &inputs[rank]);
@@ -342,6 +368,7 @@ impl Team {
                         .push((since(if paced { start } else { entry }), since(exit)));
                 }
                 report.output = packed(&buffer, &layout.output);
+                report.recorded = executor.recorder().take();
                 Ok(report)
             });
             match catch_unwind(work) {
@@ -363,7 +390,19 @@ impl Team {
             return Err(failure);
         }
         let reports: Option<Vec<_>> = reports.into_iter().map(Mutex::into_inner).collect();
-        let reports = reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
+        let mut reports = reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
+        let trace = if R::ON {
+            let last = reports.iter().filter_map(|r| r.walls.last());
+            let origin = last.map(|w| w.0).min().unwrap_or(0);
+            let recorded: Vec<_> = reports
+                .iter_mut()
+                .map(|r| std::mem::take(&mut r.recorded))
+                .collect();
+            let element_bytes = size_of::<T>() as u64;
+            Some(Trace::wall(schedule, element_bytes, &recorded, origin)?)
+        } else {
+            None
+        };
         let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
         for n in options.warmup..repetitions {
             let spans = reports.iter().map(|r| r.walls[n]);
@@ -385,6 +424,7 @@ impl Team {
             pinned: self.pinned,
             oversubscribed: self.oversubscribed(),
             warnings,
+            trace,
         })
     }
 
@@ -475,6 +515,8 @@ struct RankReport<T> {
     model_time: f64,
     /// Start and end of each repetition, in nanoseconds since the run's epoch.
     walls: Vec<(u64, u64)>,
+    /// Start and end of each step of the last repetition, likewise, if recorded.
+    recorded: Vec<(u64, u64)>,
 }
 
 /// Waits for all ranks; for a paced clock, agrees on a start a little ahead and waits for it too.

@@ -1,4 +1,4 @@
-//! Model checks: the transfer protocol, the bell and the barrier, compiled from the crate's own sources against loom, which runs
+//! Model checks: the transfer protocol, lazily made values, the bell and the barrier, compiled from the crate's own sources against loom, which runs
 //! every interleaving (or, where a test says so, all with a bounded number of preemptions) and every value that a weakly
 //! ordered load may return.
 //!
@@ -18,6 +18,7 @@ macro_rules! sources {
                 pub(crate) use crate::shim::{AtomicBool, AtomicU32, AtomicUsize};
                 pub(crate) use crate::shim::{Condvar, Mutex, $fence as fence};
                 pub(crate) use loom::cell::UnsafeCell;
+                pub(crate) use loom::sync::atomic::AtomicPtr;
 
                 #[allow(non_snake_case, non_upper_case_globals)]
                 pub(crate) mod Ordering {
@@ -35,6 +36,8 @@ macro_rules! sources {
             mod barrier;
             #[path = "../../src/run/bell.rs"]
             mod bell;
+            #[path = "../../src/run/transfer/lazy.rs"]
+            mod lazy;
             #[path = "../../src/run/transfer/protocol.rs"]
             mod protocol;
             #[path = "scenarios.rs"]
@@ -145,6 +148,11 @@ fn a_barrier_holds() {
     bounded(4, || scenarios::barrier(2, 2));
 }
 
+#[test]
+fn a_value_made_when_first_needed() {
+    exhaustively(scenarios::first_needed);
+}
+
 /// Each must fail.
 mod canaries {
     use super::{bounded, exhaustively, relaxed_acquire, relaxed_release, unfenced};
@@ -177,6 +185,12 @@ mod canaries {
     #[should_panic(expected = "deadlock")]
     fn bell_without_fences() {
         exhaustively(unfenced::scenarios::wake_up);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn relaxed_look_at_a_value() {
+        exhaustively(relaxed_acquire::scenarios::first_needed);
     }
 
     #[test]

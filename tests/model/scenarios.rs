@@ -10,6 +10,7 @@ use loom::thread;
 
 use super::barrier::Barrier;
 use super::bell::Bell;
+use super::lazy::Lazy;
 use super::protocol::{Lane, Parcel, Pieces, Sent, Wire};
 
 /// Memory that accesses are only recorded of.
@@ -458,4 +459,24 @@ pub(crate) fn barrier(ranks: usize, rounds: usize) {
     for other in others {
         other.join().unwrap();
     }
+}
+
+/// Whoever needs it first makes it; all see the same one, made.
+pub(crate) fn first_needed() {
+    let value = Arc::new(Lazy::<Memory>::new());
+    let theirs = value.clone();
+    let made = || {
+        let memory = Memory::new();
+        memory.write();
+        memory
+    };
+    let other = thread::spawn(move || {
+        let memory = theirs.get(made);
+        memory.read();
+        std::ptr::from_ref(memory) as usize
+    });
+    let memory = value.get(made);
+    memory.read();
+    let mine = std::ptr::from_ref(memory) as usize;
+    assert_eq!(other.join().unwrap(), mine);
 }

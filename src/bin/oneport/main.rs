@@ -4,6 +4,7 @@ mod args;
 mod calibrate;
 mod check;
 mod compare;
+mod draw;
 mod list;
 mod output;
 mod plan;
@@ -37,6 +38,7 @@ The flow, with a reduction over 8 ranks:
   oneport simulate --schedule r.json                        time it in the cost model
   oneport run --schedule r.json                             run it on threads, with real data
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
+  oneport draw --schedule r.json -o r.svg                   draw what every rank does when
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
 --help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \
@@ -51,6 +53,7 @@ enum Command {
     Run(run::Args),
     Compare(compare::Args),
     Calibrate(calibrate::Args),
+    Draw(draw::Args),
 }
 
 fn main() -> ExitCode {
@@ -63,5 +66,6 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::run(args, out),
         Command::Calibrate(args) => calibrate::run(args, out),
+        Command::Draw(args) => draw::run(args, out),
     })
 }

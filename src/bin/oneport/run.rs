@@ -9,12 +9,14 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::measure::percentile_distribution;
+use oneport::report::{Caption, Trace};
 use oneport::run::{self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions};
 use oneport::schedule::total_len;
 use oneport::simulate::Prepared;
 use serde::Serialize;
 
 use crate::args::{Common, Dtype, Op, parse_count};
+use crate::draw::File;
 use crate::output;
 use crate::subject::{About, Subject, remarks};
 use crate::task::{available_memory, linked};
@@ -27,6 +29,7 @@ Examples:
   oneport run reduce -p 2 --bytes 64KiB --dtype f32 --repetitions 20
   oneport run broadcast -p 4 --bytes 1MiB --segments 8 -a chain
   oneport run reduce -p 4 --bytes 1KiB --clock paced --alpha 100us --beta 10ns
+  oneport run reduce -p 2 --bytes 1MiB --segments 16 -a chain --trace run.svg
 
 Every rank is a thread, pinned round-robin to the cores. The result is compared with what a sequential computation gives. \
 Without --dtype elements are bytes (u8), or u64 for --op affine. The model time is the time of the same run in the cost \
@@ -89,6 +92,11 @@ pub(crate) struct Args {
         help_heading = "Run"
     )]
     cores: Vec<usize>,
+
+    /// Record when every transfer and computation of the last repetition took place, and write it to this file: a Gantt chart
+    /// (.svg), or a trace for Perfetto (.json)
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -138,6 +146,7 @@ struct Done {
     oversubscribed: bool,
     cores: usize,
     warnings: Vec<String>,
+    trace: Option<Trace>,
     /// The first wrong element, `None` when all are right; absent when not verified.
     wrong: Option<Option<String>>,
 }
@@ -160,6 +169,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(path) = &args.histogram {
         output::writable(path)?;
     }
+    let file = args.trace.as_deref().map(File::of).transpose()?;
+    if let Some(file) = file {
+        file.affordable(&subject.schedule)?;
+    }
     let done = match dtype {
         Dtype::U8 => execute::<u8>(args, &subject)?,
         Dtype::I32 => execute::<i32>(args, &subject)?,
@@ -172,6 +185,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         output::note(warning);
     }
     if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
+        output::write_file(path, text.as_bytes())?;
+    }
+    if let (Some(path), Some(file), Some(trace)) = (&args.trace, file, &done.trace) {
+        let text = file.content(trace, &args.caption(&subject, &done))?;
         output::write_file(path, text.as_bytes())?;
     }
     let wrong = done.wrong.clone().flatten();
@@ -246,6 +263,30 @@ impl Args {
     }
 }
 
+impl Args {
+    /// What stands above the picture of a run.
+    fn caption(&self, subject: &Subject, done: &Done) -> Caption {
+        let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
+        let last = done.trace.as_ref().map_or(0.0, Trace::end);
+        let which = match self.repetitions {
+            1 => "one repetition".to_string(),
+            n => format!(
+                "the last of {n} repetitions (median {})",
+                ns(done.wall.median as f64)
+            ),
+        };
+        subject
+            .caption(&format!("recorded run, {}", ns(last)))
+            .line(format!(
+                "{which}, {} clock, {} ranks on {} cores; model time {}",
+                self.clock.name(),
+                subject.schedule.ranks(),
+                done.cores,
+                subject.unit.show(done.model_time)
+            ))
+    }
+}
+
 impl Pace {
     fn name(self) -> &'static str {
         match self {
@@ -299,6 +340,7 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         repetitions: args.repetitions,
         warmup: args.warmup,
         ports: None,
+        trace: args.trace.is_some(),
     };
     let outcome: Outcome<T> = team.run(schedule, &inputs, &operator, &options)?;
     let wall = &outcome.wall;
@@ -318,6 +360,7 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         oversubscribed: outcome.oversubscribed,
         cores: team.cores(),
         warnings: outcome.warnings,
+        trace: outcome.trace,
         wrong: expected.map(|expected| first_wrong(schedule, &outcome.outputs, &expected)),
     })
 }

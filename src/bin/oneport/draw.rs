@@ -1,0 +1,219 @@
+//! `oneport draw`: pictures of schedules.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use oneport::Schedule;
+use oneport::report::{
+    self, Caption, MOST_BOXES, MOST_EVENTS, Trace, Traffic, Tree, Unit, gantt, traffic, tree,
+};
+
+use crate::args::Common;
+use crate::output;
+use crate::subject::{Subject, remarks, show_cost};
+use crate::units::TimeUnit;
+
+/// Draw a schedule: who does what when, or who sends to whom.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport draw reduce -p 15 --bytes 5 --segments 5 -a uni-greedy --ports uni --alpha 1 --beta 1 --gamma 1 -o r.svg
+  oneport draw broadcast -p 16 --as tree -o tree.svg
+  oneport draw reduce -p 8 -a butterfly --as traffic -o traffic.svg
+  oneport plan reduce -p 4 -a chain --segments 3 -o mine.json
+  oneport draw --schedule mine.json -o mine.svg
+  oneport draw reduce -p 64 --bytes 1MiB -o trace.json      open it at https://ui.perfetto.dev
+
+A Gantt chart shows model time: a row a rank, a colour a segment; filled boxes receive, outlined ones send, dark ones \
+compute. Boxes name the peer where they are long enough; a browser shows more under the pointer. `oneport run --trace` \
+draws the recorded times of a real run the same way.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// What to draw [default: gantt; trace for a .json file or with --json]
+    #[arg(
+        long = "as",
+        value_enum,
+        value_name = "PICTURE",
+        help_heading = "Output"
+    )]
+    form: Option<Form>,
+
+    /// Write to this file (.svg, or .json for a trace), all at once, instead of standard output
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+}
+
+/// A kind of picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// What every rank does when, in model time.
+    Gantt,
+    /// Who sends to whom, as a tree with sizes; traffic, where it is not one.
+    Tree,
+    /// How much every rank sends to every other, as a map.
+    Traffic,
+    /// What every rank does when, as JSON for trace viewers (Perfetto, chrome://tracing).
+    Trace,
+}
+
+/// What a file holds, as its name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum File {
+    /// A picture.
+    Svg,
+    /// A trace.
+    Json,
+}
+
+impl File {
+    /// By the name's ending; names without one (pipes, devices) hold pictures.
+    pub(crate) fn of(path: &Path) -> Result<File> {
+        match path.extension().map(|e| e.to_string_lossy().to_lowercase()) {
+            None => Ok(File::Svg),
+            Some(svg) if svg == "svg" => Ok(File::Svg),
+            Some(json) if json == "json" => Ok(File::Json),
+            Some(_) => bail!(
+                "{}: pictures are written as FILE.svg, traces as FILE.json",
+                path.display()
+            ),
+        }
+    }
+
+    /// Refuses what could not be shown anyway, before it is timed or run.
+    pub(crate) fn affordable(self, schedule: &Schedule) -> Result<()> {
+        let all = schedule.programs().iter().flatten();
+        let steps = all.filter(|s| !s.is_empty()).count();
+        match self {
+            File::Svg if steps > MOST_BOXES => bail!(
+                "{steps} steps are more than the {MOST_BOXES} boxes that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
+            ),
+            File::Json if steps > MOST_EVENTS => bail!(
+                "{steps} steps are more than the {MOST_EVENTS} events that a trace can have: take fewer ranks or segments"
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// The trace as the file's content.
+    pub(crate) fn content(self, trace: &Trace, caption: &Caption) -> Result<String> {
+        Ok(match self {
+            File::Svg => gantt(trace, caption)?,
+            File::Json => trace.to_chrome_json(&caption.title)?,
+        })
+    }
+}
+
+/// Draws.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let to_file = args
+        .output
+        .as_deref()
+        .filter(|path| path.as_os_str() != "-");
+    let form = form(args, to_file)?;
+    let subject = args.common.subject()?;
+    remarks(&args.common, &subject.schedule);
+    let text = match form {
+        Form::Gantt => timed(&subject, File::Svg)?,
+        Form::Trace => timed(&subject, File::Json)?,
+        Form::Tree => drawn_tree(&subject)?,
+        Form::Traffic => drawn_traffic(&subject, "traffic")?,
+    };
+    match to_file {
+        Some(path) => output::write_file(path, text.as_bytes())?,
+        None => out.write_all(text.as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to draw, as far as options and file name agree.
+fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
+    let file = to_file.map(File::of).transpose()?;
+    let json = args.common.json;
+    match (args.form, file) {
+        (_, Some(File::Svg)) if json => {
+            bail!("--json writes a trace, not a picture: name the file FILE.json")
+        }
+        (Some(Form::Trace), Some(File::Svg)) => {
+            bail!("--as trace writes JSON: name the file FILE.json")
+        }
+        (Some(Form::Trace), _) => Ok(Form::Trace),
+        (Some(_), _) if json => {
+            bail!("--json writes a trace: leave it out, or take --as trace")
+        }
+        (Some(_), Some(File::Json)) => {
+            bail!("a .json file holds a trace (--as trace): name the picture FILE.svg")
+        }
+        (Some(form), _) => Ok(form),
+        (None, Some(File::Json)) => Ok(Form::Trace),
+        (None, _) if json => Ok(Form::Trace),
+        (None, _) => Ok(Form::Gantt),
+    }
+}
+
+/// Model time, drawn or as a trace.
+fn timed(subject: &Subject, file: File) -> Result<String> {
+    file.affordable(&subject.schedule)?;
+    let trace = Trace::model(
+        &subject.schedule,
+        &subject.cost,
+        subject.element_bytes,
+        subject.trace_unit(),
+    )?;
+    let time = subject.unit.show(trace.end());
+    let caption = subject
+        .caption(&format!("time {time}"))
+        .line(show_cost(&subject.cost, subject.unit));
+    file.content(&trace, &caption)
+}
+
+fn drawn_tree(subject: &Subject) -> Result<String> {
+    if let Some(found) = Tree::of(&subject.schedule, subject.element_bytes)? {
+        let what = match found.segment() {
+            None => "tree".to_string(),
+            Some(_) => "tree of the first segment".to_string(),
+        };
+        return Ok(tree(&found, &subject.caption(&what))?);
+    }
+    let what = "the messages do not form one tree: traffic instead";
+    output::note(&format!("{what} (--as traffic draws it without this note)"));
+    drawn_traffic(subject, what)
+}
+
+fn drawn_traffic(subject: &Subject, what: &str) -> Result<String> {
+    let flows = Traffic::new(&subject.schedule, subject.element_bytes);
+    Ok(traffic(&flows, &subject.caption(what))?)
+}
+
+impl Subject {
+    /// What the times of a trace are in.
+    fn trace_unit(&self) -> Unit {
+        match self.unit {
+            TimeUnit::Nanoseconds => report::Unit::Nanoseconds,
+            TimeUnit::Plain => report::Unit::Plain,
+        }
+    }
+
+    /// `reduce by uni-greedy, p = 15, q = 5: ...`, and what else there is to know.
+    pub(crate) fn caption(&self, what: &str) -> Caption {
+        let about = &self.about;
+        let by = match (about.algorithm, &about.schedule) {
+            (Some(name), _) => format!(" by {name}"),
+            (None, Some(file)) => format!(" from {file}"),
+            (None, None) => String::new(),
+        };
+        let segments = match about.segments {
+            Some(q) if q > 1 => format!(", q = {q}"),
+            _ => String::new(),
+        };
+        let title = format!(
+            "{}{by}, p = {}{segments}: {what}",
+            about.collective, about.ranks
+        );
+        Caption::new(title).line(about.what())
+    }
+}

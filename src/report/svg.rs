@@ -1,0 +1,274 @@
+//! Just enough SVG: boxes, lines, text, and how wide text is.
+
+use std::fmt::{self, Display, Write as _};
+
+use super::Caption;
+use super::trace::Unit;
+
+/// Room around a picture.
+pub(crate) const MARGIN: f64 = 16.0;
+/// Size of ordinary text.
+pub(crate) const TEXT: f64 = 12.0;
+/// From one line of text to the next.
+pub(crate) const LINE: f64 = 17.0;
+const TITLE: f64 = 16.0;
+
+/// A drawing under construction.
+#[derive(Debug, Default)]
+pub(crate) struct Svg {
+    body: String,
+    style: String,
+}
+
+/// Where text stands relative to its point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A coordinate, with at most two decimals.
+pub(crate) struct At(pub(crate) f64);
+
+impl Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hundredths = (self.0 * 100.0).round();
+        if hundredths % 100.0 == 0.0 {
+            // Adding 0 turns -0 into 0.
+            write!(f, "{}", hundredths / 100.0 + 0.0)
+        } else {
+            write!(f, "{}", hundredths / 100.0)
+        }
+    }
+}
+
+/// Text as XML has it; characters that XML does not allow are left out.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if c < ' ' => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// About how wide `text` is in a sans-serif font; rather too wide than too narrow.
+pub(crate) fn width(text: &str, size: f64) -> f64 {
+    let em = |c: char| match c {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.33,
+        'f' | 't' | 'r' | 'I' | '(' | ')' | '[' | ']' | '/' | '-' => 0.43,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.95,
+        '→' | '←' | '…' | '×' | '=' | '+' => 0.84,
+        c if c.is_ascii_uppercase() => 0.72,
+        c if c.is_ascii() => 0.62,
+        // Scripts whose signs are wide.
+        _ => 1.0,
+    };
+    text.chars().map(em).sum::<f64>() * size
+}
+
+/// `text` in lines no wider than `room`, broken at spaces where there are any.
+pub(crate) fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut add = |piece: &str| {
+        let last = lines.len() - 1;
+        let line = &lines[last];
+        if !line.is_empty() && width(line, size) + width(piece.trim_end(), size) > room {
+            lines.push(piece.to_string());
+        } else {
+            lines[last].push_str(piece);
+        }
+    };
+    for word in text.split_inclusive(' ') {
+        if width(word, size) <= room {
+            add(word);
+        } else {
+            word.chars().for_each(|c| add(&c.to_string()));
+        }
+    }
+    for line in &mut lines {
+        line.truncate(line.trim_end().len());
+    }
+    lines
+}
+
+impl Svg {
+    /// A rule of the style sheet.
+    pub(crate) fn style(&mut self, rule: &str) {
+        let _ = writeln!(self.style, "{rule}");
+    }
+
+    pub(crate) fn rect(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), attributes: &str) {
+        let (x, y, w, h) = (At(x), At(y), At(w), At(h));
+        let _ = writeln!(
+            self.body,
+            r#"<rect x="{x}" y="{y}" width="{w}" height="{h}" {attributes}/>"#
+        );
+    }
+
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), attributes: &str) {
+        let (x1, y1, x2, y2) = (At(from.0), At(from.1), At(to.0), At(to.1));
+        let _ = writeln!(
+            self.body,
+            r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {attributes}/>"#
+        );
+    }
+
+    /// Text whose baseline starts, is centred or ends at a point.
+    pub(crate) fn text(
+        &mut self,
+        (x, y): (f64, f64),
+        text: &str,
+        anchor: Anchor,
+        size: f64,
+        attributes: &str,
+    ) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let space = if attributes.is_empty() { "" } else { " " };
+        let (x, y, text) = (At(x), At(y), escape(text));
+        let _ = writeln!(
+            self.body,
+            r#"<text x="{x}" y="{y}" font-size="{size}"{anchor}{space}{attributes}>{text}</text>"#
+        );
+    }
+
+    /// What follows until [`Svg::close`] belongs together and shows `title` under the pointer.
+    pub(crate) fn open(&mut self, attributes: &str, title: &str) {
+        let _ = write!(self.body, "<g {attributes}>");
+        if !title.is_empty() {
+            let _ = write!(self.body, "<title>{}</title>", escape(title));
+        }
+        self.body.push('\n');
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.body.push_str("</g>\n");
+    }
+
+    pub(crate) fn raw(&mut self, text: &str) {
+        self.body.push_str(text);
+    }
+
+    /// Title and lines at the top, in a picture `room` wide; where they end.
+    pub(crate) fn caption(&mut self, caption: &Caption, room: f64) -> f64 {
+        let mut y = MARGIN;
+        let room = room - 2.0 * MARGIN;
+        // Bold text is a tenth wider.
+        for line in wrapped(&caption.title, TITLE * 1.1, room) {
+            y += 20.0;
+            let bold = "font-weight=\"bold\"";
+            self.text((MARGIN, y - 6.0), &line, Anchor::Start, TITLE, bold);
+        }
+        for line in caption.lines.iter().flat_map(|l| wrapped(l, TEXT, room)) {
+            y += LINE;
+            let grey = "fill=\"#444\"";
+            self.text((MARGIN, y - 4.0), &line, Anchor::Start, TEXT, grey);
+        }
+        y + 8.0
+    }
+
+    /// The whole document.
+    pub(crate) fn finish(self, width: f64, height: f64, title: &str) -> String {
+        let (w, h, title) = (At(width.ceil()), At(height.ceil()), escape(title));
+        let style = if self.style.is_empty() {
+            String::new()
+        } else {
+            format!("<style>\n{}</style>\n", self.style)
+        };
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
+             font-family=\"Helvetica, Arial, sans-serif\">\n<title>{title}</title>\n{style}\
+             <rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>\n{}</svg>\n",
+            self.body
+        )
+    }
+}
+
+/// A number with about `digits` significant digits, whole numbers in full.
+pub(crate) fn number(value: f64, digits: i32) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{:.0}", value + 0.0);
+    }
+    if !(1e-4..1e15).contains(&value.abs()) {
+        return format!("{value:.3e}");
+    }
+    let decimals = (digits - 1 - value.abs().log10().floor() as i32).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
+}
+
+/// `64 KiB`, `100 B`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let power = (bytes.max(1).ilog2() / 10) as usize;
+    let unit = 1u64 << (10 * power);
+    format!("{} {}", number(bytes as f64 / unit as f64, 4), names[power])
+}
+
+/// How times of up to `most` are written: a divisor, and the unit's name (empty without units).
+pub(crate) fn scale(unit: Unit, most: f64) -> (f64, &'static str) {
+    match unit {
+        Unit::Plain => (1.0, ""),
+        Unit::Nanoseconds if most >= 1e10 => (1e9, "s"),
+        Unit::Nanoseconds if most >= 1e7 => (1e6, "ms"),
+        Unit::Nanoseconds if most >= 1e4 => (1e3, "us"),
+        Unit::Nanoseconds => (1.0, "ns"),
+    }
+}
+
+/// The largest of 1, 2, 5, 10, ... (times a power of ten) of which at least `count` fit into `most`.
+pub(crate) fn nice_step(most: f64, count: f64) -> f64 {
+    let raw = most / count.max(1.0);
+    let power = 10f64.powf(raw.log10().floor());
+    let step = [5.0, 2.0, 1.0].into_iter().find(|s| s * power <= raw);
+    step.unwrap_or(1.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        let at = |x| At(x).to_string();
+        assert_eq!(
+            [at(1.0), at(0.126), at(-0.001), at(2.5)],
+            ["1", "0.13", "0", "2.5"]
+        );
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(3 << 19), "1.5 MiB");
+        assert_eq!(bytes(u64::MAX), "16 EiB");
+        assert_eq!(nice_step(22.0, 11.0), 2.0);
+        assert_eq!(nice_step(0.9, 3.0), 0.2);
+        assert_eq!(scale(Unit::Nanoseconds, 5e4), (1e3, "us"));
+    }
+
+    #[test]
+    fn text_is_escaped_and_wrapped() {
+        assert_eq!(escape("a<b>&\"c\"\u{1}"), "a&lt;b&gt;&amp;&quot;c&quot; ");
+        let text = "one two three four five sixsixsixsixsixsixsixsixsixsix";
+        for room in [40.0, 60.0, 1000.0] {
+            let lines = wrapped(text, 12.0, room);
+            assert!(lines.iter().all(|l| width(l, 12.0) <= room), "{lines:?}");
+            let all: String = lines.concat().replace(' ', "");
+            assert_eq!(all, text.replace(' ', ""));
+        }
+    }
+}

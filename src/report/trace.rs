@@ -1,0 +1,476 @@
+//! What every rank did when: one form for model time and for recorded wall-clock.
+
+use std::collections::HashMap;
+
+use crate::cost::{CostModel, Ports};
+use crate::error::{Error, Result};
+use crate::schedule::matching::{Matching, NONE};
+use crate::schedule::{Event, Schedule, Span, Spans, Step};
+use crate::simulate::{Prepared, later};
+
+/// What a [`Trace`]'s times are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Whatever the cost model's numbers mean.
+    Plain,
+}
+
+/// Where a [`Trace`]'s times come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The cost model.
+    Model,
+    /// The wall-clock of a run.
+    Wall,
+}
+
+/// What an [`Activity`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum What {
+    /// A port out carries a message.
+    Send,
+    /// A port in carries a message.
+    Receive,
+    /// The same, the message being combined while it arrives: so a run does it.
+    ReceiveCombine,
+    /// Elements are combined.
+    Combine,
+    /// Elements are copied within the rank's buffer.
+    Copy,
+}
+
+impl What {
+    /// A word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Send => "send",
+            What::Receive => "receive",
+            What::ReceiveCombine => "receive and combine",
+            What::Combine => "combine",
+            What::Copy => "copy",
+        }
+    }
+}
+
+/// A port's or a rank's time from `start` to `end`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Activity {
+    /// The rank.
+    pub rank: usize,
+    /// The step of its program.
+    pub step: usize,
+    /// What is done.
+    pub what: What,
+    /// The rank at the other end of a transfer.
+    pub peer: Option<usize>,
+    /// The number of the port that a transfer uses.
+    pub port: Option<usize>,
+    /// Bytes moved or combined.
+    pub bytes: u64,
+    /// Which of [`Trace::segments`] is moved or combined; `None` for an empty message.
+    pub segment: Option<usize>,
+    /// When it starts.
+    pub start: f64,
+    /// When it ends.
+    pub end: f64,
+}
+
+impl Activity {
+    /// How long it takes.
+    pub fn time(&self) -> f64 {
+        self.end - self.start
+    }
+}
+
+/// What every rank did when: see the [module documentation](crate::report).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    ranks: usize,
+    ports: Ports,
+    source: Source,
+    unit: Unit,
+    segments: Vec<Spans>,
+    activities: Vec<Activity>,
+}
+
+impl Trace {
+    /// The model times of `schedule` under `cost`, with elements of `element_bytes` bytes.
+    ///
+    /// A transfer occupies a port at both ends from its start to its end; a combining receive is a transfer and then a
+    /// combination.
+    ///
+    /// # Errors
+    /// When the schedule does not complete, or a time is not finite (a link is missing).
+    pub fn model(
+        schedule: &Schedule,
+        cost: &CostModel,
+        element_bytes: u64,
+        unit: Unit,
+    ) -> Result<Trace> {
+        let prepared = Prepared::new(schedule, cost.overlap)?;
+        let simulation = prepared.simulate(cost, element_bytes);
+        if !simulation.time().is_finite() {
+            return Err(Error::usage(
+                "the model time is not finite: a link that the schedule uses is missing, or costs are too large",
+            ));
+        }
+        let times = |rank, event| {
+            let node = prepared.node(rank, event)?;
+            Some((simulation.start(node), simulation.finish(node)))
+        };
+        Trace::build(
+            schedule,
+            element_bytes,
+            (Source::Model, unit),
+            |rank, i, step| {
+                let transfer = step.peer().and(times(rank, Event::transferred(i)));
+                let compute = step
+                    .computes()
+                    .then(|| times(rank, Event::computed(i)))
+                    .flatten();
+                [
+                    transfer.map(|t| (transfer_of(step, false), t)),
+                    compute.map(|t| (compute_of(step), t)),
+                ]
+            },
+        )
+    }
+
+    /// The wall-clock of a run: by rank and step, when it opened its port (or started computing) and when it was done, in
+    /// nanoseconds; times count from `origin`.
+    ///
+    /// The earlier of two partners waits for the other; the transfer starts when both are there.
+    pub(crate) fn wall(
+        schedule: &Schedule,
+        element_bytes: u64,
+        recorded: &[Vec<(u64, u64)>],
+        origin: u64,
+    ) -> Result<Trace> {
+        let matching = Matching::new(schedule, |_| {})?;
+        // The times of all steps in one row, as the matching numbers them.
+        let row: Vec<(u64, u64)> = recorded.iter().flatten().copied().collect();
+        let since = |t: u64| t.saturating_sub(origin) as f64;
+        Trace::build(
+            schedule,
+            element_bytes,
+            (Source::Wall, Unit::Nanoseconds),
+            |rank, i, step| {
+                let number = matching.first_step[rank] as usize + i;
+                let (opened, end) = row.get(number).copied().unwrap_or_default();
+                let theirs = match matching.mates.get(number) {
+                    Some(&mate) if mate != NONE => row.get(mate as usize).map_or(0, |t| t.0),
+                    _ => 0,
+                };
+                let what = match step.peer() {
+                    Some(_) => transfer_of(step, true),
+                    None => compute_of(step),
+                };
+                let start = opened.max(theirs).min(end);
+                [Some((what, (since(start), since(end)))), None]
+            },
+        )
+    }
+
+    fn build(
+        schedule: &Schedule,
+        element_bytes: u64,
+        (source, unit): (Source, Unit),
+        parts: impl Fn(usize, usize, &Step) -> [Option<(What, (f64, f64))>; 2],
+    ) -> Result<Trace> {
+        let (segments, of_step) = segments(schedule)?;
+        let mut activities = Vec::with_capacity(schedule.steps());
+        let mut number = 0;
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            for (i, step) in program.iter().enumerate() {
+                for (what, (start, end)) in parts(rank, i, step).into_iter().flatten() {
+                    let moves = !matches!(what, What::Combine | What::Copy);
+                    activities.push(Activity {
+                        rank,
+                        step: i,
+                        what,
+                        peer: step.peer(),
+                        port: step.port().filter(|_| moves),
+                        bytes: (step.len() as u64).saturating_mul(element_bytes),
+                        segment: of_step[number],
+                        start,
+                        end,
+                    });
+                }
+                number += 1;
+            }
+        }
+        Ok(Trace {
+            ranks: schedule.ranks(),
+            ports: schedule.ports(),
+            source,
+            unit,
+            segments,
+            activities,
+        })
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// What a rank's ports allow.
+    pub fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// Where the times come from.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// What the times are in.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// The different parts of a buffer that messages carry, as their senders name them, in order.
+    pub fn segments(&self) -> &[Spans] {
+        &self.segments
+    }
+
+    /// What was done, by rank and step.
+    pub fn activities(&self) -> &[Activity] {
+        &self.activities
+    }
+
+    /// When the last activity ends.
+    pub fn end(&self) -> f64 {
+        self.activities.iter().map(|a| a.end).fold(0.0, later)
+    }
+
+    /// The port list that an activity occupies, as [`Ports::list`] numbers them; `None` for computations.
+    pub fn list(&self, activity: &Activity) -> Option<usize> {
+        let port = activity.port?;
+        Some(self.ports.list(activity.what == What::Send, port))
+    }
+
+    /// Port lists that a picture shows: up to the last port that a rank of this trace uses, at least those of one port.
+    pub(crate) fn lists(&self) -> usize {
+        let used = self.activities.iter().filter_map(|a| a.port).max();
+        self.ports.with_k(used.unwrap_or(0) + 1).lists()
+    }
+
+    /// What a port list is called: `port`, `out`, `in`, `port 2`, `out 2`, `in 2`.
+    pub(crate) fn list_name(&self, list: usize) -> String {
+        let (name, number) = match self.ports {
+            Ports::Unidirectional { .. } => ("port", list),
+            Ports::Bidirectional { .. } if list.is_multiple_of(2) => ("out", list / 2),
+            Ports::Bidirectional { .. } => ("in", list / 2),
+        };
+        if self.ports.k() == 1 {
+            name.to_string()
+        } else {
+            format!("{name} {number}")
+        }
+    }
+
+    /// For every activity that is a computation, a lane of its rank (from 0) in which none overlaps another; and the
+    /// greatest number of lanes that a rank needs. With overlap allowed, a rank may compute several things at once.
+    pub(crate) fn compute_lanes(&self) -> (Vec<Option<usize>>, usize) {
+        let mut by_start: Vec<usize> = (0..self.activities.len())
+            .filter(|&i| self.activities[i].port.is_none())
+            .collect();
+        let key = |i: &usize| (&self.activities[*i], *i);
+        by_start.sort_by(|a, b| {
+            let ((x, i), (y, j)) = (key(a), key(b));
+            x.start
+                .total_cmp(&y.start)
+                .then(x.end.total_cmp(&y.end))
+                .then(i.cmp(&j))
+        });
+        let mut free: Vec<Vec<f64>> = vec![Vec::new(); self.ranks];
+        let mut lanes = vec![None; self.activities.len()];
+        for i in by_start {
+            let a = &self.activities[i];
+            let of_rank = &mut free[a.rank];
+            let lane = match of_rank.iter().position(|&end| end <= a.start) {
+                Some(lane) => lane,
+                None => {
+                    of_rank.push(0.0);
+                    of_rank.len() - 1
+                }
+            };
+            of_rank[lane] = a.end;
+            lanes[i] = Some(lane);
+        }
+        let most = free.iter().map(Vec::len).max().unwrap_or(0);
+        (lanes, most)
+    }
+}
+
+fn transfer_of(step: &Step, in_one_pass: bool) -> What {
+    match step {
+        Step::Send { .. } => What::Send,
+        Step::RecvCombine { .. } if in_one_pass => What::ReceiveCombine,
+        _ => What::Receive,
+    }
+}
+
+fn compute_of(step: &Step) -> What {
+    match step {
+        Step::Copy { .. } => What::Copy,
+        _ => What::Combine,
+    }
+}
+
+/// The different segments of a schedule in order, and for every step (numbered through all ranks) which it is about.
+///
+/// A message's segment is what its *sender* names, so both ends show the same; a local step's is what it writes.
+pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<usize>>)> {
+    let matching = Matching::new(schedule, |_| {})?;
+    let steps: Vec<&Step> = schedule.programs().iter().flatten().collect();
+    let mut found: HashMap<Spans, usize> = HashMap::new();
+    let mut of_step: Vec<Option<usize>> = Vec::with_capacity(steps.len());
+    for (step, &mate) in steps.iter().zip(&matching.mates) {
+        let spans = match step {
+            Step::Send { spans, .. } => spans,
+            Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => match mate {
+                NONE => spans,
+                mate => match steps[mate as usize] {
+                    Step::Send { spans, .. } => spans,
+                    _ => spans,
+                },
+            },
+            Step::Copy { dst, .. } | Step::Combine { dst, .. } => dst,
+        };
+        let key = joined(spans);
+        let next = found.len();
+        of_step.push((!key.is_empty()).then(|| *found.entry(key).or_insert(next)));
+    }
+    let mut sorted: Vec<(Spans, usize)> = found.into_iter().collect();
+    sorted.sort_unstable();
+    let mut place = vec![0; sorted.len()];
+    for (new, (_, old)) in sorted.iter().enumerate() {
+        place[*old] = new;
+    }
+    for segment in of_step.iter_mut().flatten() {
+        *segment = place[*segment];
+    }
+    Ok((
+        sorted.into_iter().map(|(spans, _)| spans).collect(),
+        of_step,
+    ))
+}
+
+/// The spans without empty ones, neighbours joined.
+fn joined(spans: &[Span]) -> Spans {
+    let mut joined = Spans::new();
+    for span in spans.iter().filter(|s| s.len > 0) {
+        match joined.last_mut() {
+            Some(last) if last.end() == span.offset => last.len += span.len,
+            _ => joined.push(*span),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Kind;
+    use crate::plan::{Request, Segments, registry};
+
+    fn planned(kind: Kind, name: &str, p: usize, q: usize, ports: Ports) -> Schedule {
+        let mut request = Request::new(p, q);
+        request.segments = Segments::of_count(q, q).unwrap();
+        request.ports = ports;
+        registry::find(kind, name).unwrap().plan(&request).unwrap()
+    }
+
+    #[test]
+    fn model_trace_agrees_with_the_simulator() {
+        let cost = CostModel::new(1.0, 1.0).gamma(1.0);
+        for algorithm in registry::all() {
+            for p in [1, 2, 5, 8] {
+                let mut request = Request::new(p, 12);
+                request.segments = Segments::of_count(12, 3).unwrap();
+                request.cost = cost.clone();
+                let Ok(schedule) = algorithm.plan(&request) else {
+                    continue;
+                };
+                let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+                let prepared = Prepared::new(&schedule, false).unwrap();
+                let simulation = prepared.simulate(&cost, 1);
+                assert_eq!(trace.end(), simulation.time(), "{}", algorithm.name);
+                let mut busy = vec![vec![0.0; schedule.ports().lists()]; p];
+                for a in trace.activities() {
+                    if let Some(list) = trace.list(a) {
+                        busy[a.rank][list] += a.time();
+                    }
+                }
+                assert_eq!(busy, simulation.port_busy(&schedule), "{}", algorithm.name);
+                let computing = schedule.programs().iter().flatten();
+                let parts = computing
+                    .map(|s| usize::from(s.peer().is_some()) + usize::from(s.computes()))
+                    .sum::<usize>();
+                assert_eq!(trace.activities().len(), parts);
+                assert!(trace.compute_lanes().1 <= 1);
+            }
+        }
+    }
+
+    #[test]
+    fn both_ends_of_a_transfer_show_one_segment() {
+        let schedule = planned(Kind::Reduce, "chain", 4, 5, Ports::UNI);
+        let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), 1, Unit::Plain).unwrap();
+        assert_eq!(trace.segments().len(), 5);
+        for a in trace.activities().iter().filter(|a| a.what == What::Send) {
+            let b = trace.activities().iter().find(|b| {
+                b.what == What::Receive
+                    && (Some(b.rank), b.peer) == (a.peer, Some(a.rank))
+                    && b.segment == a.segment
+            });
+            let b = b.expect("a receive");
+            assert_eq!((a.start, a.end, a.bytes), (b.start, b.end, b.bytes));
+        }
+    }
+
+    #[test]
+    fn overlapping_computations_get_lanes_of_their_own() {
+        let schedule = planned(Kind::Reduce, "chain", 3, 3, Ports::BI);
+        let cost = CostModel::new(1.0, 0.0).gamma(3.0).overlap(true);
+        let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+        let (lanes, most) = trace.compute_lanes();
+        assert!(most > 1);
+        let all: Vec<_> = trace.activities().iter().zip(lanes).collect();
+        for (i, (a, lane)) in all.iter().enumerate() {
+            assert_eq!(lane.is_some(), a.what == What::Combine);
+            for (b, other) in &all[..i] {
+                let same = a.rank == b.rank && lane.is_some() && lane == other;
+                assert!(!same || a.end <= b.start || b.end <= a.start);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wall_trace_starts_transfers_when_both_ends_are_there() {
+        let mut b = Schedule::builder(2, Ports::BI, crate::Collective::Broadcast { root: 0 });
+        let span = Span::new(0, 4);
+        b.layout(0, 4, [span], Some(span));
+        b.layout(1, 4, None, Some(span));
+        b.transfer(0, 1, span);
+        let schedule = b.build().unwrap();
+        let recorded = [vec![(100, 250)], vec![(180, 240)]];
+        let trace = Trace::wall(&schedule, 8, &recorded, 90).unwrap();
+        let times: Vec<_> = trace
+            .activities()
+            .iter()
+            .map(|a| (a.what, a.start, a.end, a.bytes))
+            .collect();
+        assert_eq!(
+            times,
+            [
+                (What::Send, 90.0, 160.0, 32),
+                (What::Receive, 90.0, 150.0, 32)
+            ]
+        );
+    }
+}

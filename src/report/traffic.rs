@@ -1,0 +1,162 @@
+//! Traffic: how much every rank sends to every other, as a heat map.
+
+use std::collections::BTreeMap;
+
+use super::Caption;
+use super::gantt::MOST_BOXES;
+use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, bytes, width};
+use crate::error::{Error, Result};
+use crate::schedule::{Schedule, Step};
+
+/// What one rank sends to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Flow {
+    /// Messages that carry something.
+    pub(crate) messages: usize,
+    /// Bytes of all of them.
+    pub(crate) bytes: u64,
+}
+
+/// What every rank sends to every other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Traffic {
+    ranks: usize,
+    flows: BTreeMap<(usize, usize), Flow>,
+    empty: usize,
+}
+
+impl Traffic {
+    /// The traffic of a schedule, with elements of `element_bytes` bytes. It need not be right, nor complete.
+    pub fn new(schedule: &Schedule, element_bytes: u64) -> Traffic {
+        let mut traffic = Traffic {
+            ranks: schedule.ranks(),
+            flows: BTreeMap::new(),
+            empty: 0,
+        };
+        for (from, program) in schedule.programs().iter().enumerate() {
+            for step in program {
+                match step {
+                    Step::Send { .. } if step.is_empty() => traffic.empty += 1,
+                    Step::Send { to, .. } => {
+                        let flow = traffic.flows.entry((from, *to)).or_default();
+                        flow.messages += 1;
+                        let bytes = (step.len() as u64).saturating_mul(element_bytes);
+                        flow.bytes = flow.bytes.saturating_add(bytes);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        traffic
+    }
+
+    /// Bytes from one rank to another.
+    pub fn bytes(&self, from: usize, to: usize) -> u64 {
+        self.flows.get(&(from, to)).map_or(0, |f| f.bytes)
+    }
+
+    /// Messages with something in them from one rank to another.
+    pub fn messages(&self, from: usize, to: usize) -> usize {
+        self.flows.get(&(from, to)).map_or(0, |f| f.messages)
+    }
+}
+
+/// Cells of this size have their bytes written in.
+const LABELLED: (f64, f64) = (58.0, 26.0);
+
+/// Draws who sends how much to whom as an SVG document: a row a sender, a column a receiver, darker cells for more bytes.
+///
+/// # Errors
+/// When there are more than [`MOST_BOXES`] cells, or more ranks than a picture can hold.
+pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
+    const MOST_RANKS: usize = 2048;
+    let (p, cells) = (traffic.ranks, traffic.flows.len());
+    if p > MOST_RANKS || cells > MOST_BOXES {
+        return Err(Error::usage(format!(
+            "a picture of the traffic between {p} ranks, {cells} pairs of which exchange messages, is too large (at most {MOST_RANKS} ranks and {MOST_BOXES} pairs): take fewer ranks"
+        )));
+    }
+    let labelled = p <= 16;
+    let cell = if labelled {
+        LABELLED
+    } else {
+        let side = (900.0 / p as f64).clamp(7.0, 26.0);
+        (side, side)
+    };
+    let mut svg = Svg::default();
+    let rank_width = width(&(p - 1).to_string(), 11.0);
+    let left = MARGIN + LINE + rank_width + 8.0;
+    let size = (cell.0 * p as f64, cell.1 * p as f64);
+    let room = (left + size.0 + MARGIN).max(600.0);
+    let top = svg.caption(caption, room) + 2.0 * LINE + 6.0;
+
+    let place = |rank: usize, side: f64| (rank as f64 + 0.5) * side;
+    let every = |side: f64, needed: f64| ((needed / side).ceil() as usize).max(1);
+    let (across, down) = (every(cell.0, rank_width + 6.0), every(cell.1, 14.0));
+    let grey = "fill=\"#444\"";
+    let middle = left + size.0 / 2.0;
+    svg.text((middle, top - 22.0), "to rank", Anchor::Middle, TEXT, grey);
+    for to in (0..p).step_by(across) {
+        let at = (left + place(to, cell.0), top - 6.0);
+        svg.text(at, &to.to_string(), Anchor::Middle, 11.0, "");
+    }
+    let (x, y) = (MARGIN + 10.0, top + size.1 / 2.0);
+    let turn = format!("{grey} transform=\"rotate(-90 {} {})\"", At(x), At(y));
+    svg.text((x, y), "from rank", Anchor::Middle, TEXT, &turn);
+    for from in (0..p).step_by(down) {
+        let at = (left - 6.0, top + place(from, cell.1) + 4.0);
+        svg.text(at, &from.to_string(), Anchor::End, 11.0, "");
+    }
+    svg.rect((left, top), size, "fill=\"#f3f4f6\" stroke=\"#9aa0a6\"");
+    let most = traffic.flows.values().map(|f| f.bytes).max().unwrap_or(0);
+    for (&(from, to), flow) in &traffic.flows {
+        let at = (left + cell.0 * to as f64, top + cell.1 * from as f64);
+        let part = flow.bytes as f64 / most.max(1) as f64;
+        let title = format!(
+            "rank {from} to rank {to}: {} message{}, {}",
+            flow.messages,
+            if flow.messages == 1 { "" } else { "s" },
+            bytes(flow.bytes)
+        );
+        svg.open("class=\"flow\"", &title);
+        let inner = (cell.0 - 1.0, cell.1 - 1.0);
+        let fill = format!("fill=\"{}\"", shade(part));
+        svg.rect((at.0 + 0.5, at.1 + 0.5), inner, &fill);
+        if labelled {
+            let at = (at.0 + cell.0 / 2.0, at.1 + cell.1 / 2.0 + 3.5);
+            let ink = if part > 0.5 { "fill=\"#fff\"" } else { "" };
+            svg.text(at, &bytes(flow.bytes), Anchor::Middle, 10.0, ink);
+        }
+        svg.close();
+    }
+    let mut y = top + size.1 + 12.0;
+    if most > 0 {
+        y = scale(&mut svg, (left, y), most) + 4.0;
+    }
+    if traffic.empty > 0 {
+        let text = format!("Not shown: {} empty messages.", traffic.empty);
+        svg.text((left, y + 12.0), &text, Anchor::Start, TEXT, grey);
+        y += LINE;
+    }
+    Ok(svg.finish(room, y + MARGIN, &caption.title))
+}
+
+/// The colours from no bytes to the most; where it ends.
+fn scale(svg: &mut Svg, (x, y): (f64, f64), most: u64) -> f64 {
+    const STEPS: usize = 24;
+    svg.text((x, y + 11.0), "0", Anchor::Start, 11.0, "");
+    for i in 0..STEPS {
+        let fill = format!("fill=\"{}\"", shade(i as f64 / (STEPS - 1) as f64));
+        svg.rect((x + 14.0 + 6.0 * i as f64, y), (6.3, 13.0), &fill);
+    }
+    let end = x + 14.0 + 6.0 * STEPS as f64;
+    svg.text((end + 6.0, y + 11.0), &bytes(most), Anchor::Start, 11.0, "");
+    y + LINE
+}
+
+/// Light to dark blue; nothing that is there is white.
+fn shade(part: f64) -> String {
+    let mix = |from: f64, to: f64| (from + (to - from) * part.clamp(0.0, 1.0)).round();
+    let (r, g, b) = (mix(222.0, 8.0), mix(235.0, 48.0), mix(247.0, 107.0));
+    format!("rgb({r},{g},{b})")
+}

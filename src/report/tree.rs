@@ -1,0 +1,449 @@
+//! Trees: who sends to whom, level by level.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Caption;
+use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, width};
+use super::trace::segments;
+use super::traffic::Flow;
+use crate::collective::Kind;
+use crate::error::{Error, Result};
+use crate::schedule::{Schedule, Spans, Step};
+
+/// The tree along which a schedule's messages go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    root: usize,
+    towards_root: bool,
+    /// The segment that goes along this tree, where others take other ways.
+    segment: Option<Spans>,
+    nodes: BTreeMap<usize, Branch>,
+    /// Ranks in order: parents before children, level by level.
+    order: Vec<usize>,
+}
+
+/// A rank in a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Branch {
+    parent: Option<usize>,
+    children: Vec<usize>,
+    /// What goes over the edge to the parent.
+    flow: Flow,
+    depth: usize,
+    /// Ranks in the subtree.
+    size: usize,
+}
+
+impl Tree {
+    /// The tree of a schedule: of all its messages, or, where these do not form one, of its first segment's.
+    ///
+    /// Every rank that exchanges messages is in it; messages go from the root towards the leaves or all the other way. `None` where
+    /// neither graph is such a tree.
+    ///
+    /// # Errors
+    /// When the schedule has too many steps to be numbered.
+    pub fn of(schedule: &Schedule, element_bytes: u64) -> Result<Option<Tree>> {
+        let mut edges = Edges::default();
+        let (segments, of_step) = segments(schedule)?;
+        let mut first = Edges::default();
+        let mut number = 0;
+        for (from, program) in schedule.programs().iter().enumerate() {
+            for (i, step) in program.iter().enumerate() {
+                if let (Step::Send { to, .. }, false) = (step, step.is_empty()) {
+                    let bytes = (step.len() as u64).saturating_mul(element_bytes);
+                    edges.add(from, *to, bytes, i);
+                    if of_step[number] == Some(0) {
+                        first.add(from, *to, bytes, i);
+                    }
+                } else if let (Some(from), false, false) =
+                    (step.peer(), step.is_send(), step.is_empty())
+                {
+                    edges.arrives(from, i);
+                    first.arrives(from, i);
+                }
+                number += 1;
+            }
+            edges.next_rank(from);
+            first.next_rank(from);
+        }
+        if let Some(tree) = edges.tree(schedule) {
+            return Ok(Some(tree));
+        }
+        let tree = first
+            .tree(schedule)
+            .filter(|t| t.nodes.len() == edges.ranks());
+        Ok(tree.map(|mut tree| {
+            tree.segment = segments.into_iter().next();
+            tree
+        }))
+    }
+
+    /// The root.
+    pub fn root(&self) -> usize {
+        self.root
+    }
+
+    /// Whether messages go towards the root.
+    pub fn towards_root(&self) -> bool {
+        self.towards_root
+    }
+
+    /// The one segment that goes along this tree; `None` where everything does.
+    pub fn segment(&self) -> Option<&Spans> {
+        self.segment.as_ref()
+    }
+
+    /// A rank's parent; `None` for the root and for ranks outside the tree.
+    pub fn parent(&self, rank: usize) -> Option<usize> {
+        self.nodes.get(&rank)?.parent
+    }
+
+    /// Ranks in a rank's subtree, itself included; 0 for ranks outside the tree.
+    pub fn size(&self, rank: usize) -> usize {
+        self.nodes.get(&rank).map_or(0, |n| n.size)
+    }
+}
+
+/// The edges of a graph, and when each rank uses them.
+#[derive(Default)]
+struct Edges {
+    flows: HashMap<(usize, usize), Flow>,
+    /// By rank and peer: the first step of the rank that exchanges something with the peer.
+    first_use: HashMap<(usize, usize), usize>,
+    /// Uses of the rank being read.
+    open: HashMap<usize, usize>,
+}
+
+impl Edges {
+    fn add(&mut self, from: usize, to: usize, bytes: u64, step: usize) {
+        let flow = self.flows.entry((from, to)).or_default();
+        flow.messages += 1;
+        flow.bytes = flow.bytes.saturating_add(bytes);
+        self.open.entry(to).or_insert(step);
+    }
+
+    fn arrives(&mut self, from: usize, step: usize) {
+        self.open.entry(from).or_insert(step);
+    }
+
+    fn next_rank(&mut self, rank: usize) {
+        let uses = self.open.drain();
+        self.first_use
+            .extend(uses.map(|(peer, step)| ((rank, peer), step)));
+    }
+
+    /// Number of ranks that an edge touches.
+    fn ranks(&self) -> usize {
+        let mut ranks: Vec<usize> = self.flows.keys().flat_map(|&(a, b)| [a, b]).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks.len()
+    }
+
+    /// The tree that the edges form, if they do.
+    fn tree(&self, schedule: &Schedule) -> Option<Tree> {
+        let collective = schedule.collective();
+        // A chain is a tree from either end: the collective says from which.
+        let gathers = matches!(collective.kind(), Kind::Reduce | Kind::Gather);
+        let [a, b] = [gathers, !gathers].map(|towards| self.directed(schedule, towards));
+        let is_root = |t: &Tree| collective.root().is_none_or(|root| root == t.root);
+        match (a, b) {
+            (Some(a), Some(b)) if !is_root(&a) && is_root(&b) => Some(b),
+            (Some(a), _) => Some(a),
+            (None, b) => b,
+        }
+    }
+
+    fn directed(&self, schedule: &Schedule, towards_root: bool) -> Option<Tree> {
+        let mut nodes: BTreeMap<usize, Branch> = BTreeMap::new();
+        for (&(from, to), &flow) in &self.flows {
+            let (child, parent) = if towards_root { (from, to) } else { (to, from) };
+            let node = nodes.entry(child).or_default();
+            if node.parent.is_some() {
+                return None;
+            }
+            (node.parent, node.flow) = (Some(parent), flow);
+            nodes.entry(parent).or_default().children.push(child);
+        }
+        if nodes.is_empty() && schedule.ranks() == 1 {
+            nodes.insert(0, Branch::default());
+        }
+        let mut roots = nodes.iter().filter(|(_, n)| n.parent.is_none());
+        let (root, None) = (*roots.next()?.0, roots.next()) else {
+            return None;
+        };
+        for (rank, node) in &mut nodes {
+            // In the order in which the parent turns to them.
+            let when = |child: &usize| (self.first_use.get(&(*rank, *child)).copied(), *child);
+            node.children.sort_by_key(when);
+        }
+        let mut order = vec![root];
+        let mut next = 0;
+        while let Some(&rank) = order.get(next) {
+            next += 1;
+            order.extend_from_slice(&nodes[&rank].children);
+        }
+        // A cycle beside the tree is not reached from the root.
+        if order.len() != nodes.len() {
+            return None;
+        }
+        for rank in &order {
+            let above = nodes[rank].parent.map(|parent| nodes[&parent].depth + 1);
+            nodes.get_mut(rank)?.depth = above.unwrap_or(0);
+        }
+        for rank in order.iter().rev() {
+            let below = nodes[rank]
+                .children
+                .iter()
+                .map(|c| nodes[c].size)
+                .sum::<usize>();
+            nodes.get_mut(rank)?.size = 1 + below;
+        }
+        Some(Tree {
+            root,
+            towards_root,
+            segment: None,
+            nodes,
+            order,
+        })
+    }
+}
+
+const NODE: (f64, f64) = (42.0, 34.0);
+/// Room for the slanted part of edges: more, where they are long.
+const EDGE: (f64, f64) = (34.0, 120.0);
+/// Room for an edge's label, above the child.
+const LABEL: f64 = 16.0;
+const LABEL_SIZE: f64 = 10.0;
+const BETWEEN: f64 = 12.0;
+
+/// Draws a tree as an SVG document: the root on top; in each node the rank and, smaller, the number of ranks in its subtree; at each
+/// edge what goes over it. Children stand in the order in which their parent turns to them.
+///
+/// # Errors
+/// When the picture would be too large.
+pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
+    const MOST: f64 = 30_000.0;
+    let places = tree.places();
+    let levels = tree.levels(&places);
+    let depth = levels.len() - 1;
+    let (mut low, mut high) = (0.0, 0.0);
+    for (rank, x) in &places {
+        let half = tree.half_width(*rank);
+        (low, high) = (f64::min(low, x - half), f64::max(high, x + half));
+    }
+    let room = (high - low + 2.0 * MARGIN).max(680.0);
+    let height = levels[depth];
+    if room.max(height) > MOST {
+        return Err(Error::usage(format!(
+            "a tree of {} ranks, {depth} levels deep, is too large to be drawn ({room:.0} x {height:.0} pixels, {MOST} at most): take fewer ranks",
+            tree.nodes.len(),
+        )));
+    }
+    let mut svg = Svg::default();
+    svg.raw(
+        "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7.5\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
+         orient=\"auto\"><path d=\"M0 0.8L8 4L0 7.2z\" fill=\"#555\"/></marker></defs>\n",
+    );
+    let top = svg.caption(caption, room) + 10.0;
+    // Centred, where the caption needs more room than the tree.
+    let shift = (room - (high - low)) / 2.0 - low;
+    let at = |rank: &usize| {
+        let depth = tree.nodes[rank].depth;
+        (places[rank] + shift, top + levels[depth])
+    };
+    for rank in &tree.order {
+        for (i, child) in tree.nodes[rank].children.iter().enumerate() {
+            tree.edge(&mut svg, (rank, at(rank)), (child, at(child)), i);
+        }
+    }
+    for rank in &tree.order {
+        let (x, y) = at(rank);
+        let node = &tree.nodes[rank];
+        let root = node.parent.is_none();
+        let what = if root { "rank (root)" } else { "rank" };
+        let title = format!("{what} {rank}: {} in its subtree", ranks(node.size));
+        svg.open("class=\"node\"", &title);
+        let fill = if root {
+            "fill=\"#26476f\""
+        } else {
+            "fill=\"#e4edf7\""
+        };
+        let style = format!("{fill} stroke=\"#26476f\" rx=\"6\"");
+        svg.rect((x - NODE.0 / 2.0, y), NODE, &style);
+        let (ink, grey) = if root {
+            ("font-weight=\"bold\" fill=\"#fff\"", "fill=\"#cfdcec\"")
+        } else {
+            ("font-weight=\"bold\"", "fill=\"#456\"")
+        };
+        svg.text((x, y + 16.0), &rank.to_string(), Anchor::Middle, 13.0, ink);
+        let size = node.size.to_string();
+        svg.text((x, y + 28.0), &size, Anchor::Middle, 9.5, grey);
+        svg.close();
+    }
+    let bottom = top + height + NODE.1 + 8.0;
+    let mut y = bottom;
+    let notes = tree.notes();
+    for line in notes
+        .iter()
+        .flat_map(|n| super::svg::wrapped(n, TEXT, room - 2.0 * MARGIN))
+    {
+        svg.text(
+            (MARGIN, y + 14.0),
+            &line,
+            Anchor::Start,
+            TEXT,
+            "fill=\"#444\"",
+        );
+        y += LINE;
+    }
+    Ok(svg.finish(room, y + MARGIN, &caption.title))
+}
+
+/// `1 rank`, `5 ranks`.
+fn ranks(count: usize) -> String {
+    format!("{count} rank{}", if count == 1 { "" } else { "s" })
+}
+
+impl Tree {
+    /// What the picture shows, in words.
+    fn notes(&self) -> Vec<String> {
+        let flow = if self.towards_root {
+            "towards"
+        } else {
+            "away from"
+        };
+        let mut notes = vec![format!(
+            "In a node: the rank, and below it the number of ranks in its subtree. At an edge: what goes over it, {flow} the root. \
+             Children stand in the order in which their parent turns to them."
+        )];
+        if let Some(segment) = &self.segment {
+            notes.push(format!(
+                "This is the tree of the first segment (elements {}); other segments take other ways.",
+                super::legend::span_names(segment)
+            ));
+        }
+        notes
+    }
+
+    /// `64 KiB`, `5 × 64 KiB`, `3: 100 KiB`.
+    fn label(&self, rank: usize) -> String {
+        let Flow { messages, bytes: n } = self.nodes[&rank].flow;
+        match messages as u64 {
+            0 | 1 => bytes(n),
+            m if n.is_multiple_of(m) => format!("{m} × {}", bytes(n / m)),
+            m => format!("{m}: {}", bytes(n)),
+        }
+    }
+
+    /// Half the width of a node with the label above it.
+    fn half_width(&self, rank: usize) -> f64 {
+        let label = match self.nodes[&rank].parent {
+            Some(_) => width(&self.label(rank), LABEL_SIZE),
+            None => 0.0,
+        };
+        (label.max(NODE.0)) / 2.0
+    }
+
+    /// Where every rank stands from left to right, the root at 0: subtrees as close together as their outlines allow, parents
+    /// centred above their children.
+    fn places(&self) -> HashMap<usize, f64> {
+        // By rank: how far left and right its subtree reaches on each level, relative to the rank.
+        let mut outlines: HashMap<usize, Vec<(f64, f64)>> = HashMap::new();
+        let mut offsets: HashMap<usize, f64> = HashMap::new();
+        for rank in self.order.iter().rev() {
+            let half = self.half_width(*rank);
+            let children = &self.nodes[rank].children;
+            let mut outline: Vec<(f64, f64)> = Vec::new();
+            let mut positions = Vec::with_capacity(children.len());
+            for child in children {
+                let theirs = outlines.remove(child).unwrap_or_default();
+                let clash = outline
+                    .iter()
+                    .zip(&theirs)
+                    .map(|(o, t)| o.1 + BETWEEN - t.0);
+                let shift = clash.reduce(f64::max).unwrap_or(0.0);
+                for (level, (left, right)) in theirs.into_iter().enumerate() {
+                    match outline.get_mut(level) {
+                        Some(o) => o.1 = right + shift,
+                        None => outline.push((left + shift, right + shift)),
+                    }
+                }
+                positions.push(shift);
+            }
+            let ends = positions.first().zip(positions.last());
+            let middle = ends.map_or(0.0, |(first, last)| (first + last) / 2.0);
+            for (child, position) in children.iter().zip(positions) {
+                offsets.insert(*child, position - middle);
+            }
+            let below = outline.into_iter().map(|(l, r)| (l - middle, r - middle));
+            outlines.insert(*rank, [(-half, half)].into_iter().chain(below).collect());
+        }
+        let mut places = HashMap::from([(self.root, 0.0)]);
+        for rank in &self.order {
+            for child in &self.nodes[rank].children {
+                places.insert(*child, places[rank] + offsets[child]);
+            }
+        }
+        places
+    }
+
+    /// How far below the root each level stands: edges that reach far to the side get a longer way down.
+    fn levels(&self, places: &HashMap<usize, f64>) -> Vec<f64> {
+        let mut reach: Vec<f64> = Vec::new();
+        for rank in &self.order {
+            let node = &self.nodes[rank];
+            let aside = node
+                .parent
+                .map_or(0.0, |p| (places[rank] - places[&p]).abs());
+            match reach.get_mut(node.depth) {
+                Some(most) => *most = f64::max(*most, aside),
+                None => reach.push(aside),
+            }
+        }
+        let mut levels = vec![0.0];
+        for reach in reach.iter().skip(1) {
+            let above = levels.last().copied().unwrap_or(0.0);
+            let edge = (reach * 0.22).clamp(EDGE.0, EDGE.1);
+            levels.push(above + NODE.1 + edge + LABEL);
+        }
+        levels
+    }
+
+    fn edge(
+        &self,
+        svg: &mut Svg,
+        (rank, at): (&usize, (f64, f64)),
+        (child, to): (&usize, (f64, f64)),
+        i: usize,
+    ) {
+        let children = self.nodes[rank].children.len();
+        let flow = self.nodes[child].flow;
+        let (from, target) = if self.towards_root {
+            (child, rank)
+        } else {
+            (rank, child)
+        };
+        let plural = if flow.messages == 1 { "" } else { "s" };
+        let title = format!(
+            "rank {from} to rank {target}: {} message{plural}, {}",
+            flow.messages,
+            bytes(flow.bytes)
+        );
+        svg.open("class=\"edge\"", &title);
+        // Edges leave the parent side by side.
+        let apart = (NODE.0 - 6.0) / children as f64;
+        let x = at.0 + (i as f64 - (children as f64 - 1.0) / 2.0) * apart.min(10.0);
+        let (upper, lower) = ((x, at.1 + NODE.1), (to.0, to.1 - LABEL));
+        let style = "stroke=\"#555\" stroke-width=\"1.2\" marker-end=\"url(#head)\"";
+        let (start, end) = if self.towards_root {
+            (lower, upper)
+        } else {
+            (upper, lower)
+        };
+        svg.line(start, end, style);
+        let label = self.label(*child);
+        svg.text((to.0, to.1 - 4.0), &label, Anchor::Middle, LABEL_SIZE, "");
+        svg.close();
+    }
+}
