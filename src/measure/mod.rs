@@ -5,10 +5,11 @@
 
 mod calibrate;
 pub mod fit;
+pub mod guidelines;
 mod histogram;
 mod probe;
 mod profile;
 
 pub use calibrate::{Calibration, calibrate};
 pub use histogram::percentile_distribution;
-pub use profile::{Machine, Point, Profile};
+pub use profile::{Machine, Point, Profile, now};

@@ -182,7 +182,7 @@ impl Machine {
 }
 
 /// The time in UTC, as `2025-01-31T23:59:59Z`.
-pub(super) fn now() -> String {
+pub fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     utc(since.map_or(0, |d| d.as_secs()))
 }

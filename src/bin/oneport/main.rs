@@ -5,6 +5,7 @@ mod calibrate;
 mod check;
 mod compare;
 mod draw;
+mod guidelines;
 mod list;
 mod output;
 mod plan;
@@ -54,6 +55,7 @@ enum Command {
     Compare(compare::Args),
     Calibrate(calibrate::Args),
     Draw(draw::Args),
+    Guidelines(guidelines::Args),
 }
 
 fn main() -> ExitCode {
@@ -67,5 +69,6 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args, out),
         Command::Calibrate(args) => calibrate::run(args, out),
         Command::Draw(args) => draw::run(args, out),
+        Command::Guidelines(args) => guidelines::run(args, out),
     })
 }
