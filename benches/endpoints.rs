@@ -2,7 +2,7 @@
 //! memcpy of the same size in the same run; the barrier of a team of 16.
 //!
 //! `cargo bench --bench endpoints` prints criterion's figures and then tables of ratios. Short messages go there and back, long
-//! ones one after another in one direction.
+//! ones one after another in one direction. `-- --quick` takes fewer samples.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::hint::{black_box, spin_loop};
@@ -194,11 +194,17 @@ fn memcpy(bytes: usize, n: u64) -> Duration {
     start.elapsed()
 }
 
-/// Median of 21 samples, in nanoseconds.
+/// Of each figure in the tables.
+fn sample_count() -> usize {
+    let quick = std::env::args().any(|a| a == "--quick");
+    if quick { 5 } else { 21 }
+}
+
+/// Median of the samples, in nanoseconds.
 fn median(mut f: impl FnMut() -> Duration) -> f64 {
-    let mut times: Vec<Duration> = (0..21).map(|_| f()).collect();
+    let mut times: Vec<Duration> = (0..sample_count()).map(|_| f()).collect();
     times.sort_unstable();
-    times[10].as_secs_f64() * 1e9
+    times[times.len() / 2].as_secs_f64() * 1e9
 }
 
 fn latency_table() {
@@ -241,7 +247,7 @@ fn bandwidth_table() {
     for bytes in LONG {
         let n = (30_000_000 / bytes as u64).clamp(2, 500);
         let mut samples: [Vec<Duration>; 4] = Default::default();
-        for _ in 0..21 {
+        for _ in 0..sample_count() {
             samples[0].push(memcpy(bytes, n));
             let mut both = Team::new(2).expect("two threads");
             samples[1].push(stream(&mut both, bytes, n, false));

@@ -1,7 +1,7 @@
 //! The paced clock: how close wall-clock comes to model time.
 //!
 //! `cargo bench --bench pace` runs reductions of 64 KiB in 8 segments at alpha = 200 us, beta = 1 ns/byte and prints the median of
-//! wall-clock over model time.
+//! wall-clock over model time; with `-- --quick` of fewer repetitions.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use oneport::plan::{Segments, registry};
@@ -16,6 +16,7 @@ fn main() {
         "{:>4} {:<14} {:<5} {:>10} {:>10} {:>8} {:>8}",
         "p", "algorithm", "ports", "model us", "median us", "ratio", "p99"
     );
+    let quick = std::env::args().any(|a| a == "--quick");
     let elements = (64 << 10) / size_of::<f32>();
     let sum = Operator::<f32>::named("sum").expect("built in");
     for p in [4, 16, 64] {
@@ -35,7 +36,7 @@ fn main() {
                 let options = RunOptions {
                     clock: Clock::Paced,
                     cost: request.cost.clone(),
-                    repetitions: 51,
+                    repetitions: if quick { 9 } else { 51 },
                     warmup: 3,
                     ..RunOptions::default()
                 };

@@ -5,6 +5,7 @@
 
 mod calibrate;
 pub mod fit;
+pub mod guidelines;
 mod histogram;
 mod probe;
 mod profile;

@@ -127,6 +127,8 @@ pub struct Outcome<T> {
     /// Wall-clock of every counted repetition, in nanoseconds. The slowest rank's own time where every rank has a core;
     /// otherwise, and under a paced clock, from the first start to the last end.
     pub wall: Histogram<u64>,
+    /// All of them together, exactly: the histogram's buckets round.
+    pub wall_total: Duration,
     /// Whether every thread was pinned to its core.
     pub pinned: bool,
     /// Whether ranks outnumber cores.
@@ -404,6 +406,7 @@ impl Team {
             None
         };
         let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
+        let mut total_ns = 0u64;
         for n in options.warmup..repetitions {
             let spans = reports.iter().map(|r| r.walls[n]);
             let time = if paced || self.oversubscribed() {
@@ -412,6 +415,7 @@ impl Team {
             } else {
                 spans.map(|(entry, exit)| exit - entry).max().unwrap_or(0)
             };
+            total_ns = total_ns.saturating_add(time);
             wall.record(time)
                 .map_err(|e| Error::system(e.to_string()))?;
         }
@@ -421,6 +425,7 @@ impl Team {
             rank_times,
             outputs: reports.into_iter().map(|r| r.output).collect(),
             wall,
+            wall_total: Duration::from_nanos(total_ns),
             pinned: self.pinned,
             oversubscribed: self.oversubscribed(),
             warnings,

@@ -5,6 +5,7 @@ mod calibrate;
 mod check;
 mod compare;
 mod draw;
+mod guidelines;
 mod list;
 mod output;
 mod plan;
@@ -58,6 +59,7 @@ enum Command {
     Draw(draw::Args),
     Calibrate(calibrate::Args),
     Tune(tune::Args),
+    Guidelines(guidelines::Args),
 }
 
 fn main() -> ExitCode {
@@ -72,5 +74,6 @@ fn main() -> ExitCode {
         Command::Draw(args) => draw::run(args, out),
         Command::Calibrate(args) => calibrate::run(args, out),
         Command::Tune(args) => tune::run(args, out),
+        Command::Guidelines(args) => guidelines::run(args, out),
     })
 }

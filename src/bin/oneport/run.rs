@@ -431,7 +431,7 @@ fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<
 }
 
 /// A deadline: `500ms`, `2s`; plain numbers are seconds.
-fn parse_deadline(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_deadline(text: &str) -> Result<Duration, String> {
     let TimeArg { value, has_unit } = parse_time(text)?;
     let seconds = if has_unit { value * 1e-9 } else { value };
     if !(1e-6..=1e6).contains(&seconds) {

@@ -1,0 +1,359 @@
+//! Collectives: every registered algorithm on live teams of pinned threads, native clock, beside what the model says.
+//!
+//! * `cargo bench --bench collectives` measures every algorithm over 2, 4, 8 and as many ranks as there are cores, 1 KiB to 4 MiB of
+//!   `f32`, combined by sums; segment sizes; and, for two ranks, how far the model is off. An algorithm in the registry is measured
+//!   without a change here. The measured time of all points together is bounded: more algorithms get less time each.
+//! * `cargo bench --bench collectives -- --quick` takes fewer sizes and ranks, and less time. `cargo bench -- --quick` is a quick pass of all benches.
+//! * `cargo bench --bench collectives -- 'reduce p=4/chain'` measures what a regular expression matches, as with any criterion bench.
+//!
+//! The model's times come from a calibration made in the same run. Segmented algorithms get the segment size that is best in that model.
+//! Results are verified outside the timed part: what every rank holds is compared with a sequential computation after each batch.
+//! `bytes` is the whole vector: where every rank contributes or gets a block of its own, a block is its p-th part.
+//!
+//! At the end, `target/oneport-bench/summary.csv` and `summary.md` list what was measured: medians over all repetitions, model, ratio,
+//! whether ranks outnumbered cores (wall-clock then includes waiting for a core), machine, commit and date.
+#![allow(clippy::print_stdout, missing_docs)]
+
+mod summary;
+
+use std::cell::OnceCell;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use hdrhistogram::Histogram;
+use oneport::measure::{Calibration, Profile, calibrate};
+use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::{Segments, segmentation};
+use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
+use oneport::simulate::Prepared;
+use oneport::{CostModel, Kind, Ports, Request, Schedule};
+use summary::{Point, Summary};
+
+const ELEMENT: usize = size_of::<f32>();
+/// Bytes of the vector in the sweep of segment sizes, and ranks.
+const SWEPT: usize = 1 << 20;
+const SWEPT_RANKS: usize = 4;
+const SMALLEST_SEGMENT: usize = 4 << 10;
+
+fn main() {
+    let bench = Bench::new();
+    let mut criterion = Criterion::default()
+        .configure_from_args()
+        .without_plots()
+        .sample_size(10)
+        .nresamples(2000)
+        .warm_up_time(bench.per_point / 4)
+        .measurement_time(bench.per_point);
+    // Right after the calibration: a shared machine does not stay the same for minutes.
+    let checked = if bench.measuring {
+        bench.check_of_the_model()
+    } else {
+        Vec::new()
+    };
+    let mut points = bench.grid(&mut criterion);
+    points.extend(bench.segment_sizes(&mut criterion));
+    if !bench.measuring {
+        return;
+    }
+    let summary = Summary {
+        profile: bench.profile(),
+        points: &points,
+        checked: &checked,
+        // Checked again, it shows how much the machine has changed meanwhile.
+        checked_again: &bench.check_of_the_model(),
+    };
+    summary.print();
+    summary.write();
+}
+
+/// What all measurements share.
+struct Bench {
+    /// Whether this is `cargo bench`, not a test that the bench works or a list of it.
+    measuring: bool,
+    quick: bool,
+    ranks: Vec<usize>,
+    sizes: Vec<usize>,
+    per_point: Duration,
+    sum: Operator<f32>,
+    /// Made when first needed: a filter may leave nothing to be measured.
+    profile: OnceCell<Option<Profile>>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let given = |option: &str| std::env::args().any(|a| a == option);
+        let quick = given("--quick");
+        let cores = core_affinity::get_core_ids().map_or(1, |ids| ids.len());
+        let mut ranks = if quick { vec![2, 8] } else { vec![2, 4, 8] };
+        ranks.push(cores.max(2));
+        ranks.sort_unstable();
+        ranks.dedup();
+        let sizes = if quick {
+            vec![1 << 10, 1 << 20]
+        } else {
+            vec![1 << 10, 64 << 10, 1 << 20, 4 << 20]
+        };
+        let points = ranks.len() * sizes.len() * registry::all().len() + 2 * 2 * 9;
+        // Warming up and checking take about as long again.
+        let (all, least, most) = if quick {
+            (25_000, 15, 200)
+        } else {
+            (300_000, 100, 2000)
+        };
+        let per_point = (all / points as u64).clamp(least, most);
+        Bench {
+            measuring: given("--bench") && !given("--list") && !given("--test"),
+            quick,
+            ranks,
+            sizes,
+            per_point: Duration::from_millis(per_point),
+            sum: Operator::named("sum").expect("built in"),
+            profile: OnceCell::new(),
+        }
+    }
+
+    /// Every algorithm, number of ranks and size.
+    fn grid(&self, criterion: &mut Criterion) -> Vec<Point> {
+        let mut points = Vec::new();
+        for &p in &self.ranks {
+            let mut team = Team::new(p).expect("threads");
+            for kind in Kind::ALL {
+                if registry::of(kind).next().is_none() {
+                    continue;
+                }
+                let mut group = criterion.benchmark_group(format!("{} p={p}", kind.name()));
+                for &bytes in &self.sizes {
+                    group.throughput(Throughput::Bytes(bytes as u64));
+                    for algorithm in registry::of(kind) {
+                        let request = request(algorithm, p, bytes);
+                        if let Err(reason) = algorithm.plan(&request) {
+                            println!("{} {}: {reason}", kind.name(), algorithm.name);
+                            continue;
+                        }
+                        let id = BenchmarkId::new(algorithm.name, bytes);
+                        let mut subject = None;
+                        group.bench_function(id, |b| {
+                            let subject = subject
+                                .get_or_insert_with(|| self.subject(algorithm, request.clone()));
+                            b.iter_custom(|n| subject.run(&mut team, n));
+                        });
+                        points.extend(subject.map(|s| s.point("grid", bytes, &team)));
+                    }
+                }
+                group.finish();
+            }
+        }
+        points
+    }
+
+    /// Two pipelines with segments of every size.
+    fn segment_sizes(&self, criterion: &mut Criterion) -> Vec<Point> {
+        let mut points = Vec::new();
+        let mut team = Team::new(SWEPT_RANKS).expect("threads");
+        for kind in [Kind::Reduce, Kind::Broadcast] {
+            if self.quick && kind != Kind::Reduce {
+                continue;
+            }
+            for name in ["chain", "bi-greedy"] {
+                let algorithm = registry::find(kind, name).expect("registered");
+                let name = format!("segments of {} {name} p={SWEPT_RANKS}", kind.name());
+                let mut group = criterion.benchmark_group(name);
+                group.throughput(Throughput::Bytes(SWEPT as u64));
+                let sizes = std::iter::successors(Some(SMALLEST_SEGMENT), |s| Some(2 * s));
+                for segment in sizes.take_while(|&s| s <= SWEPT) {
+                    let mut subject = None;
+                    group.bench_function(BenchmarkId::from_parameter(segment), |b| {
+                        let subject = subject.get_or_insert_with(|| {
+                            let mut request = request(algorithm, SWEPT_RANKS, SWEPT);
+                            request.segments =
+                                Segments::of_size(request.elements(), segment / ELEMENT)
+                                    .expect("not 0 bytes");
+                            self.subject_as_requested(algorithm, request)
+                        });
+                        b.iter_custom(|n| subject.run(&mut team, n));
+                    });
+                    points.extend(subject.map(|s| s.point("segments", SWEPT, &team)));
+                }
+                group.finish();
+            }
+        }
+        points
+    }
+
+    /// Chain and binomial between two ranks, 1 KiB to 4 MiB: all take turns, so that a disturbance meets all of them.
+    fn check_of_the_model(&self) -> Vec<Point> {
+        const TURN: Duration = Duration::from_millis(2);
+        let (turns, apart) = if self.quick { (5, 2) } else { (15, 1) };
+        let mut team = Team::new(2).expect("two threads");
+        let mut subjects = Vec::new();
+        for kind in [Kind::Broadcast, Kind::Reduce] {
+            for name in ["chain", "binomial"] {
+                let algorithm = registry::find(kind, name).expect("registered");
+                for log in (10..=22).step_by(apart) {
+                    let bytes = 1 << log;
+                    let mut subject = self.subject(algorithm, request(algorithm, 2, bytes));
+                    let start = Instant::now();
+                    subject.run(&mut team, 3);
+                    let one = start.elapsed().as_nanos() / 3;
+                    let fit = TURN.as_nanos() / one.max(1);
+                    subjects.push((
+                        subject,
+                        bytes,
+                        u64::try_from(fit).unwrap_or(1).clamp(3, 500),
+                    ));
+                }
+            }
+        }
+        for _ in 0..turns {
+            for (subject, _, n) in &mut subjects {
+                subject.run(&mut team, *n);
+            }
+        }
+        let points = subjects.into_iter();
+        points
+            .map(|(subject, bytes, _)| subject.point("model check", bytes, &team))
+            .collect()
+    }
+
+    /// This machine, if it can be calibrated.
+    fn profile(&self) -> Option<&Profile> {
+        let profile = self.profile.get_or_init(|| {
+            let options = Calibration {
+                quick: self.quick,
+                ..Calibration::default()
+            };
+            let profile = calibrate(&options, |_, _| {});
+            if let Err(reason) = &profile {
+                println!("no model times: {reason}");
+            }
+            profile.ok()
+        });
+        profile.as_ref()
+    }
+
+    /// The cost model to plan for, and whether it is this machine's.
+    fn cost(&self) -> (CostModel, bool) {
+        let profile = if self.measuring { self.profile() } else { None };
+        match profile.and_then(|p| p.cost().ok()) {
+            Some(cost) => (cost, true),
+            None => (CostModel::new(1000.0, 0.1), false),
+        }
+    }
+
+    /// With the segments that are best in the model.
+    fn subject(&self, algorithm: &'static Algorithm, mut request: Request) -> Subject<'_> {
+        request.cost = self.cost().0;
+        if algorithm.segmented {
+            let best = segmentation::best_segment(algorithm, &request).expect("planned before");
+            request.segments = Segments::of_size(request.elements(), best.segment)
+                .expect("a segment has elements");
+        }
+        self.subject_as_requested(algorithm, request)
+    }
+
+    fn subject_as_requested(
+        &self,
+        algorithm: &'static Algorithm,
+        mut request: Request,
+    ) -> Subject<'_> {
+        let (cost, calibrated) = self.cost();
+        request.cost = cost;
+        let schedule = algorithm.plan(&request).expect("planned before");
+        let data = inputs(schedule.collective(), schedule.layout(), &self.sum);
+        let expected = oracle(schedule.collective(), schedule.layout(), &self.sum, &data)
+            .expect("a right layout");
+        let model = calibrated.then(|| {
+            let prepared = Prepared::new(&schedule, false).expect("completes");
+            let time = |cost: &CostModel| prepared.simulate(cost, ELEMENT as u64).time();
+            let line = self.profile().map(Profile::line);
+            (
+                time(&request.cost),
+                line.map_or(f64::NAN, |line| time(&line)),
+            )
+        });
+        Subject {
+            algorithm,
+            request,
+            schedule,
+            data,
+            expected,
+            sum: &self.sum,
+            model,
+            walls: Histogram::new(3).expect("three digits"),
+        }
+    }
+}
+
+/// One algorithm for one request, and all its repetitions.
+struct Subject<'a> {
+    algorithm: &'static Algorithm,
+    request: Request,
+    schedule: Schedule,
+    data: Vec<Vec<f32>>,
+    expected: Vec<Vec<f32>>,
+    sum: &'a Operator<f32>,
+    /// By the calibrated model, and by its one line for all sizes.
+    model: Option<(f64, f64)>,
+    walls: Histogram<u64>,
+}
+
+impl Subject<'_> {
+    /// `n` repetitions: their times together.
+    fn run(&mut self, team: &mut Team, n: u64) -> Duration {
+        let options = RunOptions {
+            repetitions: usize::try_from(n).expect("repetitions that can be counted"),
+            warmup: 1,
+            ..RunOptions::default()
+        };
+        let outcome = team
+            .run(&self.schedule, &self.data, self.sum, &options)
+            .expect("a right schedule");
+        assert!(
+            outcome.outputs == self.expected,
+            "{} gave a wrong result",
+            self.algorithm.name
+        );
+        self.walls
+            .add(&outcome.wall)
+            .expect("histograms of one kind");
+        outcome.wall_total
+    }
+
+    fn point(self, group: &'static str, bytes: usize, team: &Team) -> Point {
+        let at = |quantile| self.walls.value_at_quantile(quantile);
+        let segments = self.request.segments.count();
+        Point {
+            group,
+            collective: self.algorithm.collective.name(),
+            algorithm: self.algorithm.name,
+            ports: self.request.ports.name(),
+            ranks: team.ranks(),
+            bytes,
+            segments,
+            segment: self.request.segments.sizes()[0] * ELEMENT,
+            repetitions: self.walls.len(),
+            min_ns: self.walls.min(),
+            median_ns: at(0.5),
+            p99_ns: at(0.99),
+            model_ns: self.model.map(|m| m.0),
+            line_ns: self.model.map(|m| m.1),
+            oversubscribed: team.oversubscribed(),
+            pinned: team.pinned(),
+        }
+    }
+}
+
+/// The vector of `bytes` bytes in one segment; or blocks that make it up.
+fn request(algorithm: &Algorithm, ranks: usize, bytes: usize) -> Request {
+    let elements = bytes / ELEMENT;
+    let elements = match algorithm.collective {
+        Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall => elements.div_ceil(ranks),
+        _ => elements,
+    };
+    let mut request = Request::new(ranks, elements);
+    request.element_bytes = ELEMENT as u64;
+    if !algorithm.ports.allow(Ports::BI) {
+        request.ports = Ports::UNI;
+    }
+    request
+}

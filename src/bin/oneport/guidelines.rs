@@ -1,0 +1,370 @@
+//! `oneport guidelines`: do the collectives keep what they promise each other?
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use oneport::measure::guidelines::{self, Report, Row, Setting};
+use oneport::measure::{Calibration, calibrate};
+use oneport::run::{Clock, Team};
+use oneport::{CostModel, Ports};
+use serde::Serialize;
+
+use crate::args::{Machine, parse_count};
+use crate::output;
+use crate::run::parse_deadline;
+use crate::subject::show_cost;
+use crate::task::available_memory;
+use crate::units::{Number, TimeUnit, parse_size, show_bytes, significant};
+
+/// Ranks that are planned for at most: twice as many appear in some guidelines.
+const MOST_RANKS: usize = 4096;
+/// The largest size that is planned for.
+const MOST_BYTES: u64 = 1 << 40;
+
+/// Check performance guidelines: no collective may be slower than what it can be replaced by.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport guidelines                                       in the model
+  oneport guidelines -p 4,64 --bytes 1KiB,1MiB --profile machine.json
+  oneport guidelines -p 2 --bytes 64KiB --native           measured too, within 10%
+  oneport guidelines -p 4 --bytes 1KiB --paced --alpha 1ms --beta 10ns
+
+A guideline compares two ways to the same end, such as one broadcast with a scatter followed by an allgather: for p ranks and m bytes \
+the left side may not take longer than the right one. Each call is performed by the algorithm that is the fastest in the model, with its \
+best segments. Of gather, scatter, allgather and alltoall, m bytes are all blocks together. Guidelines about collectives for which no \
+algorithm is registered are listed as not available, and become active with the first one. Measured are medians, both sides in turns, \
+verified; without costs, --native calibrates first. Exit code: 0 when all hold, 1 when one is violated by more than the tolerance.")]
+pub(crate) struct Args {
+    /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured]
+    #[arg(short = 'p', long, value_name = "P,P,...", value_parser = parse_count, value_delimiter = ',', allow_negative_numbers = true)]
+    ranks: Vec<usize>,
+
+    /// Sizes [default: 8,1KiB,64KiB,1MiB; 1KiB,64KiB when measured]
+    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',', allow_negative_numbers = true)]
+    bytes: Vec<u64>,
+
+    /// Measure too, flat out
+    #[arg(long, conflicts_with = "paced")]
+    native: bool,
+
+    /// Measure too, at the pace of the cost model [default costs: 200us, 1ns per byte]
+    #[arg(long)]
+    paced: bool,
+
+    /// By how much a left side may be slower, such as 10% or 0.1 [default: 0 in the model, 10% when measured]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, allow_negative_numbers = true)]
+    tolerance: Option<f64>,
+
+    /// How long a rank waits for a partner before a measurement ends in an error
+    #[arg(long, value_name = "TIME", value_parser = parse_deadline, default_value = "10s", allow_negative_numbers = true)]
+    deadline: Duration,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten, next_help_heading = "Machine")]
+    machine: Machine,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    holds: bool,
+    violated: usize,
+    ports: &'static str,
+    tolerance: f64,
+    /// Of measured times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_tolerance: Option<f64>,
+    time_unit: &'static str,
+    rows: Vec<OutputRow>,
+    unavailable: Vec<Lack<'a>>,
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct OutputRow {
+    guideline: &'static str,
+    statement: &'static str,
+    /// `model`, `native` or `paced`.
+    clock: &'static str,
+    ranks: usize,
+    bytes: u64,
+    left: Number,
+    right: Number,
+    left_algorithms: Vec<&'static str>,
+    right_algorithms: Vec<&'static str>,
+    holds: bool,
+    /// Share by which the left side is slower; negative where it is faster.
+    excess: f64,
+}
+
+#[derive(Serialize)]
+struct Lack<'a> {
+    guideline: &'a str,
+    reason: &'a str,
+}
+
+/// Evaluates and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let clock = match (args.native, args.paced) {
+        (true, _) => Some(Clock::Native),
+        (_, true) => Some(Clock::Paced),
+        _ => None,
+    };
+    let measured = clock.is_some();
+    let or_default = |given: &[usize], model: &[usize], fewer: &[usize]| match given {
+        [] if measured => fewer.to_vec(),
+        [] => model.to_vec(),
+        given => given.to_vec(),
+    };
+    let ranks = or_default(&args.ranks, &[2, 3, 4, 8, 16, 64], &[2, 4]);
+    let sizes = match args.bytes[..] {
+        [] if measured => vec![1 << 10, 64 << 10],
+        [] => vec![8, 1 << 10, 64 << 10, 1 << 20],
+        ref given => given.to_vec(),
+    };
+    affordable(&ranks, &sizes, measured)?;
+    let (cost, unit) = costs(args, clock)?;
+    let ports = args.machine.ports(Ports::BI)?;
+    let fallback = Setting::new(ports, cost);
+    let setting = Setting {
+        clock,
+        tolerance: args.tolerance.unwrap_or(fallback.tolerance),
+        measured_tolerance: args.tolerance.unwrap_or(fallback.measured_tolerance),
+        deadline: args.deadline,
+        ..fallback
+    };
+    let bar = bar();
+    let report = guidelines::evaluate(&setting, &ranks, &sizes, |done, of| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    for warning in &report.warnings {
+        output::note(warning);
+    }
+    if args.json {
+        output::json(out, &json(&report, &setting, unit))?;
+    } else {
+        print(out, &report, &setting, unit)?;
+    }
+    Ok(ExitCode::from(u8::from(!report.holds())))
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    let style = "{bar:40} {percent}%, {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
+    bar
+}
+
+/// Refuses what would take too long or too much memory, before it is tried.
+fn affordable(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<()> {
+    if ranks.contains(&0) {
+        bail!("a collective needs at least one rank (-p 0)");
+    }
+    let p = ranks.iter().copied().max().unwrap_or(1);
+    if p > MOST_RANKS {
+        bail!("{p} ranks are more than the {MOST_RANKS} that guidelines are checked for");
+    }
+    let m = sizes.iter().copied().max().unwrap_or(0);
+    if m > MOST_BYTES {
+        bail!(
+            "{} are more than the {} that guidelines are checked for",
+            show_bytes(m),
+            show_bytes(MOST_BYTES)
+        );
+    }
+    if !measured {
+        return Ok(());
+    }
+    let most = Team::most_ranks();
+    if 2 * p > most {
+        bail!(
+            "some guidelines take {} ranks, more than the {most} that this system can hold",
+            2 * p
+        );
+    }
+    // Twice the size; inputs of each collective, buffers, results and what is expected.
+    const COPIES: u64 = 2 * 12;
+    let needed = (p as u64).saturating_mul(m).saturating_mul(COPIES);
+    if let Some(free) = available_memory().filter(|&free| needed > free) {
+        bail!(
+            "measuring needs about {needed} bytes of memory, {free} are free: take fewer ranks or smaller sizes"
+        );
+    }
+    Ok(())
+}
+
+/// The cost model: as given; otherwise this machine's for native measurements, and one that can be kept up with for paced ones.
+fn costs(args: &Args, clock: Option<Clock>) -> Result<(CostModel, TimeUnit)> {
+    let machine = &args.machine;
+    let times = [
+        machine.alpha,
+        machine.beta,
+        machine.gamma,
+        machine.gamma_copy,
+    ];
+    let given =
+        times.iter().any(Option::is_some) || machine.profile.is_some() || machine.costs.is_some();
+    match clock {
+        Some(Clock::Native) if !given => {
+            let quick = Calibration {
+                quick: true,
+                ..Calibration::default()
+            };
+            match calibrate(&quick, |_, _| {}) {
+                Ok(profile) => {
+                    let cost = profile.cost()?.overlap(machine.overlap);
+                    return Ok((cost, TimeUnit::Nanoseconds));
+                }
+                Err(reason) => {
+                    output::note(&format!("{reason}; algorithms are chosen by default costs"))
+                }
+            }
+        }
+        Some(Clock::Paced) if !given => {
+            let cost = CostModel::new(200_000.0, 1.0).overlap(machine.overlap);
+            return Ok((cost, TimeUnit::Nanoseconds));
+        }
+        _ => {}
+    }
+    let (cost, unit) = machine.cost()?;
+    // The wall's clock goes in nanoseconds.
+    let unit = if clock.is_some() {
+        TimeUnit::Nanoseconds
+    } else {
+        unit
+    };
+    Ok((cost, unit))
+}
+
+fn clock_name(clock: Option<Clock>) -> &'static str {
+    match clock {
+        None => "model",
+        Some(Clock::Native) => "native",
+        Some(Clock::Paced) => "paced",
+    }
+}
+
+fn json<'a>(report: &'a Report, setting: &Setting, unit: TimeUnit) -> Output<'a> {
+    let row = |row: &Row| OutputRow {
+        guideline: row.guideline.name,
+        statement: row.guideline.statement,
+        clock: clock_name(row.clock),
+        ranks: row.ranks,
+        bytes: row.bytes,
+        left: Number(row.left),
+        right: Number(row.right),
+        left_algorithms: row.left_by.clone(),
+        right_algorithms: row.right_by.clone(),
+        holds: row.holds,
+        excess: row.excess(),
+    };
+    let lacks = report.unavailable.iter();
+    Output {
+        holds: report.holds(),
+        violated: report.rows.iter().filter(|r| !r.holds).count(),
+        ports: setting.ports.name(),
+        tolerance: setting.tolerance,
+        measured_tolerance: setting.clock.map(|_| setting.measured_tolerance),
+        time_unit: unit.name(),
+        rows: report.rows.iter().map(row).collect(),
+        unavailable: lacks
+            .map(|lack| Lack {
+                guideline: lack.guideline,
+                reason: &lack.reason,
+            })
+            .collect(),
+        warnings: &report.warnings,
+    }
+}
+
+fn print(out: &mut dyn Write, report: &Report, setting: &Setting, unit: TimeUnit) -> Result<()> {
+    writeln!(out, "{}", show_cost(&setting.cost, unit))?;
+    let clocks = [
+        Some((None, setting.tolerance)),
+        setting.clock.map(|c| (Some(c), setting.measured_tolerance)),
+    ];
+    for (clock, tolerance) in clocks.into_iter().flatten() {
+        let rows: Vec<&Row> = report.rows.iter().filter(|r| r.clock == clock).collect();
+        let what = match clock {
+            None => "model times".to_string(),
+            Some(_) => format!("measured times, {}", clock_name(clock)),
+        };
+        writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
+        let lines = rows.iter().map(|row| {
+            [
+                row.guideline.name.to_string(),
+                row.ranks.to_string(),
+                show_bytes(row.bytes),
+                unit.show(row.left),
+                unit.show(row.right),
+                row.left_by.join(" + "),
+                row.right_by.join(" + "),
+                verdict(row),
+            ]
+        });
+        let header = [
+            "guideline",
+            "p",
+            "bytes",
+            "left",
+            "right",
+            "left by",
+            "right by",
+            "",
+        ];
+        output::table(out, &header, lines, &[1, 2, 3, 4])?;
+        let violated = rows.iter().filter(|r| !r.holds).count();
+        writeln!(out, "{} of {} hold", rows.len() - violated, rows.len())?;
+    }
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for lack in &report.unavailable {
+        reasons
+            .entry(&lack.reason)
+            .or_default()
+            .push(lack.guideline);
+    }
+    if !reasons.is_empty() {
+        writeln!(out, "\nnot available yet:")?;
+    }
+    for (reason, names) in reasons {
+        writeln!(out, "  {reason}:")?;
+        for name in names {
+            writeln!(out, "    {name}")?;
+        }
+    }
+    Ok(())
+}
+
+fn verdict(row: &Row) -> String {
+    if row.holds {
+        "holds".to_string()
+    } else {
+        format!("violated by {}", percent(row.excess()))
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{}%", significant((1e6 * share).round() / 1e4, 3))
+}
+
+/// A share: `10%`, or `0.1`.
+fn parse_share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(number) => (number, 0.01),
+        None => (text.trim(), 1.0),
+    };
+    let share = number.trim_end().parse::<f64>().ok().map(|n| n * unit);
+    share
+        .filter(|s| s.is_finite() && *s >= 0.0)
+        .ok_or_else(|| format!("'{text}' is not a tolerance: write 10% or 0.1"))
+}
