@@ -133,7 +133,7 @@ fn bad_usage_gets_one_message() {
         ("--bytes 1XB", "not a size"),
         ("--bytes 8000TiB", "more than the 1 TiB"),
         ("--tolerance lots", "not a tolerance"),
-        ("--tolerance -1%", "not a tolerance"),
+        ("--tolerance -0.1", "not a tolerance"),
         ("--tolerance inf", "not a tolerance"),
         ("--native --paced", "cannot be used with"),
         ("--deadline 0s", "a deadline is between"),
