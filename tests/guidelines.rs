@@ -1,0 +1,151 @@
+//! `oneport guidelines` from the command line.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn oneport(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+    command.arg("guidelines").args(arguments.split_whitespace());
+    command
+}
+
+/// The JSON output, of a command that exits with `code`.
+fn json(arguments: &str, code: i32) -> Value {
+    let output = oneport(arguments).arg("--json").assert().code(code);
+    serde_json::from_slice(&output.get_output().stdout).unwrap()
+}
+
+fn text(arguments: &str, code: i32) -> String {
+    let output = oneport(arguments).assert().code(code);
+    String::from_utf8(output.get_output().stdout.clone()).unwrap()
+}
+
+fn rows<'a>(output: &'a Value, guideline: &str) -> Vec<&'a Value> {
+    let rows = output["rows"].as_array().unwrap().iter();
+    rows.filter(|r| r["guideline"] == guideline).collect()
+}
+
+#[test]
+fn model_times_keep_them() {
+    let output = json("-p 2,4 --bytes 8,1KiB --alpha 10 --beta 1", 0);
+    assert_eq!(output["holds"], true);
+    assert_eq!(output["violated"], 0);
+    assert_eq!(output["tolerance"], 0.0);
+    assert_eq!(output["time_unit"], "unit");
+    let rows = rows(&output, "broadcast(p) <= broadcast(2p)");
+    assert_eq!(rows.len(), 4);
+    let row = rows[0];
+    assert_eq!((&row["ranks"], &row["bytes"]), (&2.into(), &8.into()));
+    assert_eq!((&row["left"], &row["right"]), (&18.into(), &36.into()));
+    assert_eq!(
+        (&row["clock"], &row["holds"]),
+        (&"model".into(), &true.into())
+    );
+    assert_eq!(row["excess"], -0.5);
+    // Each guideline has rows, or a reason why not.
+    for lack in output["unavailable"].as_array().unwrap() {
+        assert!(!lack["reason"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn the_table_says_what_holds_and_what_is_not_available() {
+    let text = text("-p 4 --bytes 1KiB", 0);
+    assert!(text.contains("model times, tolerance 0%:"), "{text}");
+    assert!(text.contains("broadcast(m) <= 2 broadcast(m/2)"), "{text}");
+    assert!(text.contains("holds"), "{text}");
+    assert!(text.contains("not available yet:"), "{text}");
+    assert!(text.contains("gather <= gatherv"), "{text}");
+}
+
+#[test]
+fn a_violation_has_exit_code_1() {
+    // Two ranks have only the slow link between 0 and 1; four can go round it.
+    let costs = r#"{"alpha": [[null, 100, 1, 1], [100, null, 1, 1], [1, 1, null, 1], [1, 1, 1, null]],
+        "beta": [[null, 0, 0, 0], [0, null, 0, 0], [0, 0, null, 0], [0, 0, 0, null]]}"#;
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("guidelines-costs.json");
+    std::fs::write(&file, costs).unwrap();
+    let arguments = format!("-p 2 --bytes 8 --costs {}", file.display());
+    let output = json(&arguments, 1);
+    assert_eq!(output["holds"], false);
+    let row = rows(&output, "broadcast(p) <= broadcast(2p)")[0];
+    assert_eq!((&row["left"], &row["holds"]), (&100.into(), &false.into()));
+    let excess = row["excess"].as_f64().unwrap();
+    assert!(excess > 10.0, "{row}");
+    assert!(text(&arguments, 1).contains("violated by "));
+    assert_eq!(
+        json(&format!("{arguments} --tolerance 10000%"), 0)["holds"],
+        true
+    );
+    assert_eq!(
+        json(&format!("{arguments} --tolerance 100"), 0)["holds"],
+        true
+    );
+    assert_eq!(
+        json(&format!("{arguments} --tolerance 1%"), 1)["tolerance"],
+        0.01
+    );
+}
+
+#[test]
+fn costs_for_too_few_ranks_leave_guidelines_out() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("guidelines-few.json");
+    let costs = r#"{"alpha": [[null, 1], [1, null]], "beta": [[null, 1], [1, null]]}"#;
+    std::fs::write(&file, costs).unwrap();
+    let output = json(&format!("-p 2 --bytes 8 --costs {}", file.display()), 0);
+    assert_eq!(rows(&output, "reduce(m) <= reduce(2m)").len(), 1);
+    assert!(rows(&output, "reduce(p) <= reduce(2p)").is_empty());
+}
+
+#[test]
+fn more_unidirectional_ranks_may_be_faster() {
+    let output = json("-p 3 --bytes 64 --ports uni", 0);
+    assert!(rows(&output, "reduce(p) <= reduce(2p)").is_empty());
+    assert!(!rows(&output, "reduce(m) <= reduce(2m)").is_empty());
+}
+
+#[test]
+fn measured_times_stand_beside_the_model() {
+    for (clock, costs) in [
+        ("native", "--alpha 200ns --beta 0.05ns"),
+        ("paced", "--alpha 200us --beta 1ns"),
+    ] {
+        let arguments = format!("-p 2 --bytes 1KiB --{clock} {costs} --tolerance 100000");
+        let output = json(&arguments, 0);
+        assert_eq!(output["measured_tolerance"], 100_000.0);
+        assert_eq!(output["time_unit"], "ns");
+        let rows = rows(&output, "reduce <= binomial");
+        let clocks: Vec<_> = rows.iter().map(|r| r["clock"].as_str().unwrap()).collect();
+        assert_eq!(clocks, ["model", clock]);
+        assert!(rows[1]["left"].as_f64().unwrap() > 0.0);
+        if clock == "paced" {
+            assert!(rows[1]["left"].as_f64() >= rows[0]["left"].as_f64());
+        }
+    }
+}
+
+#[test]
+fn bad_usage_gets_one_message() {
+    for (arguments, says) in [
+        ("-p 0", "at least one rank"),
+        ("-p 1000000", "more than the 4096"),
+        ("-p x", "'x'"),
+        ("--bytes 1XB", "not a size"),
+        ("--bytes 8000TiB", "more than the 1 TiB"),
+        ("--tolerance lots", "not a tolerance"),
+        ("--tolerance -0.1", "not a tolerance"),
+        ("--tolerance inf", "not a tolerance"),
+        ("--native --paced", "cannot be used with"),
+        ("--deadline 0s", "a deadline is between"),
+        ("--alpha -1", "cost"),
+        ("--ported 0", "--ported is 0"),
+        ("--profile /nonexistent", "/nonexistent"),
+        ("-p 4000 --bytes 1TiB --native --alpha 1us", "memory"),
+    ] {
+        let output = oneport(arguments).assert().code(2).get_output().clone();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.stdout.is_empty());
+        assert!(message.contains("error: "), "{arguments}: {message}");
+        assert!(message.contains(says), "{arguments}: {message}");
+    }
+}
