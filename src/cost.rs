@@ -110,6 +110,35 @@ enum Shape {
     Pieces(Pieces),
 }
 
+/// Costs that are one line for all ranks and sizes: the same sums as [`CostModel`]'s.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OneLine {
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    gamma_copy: f64,
+}
+
+impl OneLine {
+    #[inline]
+    pub(crate) fn transfer(&self, bytes: u64) -> f64 {
+        if bytes == 0 {
+            return 0.0;
+        }
+        self.alpha + self.beta * float(bytes)
+    }
+
+    #[inline]
+    pub(crate) fn combine(&self, bytes: u64) -> f64 {
+        self.gamma * float(bytes)
+    }
+
+    #[inline]
+    pub(crate) fn copy(&self, bytes: u64) -> f64 {
+        self.gamma_copy * float(bytes)
+    }
+}
+
 /// A heterogeneous platform.
 #[derive(Debug, PartialEq)]
 struct Platform {
@@ -324,6 +353,16 @@ impl CostModel {
     /// Whether `alpha`, `beta`, `gamma` and `gamma_copy` are all there is: the same for all ranks and all sizes.
     pub fn is_linear(&self) -> bool {
         self.shape.is_none()
+    }
+
+    /// The four numbers, where they are all there is.
+    pub(crate) fn one_line(&self) -> Option<OneLine> {
+        self.is_linear().then_some(OneLine {
+            alpha: self.alpha,
+            beta: self.beta,
+            gamma: self.gamma,
+            gamma_copy: self.gamma_copy,
+        })
     }
 
     /// The largest `(alpha, beta, gamma)` for which no message, of at least a byte, takes less than `alpha` or `beta` a byte, and no

@@ -52,8 +52,8 @@
 //! | [`mod@check`] | the proof of a schedule |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file an algorithm; [`plan::registry`] has one row for each |
-//! | [`measure`] | calibration of this machine, profiles |
 //! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
+//! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //!
 //! # What always holds

@@ -4,7 +4,7 @@
 //! comes after what it waits for (a work-list, linear in the number of steps). [`Prepared::simulate`] then is one pass over
 //! flat arrays, with no allocation per step, so one preparation can be timed under many cost models.
 
-use crate::cost::{CostModel, Ports};
+use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};
 use crate::schedule::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
 use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
@@ -153,18 +153,16 @@ impl Prepared {
             "prepare with the cost model's overlap"
         );
         assert_eq!(finish.len(), self.nodes.len(), "one finishing time a node");
-        if cost.is_linear() {
+        if let Some(line) = cost.one_line() {
             // Told apart once, and not for every node.
-            let line = CostModel::new(cost.alpha, cost.beta)
-                .gamma(cost.gamma)
-                .gamma_copy(cost.gamma_copy);
-            self.pass(|node| node.time(&line, element_bytes), finish)
+            self.pass(|node| node.time_by(&line, element_bytes), finish)
         } else {
             self.pass(|node| node.time(cost, element_bytes), finish)
         }
     }
 
     /// Times every node in turn.
+    #[inline]
     fn pass(&self, time: impl Fn(&Node) -> f64, finish: &mut [f64]) -> f64 {
         let mut makespan = 0.0;
         let mut first = 0;
@@ -191,6 +189,17 @@ impl Node {
             Work::Transfer => cost.transfer(self.from as usize, self.to as usize, bytes),
             Work::Combine => cost.combine(self.to as usize, bytes),
             Work::Copy => cost.copy(self.to as usize, bytes),
+        }
+    }
+
+    /// The same for costs that are one line.
+    #[inline]
+    fn time_by(&self, line: &OneLine, element_bytes: u64) -> f64 {
+        let bytes = self.elements.saturating_mul(element_bytes);
+        match self.work {
+            Work::Transfer => line.transfer(bytes),
+            Work::Combine => line.combine(bytes),
+            Work::Copy => line.copy(bytes),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Measuring this machine: the cost model's parameters from the transfers, combinations and copies of real teams.
 //!
 //! [`calibrate()`] measures and fits; the [`Profile`] that it returns is what the command line's `--profile` takes.
-//! [`percentile_distribution`] writes a run's times in HdrHistogram's text form.
+//! [`tune`] finds the fastest algorithm and segment size. [`percentile_distribution`] writes a run's times in HdrHistogram's text form.
 
 mod calibrate;
 pub mod fit;
@@ -9,6 +9,7 @@ pub mod guidelines;
 mod histogram;
 mod probe;
 mod profile;
+pub mod tune;
 
 pub use calibrate::{Calibration, calibrate};
 pub use histogram::percentile_distribution;

@@ -91,8 +91,8 @@ mod sealed {
 /// [`crate::schedule`]), so a program that sends before it receives may exchange. Its model clock follows the same rules.
 ///
 /// # Errors
-/// Every operation returns [`ErrorKind::Usage`] for a peer or a span that does not exist, [`ErrorKind::PortBusy`] when a port is still held by
-/// an [`OpenSend`] that was forgotten, and [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`] or [`ErrorKind::Length`] when the
+/// Every operation returns [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a peer or a span that does not exist, [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy) when a port is still held by
+/// an [`OpenSend`] that was forgotten, and [`ErrorKind::Deadline`](crate::ErrorKind::Deadline), [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft) or [`ErrorKind::Length`](crate::ErrorKind::Length) when the
 /// transfer cannot complete. After one of the latter the endpoint only returns errors.
 #[derive(Debug)]
 pub struct Endpoint<'t, T: Element, P: PortModel = Bidirectional> {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::transfer::Wire;
+use super::transfer::{Wire, any_overlap};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 use crate::schedule::matching::{Matching, NONE};
-use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step};
+use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step, total_len};
 
 /// What all ranks of a team do in a run of one schedule.
 #[derive(Debug)]
@@ -52,6 +52,7 @@ impl<'s> Program<'s> {
             };
             for (i, step) in (0u32..).zip(steps) {
                 let (Some(peer), Some(port)) = (step.peer(), step.port()) else {
+                    local_is_sound(rank, i, step)?;
                     program.local.push(i);
                     program.wire.push(0);
                     continue;
@@ -72,6 +73,22 @@ impl<'s> Program<'s> {
             wires: wires.make(),
         })
     }
+}
+
+/// Refuses a local step whose source and destination differ in length or overlap.
+fn local_is_sound(rank: usize, i: u32, step: &Step) -> Result<()> {
+    let (src, dst) = (step.reads(), step.writes());
+    let fault = if total_len(src) != total_len(dst) {
+        "source and destination differ in length"
+    } else if any_overlap(src, dst) {
+        "source and destination overlap"
+    } else {
+        return Ok(());
+    };
+    let name = step.name();
+    Err(Error::wrong(format!(
+        "rank {rank}, step {i} ({name}): {fault}"
+    )))
 }
 
 /// Which messages share a wire: those between the same two ranks through the same port of each.

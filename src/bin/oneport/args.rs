@@ -34,6 +34,10 @@ pub(crate) struct Common {
     #[arg(short, long, value_name = "NAME", default_value = "auto")]
     pub(crate) algorithm: String,
 
+    /// Let these selection rules (from `tune --rules`) choose algorithm and segment size
+    #[arg(long, value_name = "FILE", conflicts_with = "schedule")]
+    pub(crate) rules: Option<PathBuf>,
+
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -134,6 +138,14 @@ pub(crate) struct Machine {
     /// Let computation overlap communication
     #[arg(long)]
     pub(crate) overlap: bool,
+}
+
+impl Machine {
+    /// Whether any option says what things cost.
+    pub(crate) fn is_given(&self) -> bool {
+        let rates = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        self.costs.is_some() || self.profile.is_some() || rates.iter().any(Option::is_some)
+    }
 }
 
 /// `--root`.
@@ -256,7 +268,7 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     })
 }
 
-fn parse_root(text: &str) -> Result<Root, String> {
+pub(crate) fn parse_root(text: &str) -> Result<Root, String> {
     if text == "free" {
         return Ok(Root::Free);
     }

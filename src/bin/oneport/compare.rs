@@ -66,6 +66,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let Some(kind) = args.common.collective else {
         bail!("give a COLLECTIVE (such as reduce): compare plans all algorithms itself");
     };
+    if args.common.rules.is_some() {
+        bail!("--rules chooses one algorithm: compare has all of them");
+    }
     let task = Task::new(&args.common, kind)?;
     let mut rows = Vec::new();
     let mut skipped = Vec::new();

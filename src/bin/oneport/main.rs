@@ -10,9 +10,11 @@ mod list;
 mod output;
 mod plan;
 mod run;
+mod selection;
 mod simulate;
 mod subject;
 mod task;
+mod tune;
 mod units;
 
 use std::process::ExitCode;
@@ -40,6 +42,7 @@ The flow, with a reduction over 8 ranks:
   oneport run --schedule r.json                             run it on threads, with real data
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
   oneport draw --schedule r.json -o r.svg                   draw what every rank does when
+  oneport tune reduce -p 2 --bytes 64KiB --budget 2s        measure which segments are best
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
 --help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \
@@ -53,8 +56,9 @@ enum Command {
     Simulate(simulate::Args),
     Run(run::Args),
     Compare(compare::Args),
-    Calibrate(calibrate::Args),
     Draw(draw::Args),
+    Calibrate(calibrate::Args),
+    Tune(tune::Args),
     Guidelines(guidelines::Args),
 }
 
@@ -67,8 +71,9 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::run(args, out),
-        Command::Calibrate(args) => calibrate::run(args, out),
         Command::Draw(args) => draw::run(args, out),
+        Command::Calibrate(args) => calibrate::run(args, out),
+        Command::Tune(args) => tune::run(args, out),
         Command::Guidelines(args) => guidelines::run(args, out),
     })
 }

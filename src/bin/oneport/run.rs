@@ -166,12 +166,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     remarks(&common, &subject.schedule);
     args.fits(&subject)?;
-    if let Some(path) = &args.histogram {
-        output::writable(path)?;
-    }
     let file = args.trace.as_deref().map(File::of).transpose()?;
     if let Some(file) = file {
         file.affordable(&subject.schedule)?;
+    }
+    if let Some(path) = &args.histogram {
+        output::writable(path)?;
     }
     let done = match dtype {
         Dtype::U8 => execute::<u8>(args, &subject)?,
@@ -184,11 +184,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     for warning in &done.warnings {
         output::note(warning);
     }
-    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
-        output::write_file(path, text.as_bytes())?;
-    }
     if let (Some(path), Some(file), Some(trace)) = (&args.trace, file, &done.trace) {
         let text = file.content(trace, &args.caption(&subject, &done))?;
+        output::write_file(path, text.as_bytes())?;
+    }
+    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
         output::write_file(path, text.as_bytes())?;
     }
     let wrong = done.wrong.clone().flatten();

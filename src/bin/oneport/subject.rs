@@ -45,7 +45,7 @@ pub(crate) struct About {
     pub(crate) collective: &'static str,
     /// Absent for a schedule from a file.
     pub(crate) algorithm: Option<&'static str>,
-    /// `auto`, `given` or `file`.
+    /// `auto`, `given`, `rules` or `file`.
     pub(crate) algorithm_choice: &'static str,
     pub(crate) schedule: Option<String>,
     pub(crate) ranks: usize,
@@ -59,9 +59,12 @@ pub(crate) struct About {
     pub(crate) segments: Option<usize>,
     /// Bytes of the largest segment.
     pub(crate) segment: Option<u64>,
-    /// `best` or `given`.
+    /// `best`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
     pub(crate) segment_choice: Option<&'static str>,
     pub(crate) time_unit: &'static str,
+    /// The selection rule that chose, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
 }
 
 impl Common {
@@ -109,6 +112,7 @@ impl Common {
             segment: None,
             segment_choice: None,
             time_unit: unit.name(),
+            rule: None,
         };
         Ok(Subject {
             schedule,
@@ -162,7 +166,10 @@ impl Subject {
         let about = About {
             collective: algorithm.collective.name(),
             algorithm: Some(algorithm.name),
-            algorithm_choice: choice(task.auto, "auto"),
+            algorithm_choice: match &task.rule {
+                Some(_) => "rules",
+                None => choice(task.auto, "auto"),
+            },
             schedule: None,
             ranks: request.ranks,
             root: schedule.collective().root(),
@@ -174,10 +181,13 @@ impl Subject {
             segment: Some(largest * request.element_bytes),
             segment_choice: Some(if !algorithm.segmented {
                 "unsegmented"
+            } else if task.segments_by_rule {
+                "rules"
             } else {
                 choice(best, "best")
             }),
             time_unit: task.unit.name(),
+            rule: task.rule.clone(),
         };
         Ok(Subject {
             schedule,
@@ -197,6 +207,12 @@ impl Subject {
             "algorithm",
             match (about.algorithm, about.algorithm_choice) {
                 (Some(name), "auto") => format!("{name} (the fastest here in the model)"),
+                (Some(name), "rules") => {
+                    format!(
+                        "{name} ({})",
+                        about.rule.as_deref().unwrap_or("by the rules")
+                    )
+                }
                 (Some(name), _) => name.to_string(),
                 (None, _) => format!("from {}", about.schedule.as_deref().unwrap_or("a file")),
             },

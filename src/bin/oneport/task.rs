@@ -12,6 +12,7 @@ use oneport::plan::{Segments, segmentation};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step};
 
 use crate::args::{Common, Machine, PortModel, Root, Vector, did_you_mean};
+use crate::selection;
 use crate::units::{TimeUnit, parse_size};
 
 /// Size of the vector when none is given.
@@ -41,6 +42,10 @@ pub(crate) struct Task {
     pub(crate) auto: bool,
     /// Whether the choice of the root was left open.
     pub(crate) root_free: bool,
+    /// The selection rule that chose algorithm and segments, if one did.
+    pub(crate) rule: Option<String>,
+    /// Whether the segments are the rule's.
+    pub(crate) segments_by_rule: bool,
     /// What model times are in.
     pub(crate) unit: TimeUnit,
 }
@@ -77,14 +82,20 @@ impl Task {
         request.keep_order = kind.reduces() && args.vector.keep_order();
         request.cost = cost;
         request.element_bytes = args.vector.element_bytes();
-        Ok(Task {
+        let mut task = Task {
             request,
             segments,
             auto: algorithms.len() != 1 || args.algorithm == "auto",
             algorithms,
             root_free,
+            rule: None,
+            segments_by_rule: false,
             unit,
-        })
+        };
+        if let Some(path) = &args.rules {
+            selection::obey(&mut task, args, kind, path)?;
+        }
+        Ok(task)
     }
 
     /// The request as `algorithm` gets it: accepted, of a size that can be planned, and segmented.
@@ -135,7 +146,7 @@ impl Task {
 }
 
 /// The algorithms that `--algorithm` asks for.
-fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorithm>> {
+pub(crate) fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorithm>> {
     match name {
         "auto" | "all" => {
             let all: Vec<_> = registry::of(kind).collect();

@@ -539,7 +539,7 @@ fn sorted(spans: &[Span]) -> Vec<Span> {
 }
 
 /// Whether an element is in both.
-fn any_overlap(a: &[Span], b: &[Span]) -> bool {
+pub(crate) fn any_overlap(a: &[Span], b: &[Span]) -> bool {
     if a.len() * b.len() <= 64 {
         return a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
     }

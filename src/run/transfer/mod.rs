@@ -11,7 +11,7 @@ mod protocol;
 
 pub(crate) use errand::{Errand, lend};
 pub(crate) use lazy::Lazy;
-pub(crate) use memory::{Intake, Lent, RankMemory, Received};
+pub(crate) use memory::{Intake, Lent, RankMemory, Received, any_overlap};
 pub(crate) use protocol::{Sent, Wire};
 
 use super::sync;

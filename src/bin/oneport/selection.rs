@@ -1,0 +1,59 @@
+//! `--rules FILE`: algorithm and segment size as a file of selection rules has them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use oneport::Kind;
+use oneport::measure::tune::rules::{Query, Rules};
+use oneport::plan::{Segments, registry};
+
+use crate::args::{Common, Dtype};
+use crate::task::{Task, read_text};
+use crate::units::show_bytes;
+
+/// Lets the rules in `path` choose for `task`; segments that are given stay.
+pub(crate) fn obey(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> Result<()> {
+    if args.algorithm != "auto" {
+        bail!(
+            "--rules chooses the algorithm, and so does --algorithm {}: give one of them",
+            args.algorithm
+        );
+    }
+    let shown = path.display();
+    let rules = Rules::parse(&read_text(path)?).with_context(|| shown.to_string())?;
+    let request = &task.request;
+    let query = Query {
+        collective: kind,
+        ranks: request.ranks,
+        ports: request.ports,
+        dtype: args.vector.dtype.map(Dtype::name),
+        ordered: request.keep_order,
+        bytes: request.elements() as u64 * request.element_bytes,
+    };
+    let (rule, choice) = rules.choose(&query).with_context(|| shown.to_string())?;
+    let algorithm = registry::find(kind, &choice.algorithm)?;
+    let longest = rule.choices.last().map_or(0, |c| c.up_to_bytes);
+    let mut why = format!("{shown}: {}, ", rule.name());
+    why += &if query.bytes > longest {
+        format!("longer than its {}", show_bytes(longest))
+    } else {
+        format!("up to {}", show_bytes(choice.up_to_bytes))
+    };
+    if rule.ranks != query.ranks {
+        why += &format!("; {} ranks are the nearest measured", rule.ranks);
+    }
+    algorithm
+        .accepts(request)
+        .with_context(|| format!("the rules choose {} ({why})", algorithm.name))?;
+    if let (None, Some(segment)) = (&task.segments, choice.segment) {
+        // Segments of another element size are rounded to whole elements.
+        let elements = usize::try_from(segment / request.element_bytes)
+            .unwrap_or(usize::MAX)
+            .max(1);
+        task.segments = Some(Segments::of_size(request.elements(), elements)?);
+        task.segments_by_rule = true;
+    }
+    task.algorithms = vec![algorithm];
+    task.rule = Some(why);
+    Ok(())
+}

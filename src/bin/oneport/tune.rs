@@ -1,0 +1,307 @@
+//! `oneport tune`: which algorithm and which segment size is the fastest for which size.
+
+mod files;
+mod job;
+mod machine;
+mod plot;
+mod progress;
+mod report;
+mod sizes;
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use oneport::Kind;
+use oneport::measure::tune::{self, Live, Measure, Tuning};
+use oneport::run::{Clock, Element, Operator, Team, TeamOptions};
+
+use crate::args::{Dtype, Machine, Op, Root, parse_count, parse_kind, parse_root};
+use crate::output;
+use crate::units::{TimeArg, parse_time};
+use files::Files;
+use job::{Job, Threads};
+use progress::Bar;
+use sizes::{Sizes, parse_sizes};
+
+/// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport tune reduce -p 2 --bytes 1KiB..64KiB --dtype f32 --budget 1s
+  oneport tune reduce -p 8 --clock paced --alpha 200us --bytes 64KiB -a chain --html r.html
+  oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --csv b.csv --rules tuned.json
+  oneport run broadcast -p 4 --bytes 10KiB --rules tuned.json
+
+The search starts at the segment size that is best in the model, brackets the measured optimum by factors of two (wider where it \
+stands at an edge) and refines it; repetitions go where times cannot be told apart yet, until they can (95% confidence intervals of the \
+medians) or differ by no more than --tolerance, or --budget is spent. Costs without a unit are nanoseconds.
+
+Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (not to --rules) and printed, and the exit code is 130. \
+The same command with the same --csv FILE continues there; rows in FILE are not measured again. \
+A second Ctrl-C ends at once.")]
+pub(crate) struct Args {
+    /// The collective (`oneport list` shows those that can be planned)
+    #[arg(value_parser = parse_kind)]
+    collective: Kind,
+
+    /// Sizes of the vector (of one rank's block of gather, scatter, allgather, alltoall): a range such as 64KiB..1MiB, by factors of
+    /// --factor and with its end, a list, or both
+    #[arg(
+        long,
+        value_name = "SIZE..SIZE|SIZE,...",
+        value_parser = parse_sizes,
+        value_delimiter = ',',
+        default_value = "1KiB..1MiB",
+        allow_negative_numbers = true
+    )]
+    bytes: Vec<Sizes>,
+
+    /// Factor from one size of a range to the next
+    #[arg(long, value_name = "FACTOR", value_parser = parse_count, default_value = "2", allow_negative_numbers = true)]
+    factor: usize,
+
+    /// Algorithms to be measured, or `all` that can be used here
+    #[arg(
+        short,
+        long,
+        visible_alias = "algorithm",
+        value_name = "NAME,...|all",
+        value_delimiter = ',',
+        default_value = "all"
+    )]
+    algorithms: Vec<String>,
+
+    /// Number of ranks [default: 8, or as many as --costs describes]
+    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count, allow_negative_numbers = true)]
+    ranks: Option<usize>,
+
+    /// The root, or `free` to let the algorithm choose it where it can
+    #[arg(long, value_name = "RANK|free", value_parser = parse_root, allow_negative_numbers = true)]
+    root: Option<Root>,
+
+    /// Type of the elements [default: u8, or u64 for --op affine]
+    #[arg(long, value_name = "TYPE")]
+    dtype: Option<Dtype>,
+
+    /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
+    #[arg(long, value_name = "OP", default_value = "sum")]
+    op: Op,
+
+    /// Keep operand order even though the operator commutes
+    #[arg(long)]
+    ordered: bool,
+
+    /// Run flat out, or at the pace of the cost model
+    #[arg(
+        long,
+        value_enum,
+        default_value = "native",
+        help_heading = "Measurement"
+    )]
+    clock: Pace,
+
+    /// Time to be spent (seconds, or with a unit); each size has its share
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_budget,
+        default_value = "60s",
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
+    budget: Duration,
+
+    /// Difference between two times that does not matter, in percent
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = parse_tolerance,
+        default_value = "2",
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
+    tolerance: f64,
+
+    /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
+    #[arg(
+        long,
+        value_name = "CORE,CORE,...",
+        value_delimiter = ',',
+        help_heading = "Measurement"
+    )]
+    cores: Vec<usize>,
+
+    /// Write all rows as CSV, and continue the interrupted sweep that it holds
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    csv: Option<PathBuf>,
+
+    /// Begin anew, whatever the CSV file holds
+    #[arg(long, requires = "csv", help_heading = "Output")]
+    restart: bool,
+
+    /// Write a page with plots to hover over
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
+
+    /// Write which algorithm and segment size to choose when, for `--rules` of run, simulate, plan and check; rules for other
+    /// settings in the file stay
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    rules: Option<PathBuf>,
+
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+
+    #[command(flatten, next_help_heading = "Machine")]
+    machine: Machine,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Pace {
+    Native,
+    Paced,
+}
+
+/// Measures, writes and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let job = Job::new(args)?;
+    let files = Files::open(args, &job)?;
+    match job.dtype {
+        Dtype::U8 => go::<u8>(args, &job, files, out),
+        Dtype::I32 => go::<i32>(args, &job, files, out),
+        Dtype::I64 => go::<i64>(args, &job, files, out),
+        Dtype::U64 => go::<u64>(args, &job, files, out),
+        Dtype::F32 => go::<f32>(args, &job, files, out),
+        Dtype::F64 => go::<f64>(args, &job, files, out),
+    }
+}
+
+fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> Result<ExitCode> {
+    let operator = Operator::<T>::named(match args.op {
+        _ if !job.kind.reduces() => "min",
+        op => op.name(),
+    })?;
+    let team = Team::with(
+        job.sweep.request.ranks,
+        &TeamOptions {
+            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
+            ..TeamOptions::default()
+        },
+    )?;
+    let threads = Threads {
+        cores: team.cores(),
+        pinned: team.pinned(),
+        oversubscribed: team.oversubscribed(),
+    };
+    let clock = match args.clock {
+        Pace::Native => Clock::Native,
+        Pace::Paced => Clock::Paced,
+    };
+    let stop = stop_on_signals()?;
+    let mut live = Live::new(team, operator, clock);
+    let tuning = measure(job, &files, &mut live, &stop)?;
+    let warnings = job.warnings(args, &threads, &tuning);
+    files.write(job, &threads, &tuning, &warnings)?;
+    for warning in &warnings {
+        output::note(warning);
+    }
+    let resumed = files.known.len();
+    if args.json {
+        output::json(out, &job.output(&threads, &tuning, &warnings, resumed))?;
+    } else {
+        report::print(out, job, &threads, &tuning)?;
+    }
+    if !tuning.interrupted {
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.flush()?;
+    output::note(&format!(
+        "interrupted: {} row{} kept; {}",
+        tuning.rows.len(),
+        if tuning.rows.len() == 1 {
+            " is"
+        } else {
+            "s are"
+        },
+        match &args.csv {
+            Some(path) => format!("the same command continues from {}", path.display()),
+            None => "with --csv FILE the same command could continue there".to_string(),
+        }
+    ));
+    Ok(ExitCode::from(130))
+}
+
+/// Performs the sweep; rows are saved as they come.
+fn measure(job: &Job, files: &Files, live: &mut dyn Measure, stop: &AtomicBool) -> Result<Tuning> {
+    let bar = Bar::new(job.sweep.budget);
+    let mut saved = files.known.len();
+    let mut unsaved = None;
+    let tuning = tune::tune(&job.sweep, &files.known, live, &mut |progress| {
+        if stop.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        bar.show(progress);
+        if progress.measured > saved {
+            saved = progress.measured;
+            if let Err(error) = files.save(&progress.rows()) {
+                unsaved = Some(error);
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    bar.end();
+    match unsaved {
+        Some(error) => Err(error),
+        None => Ok(tuning?),
+    }
+}
+
+/// A flag that SIGINT and SIGTERM set; the second of them ends the program.
+fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::flag;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .context("cannot listen for Ctrl-C")?;
+    }
+    Ok(stop)
+}
+
+impl Pace {
+    fn name(self) -> &'static str {
+        match self {
+            Pace::Native => "native",
+            Pace::Paced => "paced",
+        }
+    }
+}
+
+/// A time budget: `500ms`, `2s`; plain numbers are seconds.
+fn parse_budget(text: &str) -> Result<Duration, String> {
+    let TimeArg { value, has_unit } = parse_time(text)?;
+    let seconds = if has_unit { value * 1e-9 } else { value };
+    if !(0.0..=1e6).contains(&seconds) {
+        return Err(format!("a budget is at most 1000000s, {text} is not"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Percent, as a fraction.
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    text.trim_end_matches('%')
+        .parse::<f64>()
+        .ok()
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("'{text}' is not a percentage from 0 to 100"))
+}

@@ -1,0 +1,213 @@
+//! What is to be tuned, validated.
+
+use anyhow::{Result, bail};
+use oneport::Kind;
+use oneport::measure::tune::{Sweep, Tuning};
+use oneport::plan::Segments;
+use oneport::plan::registry::Algorithm;
+use serde::Serialize;
+
+use super::{Args, Pace, machine, sizes};
+use crate::args::{Common, Dtype, Op, Vector};
+use crate::output;
+use crate::subject::show_cost;
+use crate::task::{Task, algorithms, available_memory};
+use crate::units::TimeUnit;
+
+/// The sweep and what is known about it.
+pub(super) struct Job {
+    pub(super) kind: Kind,
+    pub(super) sweep: Sweep,
+    pub(super) dtype: Dtype,
+    pub(super) op: Op,
+    pub(super) clock: Pace,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) machine: String,
+    pub(super) date: String,
+    pub(super) command: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct Skipped {
+    pub(super) algorithm: &'static str,
+    pub(super) reason: String,
+}
+
+/// The team's part of the result.
+pub(super) struct Threads {
+    pub(super) cores: usize,
+    pub(super) pinned: bool,
+    pub(super) oversubscribed: bool,
+}
+
+impl Job {
+    pub(super) fn new(args: &Args) -> Result<Job> {
+        let dtype = args.dtype.unwrap_or(match args.op {
+            Op::Affine => Dtype::U64,
+            _ => Dtype::U8,
+        });
+        let bytes = sizes::expand(&args.bytes, args.factor)?;
+        let most = bytes.iter().copied().max().unwrap_or(0);
+        let common = Common {
+            collective: Some(args.collective),
+            schedule: None,
+            ranks: args.ranks,
+            root: args.root,
+            algorithm: "all".into(),
+            rules: None,
+            json: args.json,
+            vector: Vector {
+                bytes: Some(most),
+                segment: None,
+                segments: Some(1),
+                segment_sizes: Vec::new(),
+                dtype: Some(dtype),
+                op: args.op,
+                ordered: args.ordered,
+            },
+            machine: args.machine.clone(),
+        };
+        if let Some(bad) = bytes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
+            bail!(
+                "a vector of {bad} bytes is not a whole number of elements of {} bytes (--dtype {})",
+                dtype.bytes(),
+                dtype.name()
+            );
+        }
+        let task = Task::new(&common, args.collective)?;
+        let (algorithms, skipped) = chosen(args, &task)?;
+        fits(&task, most)?;
+        let mut request = task.request;
+        request.segments = Segments::whole(0);
+        Ok(Job {
+            kind: args.collective,
+            sweep: Sweep {
+                request,
+                algorithms,
+                bytes,
+                budget: args.budget,
+                tolerance: args.tolerance,
+            },
+            dtype,
+            op: args.op,
+            clock: args.clock,
+            skipped,
+            machine: machine::name(),
+            date: oneport::measure::now(),
+            command: machine::command(),
+        })
+    }
+
+    pub(super) fn warnings(&self, args: &Args, threads: &Threads, tuning: &Tuning) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let ranks = self.sweep.request.ranks;
+        if threads.oversubscribed && self.clock == Pace::Native {
+            warnings.push(format!(
+                "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
+                threads.cores
+            ));
+        }
+        if !threads.pinned {
+            warnings
+                .push("the system refused to pin some ranks: they may move between cores".into());
+        }
+        if self.clock == Pace::Native && !args.machine.is_given() {
+            warnings.push(
+                "model times are for the default costs, not for this machine: give its costs (oneport calibrate measures them)"
+                    .into(),
+            );
+        }
+        if tuning.budget_spent {
+            let open = tuning.rows.iter().filter(|r| r.best && !r.settled).count();
+            warnings.push(format!(
+                "the budget was spent before the winner was settled at {open} of {} sizes: a larger --budget goes on",
+                self.sweep.bytes.len()
+            ));
+        }
+        warnings
+    }
+
+    /// What is measured, for people.
+    pub(super) fn facts(&self, threads: &Threads) -> Vec<(&'static str, String)> {
+        let request = &self.sweep.request;
+        let ports = match request.ports.k() {
+            1 => format!("{} ports", request.ports.name()),
+            k => format!("{k} {} ports each", request.ports.name()),
+        };
+        let op = if self.kind.reduces() {
+            format!(", {}", self.op.name())
+        } else {
+            String::new()
+        };
+        let pinned = if threads.pinned {
+            "pinned"
+        } else {
+            "not pinned"
+        };
+        vec![
+            ("machine", self.machine.clone()),
+            (
+                "ranks",
+                format!(
+                    "{} on {} cores, {pinned}; {ports}",
+                    request.ranks, threads.cores
+                ),
+            ),
+            ("elements", format!("{}{op}", self.dtype.name())),
+            ("clock", self.clock.name().to_string()),
+            ("costs", show_cost(&request.cost, TimeUnit::Nanoseconds)),
+        ]
+    }
+}
+
+/// The algorithms asked for. One that is named must be usable; of `all`, those that are not are skipped.
+fn chosen(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
+    let (mut found, mut skipped): (Vec<&'static Algorithm>, Vec<Skipped>) = Default::default();
+    for name in &args.algorithms {
+        for algorithm in algorithms(args.collective, name)? {
+            match task.request_for(algorithm) {
+                _ if found.iter().any(|a| a.name == algorithm.name) => {}
+                Ok(_) => found.push(algorithm),
+                Err(error) if name == "all" || name == "auto" => skipped.push(Skipped {
+                    algorithm: algorithm.name,
+                    reason: output::reason(&error),
+                }),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    if found.is_empty() {
+        let reasons: Vec<_> = skipped
+            .iter()
+            .map(|s| format!("{}: {}", s.algorithm, s.reason))
+            .collect();
+        bail!(
+            "no algorithm can be planned for this: {}",
+            reasons.join("; ")
+        );
+    }
+    Ok((found, skipped))
+}
+
+/// Refuses what would not fit into memory.
+fn fits(task: &Task, bytes: u64) -> Result<()> {
+    /// Buffer, input, output and what it should be, on each rank; gathers hold all ranks' blocks.
+    const COPIES: u64 = 4;
+    let kind = task.algorithms[0].collective;
+    let ranks = task.request.ranks as u64;
+    let blocks = match kind {
+        Kind::Gather | Kind::Scatter => 2,
+        Kind::Allgather | Kind::Alltoall => ranks,
+        _ => 1,
+    };
+    let need = bytes
+        .saturating_mul(ranks)
+        .saturating_mul(blocks)
+        .saturating_mul(COPIES);
+    if let Some(free) = available_memory().filter(|&free| need > free) {
+        bail!(
+            "the runs need about {need} bytes of memory, {free} are free: take fewer ranks or smaller vectors"
+        );
+    }
+    Ok(())
+}

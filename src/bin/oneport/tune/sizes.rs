@@ -1,0 +1,92 @@
+//! Ranges and lists of sizes.
+
+use anyhow::{Result, bail};
+
+use crate::units::parse_size;
+
+/// One size, or a range of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sizes {
+    from: u64,
+    to: u64,
+}
+
+/// `64KiB`, or `64KiB..1MiB`.
+pub(super) fn parse_sizes(text: &str) -> Result<Sizes, String> {
+    let Some((from, to)) = text.split_once("..") else {
+        let size = parse_size(text)?;
+        return Ok(Sizes {
+            from: size,
+            to: size,
+        });
+    };
+    if from.trim().is_empty() || to.trim().is_empty() {
+        return Err(format!(
+            "'{text}' is not a range: write both ends, such as 64KiB..1MiB"
+        ));
+    }
+    let (from, to) = (parse_size(from)?, parse_size(to)?);
+    if from > to {
+        return Err(format!(
+            "the range {text} is empty: it starts with the larger end"
+        ));
+    }
+    if from == 0 && to > 0 {
+        return Err(format!(
+            "the range {text} starts at 0, from which no factor leads on: start at 1 or list 0 by itself"
+        ));
+    }
+    Ok(Sizes { from, to })
+}
+
+/// All sizes, in increasing order.
+pub(super) fn expand(parts: &[Sizes], factor: usize) -> Result<Vec<u64>> {
+    if factor < 2 && parts.iter().any(|part| part.from < part.to) {
+        bail!("--factor is {factor}: a range goes on by a factor of at least 2");
+    }
+    let mut sizes = Vec::new();
+    for part in parts {
+        let next = |&size: &u64| {
+            size.checked_mul(factor as u64)
+                .filter(|&s| s < part.to && s > size)
+        };
+        sizes.extend(std::iter::successors(Some(part.from), next));
+        sizes.push(part.to);
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    Ok(sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(text: &str, factor: usize) -> Vec<u64> {
+        let parts: Vec<_> = text
+            .split(',')
+            .map(|part| parse_sizes(part).unwrap())
+            .collect();
+        expand(&parts, factor).unwrap()
+    }
+
+    #[test]
+    fn ranges_and_lists() {
+        assert_eq!(sizes("64KiB..256KiB", 2), [65536, 131_072, 262_144]);
+        assert_eq!(sizes("1..100", 4), [1, 4, 16, 64, 100]);
+        assert_eq!(sizes("100,1..8,4", 2), [1, 2, 4, 8, 100]);
+        assert_eq!(sizes("0,5..5", 2), [0, 5]);
+        assert_eq!(sizes("1..9007199254740992", 1 << 52).len(), 3);
+        assert_eq!(sizes("0", 0), [0]);
+    }
+
+    #[test]
+    fn what_is_no_range() {
+        for text in [
+            "", "..", "1..", "..1", "2..1", "0..8", "1...8", "x..8", "1-8", "8TiB..1",
+        ] {
+            assert!(parse_sizes(text).is_err(), "{text}");
+        }
+        assert!(expand(&[parse_sizes("1..8").unwrap()], 1).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! Measuring with a live team.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use super::Measure;
+use crate::collective::Collective;
+use crate::error::{Error, Result};
+use crate::plan::Request;
+use crate::plan::registry::Algorithm;
+use crate::run::{Clock, Element, Operator, RunOptions, Team, inputs, oracle};
+use crate::schedule::{Layout, Schedule};
+
+/// Measures by running schedules on one team with real data, which is verified once for every schedule.
+#[derive(Debug)]
+pub struct Live<T> {
+    team: Team,
+    operator: Operator<T>,
+    clock: Clock,
+    started: Instant,
+    /// Short schedules for vectors of one size, by algorithm and segments.
+    schedules: HashMap<(&'static str, Vec<usize>), Schedule>,
+    /// Algorithm, size and number of segments of those whose results were right.
+    verified: HashSet<(&'static str, usize, usize)>,
+    data: Option<Data<T>>,
+}
+
+/// What all schedules for one size start from and must end with.
+#[derive(Debug)]
+struct Data<T> {
+    elements: usize,
+    collective: Collective,
+    layout: Vec<Layout>,
+    inputs: Vec<Vec<T>>,
+    expected: Vec<Vec<T>>,
+}
+
+impl<T: Element> Live<T> {
+    /// Measures with `team`, whose size is that of all requests.
+    pub fn new(team: Team, operator: Operator<T>, clock: Clock) -> Live<T> {
+        Live {
+            team,
+            operator,
+            clock,
+            started: Instant::now(),
+            schedules: HashMap::new(),
+            verified: HashSet::new(),
+            data: None,
+        }
+    }
+
+    /// The team.
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// Makes sure that there is data for vectors of this size, and none for others.
+    fn prepare(&mut self, request: &Request, schedule: &Schedule) -> Result<()> {
+        let shape = |l: &Layout| (l.input.clone(), l.output.clone());
+        let fits = |data: &Data<T>| {
+            data.elements == request.elements()
+                && data.collective == *schedule.collective()
+                && data
+                    .layout
+                    .iter()
+                    .map(shape)
+                    .eq(schedule.layout().iter().map(shape))
+        };
+        if self.data.as_ref().is_some_and(fits) {
+            return Ok(());
+        }
+        if self
+            .data
+            .as_ref()
+            .is_some_and(|d| d.elements != request.elements())
+        {
+            self.schedules.clear();
+            self.verified.clear();
+        }
+        let (collective, layout) = (schedule.collective(), schedule.layout());
+        let inputs = inputs(collective, layout, &self.operator);
+        let expected = oracle(collective, layout, &self.operator, &inputs)?;
+        self.data = Some(Data {
+            elements: request.elements(),
+            collective: collective.clone(),
+            layout: layout.to_vec(),
+            inputs,
+            expected,
+        });
+        Ok(())
+    }
+}
+
+impl<T: Element> Measure for Live<T> {
+    fn measure(
+        &mut self,
+        algorithm: &Algorithm,
+        request: &Request,
+        repetitions: usize,
+    ) -> Result<Vec<u64>> {
+        /// Steps of a schedule that is kept; longer ones are planned again.
+        const SHORT: usize = 1 << 14;
+        let sizes = request.segments.sizes();
+        let key = (algorithm.name, sizes.to_vec());
+        let schedule = match self.schedules.remove(&key) {
+            Some(schedule) => schedule,
+            None => algorithm.plan(request)?,
+        };
+        self.prepare(request, &schedule)?;
+        let Some(data) = &self.data else {
+            return Err(Error::system("no data to measure with"));
+        };
+        let paced = self.clock == Clock::Paced;
+        let options = RunOptions {
+            clock: self.clock,
+            cost: request.cost.clone(),
+            repetitions,
+            // A run's buffers are new. At the pace of a model that does not show.
+            warmup: usize::from(!paced),
+            ports: None,
+            ..RunOptions::default()
+        };
+        let outcome = self
+            .team
+            .run(&schedule, &data.inputs, &self.operator, &options)?;
+        let combination = (algorithm.name, sizes[0], sizes.len());
+        if !self.verified.contains(&combination) {
+            if outcome.outputs != data.expected {
+                return Err(Error::wrong(format!(
+                    "{} with {} segments gives a wrong result",
+                    algorithm.name,
+                    sizes.len()
+                )));
+            }
+            self.verified.insert(combination);
+        }
+        if schedule.programs().iter().map(Vec::len).sum::<usize>() <= SHORT {
+            self.schedules.insert(key, schedule);
+        }
+        let mut times = Vec::with_capacity(repetitions);
+        for value in outcome.wall.iter_recorded() {
+            let count = usize::try_from(value.count_at_value()).unwrap_or(repetitions);
+            // The histogram's buckets are 0.1% wide; its extremes are in it exactly.
+            times.extend(std::iter::repeat_n(value.value_iterated_to(), count));
+        }
+        Ok(times)
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}

@@ -1,0 +1,433 @@
+//! Tuning: which algorithm, and which segment size, is the fastest for which size of vector.
+//!
+//! [`tune`] measures through [`Measure`], so that it can be driven by a live team ([`Live`]) or by anything else that gives times.
+//! For every size and algorithm it starts from the segment size that is best in the model, brackets the measured optimum by factors
+//! of two, widening as long as the best stands at an edge, and narrows it down to a factor of 2^(1/4), where the time of a
+//! pipeline differs from its least by a few tenths of a percent. Repetitions are added where they are needed: to those times that
+//! cannot be told apart yet, until all can, or differ by less than the tolerance, or the time budget is spent. Every size has
+//! its share of the budget; what one leaves over goes to the others.
+//!
+//! Results go to a CSV file ([`csv`]), from which an interrupted sweep continues; to a file of [`rules`] that says what to choose when;
+//! and to a [`page`] to look at.
+
+pub mod csv;
+mod live;
+pub mod page;
+pub mod rules;
+mod search;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use live::Live;
+pub use summary::Summary;
+
+use crate::error::{Error, Result};
+use crate::plan::Request;
+use crate::plan::registry::Algorithm;
+use search::Search;
+
+/// What is to be tuned.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// Ranks, root, ports, operand order, costs and element size of all requests; the vector is set for each.
+    pub request: Request,
+    /// The algorithms, all for one collective.
+    pub algorithms: Vec<&'static Algorithm>,
+    /// Sizes of the vector, in bytes: each a whole number of elements.
+    pub bytes: Vec<u64>,
+    /// Time to be spent. Every algorithm is measured at least once at every size, even if that takes longer.
+    pub budget: Duration,
+    /// Relative difference between two times that does not matter, such as 0.02.
+    pub tolerance: f64,
+}
+
+/// Where times come from.
+pub trait Measure {
+    /// Performs `request` by `algorithm` and gives the time of each of `repetitions` repetitions, in nanoseconds.
+    ///
+    /// # Errors
+    /// When it cannot be planned or performed.
+    fn measure(
+        &mut self,
+        algorithm: &Algorithm,
+        request: &Request,
+        repetitions: usize,
+    ) -> Result<Vec<u64>>;
+
+    /// The clock that the budget is measured by: the time since some fixed instant.
+    fn now(&self) -> Duration;
+}
+
+/// One measured combination of vector size, algorithm and segment size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Size of the vector.
+    pub bytes: u64,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// Bytes of a segment.
+    pub segment: u64,
+    /// Number of segments; the last may be smaller.
+    pub segments: usize,
+    /// The time, in nanoseconds.
+    #[serde(flatten)]
+    pub wall: Summary,
+    /// The time in the cost model.
+    pub model_time: f64,
+    /// Whether this is the best of all rows of its size.
+    pub best: bool,
+    /// Whether this is the best of its size and algorithm.
+    pub best_segment: bool,
+    /// Whether the repetitions settle that the best row of this size is at least as fast; of that row itself, whether they do so against
+    /// its algorithm's other segment sizes and the best of every other algorithm.
+    pub settled: bool,
+}
+
+/// What came out of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tuning {
+    /// By size, algorithm and segment size.
+    pub rows: Vec<Row>,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+    /// Whether the time was up before everything was settled.
+    pub budget_spent: bool,
+    /// Time taken.
+    pub elapsed: Duration,
+}
+
+/// How far a sweep has come.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Combinations of size and algorithm whose search has ended.
+    pub done: usize,
+    /// Combinations of size and algorithm.
+    pub points: usize,
+    /// Size being measured.
+    pub bytes: u64,
+    /// Algorithm being measured.
+    pub algorithm: &'static str,
+    /// Segment size being measured, in bytes.
+    pub segment: u64,
+    /// Rows so far.
+    pub measured: usize,
+    /// Time spent.
+    pub spent: Duration,
+    /// Time to be spent.
+    pub budget: Duration,
+    board: &'a [Search],
+    tolerance: f64,
+}
+
+impl Progress<'_> {
+    /// The rows so far.
+    pub fn rows(&self) -> Vec<Row> {
+        search::rows(self.board, self.tolerance)
+    }
+}
+
+/// Measures a sweep.
+///
+/// `known` are rows of an earlier, interrupted sweep: they are taken as they are and not measured again. `observe` is called between
+/// repetitions; when it breaks, what has been measured is returned.
+///
+/// # Errors
+/// When the sweep is empty, a size is not a whole number of elements, or a measurement fails.
+pub fn tune(
+    sweep: &Sweep,
+    known: &[Row],
+    measure: &mut dyn Measure,
+    observe: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
+) -> Result<Tuning> {
+    let mut run = Run::new(sweep, known, measure, observe)?;
+    // What the first round leaves of the budget goes to whatever is not settled yet.
+    for round in 0..2 {
+        for size in 0..sweep.bytes.len() {
+            if !run.interrupted {
+                run.tune_size(size, round == 0)?;
+            }
+        }
+    }
+    let rows = search::rows(&run.board, sweep.tolerance);
+    Ok(Tuning {
+        interrupted: run.interrupted,
+        budget_spent: run.spent() >= sweep.budget && rows.iter().any(|r| r.best && !r.settled),
+        elapsed: run.spent(),
+        rows,
+    })
+}
+
+/// Repetitions that every combination gets, as far as time allows.
+const BASE: usize = 7;
+/// Repetitions that it gets even if time is up.
+const LEAST: usize = 3;
+/// Repetitions after which no more are added.
+const MOST: usize = 5000;
+/// Short measurements are repeated at least this long.
+const BASE_TIME_NS: u64 = 5_000_000;
+/// Repetitions between two looks at the clock take about this long.
+const LOOK_NS: u64 = 200_000_000;
+/// Part of a size's time for the searches; the rest is for telling the algorithms apart.
+const FOR_SEARCHES: f64 = 0.8;
+
+/// Point and segment size of what the best of one size has to be told apart from: the best of each algorithm, and the other
+/// segment sizes of its own. `first` is the number of the first point.
+fn contenders(points: &[Search], first: usize) -> Vec<(usize, usize)> {
+    let leader = |search: &Search| {
+        let segment = search.leader()?;
+        Some((search.summary(segment)?.median, segment))
+    };
+    let leaders: Vec<_> = points.iter().map(leader).collect();
+    let best = leaders.iter().flatten().min().copied();
+    let mut all = Vec::new();
+    for (i, search) in points.iter().enumerate() {
+        if leaders[i] == best {
+            all.extend(search.segments().map(|segment| (first + i, segment)));
+        } else if let Some((_, segment)) = leaders[i] {
+            all.push((first + i, segment));
+        }
+    }
+    all
+}
+
+/// A sweep under way.
+struct Run<'a> {
+    sweep: &'a Sweep,
+    measure: &'a mut dyn Measure,
+    observe: &'a mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
+    /// By size, then algorithm.
+    board: Vec<Search>,
+    done: usize,
+    started: Duration,
+    interrupted: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        sweep: &'a Sweep,
+        known: &[Row],
+        measure: &'a mut dyn Measure,
+        observe: &'a mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Self> {
+        if sweep.algorithms.is_empty() || sweep.bytes.is_empty() {
+            return Err(Error::usage(
+                "nothing to tune: there is no algorithm or no size",
+            ));
+        }
+        let started = measure.now();
+        let mut board = Vec::new();
+        for &bytes in &sweep.bytes {
+            for &algorithm in &sweep.algorithms {
+                board.push(Search::new(algorithm, &sweep.request, bytes, known)?);
+            }
+        }
+        Ok(Run {
+            sweep,
+            measure,
+            observe,
+            board,
+            done: 0,
+            started,
+            interrupted: false,
+        })
+    }
+
+    fn spent(&self) -> Duration {
+        self.measure.now().saturating_sub(self.started)
+    }
+
+    /// `part` of the time from now to `end`, as an instant.
+    fn part(&self, end: Duration, part: f64) -> Duration {
+        let now = self.spent();
+        now + end.saturating_sub(now).mul_f64(part)
+    }
+
+    fn tune_size(&mut self, size: usize, first: bool) -> Result<()> {
+        let algorithms = self.sweep.algorithms.len();
+        let share = |count: usize| {
+            #[expect(clippy::cast_precision_loss, reason = "a count of sizes or algorithms")]
+            let count = count as f64;
+            1.0 / count
+        };
+        let end = self.part(self.sweep.budget, share(self.sweep.bytes.len() - size));
+        let searches = if algorithms == 1 {
+            end
+        } else {
+            self.part(end, FOR_SEARCHES)
+        };
+        let points = size * algorithms..(size + 1) * algorithms;
+        for (i, point) in points.clone().enumerate() {
+            self.search(point, self.part(searches, share(algorithms - i)))?;
+            self.done = self.done.max(point + usize::from(!self.interrupted));
+            if self.interrupted {
+                return Ok(());
+            }
+        }
+        if first {
+            self.take_turns(&points.clone().collect::<Vec<_>>(), end)?;
+        }
+        while self.settle(&contenders(&self.board[points.clone()], points.start), end)? {}
+        Ok(())
+    }
+
+    /// Repeats the best of each algorithm in turns.
+    ///
+    /// They were measured one after another, and a machine's speed drifts: what differs may be the time of measuring, about which
+    /// no confidence interval knows. In turns all get the same.
+    fn take_turns(&mut self, points: &[usize], end: Duration) -> Result<()> {
+        const TURNS: usize = 3;
+        /// How much slower than the best is out of question, drift or not.
+        const HOPELESS: u64 = 3;
+        let leader = |board: &[Search], point: usize| {
+            let segment = board[point].leader()?;
+            Some((point, segment, board[point].summary(segment)?))
+        };
+        let mut leaders: Vec<_> = points
+            .iter()
+            .filter_map(|&point| leader(&self.board, point))
+            .collect();
+        let best = leaders.iter().map(|(.., s)| s.median).min().unwrap_or(0);
+        leaders.retain(|&(point, segment, s)| {
+            s.median / HOPELESS <= best && self.board[point].is_open(segment, MOST)
+        });
+        if leaders.len() < 2 {
+            return Ok(());
+        }
+        for _ in 0..TURNS {
+            for &(point, segment, summary) in &leaders {
+                if self.interrupted || self.spent() >= end {
+                    return Ok(());
+                }
+                let turn = summary.repetitions.div_ceil(TURNS);
+                self.repeat(point, segment, turn.min(MOST / 10))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the best segment of one algorithm at one size until `end`.
+    fn search(&mut self, point: usize, end: Duration) -> Result<()> {
+        loop {
+            while let Some(segment) = self.board[point].next()? {
+                if self.board[point].measured() > 0 && self.spent() >= end {
+                    return Ok(());
+                }
+                self.probe(point, segment, end)?;
+                if self.interrupted {
+                    return Ok(());
+                }
+            }
+            let all: Vec<_> = self.board[point].segments().map(|s| (point, s)).collect();
+            if !self.settle(&all, end)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Measures a segment size for the first time.
+    fn probe(&mut self, point: usize, segment: usize, end: Duration) -> Result<()> {
+        self.board[point].enter(segment)?;
+        loop {
+            let samples = self.board[point].samples(segment);
+            let (count, total) = (samples.len(), samples.iter().sum::<u64>());
+            let late = count >= LEAST && self.spent() >= end;
+            let wanted = match count {
+                0 => LEAST,
+                _ if late => 0,
+                n if n < BASE => BASE - n,
+                // Short ones, a few more.
+                n if total < BASE_TIME_NS && n < MOST / 10 => n,
+                _ => 0,
+            };
+            if wanted == 0 {
+                self.board[point].complete(segment);
+                return Ok(());
+            }
+            self.repeat(point, segment, wanted)?;
+            if self.interrupted {
+                // What has too few repetitions does not count: it is measured afresh when the sweep goes on.
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds repetitions to the best of `candidates` and to those that cannot be told from it; whether there were any.
+    fn settle(&mut self, candidates: &[(usize, usize)], end: Duration) -> Result<bool> {
+        /// Candidates that get repetitions in one round.
+        const ABREAST: usize = 3;
+        if self.interrupted || self.spent() >= end {
+            return Ok(false);
+        }
+        let mut ranked: Vec<_> = candidates
+            .iter()
+            .filter_map(|&(p, s)| Some((self.board[p].summary(s)?, p, s)))
+            .collect();
+        ranked.sort_by_key(|(summary, ..)| summary.median);
+        let Some(&(best, ..)) = ranked.first() else {
+            return Ok(false);
+        };
+        let unsettled = |(summary, ..): &&(Summary, usize, usize)| {
+            !summary.settled(&best, self.sweep.tolerance)
+        };
+        let mut round: Vec<_> = ranked[1..].iter().filter(unsettled).take(ABREAST).collect();
+        if round.is_empty() {
+            return Ok(false);
+        }
+        round.insert(0, &ranked[0]);
+        let mut measured = false;
+        for &&(summary, point, segment) in &round {
+            if !self.board[point].is_open(segment, MOST) {
+                continue;
+            }
+            self.repeat(point, segment, (summary.repetitions / 2).max(4))?;
+            measured = true;
+            if self.interrupted || self.spent() >= end {
+                break;
+            }
+        }
+        Ok(measured)
+    }
+
+    /// Repeats one measurement, looking at the clock and the observer now and then.
+    fn repeat(&mut self, point: usize, segment: usize, mut repetitions: usize) -> Result<()> {
+        while repetitions > 0 && !self.interrupted {
+            let search = &self.board[point];
+            let progress = Progress {
+                done: self.done,
+                points: self.board.len(),
+                bytes: search.bytes(),
+                algorithm: search.algorithm().name,
+                segment: segment as u64 * self.sweep.request.element_bytes,
+                measured: self.board.iter().map(Search::measured).sum(),
+                spent: self.spent(),
+                budget: self.sweep.budget,
+                board: &self.board,
+                tolerance: self.sweep.tolerance,
+            };
+            if (self.observe)(&progress).is_break() {
+                self.interrupted = true;
+                return Ok(());
+            }
+            let fits = match search.summary(segment) {
+                None => 1,
+                Some(summary) => usize::try_from(LOOK_NS / summary.median.max(1)).unwrap_or(MOST),
+            };
+            let count = repetitions.min(fits.max(1));
+            let times = self
+                .measure
+                .measure(search.algorithm(), search.request(segment), count)?;
+            if times.is_empty() {
+                return Err(Error::system("a measurement without a time"));
+            }
+            self.board[point].add(segment, &times);
+            repetitions -= count;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,316 @@
+//! A sweep as one self-contained HTML page: log-log plots to hover over, and the numbers as a table.
+//!
+//! Nothing is loaded from elsewhere. Style and script stand next to this file and are put into the page.
+
+use std::fmt::Write as _;
+
+use super::Row;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// What the page says about the sweep.
+#[derive(Debug, Clone, Default)]
+pub struct Heading {
+    /// The page's title.
+    pub title: String,
+    /// Facts: machine, ranks, clock, date, command, ...
+    pub facts: Vec<(String, String)>,
+    /// What a reader should know.
+    pub warnings: Vec<String>,
+}
+
+/// The page.
+pub fn page(heading: &Heading, rows: &[Row]) -> String {
+    let title = escaped(&heading.title);
+    let fact = |name: &str| heading.facts.iter().find(|(n, _)| n == name);
+    let mut window = title.clone();
+    for (_, value) in ["machine", "date"].into_iter().filter_map(fact) {
+        window += &format!(", {}", escaped(value));
+    }
+    let mut facts = String::new();
+    for (name, value) in &heading.facts {
+        let value = escaped(value);
+        let value = if name == "command" {
+            format!("<code>{value}</code>")
+        } else {
+            value
+        };
+        let _ = writeln!(facts, "<dt>{}</dt><dd>{value}</dd>", escaped(name));
+    }
+    let mut warnings = String::new();
+    for warning in &heading.warnings {
+        let _ = writeln!(warnings, "<p class=\"warning\">{}</p>", escaped(warning));
+    }
+    let best: Vec<&Row> = rows.iter().filter(|row| row.best).collect();
+    let all: Vec<&Row> = rows.iter().collect();
+    let (best, all) = (table("best", &best), table("all", &all));
+    let count = rows.len();
+    let data = data(rows);
+    format!(
+        r#"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{window}</title>
+<style>
+{STYLE}</style>
+</head>
+<body>
+<h1>{title}</h1>
+<dl>
+{facts}</dl>
+{warnings}<div class="legend" id="legend"></div>
+<noscript><p class="warning">The plots need scripts; the tables below have all numbers.</p></noscript>
+<div class="charts">
+<figure><h2>Time over size</h2><p>Each algorithm with the best segment size found.</p><div class="chart" id="by-size"></div></figure>
+<figure><h2>Time over segment size</h2><p><label>Size of the vector: <select id="size"></select></label></p><div class="chart" id="by-segment"></div></figure>
+<figure><h2>Measured against model</h2><p>On the dashed line both agree; above it, reality is slower.</p><div class="chart" id="by-model"></div></figure>
+<figure><h2>The best of each size</h2><p>With the segment size to use.</p><div class="scroll">{best}</div></figure>
+</div>
+<details><summary>All {count} rows</summary>
+<div class="scroll">{all}</div>
+</details>
+<script type="application/json" id="data">{data}</script>
+<script>
+{SCRIPT}</script>
+</body>
+</html>
+"#
+    )
+}
+
+fn table(id: &str, rows: &[&Row]) -> String {
+    let mut text =
+        format!("<table id=\"{id}\">\n<tr><th>bytes</th><th class=\"name\">algorithm</th>");
+    let columns = if id == "best" {
+        "<th>segment</th><th>median</th><th>model</th>"
+    } else {
+        "<th>segment</th><th>segments</th><th>median</th><th>95% from</th><th>to</th><th>min</th><th>p99</th><th>max</th>\
+         <th>repetitions</th><th>model</th><th>settled</th>"
+    };
+    text += columns;
+    text += "</tr>\n";
+    for row in rows {
+        let w = &row.wall;
+        #[expect(clippy::cast_precision_loss, reason = "shown with four digits")]
+        let ns = |t: u64| time(t as f64);
+        let class = if row.best && id == "all" {
+            " class=\"best\""
+        } else {
+            ""
+        };
+        let _ = write!(
+            text,
+            "<tr{class}><td>{}</td><td class=\"name\">{}</td><td>{}</td>",
+            row.bytes,
+            escaped(&row.algorithm),
+            row.segment
+        );
+        let _ = if id == "best" {
+            write!(
+                text,
+                "<td>{}</td><td>{}</td>",
+                ns(w.median),
+                time(row.model_time)
+            )
+        } else {
+            write!(
+                text,
+                "<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
+                row.segments,
+                ns(w.median),
+                ns(w.low),
+                ns(w.high),
+                ns(w.min),
+                ns(w.p99),
+                ns(w.max),
+                w.repetitions,
+                time(row.model_time),
+                if row.settled { "yes" } else { "no" }
+            )
+        };
+        text += "</tr>\n";
+    }
+    text + "</table>"
+}
+
+/// `12.34 µs`.
+fn time(ns: f64) -> String {
+    let (unit, name) = match ns {
+        t if t >= 1e9 => (1e9, "s"),
+        t if t >= 1e6 => (1e6, "ms"),
+        t if t >= 1e3 => (1e3, "µs"),
+        _ => (1.0, "ns"),
+    };
+    let value = ns / unit;
+    let digits = match value {
+        v if v >= 100.0 => 1,
+        v if v >= 10.0 => 2,
+        _ => 3,
+    };
+    if value.fract() == 0.0 {
+        format!("{value:.0} {name}")
+    } else {
+        format!("{value:.digits$} {name}")
+    }
+}
+
+/// The rows as JSON that can stand in a script element.
+fn data(rows: &[Row]) -> String {
+    let json = serde_json::to_string(&serde_json::json!({ "rows": rows }));
+    json.unwrap_or_default().replace('<', "\\u003c")
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Summary;
+    use super::*;
+
+    fn rows() -> Vec<Row> {
+        let mut rows = Vec::new();
+        for bytes in [1u64 << 16, 1 << 18, 1 << 20] {
+            for (i, algorithm) in ["chain", "bi-greedy"].into_iter().enumerate() {
+                for segment in [bytes / 8, bytes / 4, bytes / 2] {
+                    let time = 1000 * bytes.isqrt() + bytes * bytes / segment + i as u64 * 777;
+                    rows.push(Row {
+                        bytes,
+                        algorithm: algorithm.into(),
+                        segment,
+                        segments: (bytes / segment) as usize,
+                        wall: Summary::of(&[time, time + 10, time + 20]).unwrap(),
+                        model_time: time as f64 * 0.9,
+                        best: i == 0 && segment == bytes / 2,
+                        best_segment: segment == bytes / 2,
+                        settled: segment != bytes / 4,
+                    });
+                }
+            }
+        }
+        rows
+    }
+
+    fn heading() -> Heading {
+        Heading {
+            title: "oneport tune reduce, 8 ranks, paced".into(),
+            facts: vec![
+                ("machine".into(), "A & B <C>".into()),
+                (
+                    "command".into(),
+                    "oneport tune reduce --csv \"a b.csv\" </script>".into(),
+                ),
+            ],
+            warnings: vec!["8 ranks on 2 cores".into()],
+        }
+    }
+
+    /// Every element that opens closes, in order; scripts and styles hold no markup.
+    fn assert_balanced(page: &str) {
+        let mut open: Vec<&str> = Vec::new();
+        let mut rest = page;
+        while let Some(start) = rest.find('<') {
+            rest = &rest[start + 1..];
+            let end = rest.find('>').expect("a tag ends");
+            let tag = &rest[..end];
+            rest = &rest[end + 1..];
+            let name = tag
+                .trim_start_matches('/')
+                .split_whitespace()
+                .next()
+                .unwrap();
+            match tag {
+                t if t.starts_with('!') || ["meta", "link"].contains(&name) => {}
+                t if t.starts_with('/') => assert_eq!(open.pop(), Some(name), "near {rest:.60}"),
+                _ => open.push(name),
+            }
+            if !tag.starts_with('/') && ["script", "style"].contains(&name) {
+                rest = &rest[rest.find(&format!("</{name}>")).expect("it ends")..];
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn the_page_is_whole() {
+        let rows = rows();
+        let page = page(&heading(), &rows);
+        assert_balanced(&page);
+        for id in [
+            "by-size",
+            "by-segment",
+            "by-model",
+            "legend",
+            "size",
+            "data",
+            "best",
+            "all",
+        ] {
+            assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
+            let used = SCRIPT.contains(&format!("\"{id}\"")) || ["best", "all"].contains(&id);
+            assert!(used, "{id}");
+        }
+        assert!(page.contains("A &amp; B &lt;C&gt;"));
+        assert!(!page.contains("</script>\" "), "the command ends no script");
+    }
+
+    #[test]
+    fn nothing_is_loaded_from_elsewhere() {
+        let page = page(&heading(), &rows());
+        for word in [
+            "http:", "https:", "//cdn", "src=", "@import", "url(", "fetch(", "import ",
+        ] {
+            assert!(!page.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn all_rows_are_in_it() {
+        let rows = rows();
+        let page = page(&heading(), &rows);
+        let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+        let end = start + page[start..].find("</script>").unwrap();
+        let data: serde_json::Value = serde_json::from_str(&page[start..end]).unwrap();
+        let listed = data["rows"].as_array().unwrap();
+        assert_eq!(listed.len(), rows.len());
+        for (json, row) in listed.iter().zip(&rows) {
+            assert_eq!(json["bytes"], row.bytes);
+            assert_eq!(json["segment"], row.segment);
+            assert_eq!(json["wall"], row.wall.median);
+            // The parser may be off in the last place.
+            let model_time = json["model_time"].as_f64().unwrap();
+            assert!((model_time / row.model_time - 1.0).abs() < 1e-12);
+            assert_eq!(json["algorithm"], row.algorithm);
+            // Every field that the script reads is there.
+            for field in [
+                "segments",
+                "min",
+                "p99",
+                "low",
+                "high",
+                "repetitions",
+                "best",
+                "best_segment",
+                "settled",
+            ] {
+                assert!(!json[field].is_null(), "{field}");
+            }
+        }
+        assert_eq!(page.matches("<td class=\"name\">").count(), rows.len() + 3);
+    }
+}

@@ -1,0 +1,328 @@
+//! The search for the best segment size of one algorithm at one vector size.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::summary::Summary;
+use super::{BASE, Row};
+use crate::error::{Error, Result};
+use crate::plan::registry::Algorithm;
+use crate::plan::segmentation::{best_segment, executed_time};
+use crate::plan::{Request, Segments};
+
+/// Steps of the longest schedule that is tried.
+const MOST_STEPS: usize = 1 << 22;
+/// An optimum at a distance of this factor from the last size tried, with all in between worse, is no longer at an edge.
+const FAR: f64 = 4.0;
+
+/// Segment sizes tried, in elements, and what they took.
+#[derive(Debug)]
+pub(super) struct Search {
+    algorithm: &'static Algorithm,
+    /// The request with the vector in one segment.
+    whole: Request,
+    bytes: u64,
+    tried: BTreeMap<usize, Candidate>,
+    /// Rows of an earlier sweep, by segment size.
+    known: BTreeMap<usize, Row>,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    request: Request,
+    model_time: f64,
+    samples: Vec<u64>,
+    summary: Option<Summary>,
+    /// Whether it comes from an earlier sweep, and gets no more repetitions.
+    known: bool,
+    /// Whether it is being measured for the first time: it counts as soon as it has [`BASE`] repetitions.
+    fresh: bool,
+}
+
+impl Search {
+    pub(super) fn new(
+        algorithm: &'static Algorithm,
+        request: &Request,
+        bytes: u64,
+        known: &[Row],
+    ) -> Result<Search> {
+        let size = request.element_bytes;
+        if size == 0 || !bytes.is_multiple_of(size) {
+            return Err(Error::usage(format!(
+                "a vector of {bytes} bytes is not a whole number of elements of {size} bytes"
+            )));
+        }
+        let elements = usize::try_from(bytes / size)
+            .map_err(|_| Error::usage(format!("a vector of {bytes} bytes is too large")))?;
+        let mut whole = request.clone();
+        whole.segments = Segments::whole(elements);
+        algorithm.accepts(&whole)?;
+        let mine = |row: &&Row| row.bytes == bytes && row.algorithm == algorithm.name;
+        let elements_of = |row: &Row| usize::try_from(row.segment / size).unwrap_or(elements);
+        let known: BTreeMap<_, _> = known
+            .iter()
+            .filter(mine)
+            .map(|row| (elements_of(row), row.clone()))
+            .collect();
+        let mut search = Search {
+            algorithm,
+            whole,
+            bytes,
+            tried: BTreeMap::new(),
+            known,
+        };
+        for segment in search.known.keys().copied().collect::<Vec<_>>() {
+            search.enter(segment)?;
+        }
+        Ok(search)
+    }
+
+    pub(super) fn algorithm(&self) -> &'static Algorithm {
+        self.algorithm
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn request(&self, segment: usize) -> &Request {
+        &self.tried[&segment].request
+    }
+
+    pub(super) fn samples(&self, segment: usize) -> &[u64] {
+        &self.tried[&segment].samples
+    }
+
+    pub(super) fn summary(&self, segment: usize) -> Option<Summary> {
+        self.tried.get(&segment).and_then(|c| c.summary)
+    }
+
+    /// Sizes with a time that counts.
+    pub(super) fn segments(&self) -> impl Iterator<Item = usize> {
+        self.times().map(|(segment, _)| segment)
+    }
+
+    pub(super) fn measured(&self) -> usize {
+        self.times().count()
+    }
+
+    fn times(&self) -> impl Iterator<Item = (usize, Summary)> {
+        self.tried
+            .iter()
+            .filter(|(_, c)| !c.fresh || c.samples.len() >= BASE)
+            .filter_map(|(&segment, c)| Some((segment, c.summary?)))
+    }
+
+    /// The size with the least median so far.
+    pub(super) fn leader(&self) -> Option<usize> {
+        self.times()
+            .min_by_key(|(_, s)| s.median)
+            .map(|(segment, _)| segment)
+    }
+
+    /// Whether a size may get more repetitions.
+    pub(super) fn is_open(&self, segment: usize, most: usize) -> bool {
+        let open = |c: &Candidate| !c.known && c.samples.len() < most;
+        self.tried.get(&segment).is_some_and(open)
+    }
+
+    /// Plans to try a size; one known from an earlier sweep has its time at once.
+    pub(super) fn enter(&mut self, segment: usize) -> Result<()> {
+        if self.tried.contains_key(&segment) {
+            return Ok(());
+        }
+        let mut request = self.whole.clone();
+        request.segments = Segments::of_size(self.elements(), segment.max(1))?;
+        let (model_time, summary) = match self.known.get(&segment) {
+            Some(row) => (row.model_time, Some(row.wall)),
+            None => (executed_time(self.algorithm, &request)?, None),
+        };
+        let candidate = Candidate {
+            request,
+            model_time,
+            samples: Vec::new(),
+            summary,
+            known: summary.is_some(),
+            fresh: summary.is_none(),
+        };
+        self.tried.insert(segment, candidate);
+        Ok(())
+    }
+
+    pub(super) fn add(&mut self, segment: usize, times: &[u64]) {
+        if let Some(candidate) = self.tried.get_mut(&segment) {
+            candidate.samples.extend_from_slice(times);
+            candidate.summary = Summary::of(&candidate.samples);
+        }
+    }
+
+    /// Counts what there is of a size, however few repetitions those are.
+    pub(super) fn complete(&mut self, segment: usize) {
+        if let Some(candidate) = self.tried.get_mut(&segment) {
+            candidate.fresh = false;
+        }
+    }
+
+    /// The size to try next; `None` when the best is known as well as it needs to be.
+    pub(super) fn next(&self) -> Result<Option<usize>> {
+        let Some(leader) = self.leader() else {
+            return self.start().map(Some);
+        };
+        if !self.algorithm.segmented {
+            return Ok(None);
+        }
+        let sides = [Side::Smaller, Side::Larger];
+        let open = sides.into_iter().find(|&side| !self.closed(leader, side));
+        if let Some(side) = open {
+            let outermost = match side {
+                Side::Smaller => self.segments().min(),
+                Side::Larger => self.segments().max(),
+            };
+            return Ok(outermost.and_then(|s| self.doubled(s, side)));
+        }
+        for ratio in [2f64.sqrt(), 2f64.sqrt().sqrt()] {
+            if let Some(size) = sides
+                .into_iter()
+                .find_map(|side| self.between(leader, side, ratio))
+            {
+                return Ok(Some(size));
+            }
+        }
+        Ok(None)
+    }
+
+    fn elements(&self) -> usize {
+        self.whole.elements()
+    }
+
+    fn count(&self, segment: usize) -> usize {
+        self.elements().div_ceil(segment.max(1)).max(1)
+    }
+
+    fn most_segments(&self) -> usize {
+        let steps = self.whole.ranks.saturating_mul(2).max(1);
+        (MOST_STEPS / steps).clamp(1, self.elements().max(1))
+    }
+
+    /// The size that splits the vector into `count` segments as even as possible.
+    fn even(&self, count: usize) -> usize {
+        self.elements()
+            .div_ceil(count.clamp(1, self.most_segments()))
+            .max(1)
+    }
+
+    /// Where the model has its optimum.
+    fn start(&self) -> Result<usize> {
+        if !self.algorithm.segmented {
+            return Ok(self.elements().max(1));
+        }
+        let best = best_segment(self.algorithm, &self.whole)?.segment;
+        Ok(if self.count(best) > self.most_segments() {
+            self.even(self.most_segments())
+        } else {
+            best
+        })
+    }
+
+    /// Twice or half of a size; `None` at the end of the range.
+    fn doubled(&self, segment: usize, side: Side) -> Option<usize> {
+        let count = self.count(segment);
+        let next = match side {
+            Side::Smaller => self.even(count.saturating_mul(2)),
+            Side::Larger if count == 1 => return None,
+            Side::Larger => self.even(count.div_ceil(2)),
+        };
+        (self.count(next) != count).then_some(next)
+    }
+
+    /// Whether the best is not at the edge on this side: there is a size that is clearly worse, two doublings have been in vain, or
+    /// there is no size left.
+    fn closed(&self, leader: usize, side: Side) -> bool {
+        let best = self.summary(leader).unwrap_or_default();
+        let beyond = |&(s, _): &(usize, Summary)| match side {
+            Side::Smaller => s < leader,
+            Side::Larger => s > leader,
+        };
+        let worse = |(s, summary): (usize, Summary)| {
+            // Next to the best a clear difference may be one between an even and an uneven split.
+            distance(s, leader) >= 1.5 && best.clearly(&summary) == Ordering::Less
+                || distance(s, leader) >= FAR
+        };
+        let outermost = match side {
+            Side::Smaller => self.segments().min(),
+            Side::Larger => self.segments().max(),
+        };
+        self.times().filter(beyond).any(worse)
+            || outermost.is_none_or(|s| self.doubled(s, side).is_none())
+    }
+
+    /// The size at `ratio` from the leader, if nothing as near has been tried on that side.
+    fn between(&self, leader: usize, side: Side, ratio: f64) -> Option<usize> {
+        let count = self.count(leader);
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "counts below 2^22"
+        )]
+        let scaled = |factor: f64| (count as f64 * factor).round() as usize;
+        let next = self.even(match side {
+            Side::Smaller => scaled(ratio),
+            Side::Larger => scaled(1.0 / ratio).max(1),
+        });
+        let tried = |s: usize| match side {
+            Side::Smaller => (next..leader).contains(&s),
+            Side::Larger => (leader + 1..=next).contains(&s),
+        };
+        let new = self.count(next) != count && !self.segments().any(tried);
+        new.then_some(next)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Smaller,
+    Larger,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio of sizes")]
+fn distance(a: usize, b: usize) -> f64 {
+    let ratio = a.max(1) as f64 / b.max(1) as f64;
+    ratio.max(1.0 / ratio)
+}
+
+/// All rows, by size, algorithm and segment size.
+pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for search in board {
+        let leader = search.leader();
+        for (segment, wall) in search.times() {
+            rows.push(Row {
+                bytes: search.bytes,
+                algorithm: search.algorithm.name.to_string(),
+                segment: segment as u64 * search.whole.element_bytes,
+                segments: search.count(segment),
+                wall,
+                model_time: search.tried[&segment].model_time,
+                best: false,
+                best_segment: leader == Some(segment),
+                settled: false,
+            });
+        }
+    }
+    for same_size in rows.chunk_by_mut(|a, b| a.bytes == b.bytes) {
+        let Some(best) = (0..same_size.len()).min_by_key(|&i| same_size[i].wall.median) else {
+            continue;
+        };
+        let (wall, algorithm) = (same_size[best].wall, same_size[best].algorithm.clone());
+        let mut all = true;
+        for (i, row) in same_size.iter_mut().enumerate() {
+            row.settled = i == best || row.wall.settled(&wall, tolerance);
+            // What is behind in its own algorithm need not be told apart from the best of another.
+            all &= row.settled || !(row.best_segment || row.algorithm == algorithm);
+        }
+        same_size[best].best = true;
+        same_size[best].settled = all;
+    }
+    rows
+}
