@@ -718,6 +718,11 @@ fn every_example_in_the_help_works() {
                 assert_eq!(output.status.code(), Some(1));
                 continue;
             }
+            let measured = arguments.contains("--native") || arguments.contains("--paced");
+            if arguments.starts_with("guidelines") && measured && output.status.code() == Some(1) {
+                // What is measured on a busy machine may violate anything.
+                continue;
+            }
             assert!(output.status.success(), "{line}: {remarks}");
             assert!(
                 remarks.is_empty() || remarks.starts_with("note: "),
