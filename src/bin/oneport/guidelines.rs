@@ -25,7 +25,7 @@ const MOST_RANKS: usize = 4096;
 /// The largest size that is planned for.
 const MOST_BYTES: u64 = 1 << 40;
 
-/// Check performance guidelines: no collective may be slower than what it can be replaced by.
+/// Check that no collective is slower than what can stand in for it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
