@@ -303,7 +303,7 @@ const OUT_OF_ORDER: Algorithm = Algorithm {
     commutative_only: true,
     segmented: true,
     source: "oneport; goes beyond Lowery & Langou",
-    rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy",
+    rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy where all links cost the same",
     volume: "(p-1) m",
     restrictions: "",
     planner: Planner::Direct(pipeline::out_of_order::plan),
