@@ -93,12 +93,6 @@ impl Request {
             if sum.is_none() {
                 return Err(Error::usage("block sizes overflow"));
             }
-        } else if self.elements().checked_mul(self.ranks).is_none() {
-            return Err(Error::usage(format!(
-                "{} ranks with {} elements each are too large",
-                self.ranks,
-                self.elements()
-            )));
         }
         self.cost.validate()?;
         self.cost.covers(self.ranks)
@@ -257,7 +251,7 @@ pub(crate) fn consecutive(sizes: &[usize]) -> Vec<Span> {
     let mut offset = 0;
     let span = |&len: &usize| {
         let span = Span::new(offset, len);
-        offset += len;
+        offset = offset.saturating_add(len);
         span
     };
     sizes.iter().map(span).collect()

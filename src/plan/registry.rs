@@ -122,7 +122,7 @@ impl Algorithm {
         self.accepts_blocks(request)?;
         if !self.ports.allow(request.ports) {
             return Err(Error::usage(format!(
-                "{} {} is not planned for {} ports: choose {}",
+                "{} {} is not planned for {} ports: {}",
                 self.name,
                 self.collective.name(),
                 request.ports.name(),
@@ -131,7 +131,7 @@ impl Algorithm {
         }
         if self.commutative_only && request.keep_order && self.collective.reduces() {
             return Err(Error::usage(format!(
-                "{} {} needs an operator that commutes: choose {}",
+                "{} {} needs an operator that commutes: {}",
                 self.name,
                 self.collective.name(),
                 self.others(|a| !a.commutative_only && a.ports.allow(request.ports))
@@ -143,6 +143,16 @@ impl Algorithm {
     /// Block sizes are for collectives that have blocks, unequal ones for algorithms that take them.
     fn accepts_blocks(&self, request: &Request) -> Result<()> {
         let Some(blocks) = &request.blocks else {
+            let vector_is_all =
+                !self.collective.has_blocks() || self.collective == Kind::ReduceScatter;
+            let all = request.elements().checked_mul(request.ranks);
+            if !vector_is_all && all.is_none() {
+                return Err(Error::usage(format!(
+                    "{} blocks of {} elements overflow",
+                    request.ranks,
+                    request.elements()
+                )));
+            }
             return Ok(());
         };
         if !self.collective.has_blocks() {
@@ -153,7 +163,7 @@ impl Algorithm {
         }
         if self.regular_only && blocks.iter().any(|&b| b != blocks[0]) {
             return Err(Error::usage(format!(
-                "{} {} needs blocks of one size: choose {}",
+                "{} {} needs blocks of one size: {}",
                 self.name,
                 self.collective.name(),
                 self.others(|a| !a.regular_only && a.ports.allow(request.ports))
@@ -162,13 +172,17 @@ impl Algorithm {
         Ok(())
     }
 
-    /// Names of the algorithms for the same collective that are `good`.
+    /// What to choose instead: the algorithms for the same collective that are `good`.
     fn others(&self, good: impl Fn(&Algorithm) -> bool) -> String {
         let names: Vec<_> = of(self.collective)
             .filter(|a| good(a))
             .map(|a| a.name)
             .collect();
-        names.join(", ")
+        if names.is_empty() {
+            "no algorithm here does without".into()
+        } else {
+            format!("choose {}", names.join(", "))
+        }
     }
 }
 

@@ -68,7 +68,7 @@ fn rounds(request: &Request, blocks: &[Span]) -> Option<(f64, usize)> {
     let p = request.ranks;
     let size = blocks.first()?.len;
     let equal = blocks.iter().all(|b| b.len == size);
-    let factor = match (request.ports.is_bidirectional(), p % 2 == 0) {
+    let factor = match (request.ports.is_bidirectional(), p.is_multiple_of(2)) {
         (true, _) => 1,
         (false, true) => 2,
         (false, false) => return (p == 1).then_some((0.0, size)),
