@@ -3,6 +3,7 @@
 //! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to where, round by
 //! round; `reduction` turns that into programs over real ranks and spans.
 
+pub mod auto;
 pub mod circulant;
 pub mod exchange;
 pub mod pipeline;
