@@ -27,6 +27,7 @@ mod builder;
 mod json;
 pub(crate) mod matching;
 mod order;
+mod programs;
 mod reverse;
 mod span;
 mod stats;
@@ -34,6 +35,7 @@ mod step;
 
 pub use builder::Builder;
 pub use order::{Event, LocalOrder, OrderScratch};
+pub use programs::Programs;
 pub use span::{Span, Spans, total_len};
 pub use stats::Stats;
 pub use step::{Order, Step};
