@@ -337,7 +337,7 @@ const RING: Algorithm = Algorithm {
     segmented: false,
     transfers: for_each_pair,
     source: "folklore",
-    rounds: "p-1 (bi), 2(p-1) (uni; p odd: one more)",
+    rounds: "p-1 (bi), 2(p-1) (uni, p even)",
     volume: "(p-1) m",
     restrictions: "",
     planner: Planner::Direct(exchange::ring::plan),
