@@ -5,6 +5,7 @@
 
 pub mod circulant;
 pub mod exchange;
+pub mod gather;
 pub mod pipeline;
 pub mod registry;
 pub mod segmentation;
