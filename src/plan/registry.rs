@@ -20,8 +20,12 @@ pub struct Algorithm {
     pub ports: PortModels,
     /// Whether it needs an operator that commutes.
     pub commutative_only: bool,
-    /// Whether it splits the vector into the request's segments.
+    /// Whether it needs blocks of one size.
+    pub regular_only: bool,
+    /// Whether it splits the vector, or every block, into the request's segments.
     pub segmented: bool,
+    /// About how many transfers `p` ranks make with `q` segments: what a schedule takes to plan and hold.
+    pub transfers: fn(usize, usize) -> usize,
     /// Where it comes from.
     pub source: &'static str,
     /// Communication rounds, in the field's symbols.
@@ -89,6 +93,10 @@ impl Algorithm {
                 request.cost = request.cost.gamma(0.0);
                 // Only what combines has operands to keep in order: a broadcast need not pass through rank 0.
                 request.keep_order &= self.collective.reduces();
+                if self.collective == Kind::ReduceScatter && request.blocks.is_none() {
+                    let sizes = request.scattered().iter().map(|s| s.len).collect();
+                    request.blocks = Some(sizes);
+                }
                 plan(&request)?.into_reversed()
             }
         }
@@ -105,38 +113,92 @@ impl Algorithm {
         } else {
             1
         };
-        if request.ranks.saturating_mul(segments) > MOST_TRANSFERS {
+        if (self.transfers)(request.ranks, segments) > MOST_TRANSFERS {
             return Err(Error::usage(format!(
                 "{} ranks with {segments} segments need more than the 2^31 steps that can be numbered: take larger segments",
                 request.ranks
             )));
         }
-        let others = |good: &dyn Fn(&Algorithm) -> bool| {
-            let names: Vec<_> = of(self.collective)
-                .filter(|a| good(a))
-                .map(|a| a.name)
-                .collect();
-            names.join(", ")
-        };
+        self.accepts_blocks(request)?;
         if !self.ports.allow(request.ports) {
             return Err(Error::usage(format!(
-                "{} {} is not planned for {} ports: choose {}",
+                "{} {} is not planned for {} ports: {}",
                 self.name,
                 self.collective.name(),
                 request.ports.name(),
-                others(&|a| a.ports.allow(request.ports))
+                self.others(|a| a.ports.allow(request.ports))
             )));
         }
         if self.commutative_only && request.keep_order && self.collective.reduces() {
             return Err(Error::usage(format!(
-                "{} {} needs an operator that commutes: choose {}",
+                "{} {} needs an operator that commutes: {}",
                 self.name,
                 self.collective.name(),
-                others(&|a| !a.commutative_only && a.ports.allow(request.ports))
+                self.others(|a| !a.commutative_only && a.ports.allow(request.ports))
             )));
         }
         Ok(())
     }
+
+    /// Block sizes are for collectives that have blocks, unequal ones for algorithms that take them.
+    fn accepts_blocks(&self, request: &Request) -> Result<()> {
+        let Some(blocks) = &request.blocks else {
+            let vector_is_all =
+                !self.collective.has_blocks() || self.collective == Kind::ReduceScatter;
+            let all = request.elements().checked_mul(request.ranks);
+            if !vector_is_all && all.is_none() {
+                return Err(Error::usage(format!(
+                    "{} blocks of {} elements overflow",
+                    request.ranks,
+                    request.elements()
+                )));
+            }
+            return Ok(());
+        };
+        if !self.collective.has_blocks() {
+            return Err(Error::usage(format!(
+                "{} has one vector, not a block for each rank: give its size alone",
+                self.collective.name()
+            )));
+        }
+        if self.regular_only && blocks.iter().any(|&b| b != blocks[0]) {
+            return Err(Error::usage(format!(
+                "{} {} needs blocks of one size: {}",
+                self.name,
+                self.collective.name(),
+                self.others(|a| !a.regular_only && a.ports.allow(request.ports))
+            )));
+        }
+        Ok(())
+    }
+
+    /// What to choose instead: the algorithms for the same collective that are `good`.
+    fn others(&self, good: impl Fn(&Algorithm) -> bool) -> String {
+        let names: Vec<_> = of(self.collective)
+            .filter(|a| good(a))
+            .map(|a| a.name)
+            .collect();
+        if names.is_empty() {
+            "no algorithm here does without".into()
+        } else {
+            format!("choose {}", names.join(", "))
+        }
+    }
+}
+
+/// One or two transfers of each rank in each round, and as many rounds as `p` has binary digits.
+fn logarithmic(p: usize, _segments: usize) -> usize {
+    p.saturating_mul(1 + p.max(1).ilog2() as usize)
+}
+
+/// Each rank sends each segment once.
+fn for_each_segment(p: usize, segments: usize) -> usize {
+    p.saturating_mul(segments)
+}
+
+/// Each rank sends a message for each other rank.
+fn for_each_pair(p: usize, _segments: usize) -> usize {
+    p.saturating_mul(p)
 }
 
 /// All algorithms.
@@ -175,7 +237,9 @@ const BINOMIAL: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    regular_only: false,
     segmented: false,
+    transfers: logarithmic,
     source: "folklore; Lowery & Langou, section IV",
     rounds: "ceil(log2 p)",
     volume: "(p-1) m",
@@ -189,7 +253,9 @@ const CHAIN: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    regular_only: false,
     segmented: true,
+    transfers: for_each_segment,
     source: "Lowery & Langou, section IV (pipeline)",
     rounds: "p+q-2 (bi), p-1+2(q-1) (uni)",
     volume: "(p-1) m",
@@ -203,7 +269,9 @@ const BINARY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    regular_only: false,
     segmented: true,
+    transfers: for_each_segment,
     source: "folklore; Lowery & Langou, section IV",
     rounds: "2(N+q-2) (bi), 2(N-1)+3(q-1) (uni), N = ceil(log2(p+1)); at most, if p is not 2^N-1",
     volume: "(p-1) m",
@@ -217,7 +285,9 @@ const BUTTERFLY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: false,
+    regular_only: false,
     segmented: false,
+    transfers: logarithmic,
     source: "Rabenseifner 2004",
     rounds: "2 ceil(log2 p); 2 floor(log2 p)+1, if p is not a power of two",
     volume: "(p-1) m + floor(log2 p)/2 m",
@@ -231,7 +301,9 @@ const CIRCULANT: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    regular_only: false,
     segmented: true,
+    transfers: for_each_segment,
     source: "Träff, round-optimal n-block broadcast on circulant graphs",
     rounds: "ceil(log2 p)+q-1",
     volume: "(p-1) m",
@@ -245,7 +317,9 @@ const CIRCULANT_RSG: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    regular_only: false,
     segmented: false,
+    transfers: logarithmic,
     source: "Träff, circulant reduce-scatter and gather",
     rounds: "2 ceil(log2 p)",
     volume: "(p-1) m + at most ceil(log2 p)/2 m",
@@ -254,12 +328,30 @@ const CIRCULANT_RSG: Algorithm = Algorithm {
     time: Some(circulant::reduce_scatter_gather::time),
 };
 
+const RING: Algorithm = Algorithm {
+    name: "ring",
+    collective: Kind::Allgather,
+    ports: PortModels::Both,
+    commutative_only: false,
+    regular_only: false,
+    segmented: false,
+    transfers: for_each_pair,
+    source: "folklore",
+    rounds: "p-1 (bi), 2(p-1) (uni; p odd: one more)",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(exchange::ring::plan),
+    time: Some(exchange::ring::time),
+};
+
 const BI_GREEDY: Algorithm = Algorithm {
     name: "bi-greedy",
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    regular_only: false,
     segmented: true,
+    transfers: for_each_segment,
     source: "Lowery & Langou, Algorithm 2",
     rounds: "ceil(log2 p)+q-1",
     volume: "(p-1) m",
@@ -273,7 +365,9 @@ const TWO_TREE: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: false,
+    regular_only: false,
     segmented: true,
+    transfers: for_each_segment,
     source: "Sanders, Speck, Träff 2009",
     rounds: "at most 2 ceil(log2 p)+q-2",
     volume: "(p-1) m",
@@ -287,7 +381,9 @@ const UNI_GREEDY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Uni,
     commutative_only: true,
+    regular_only: false,
     segmented: true,
+    transfers: for_each_segment,
     source: "Lowery & Langou, algorithm 1",
     rounds: "no closed form; the fewest of all that reduce segments in order",
     volume: "(p-1) m",
@@ -301,7 +397,9 @@ const OUT_OF_ORDER: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Uni,
     commutative_only: true,
+    regular_only: false,
     segmented: true,
+    transfers: for_each_segment,
     source: "oneport; goes beyond Lowery & Langou",
     rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy where all links cost the same",
     volume: "(p-1) m",
@@ -319,6 +417,19 @@ const fn broadcast(reduce: Algorithm) -> Algorithm {
             Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
         },
         ..reduce
+    }
+}
+
+/// A reduce-scatter that is the reversal of an allgather.
+const fn reduce_scatter(allgather: Algorithm, time: fn(&Request) -> Option<f64>) -> Algorithm {
+    Algorithm {
+        collective: Kind::ReduceScatter,
+        commutative_only: true,
+        planner: match allgather.planner {
+            Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
+        },
+        time: Some(time),
+        ..allgather
     }
 }
 
@@ -343,4 +454,6 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(BUTTERFLY),
     broadcast(CIRCULANT),
     broadcast(CIRCULANT_RSG),
+    RING,
+    reduce_scatter(RING, exchange::ring::reduce_scatter_time),
 ];

@@ -1,3 +1,4 @@
 //! Exchanges between pairs of ranks.
 
 pub mod butterfly;
+pub mod ring;
