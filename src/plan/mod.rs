@@ -6,6 +6,7 @@
 pub mod auto;
 pub mod circulant;
 pub mod exchange;
+pub mod gather;
 pub mod pipeline;
 pub mod registry;
 pub mod segmentation;
