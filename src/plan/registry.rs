@@ -515,7 +515,7 @@ const DUAL_ROOT: Algorithm = Algorithm {
     segmented: true,
     transfers: for_each_segment_twice,
     source: "Träff 2021",
-    rounds: "at most 4 ceil(log2 p)+3(q-1)",
+    rounds: "4 ceil(log2(p+2))-7+3(q-1) for p = 2^h-2; at most, for others",
     volume: "2(p-1) m",
     restrictions: "",
     planner: Planner::Direct(tree::dual_root::plan),

@@ -2,8 +2,8 @@
 //!
 //! Source: Träff, "A doubly-pipelined, dual-root reduction-to-all algorithm and implementation" (2021). Ports: bidirectional, one-ported.
 //! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`. Volume: `2(p-1) m`.
-//! Time for `p = 2^(h+1) - 2`, two full trees of `h` levels: see [`time`]; about `3 (q - 1)(tc + tp)` after a latency of `4h` messages. With the best segments
-//! `O(log p + sqrt(m log p)) + 3 beta m`. Scratch: one segment at the roots.
+//! Time for `p = 2^(h+1) - 2`, two full trees of `h > 1` levels: `(4h - 3) tc + (2h - 1) tp + 3 (q - 1)(tc + tp)`; at most that of the next such `p` for others.
+//! With the best segments `O(log p + sqrt(m log p)) + 3 (beta + gamma) m`. Scratch: one segment at the roots.
 //!
 //! The lower half of the ranks is one binary tree, the upper half another, both numbered in postorder: left subtree, right subtree, their parent.
 //! For every segment a rank meets its right child, its left child and its parent (the roots each other), sends and receives at once,
@@ -142,6 +142,53 @@ pub fn time(request: &Request) -> Option<f64> {
     if p % 2 == 1 || !(p / 2 + 1).is_power_of_two() {
         return None;
     }
-    let _ = (q, s);
-    None
+    // In the first turn everything goes up, a level after the other, and in the last turns it comes down.
+    let levels = f64::from((p / 2 + 1).ilog2());
+    let (tc, tp) = (request.t_comm(s), request.t_comp(s));
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    let q = q as f64;
+    if p == 2 {
+        return Some(q * (tc + tp));
+    }
+    Some((4.0 * levels - 3.0) * tc + (2.0 * levels - 1.0) * tp + 3.0 * (q - 1.0) * (tc + tp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CostModel;
+    use crate::plan::Segments;
+    use crate::simulate::Prepared;
+
+    #[test]
+    fn full_trees_take_the_longest() {
+        let rounds = |p: usize, q: usize| {
+            let mut request = Request::new(p, q);
+            request.segments = Segments::of_count(q, q).unwrap();
+            request.cost = CostModel::new(1.0, 0.0);
+            let prepared = Prepared::new(&plan(&request).unwrap(), false).unwrap();
+            let time = prepared.simulate(&request.cost, 1).time();
+            (time, super::time(&request))
+        };
+        for p in 2..=130usize {
+            let full = (p + 2).next_power_of_two() - 2;
+            for q in [1, 2, 3, 7] {
+                let (executed, bound) = (rounds(p, q).0, rounds(full, q).1.unwrap());
+                assert!(executed <= bound, "p={p} q={q}: {executed} > {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn postorder() {
+        let mut nodes = Vec::new();
+        grow(&mut nodes, 10, 7, None, 0);
+        nodes.sort_by_key(|n| n.rank);
+        let parents: Vec<_> = nodes.iter().map(|n| n.parent.map(|p| p - 10)).collect();
+        let depths: Vec<_> = nodes.iter().map(|n| n.depth).collect();
+        let below = [Some(2), Some(2), Some(6), Some(5), Some(5), Some(6), None];
+        assert_eq!(parents, below);
+        assert_eq!(depths, [2, 2, 1, 2, 2, 1, 0]);
+        assert_eq!(nodes[6].children, [15, 12]);
+    }
 }
