@@ -8,6 +8,7 @@ pub mod exchange;
 pub mod pipeline;
 pub mod registry;
 pub mod segmentation;
+pub mod steady;
 pub mod tree;
 
 use crate::collective::Collective;
