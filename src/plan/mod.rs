@@ -10,6 +10,7 @@ pub mod gather;
 pub mod pipeline;
 pub mod registry;
 pub mod segmentation;
+pub mod steady;
 pub mod tree;
 
 use crate::collective::Collective;
