@@ -3,6 +3,7 @@
 //! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
 //! listed, checked, simulated, run and benched like all others.
 
+use super::gather::rows as gather;
 use super::{MOST_TRANSFERS, Request, circulant, exchange, pipeline, tree};
 use crate::collective::Kind;
 use crate::cost::Ports;
@@ -456,4 +457,14 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(CIRCULANT_RSG),
     RING,
     reduce_scatter(RING, exchange::ring::reduce_scatter_time),
+    gather::LINEAR,
+    gather::OBLIVIOUS,
+    gather::OBLIVIOUS_BEST_ROOT,
+    gather::ADAPTIVE,
+    gather::OPTIMAL,
+    gather::SCATTER_LINEAR,
+    gather::SCATTER_OBLIVIOUS,
+    gather::SCATTER_OBLIVIOUS_BEST_ROOT,
+    gather::SCATTER_ADAPTIVE,
+    gather::SCATTER_OPTIMAL,
 ];
