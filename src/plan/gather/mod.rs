@@ -8,12 +8,17 @@
 
 pub mod binary;
 pub mod binomial;
+pub mod degrading;
 pub mod heterogeneous;
 pub mod linear;
 pub mod optimal;
+pub mod ported;
 pub mod rank_ordered;
 pub(super) mod rows;
 mod tree;
+pub mod two;
+pub mod unordered;
+pub mod weakly;
 
 pub use tree::{Child, GatherTree};
 
