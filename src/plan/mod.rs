@@ -115,6 +115,14 @@ impl Request {
         }
     }
 
+    /// Elements of each rank's block of a gather, scatter or allgather.
+    pub(crate) fn block_sizes(&self) -> Vec<usize> {
+        match &self.blocks {
+            Some(sizes) => sizes.clone(),
+            None => vec![self.elements(); self.ranks],
+        }
+    }
+
     /// Where each rank's block stands in the vector of a reduce_scatter: sizes as given, or such that the first blocks have one
     /// element more than the last.
     pub fn scattered(&self) -> Vec<Span> {
