@@ -102,7 +102,9 @@ impl Distribution {
         }
         let too_large = || Error::usage(format!("{p} blocks of {b} elements (rho {rho}) overflow"));
         // Everything below stays under this.
-        let most = (p as u128 + 1) * 2 * (b as u128 + 1) * (rho as u128);
+        let most = (p as u128 + 1)
+            .saturating_mul(b as u128 + 1)
+            .saturating_mul(2 * rho as u128);
         if most > usize::MAX as u128 {
             return Err(too_large());
         }

@@ -21,7 +21,7 @@ use crate::collective::Kind;
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
 use crate::plan::registry::{self, Algorithm};
-use crate::plan::{Request, Segments, segmentation};
+use crate::plan::{Request, auto};
 use crate::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use crate::schedule::{Schedule, total_len};
 
@@ -373,13 +373,17 @@ impl<'a> Plans<'a> {
         let mut best: Option<Planned> = None;
         let mut refusal = None;
         for algorithm in candidates {
-            match timed(algorithm, &request, call.by) {
-                Ok((time, request)) if best.as_ref().is_none_or(|b| time < b.time) => {
+            let choice = match call.by {
+                By::Best => auto::with_best_segments(algorithm, &request),
+                By::Whole(_) | By::Irregular => auto::as_requested(algorithm, &request),
+            };
+            match choice {
+                Ok(choice) if best.as_ref().is_none_or(|b| choice.time < b.time) => {
                     best = Some(Planned {
                         call: *call,
                         algorithm,
-                        request,
-                        time,
+                        request: choice.request,
+                        time: choice.time,
                     });
                 }
                 Ok(_) => {}
@@ -463,28 +467,6 @@ impl<'a> Plans<'a> {
         }
         progress(of, of);
         Ok(times)
-    }
-}
-
-/// The time of `algorithm` in the model, and the request with the segments that it takes.
-fn timed(algorithm: &Algorithm, request: &Request, by: By) -> Result<(f64, Request)> {
-    algorithm.accepts(request)?;
-    let mut request = request.clone();
-    let time = if algorithm.segmented && by == By::Best {
-        let best = segmentation::best_segment(algorithm, &request)?;
-        request.segments = Segments::of_size(request.elements(), best.segment)?;
-        best.time
-    } else {
-        segmentation::executed_time(algorithm, &request)?
-    };
-    if time.is_finite() {
-        Ok((time, request))
-    } else {
-        Err(Error::usage(format!(
-            "{} {} has no finite time with these costs",
-            algorithm.name,
-            algorithm.collective.name()
-        )))
     }
 }
 

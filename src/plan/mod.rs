@@ -3,8 +3,10 @@
 //! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to where, round by
 //! round; `reduction` turns that into programs over real ranks and spans.
 
+pub mod auto;
 pub mod circulant;
 pub mod exchange;
+pub mod gather;
 pub mod pipeline;
 pub mod registry;
 pub mod segmentation;
@@ -93,12 +95,6 @@ impl Request {
             if sum.is_none() {
                 return Err(Error::usage("block sizes overflow"));
             }
-        } else if self.elements().checked_mul(self.ranks).is_none() {
-            return Err(Error::usage(format!(
-                "{} ranks with {} elements each are too large",
-                self.ranks,
-                self.elements()
-            )));
         }
         self.cost.validate()?;
         self.cost.covers(self.ranks)
@@ -257,7 +253,7 @@ pub(crate) fn consecutive(sizes: &[usize]) -> Vec<Span> {
     let mut offset = 0;
     let span = |&len: &usize| {
         let span = Span::new(offset, len);
-        offset += len;
+        offset = offset.saturating_add(len);
         span
     };
     sizes.iter().map(span).collect()

@@ -149,7 +149,7 @@ impl Algorithm {
         self.accepts_blocks(request)?;
         if !self.ports.allow(request.ports) {
             return Err(Error::usage(format!(
-                "{} {} is not planned for {} ports: choose {}",
+                "{} {} is not planned for {} ports: {}",
                 self.name,
                 self.collective.name(),
                 request.ports.name(),
@@ -158,7 +158,7 @@ impl Algorithm {
         }
         if self.commutative_only && request.keep_order && self.collective.reduces() {
             return Err(Error::usage(format!(
-                "{} {} needs an operator that commutes: choose {}",
+                "{} {} needs an operator that commutes: {}",
                 self.name,
                 self.collective.name(),
                 self.others(|a| !a.commutative_only && a.ports.allow(request.ports))
@@ -170,6 +170,16 @@ impl Algorithm {
     /// Block sizes are for collectives that have blocks, unequal ones for algorithms that take them.
     fn accepts_blocks(&self, request: &Request) -> Result<()> {
         let Some(blocks) = &request.blocks else {
+            let vector_is_all =
+                !self.collective.has_blocks() || self.collective == Kind::ReduceScatter;
+            let all = request.elements().checked_mul(request.ranks);
+            if !vector_is_all && all.is_none() {
+                return Err(Error::usage(format!(
+                    "{} blocks of {} elements overflow",
+                    request.ranks,
+                    request.elements()
+                )));
+            }
             return Ok(());
         };
         if !self.collective.has_blocks() {
@@ -180,7 +190,7 @@ impl Algorithm {
         }
         if self.regular_only && blocks.iter().any(|&b| b != blocks[0]) {
             return Err(Error::usage(format!(
-                "{} {} needs blocks of one size: choose {}",
+                "{} {} needs blocks of one size: {}",
                 self.name,
                 self.collective.name(),
                 self.others(|a| !a.regular_only && a.ports.allow(request.ports))
@@ -189,13 +199,17 @@ impl Algorithm {
         Ok(())
     }
 
-    /// Names of the algorithms for the same collective that are `good`.
+    /// What to choose instead: the algorithms for the same collective that are `good`.
     fn others(&self, good: impl Fn(&Algorithm) -> bool) -> String {
         let names: Vec<_> = of(self.collective)
             .filter(|a| good(a))
             .map(|a| a.name)
             .collect();
-        names.join(", ")
+        if names.is_empty() {
+            "no algorithm here does without".into()
+        } else {
+            format!("choose {}", names.join(", "))
+        }
     }
 }
 
@@ -212,6 +226,21 @@ fn for_each_segment(p: usize, segments: usize) -> usize {
 /// Each rank sends a message for each other rank.
 fn for_each_pair(p: usize, _segments: usize) -> usize {
     p.saturating_mul(p)
+}
+
+/// The same, there and back.
+fn for_each_pair_twice(p: usize, segments: usize) -> usize {
+    for_each_pair(p, segments).saturating_mul(2)
+}
+
+/// Each rank sends each segment twice.
+fn for_each_segment_twice(p: usize, segments: usize) -> usize {
+    for_each_segment(p, segments).saturating_mul(2)
+}
+
+/// In each of two phases of as many rounds as `p` has binary digits, one or two transfers of each rank.
+fn logarithmic_twice(p: usize, segments: usize) -> usize {
+    logarithmic(p, segments).saturating_mul(2)
 }
 
 /// All algorithms.
@@ -364,11 +393,191 @@ const RING: Algorithm = Algorithm {
     segmented: false,
     transfers: for_each_pair,
     source: "folklore",
-    rounds: "p-1 (bi), 2(p-1) (uni; p odd: one more)",
+    rounds: "p-1 (bi), 2(p-1) (uni, p even)",
     volume: "(p-1) m",
     restrictions: "",
     planner: Planner::Direct(exchange::ring::plan),
     time: Some(exchange::ring::time),
+};
+
+const RING_ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    commutative_only: true,
+    transfers: for_each_pair_twice,
+    rounds: "2(p-1) (bi), 4(p-1) (uni; p odd: more)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(exchange::ring::allreduce),
+    time: Some(exchange::ring::allreduce_time),
+    ..RING
+};
+
+const DOUBLING_ALLGATHER: Algorithm = Algorithm {
+    name: "recursive-doubling",
+    collective: Kind::Allgather,
+    ports: PortModels::Both,
+    commutative_only: false,
+    regular_only: false,
+    segmented: false,
+    transfers: logarithmic,
+    source: "folklore",
+    rounds: "floor(log2 p), if p is not a power of two 2 more (bi); twice that (uni)",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(exchange::doubling_allgather::plan),
+    time: Some(exchange::doubling_allgather::time),
+};
+
+const DOUBLING_ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    volume: "n floor(log2 p) m + 2(p-n) m, n = 2^floor(log2 p)",
+    planner: Planner::Direct(exchange::doubling_allreduce::plan),
+    time: Some(exchange::doubling_allreduce::time),
+    ..DOUBLING_ALLGATHER
+};
+
+const RABENSEIFNER: Algorithm = Algorithm {
+    name: "rabenseifner",
+    collective: Kind::Allreduce,
+    ports: PortModels::Both,
+    commutative_only: false,
+    regular_only: false,
+    segmented: false,
+    transfers: logarithmic_twice,
+    source: "Rabenseifner 2004",
+    rounds: "2 floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
+    volume: "2(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(exchange::rabenseifner::plan),
+    time: Some(exchange::rabenseifner::time),
+};
+
+const HALVING: Algorithm = Algorithm {
+    name: "recursive-halving",
+    collective: Kind::ReduceScatter,
+    ports: PortModels::Both,
+    commutative_only: false,
+    regular_only: false,
+    segmented: false,
+    transfers: logarithmic,
+    source: "folklore; blocks chosen so that operands stay in order",
+    rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
+    volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
+    restrictions: "",
+    planner: Planner::Direct(exchange::halving::plan),
+    time: Some(exchange::halving::time),
+};
+
+const BRUCK: Algorithm = Algorithm {
+    name: "bruck",
+    collective: Kind::Allgather,
+    ports: PortModels::Both,
+    commutative_only: false,
+    regular_only: false,
+    segmented: false,
+    transfers: logarithmic,
+    source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
+    rounds: "ceil(log2 p) (bi), 2 ceil(log2 p) (uni; p not a power of two: more)",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(exchange::bruck::plan),
+    time: Some(exchange::bruck::time),
+};
+
+const BRUCK_ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    commutative_only: true,
+    transfers: logarithmic_twice,
+    source: "Bruck et al. 1997, there and back",
+    rounds: "2 ceil(log2 p) (bi), 4 ceil(log2 p) (uni; p not a power of two: more)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(exchange::bruck::allreduce),
+    time: Some(exchange::bruck::allreduce_time),
+    ..BRUCK
+};
+
+const BRUCK_ALLTOALL: Algorithm = Algorithm {
+    collective: Kind::Alltoall,
+    // Each message has many spans: what they take to hold counts.
+    transfers: for_each_pair,
+    volume: "about p ceil(log2 p)/2 m",
+    planner: Planner::Direct(exchange::bruck_alltoall::plan),
+    time: Some(exchange::bruck_alltoall::time),
+    ..BRUCK
+};
+
+const PAIRWISE: Algorithm = Algorithm {
+    name: "pairwise",
+    collective: Kind::Alltoall,
+    ports: PortModels::Both,
+    commutative_only: false,
+    regular_only: false,
+    segmented: false,
+    transfers: for_each_pair,
+    source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
+    rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p)",
+    volume: "(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(exchange::pairwise::plan),
+    time: Some(exchange::pairwise::time),
+};
+
+const VAN_DE_GEIJN: Algorithm = Algorithm {
+    name: "van-de-geijn",
+    collective: Kind::Reduce,
+    ports: PortModels::Both,
+    commutative_only: true,
+    regular_only: false,
+    segmented: false,
+    transfers: logarithmic_twice,
+    source: "van de Geijn et al. 1994 (scatter, allgather; Bruck's here), backwards for reduce",
+    rounds: "2 ceil(log2 p) (bi), about 3 ceil(log2 p) (uni)",
+    volume: "(p-1) m + about ceil(log2 p)/2 m",
+    restrictions: "",
+    planner: Planner::Direct(exchange::van_de_geijn::plan),
+    time: Some(exchange::van_de_geijn::time),
+};
+
+const VAN_DE_GEIJN_RING: Algorithm = Algorithm {
+    name: "van-de-geijn-ring",
+    transfers: for_each_pair_twice,
+    source: "van de Geijn et al. 1994 (scatter, ring allgather), backwards for reduce",
+    rounds: "p-1+ceil(log2 p) (bi), about 2(p-1)+ceil(log2 p) (uni)",
+    planner: Planner::Direct(exchange::van_de_geijn::plan_ring),
+    time: Some(exchange::van_de_geijn::time_ring),
+    ..VAN_DE_GEIJN
+};
+
+const DUAL_ROOT: Algorithm = Algorithm {
+    name: "dual-root",
+    collective: Kind::Allreduce,
+    ports: PortModels::Bi,
+    commutative_only: false,
+    regular_only: false,
+    segmented: true,
+    transfers: for_each_segment_twice,
+    source: "Träff 2021",
+    rounds: "4 ceil(log2(p+2))-7+3(q-1) for p = 2^h-2; at most, for others",
+    volume: "2(p-1) m",
+    restrictions: "",
+    planner: Planner::Direct(tree::dual_root::plan),
+    time: Some(tree::dual_root::time),
+};
+
+const DOUBLING_SCAN: Algorithm = Algorithm {
+    collective: Kind::Scan,
+    source: "Hillis, Steele 1986",
+    rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",
+    volume: "(ceil(log2 p) p - 2^ceil(log2 p) + 1) m",
+    planner: Planner::Direct(exchange::doubling_scan::plan),
+    time: Some(exchange::doubling_scan::time),
+    ..DOUBLING_ALLGATHER
+};
+
+const SCAN_CHAIN: Algorithm = Algorithm {
+    collective: Kind::Scan,
+    source: "folklore",
+    planner: Planner::Direct(pipeline::scan::plan),
+    ..CHAIN
 };
 
 const BI_GREEDY: Algorithm = Algorithm {
@@ -449,6 +658,28 @@ const fn broadcast(reduce: Algorithm) -> Algorithm {
     }
 }
 
+/// An allreduce that is a reduction to rank 0, then a broadcast.
+const fn allreduce(
+    reduce: Algorithm,
+    rounds: &'static str,
+    plan: fn(&Request) -> Result<Schedule>,
+    time: fn(&Request) -> Option<f64>,
+) -> Algorithm {
+    Algorithm {
+        collective: Kind::Allreduce,
+        transfers: if reduce.segmented {
+            for_each_segment_twice
+        } else {
+            logarithmic_twice
+        },
+        rounds,
+        volume: "2(p-1) m",
+        planner: Planner::Direct(plan),
+        time: Some(time),
+        ..reduce
+    }
+}
+
 /// A reduce-scatter that is the reversal of an allgather.
 const fn reduce_scatter(allgather: Algorithm, time: fn(&Request) -> Option<f64>) -> Algorithm {
     Algorithm {
@@ -475,6 +706,8 @@ const ALGORITHMS: &[Algorithm] = &[
     BUTTERFLY,
     CIRCULANT,
     CIRCULANT_RSG,
+    VAN_DE_GEIJN,
+    VAN_DE_GEIJN_RING,
     broadcast(BINOMIAL),
     broadcast(BINARY),
     broadcast(TWO_TREE),
@@ -485,6 +718,51 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(BUTTERFLY),
     CIRCULANT_BROADCAST,
     broadcast(CIRCULANT_RSG),
+    broadcast(VAN_DE_GEIJN),
+    broadcast(VAN_DE_GEIJN_RING),
+    DOUBLING_ALLREDUCE,
+    RABENSEIFNER,
+    BRUCK_ALLREDUCE,
+    RING_ALLREDUCE,
+    allreduce(
+        BINOMIAL,
+        "2 ceil(log2 p)",
+        tree::reduce_broadcast::over_binomial,
+        tree::reduce_broadcast::over_binomial_time,
+    ),
+    allreduce(
+        BINARY,
+        "twice those of the reduction",
+        tree::reduce_broadcast::over_binary,
+        tree::reduce_broadcast::over_binary_time,
+    ),
+    allreduce(
+        TWO_TREE,
+        "at most 4 ceil(log2 p)+2q-4",
+        tree::reduce_broadcast::over_two_trees,
+        tree::reduce_broadcast::over_two_trees_time,
+    ),
+    allreduce(
+        CHAIN,
+        "2(p+q-2) (bi), 2(p-1)+4(q-1) (uni)",
+        tree::reduce_broadcast::over_chain,
+        tree::reduce_broadcast::over_chain_time,
+    ),
+    allreduce(
+        UNI_GREEDY,
+        "twice those of the reduction",
+        tree::reduce_broadcast::over_uni_greedy,
+        tree::reduce_broadcast::over_uni_greedy_time,
+    ),
+    DUAL_ROOT,
+    DOUBLING_ALLGATHER,
+    BRUCK,
     RING,
+    HALVING,
+    reduce_scatter(BRUCK, exchange::bruck::reduce_scatter_time),
     reduce_scatter(RING, exchange::ring::reduce_scatter_time),
+    PAIRWISE,
+    BRUCK_ALLTOALL,
+    DOUBLING_SCAN,
+    SCAN_CHAIN,
 ];

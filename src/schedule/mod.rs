@@ -158,6 +158,11 @@ impl Schedule {
         &self.programs
     }
 
+    /// Every rank's program, and nothing else of the schedule.
+    pub(crate) fn into_programs(self) -> Vec<Vec<Step>> {
+        self.programs
+    }
+
     /// Steps of all ranks together.
     pub fn steps(&self) -> usize {
         self.programs.iter().map(Vec::len).sum()
