@@ -139,7 +139,10 @@ struct Rank<I, const N: usize> {
     barrier: Times<N>,
     accesses: Accesses<N>,
     /// Transfers taken from the program, by partner and direction, if the rank has several ports.
-    #[expect(clippy::box_collection, reason = "keeps ranks small: most have one port")]
+    #[expect(
+        clippy::box_collection,
+        reason = "keeps ranks small: most have one port"
+    )]
     counts: Option<Box<HashMap<(u32, bool), u32>>>,
 }
 
