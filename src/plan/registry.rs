@@ -9,6 +9,7 @@ use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 use crate::schedule::Schedule;
+use crate::simulate::{self, Timed};
 
 /// One algorithm for one collective.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +58,13 @@ pub enum Planner {
     Direct(fn(&Request) -> Result<Schedule>),
     /// The reversal of what this plans for free computation.
     ReverseOf(fn(&Request) -> Result<Schedule>),
+    /// Programs on demand: planned as it stands, or timed without being stored.
+    OnDemand {
+        /// Plans.
+        plan: fn(&Request) -> Result<Schedule>,
+        /// Times the same.
+        time: fn(&Request) -> Result<Timed>,
+    },
 }
 
 impl PortModels {
@@ -88,7 +96,7 @@ impl Algorithm {
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
         match self.planner {
-            Planner::Direct(plan) => plan(request),
+            Planner::Direct(plan) | Planner::OnDemand { plan, .. } => plan(request),
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
                 request.cost = request.cost.gamma(0.0);
@@ -100,6 +108,25 @@ impl Algorithm {
                 }
                 plan(&request)?.into_reversed()
             }
+        }
+    }
+
+    /// Whether [`Algorithm::timed`] can time requests whose schedules are too long to be stored.
+    pub fn is_on_demand(&self) -> bool {
+        matches!(self.planner, Planner::OnDemand { .. })
+    }
+
+    /// Times `request` under its own costs: without storing the schedule, where the algorithm gives programs on demand.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`], and when a message has no link.
+    pub fn timed(&self, request: &Request) -> Result<Timed> {
+        match self.planner {
+            Planner::OnDemand { time, .. } => {
+                self.accepts(request)?;
+                time(request)
+            }
+            _ => simulate::on_demand(&self.plan(request)?, &request.cost, request.element_bytes),
         }
     }
 
@@ -324,8 +351,22 @@ const CIRCULANT: Algorithm = Algorithm {
     rounds: "ceil(log2 p)+q-1",
     volume: "(p-1) m",
     restrictions: "",
-    planner: Planner::Direct(circulant::reduce::plan),
+    planner: Planner::OnDemand {
+        plan: circulant::reduce::plan,
+        time: circulant::reduce::timed,
+    },
     time: Some(circulant::reduce::time),
+};
+
+const CIRCULANT_BROADCAST: Algorithm = Algorithm {
+    collective: Kind::Broadcast,
+    commutative_only: false,
+    planner: Planner::OnDemand {
+        plan: circulant::broadcast::plan,
+        time: circulant::broadcast::timed,
+    },
+    time: Some(circulant::broadcast::time),
+    ..CIRCULANT
 };
 
 const CIRCULANT_RSG: Algorithm = Algorithm {
@@ -610,7 +651,9 @@ const fn broadcast(reduce: Algorithm) -> Algorithm {
         collective: Kind::Broadcast,
         commutative_only: false,
         planner: match reduce.planner {
-            Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
+            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
+                Planner::ReverseOf(plan)
+            }
         },
         ..reduce
     }
@@ -644,7 +687,9 @@ const fn reduce_scatter(allgather: Algorithm, time: fn(&Request) -> Option<f64>)
         collective: Kind::ReduceScatter,
         commutative_only: true,
         planner: match allgather.planner {
-            Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
+            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
+                Planner::ReverseOf(plan)
+            }
         },
         time: Some(time),
         ..allgather
@@ -672,7 +717,7 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(OUT_OF_ORDER),
     broadcast(BI_GREEDY),
     broadcast(BUTTERFLY),
-    broadcast(CIRCULANT),
+    CIRCULANT_BROADCAST,
     broadcast(CIRCULANT_RSG),
     broadcast(VAN_DE_GEIJN),
     broadcast(VAN_DE_GEIJN_RING),
