@@ -326,13 +326,13 @@ const BINARY: Algorithm = Algorithm {
 const BUTTERFLY: Algorithm = Algorithm {
     name: "butterfly",
     collective: Kind::Reduce,
-    ports: PortModels::Bi,
+    ports: PortModels::Both,
     commutative_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
     source: "Rabenseifner 2004",
-    rounds: "2 ceil(log2 p); 2 floor(log2 p)+1, if p is not a power of two",
+    rounds: "2 floor(log2 p), if p is not a power of two 1 more (bi); about 3 floor(log2 p) (uni)",
     volume: "(p-1) m + floor(log2 p)/2 m",
     restrictions: "",
     planner: Planner::Direct(exchange::butterfly::plan),
@@ -716,11 +716,20 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(UNI_GREEDY),
     broadcast(OUT_OF_ORDER),
     broadcast(BI_GREEDY),
-    broadcast(BUTTERFLY),
+    Algorithm {
+        planner: Planner::ReverseOf(exchange::butterfly::plan_for_broadcast),
+        ..broadcast(BUTTERFLY)
+    },
     CIRCULANT_BROADCAST,
     broadcast(CIRCULANT_RSG),
-    broadcast(VAN_DE_GEIJN),
-    broadcast(VAN_DE_GEIJN_RING),
+    Algorithm {
+        planner: Planner::ReverseOf(exchange::van_de_geijn::plan_for_broadcast),
+        ..broadcast(VAN_DE_GEIJN)
+    },
+    Algorithm {
+        planner: Planner::ReverseOf(exchange::van_de_geijn::plan_ring_for_broadcast),
+        ..broadcast(VAN_DE_GEIJN_RING)
+    },
     DOUBLING_ALLREDUCE,
     RABENSEIFNER,
     BRUCK_ALLREDUCE,
@@ -755,13 +764,26 @@ const ALGORITHMS: &[Algorithm] = &[
         tree::reduce_broadcast::over_uni_greedy,
         tree::reduce_broadcast::over_uni_greedy_time,
     ),
+    allreduce(
+        OUT_OF_ORDER,
+        "twice those of the reduction",
+        tree::reduce_broadcast::over_out_of_order,
+        tree::reduce_broadcast::over_out_of_order_time,
+    ),
     DUAL_ROOT,
     DOUBLING_ALLGATHER,
     BRUCK,
     RING,
     HALVING,
-    reduce_scatter(BRUCK, exchange::bruck::reduce_scatter_time),
-    reduce_scatter(RING, exchange::ring::reduce_scatter_time),
+    // Not reversed allgathers: on one port, combining can wait until a rank has sent, too.
+    Algorithm {
+        planner: Planner::Direct(exchange::bruck::reduce_scatter),
+        ..reduce_scatter(BRUCK, exchange::bruck::reduce_scatter_time)
+    },
+    Algorithm {
+        planner: Planner::Direct(exchange::ring::reduce_scatter),
+        ..reduce_scatter(RING, exchange::ring::reduce_scatter_time)
+    },
     PAIRWISE,
     BRUCK_ALLTOALL,
     DOUBLING_SCAN,
