@@ -58,10 +58,6 @@ impl Crowd {
         }
     }
 
-    pub(crate) fn oversubscribed(&self) -> bool {
-        self.oversubscribed
-    }
-
     /// Wakes `rank` if it sleeps: call after handing it something.
     #[inline]
     pub(crate) fn wake(&self, rank: usize) {

@@ -36,6 +36,8 @@ macro_rules! sources {
             mod barrier;
             #[path = "../../src/run/bell.rs"]
             mod bell;
+            #[path = "../../src/run/inbox.rs"]
+            mod inbox;
             #[path = "../../src/run/transfer/lazy.rs"]
             mod lazy;
             #[path = "../../src/run/transfer/protocol.rs"]
@@ -153,6 +155,12 @@ fn an_abort_wakes() {
 fn a_barrier_holds() {
     bounded(4, || scenarios::barrier(2, 1));
     bounded(4, || scenarios::barrier(2, 2));
+}
+
+#[test]
+fn nothing_told_is_missed() {
+    bounded(4, || scenarios::told(1));
+    bounded(2, || scenarios::told(2));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use loom::thread;
 
 use super::barrier::Barrier;
 use super::bell::Bell;
+use super::inbox::{Inbox, Slip};
 use super::lazy::Lazy;
 use super::protocol::{Lane, Parcel, Pieces, Sent, Wire};
 
@@ -499,6 +500,49 @@ pub(crate) fn barrier(ranks: usize, rounds: usize) {
         })
         .collect();
     rank(0, &shared);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+/// Each of some tellers hands two things over and tells of each: the owner, which only looks at ranks that it is told of, sees
+/// everything in the end. What is missed would have it wait for ever, which loom reports.
+pub(crate) fn told(tellers: usize) {
+    struct Shared {
+        inbox: Inbox,
+        slips: Vec<Slip>,
+        handed: Vec<(Memory, AtomicBool)>,
+    }
+    let shared = Arc::new(Shared {
+        inbox: Inbox::new(),
+        slips: (0..tellers).map(|_| Slip::new()).collect(),
+        handed: (0..2 * tellers).map(|_| (Memory::new(), AtomicBool::new(false))).collect(),
+    });
+    let others: Vec<_> = (0..tellers)
+        .map(|me| {
+            let s = shared.clone();
+            thread::spawn(move || {
+                for (memory, here) in &s.handed[2 * me..2 * me + 2] {
+                    memory.write();
+                    here.store(true, Ordering::Release);
+                    s.inbox.tell(&s.slips, me);
+                }
+            })
+        })
+        .collect();
+    let mut seen = vec![false; 2 * tellers];
+    until(|| {
+        shared.inbox.take(&shared.slips, |rank| {
+            for n in 2 * rank..2 * rank + 2 {
+                let (memory, here) = &shared.handed[n];
+                if here.load(Ordering::Acquire) {
+                    memory.read();
+                    seen[n] = true;
+                }
+            }
+        });
+        seen.iter().all(|&s| s).then_some(())
+    });
     for other in others {
         other.join().unwrap();
     }
