@@ -10,6 +10,7 @@ pub mod gather;
 pub mod pipeline;
 pub mod registry;
 pub mod segmentation;
+pub mod steady;
 pub mod tree;
 
 use crate::collective::Collective;
@@ -111,6 +112,14 @@ impl Request {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
             None => consecutive(&vec![self.elements(); self.ranks]),
+        }
+    }
+
+    /// Elements of each rank's block of a gather, scatter or allgather.
+    pub(crate) fn block_sizes(&self) -> Vec<usize> {
+        match &self.blocks {
+            Some(sizes) => sizes.clone(),
+            None => vec![self.elements(); self.ranks],
         }
     }
 

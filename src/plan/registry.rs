@@ -3,6 +3,7 @@
 //! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
 //! listed, checked, simulated, run and benched like all others.
 
+use super::gather::rows as gather;
 use super::{MOST_TRANSFERS, Request, circulant, exchange, pipeline, tree};
 use crate::collective::Kind;
 use crate::cost::Ports;
@@ -840,4 +841,30 @@ const ALGORITHMS: &[Algorithm] = &[
     BRUCK_ALLTOALL,
     DOUBLING_SCAN,
     SCAN_CHAIN,
+    gather::LINEAR,
+    gather::OBLIVIOUS,
+    gather::OBLIVIOUS_BEST_ROOT,
+    gather::ADAPTIVE,
+    gather::BINARY,
+    gather::OPTIMAL,
+    gather::RANK_ORDERED,
+    gather::WEAKLY_ORDERED,
+    gather::TWO,
+    gather::DEGRADING,
+    gather::PORTED_ADAPTIVE,
+    gather::PORTED,
+    gather::UNORDERED,
+    gather::SCATTER_LINEAR,
+    gather::SCATTER_OBLIVIOUS,
+    gather::SCATTER_OBLIVIOUS_BEST_ROOT,
+    gather::SCATTER_ADAPTIVE,
+    gather::SCATTER_BINARY,
+    gather::SCATTER_OPTIMAL,
+    gather::SCATTER_RANK_ORDERED,
+    gather::SCATTER_WEAKLY_ORDERED,
+    gather::SCATTER_TWO,
+    gather::SCATTER_DEGRADING,
+    gather::SCATTER_PORTED_ADAPTIVE,
+    gather::SCATTER_PORTED,
+    gather::SCATTER_UNORDERED,
 ];

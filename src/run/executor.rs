@@ -9,7 +9,7 @@ use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
 use super::recorder::Recorder;
-use super::transfer::{Intake, Lent, RankMemory, Received, Sent, Wire};
+use super::transfer::{Due, Intake, Lent, RankMemory, Received, Sent, Wire};
 use super::wait::{Crowd, Stop, Waiter};
 use crate::cost::{self, CostModel, Ports};
 use crate::error::{Error, ErrorKind};
@@ -261,9 +261,11 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             } => (*from, spans, Intake::Combine(s.operator, *order)),
             _ => return Ok(false),
         };
-        let message = s.cost.transfer(from, self.rank, bytes::<T>(step));
-        let end = |theirs: f64| later(ready, theirs) + message;
-        match memory.receive(self.wire(i), from, spans, intake, s.share_copies, end) {
+        let takes = s.cost.transfer(from, self.rank, bytes::<T>(step));
+        let due = Due { ready, takes };
+        match memory.receive(self.wire(i), from, spans, intake, s.share_copies, due) {
+            // The sender reports its panic.
+            Received::Spoilt => Err(Failure::Aborted),
             Received::Nothing => Ok(false),
             Received::Done(end) => {
                 s.crowd.wake(from);

@@ -10,10 +10,10 @@ use super::endpoint::{Endpoint, PortModel};
 use super::operator::Operator;
 use super::rank::Rank;
 use super::team::{Clock, Team, panic_message};
-use super::transfer::{Lazy, Wire};
+use super::transfer::{Lazy, RankMemory, Wire};
 use super::wait::Crowd;
 use crate::collective::Collective;
-use crate::cost::{CostModel, Ports};
+use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schedule::{Layout, Schedule, Step};
 use crate::simulate::later;
@@ -86,6 +86,8 @@ pub(super) struct ScopeSetting<'t, T> {
     pub(super) wires: &'t WireTable,
     pub(super) operator: &'t Operator<T>,
     pub(super) cost: &'t CostModel,
+    /// The same, where it is one line.
+    pub(super) line: Option<OneLine>,
     pub(super) ports: Ports,
     pub(super) deadline: Duration,
     pub(super) paced: bool,
@@ -176,6 +178,7 @@ impl Team {
             wires: &wires,
             operator: &options.operator,
             cost: &options.cost,
+            line: options.cost.one_line(),
             ports: P::PORTS,
             deadline: self.deadline,
             paced: options.clock == Clock::Paced,
@@ -194,19 +197,24 @@ impl Team {
         let rank_main = |rank: usize| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, buffer, &setting, start));
+            let memory = RankMemory::new(rank, buffer, 1);
+            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, &setting, start), memory);
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();
             // What is left to do may run the operator once more, which may panic as well.
             let result = result.and_then(|value| {
                 catch_unwind(AssertUnwindSafe(|| {
                     let value = value?;
-                    let (time, record) = endpoint.into_inner().finish()?;
+                    let (time, record) = endpoint.finish()?;
                     Ok((value, time, record))
                 }))
             });
+            let follows = endpoint.follows();
+            // Sends that are still open are taken back before anybody hears of a failure.
+            drop(endpoint);
             match result {
                 Ok(Ok(done)) => *report = Some(done),
+                Ok(Err(error)) if follows => self.crowd.fail_after(error),
                 Ok(Err(error)) => self.crowd.fail(error),
                 Err(payload) => self.crowd.fail(
                     ErrorKind::Panicked {

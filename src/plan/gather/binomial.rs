@@ -55,6 +55,17 @@ pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
     }))
 }
 
+/// The tree in which the side with more data receives: with `gamma_copy = beta` and a free root it takes
+/// `ceil(log2 p) alpha + beta sum m_i` at most (Proposition 1 of "On Optimal Trees ..."). [`adaptive`], which leaves roots' own blocks out of account, need not.
+///
+/// # Errors
+/// None at present.
+pub fn adaptive_to_data(problem: &Problem) -> Result<GatherTree> {
+    Ok(joined(problem, problem.root(), |low, high| {
+        low.data() > high.data()
+    }))
+}
+
 /// A joined subcube, as far as it matters for joining it with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cube {

@@ -6,15 +6,25 @@
 //! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives" and "Practical, Linear-time, Fully Distributed
 //! Algorithms for Irregular Gather and Scatter".
 
+pub mod binary;
 pub mod binomial;
+pub mod degrading;
+pub mod heterogeneous;
 pub mod linear;
 pub mod optimal;
+pub mod ported;
+pub mod rank_ordered;
+pub(super) mod rows;
 mod tree;
+pub mod two;
+pub mod unordered;
+pub mod weakly;
 
 pub use tree::{Child, GatherTree};
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, bytes};
 use crate::error::{Error, Result};
+use crate::plan::Request;
 
 /// Blocks to be gathered, and what messages and copies cost.
 #[derive(Debug, Clone)]
@@ -55,6 +65,19 @@ impl Problem {
             root,
             ported: 1,
         })
+    }
+
+    /// The blocks of a request.
+    ///
+    /// # Errors
+    /// When the request's parts do not fit together, or as [`Problem::new`].
+    pub fn of(request: &Request) -> Result<Problem> {
+        request.validate()?;
+        let blocks = request.block_sizes();
+        let bytes = |&n: &usize| bytes(n, request.element_bytes);
+        let root = (!request.root_free).then_some(request.root);
+        let sizes = blocks.iter().map(bytes).collect();
+        Problem::new(sizes, request.cost.clone(), root)?.with_ports(request.ports.k())
     }
 
     /// The same with `ported` ports a rank, for the planners that use them.

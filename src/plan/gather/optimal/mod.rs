@@ -12,7 +12,7 @@
 //! - root in `[k+1,j]`, `i <= k < j - 1`: `max(C[i,k], C[k+1,j]) + comm(S[i,k])`.
 //!
 //! With a given root `r`, a range that contains `r` is rooted there.
-//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`.
+//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`; on a heterogeneous platform see [`super::heterogeneous`].
 //! Memory: 8 bytes a range, and a quarter of that for what is remembered of rows.
 //!
 //! `p = 3`, `m = 1, 2, 3`, `alpha = 1`, `beta = 1`, `gamma = 0`, free root: 1→0 takes 3, or 0→1 2; then 1→2: 2 + 4 = 6; but 1→2 first, then 0→2:
@@ -81,8 +81,8 @@ use crate::error::{Error, Result};
 
 /// Most ranks for the program in `O(p^2)`: 4 GiB of times.
 pub const MOST_RANKS: usize = 1 << 15;
-/// Most ranks for the program in `O(p^3)`: half a minute.
-pub const MOST_RANKS_CUBIC: usize = 4096;
+/// Most ranks for the program in `O(p^3)`, and in those for other classes: seconds.
+pub const MOST_RANKS_CUBIC: usize = 2500;
 
 /// How the optimum is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +111,9 @@ impl Method {
 /// When there are more ranks than [`MOST_RANKS`], [`MOST_RANKS_CUBIC`] where that program is needed
 /// or the links differ.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    if problem.cost().links().is_some() {
+        return super::heterogeneous::tree(problem);
+    }
     tree_by(problem, Method::of(problem))
 }
 

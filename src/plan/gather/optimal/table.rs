@@ -17,6 +17,10 @@ pub(in super::super) struct Costs<'a> {
     problem: &'a Problem,
     /// Bytes of all blocks before; one entry more, for all.
     before: Vec<u64>,
+    /// The same in time, but for latencies.
+    sent: Vec<f64>,
+    /// By rank: from where on all blocks before it are empty.
+    empty_from: Vec<usize>,
 }
 
 /// What the root of a range receives last.
@@ -34,14 +38,25 @@ pub(super) enum Last {
 
 impl<'a> Costs<'a> {
     pub(in super::super) fn new(problem: &'a Problem) -> Costs<'a> {
-        let mut before = Vec::with_capacity(problem.ranks() + 1);
+        let mut before = vec![0];
+        let mut empty_from = vec![0];
         let mut sum = 0;
-        before.push(sum);
-        for &size in problem.sizes() {
+        for (r, &size) in problem.sizes().iter().enumerate() {
             sum += size;
             before.push(sum);
+            empty_from.push(if size > 0 { r + 1 } else { empty_from[r] });
         }
-        Costs { problem, before }
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "sizes are exact far beyond any memory"
+        )]
+        let sent = before.iter().map(|&b| problem.cost().beta * b as f64);
+        Costs {
+            problem,
+            sent: sent.collect(),
+            before,
+            empty_from,
+        }
     }
 
     pub(in super::super) fn ranks(&self) -> usize {
@@ -58,6 +73,24 @@ impl<'a> Costs<'a> {
     pub(in super::super) fn message(&self, i: usize, j: usize) -> f64 {
         // All links cost the same here.
         self.problem.cost().transfer(0, 0, self.size(i, j))
+    }
+
+    /// What the block of `rank` adds to the time of a message, where costs are linear.
+    #[inline]
+    pub(in super::super) fn sending(&self, rank: usize) -> f64 {
+        self.sent[rank + 1] - self.sent[rank]
+    }
+
+    /// The same for the blocks of all ranks before `rank`.
+    #[inline]
+    pub(in super::super) fn sending_before(&self, rank: usize) -> f64 {
+        self.sent[rank]
+    }
+
+    /// The first rank from which on the blocks up to before `y` are empty.
+    #[inline]
+    pub(in super::super) fn empty_from(&self, y: usize) -> usize {
+        self.empty_from[y]
     }
 
     /// Time of the copy of the block of `rank`.
