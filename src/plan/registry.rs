@@ -224,6 +224,12 @@ fn for_each_segment(p: usize, segments: usize) -> usize {
     p.saturating_mul(segments)
 }
 
+/// Each rank sends messages with a part of almost every rank's block, many spans together as heavy as a step.
+fn parts_of_all(p: usize, segments: usize) -> usize {
+    let messages = p.saturating_mul(segments.saturating_add(p.max(1).ilog2() as usize));
+    messages.saturating_mul(1 + p / 8)
+}
+
 /// Each rank sends a message for each other rank.
 fn for_each_pair(p: usize, _segments: usize) -> usize {
     p.saturating_mul(p)
@@ -366,6 +372,65 @@ const CIRCULANT_BROADCAST: Algorithm = Algorithm {
         time: circulant::broadcast::timed,
     },
     time: Some(circulant::broadcast::time),
+    ..CIRCULANT
+};
+
+const CIRCULANT_ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    transfers: for_each_segment_twice,
+    rounds: "2(ceil(log2 p)+q-1)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(circulant::allreduce::plan),
+    time: Some(circulant::allreduce::time),
+    ..CIRCULANT
+};
+
+const CENSUS: Algorithm = Algorithm {
+    name: "census",
+    collective: Kind::Allreduce,
+    segmented: false,
+    transfers: logarithmic,
+    source: "Träff, circulant census; Bar-Noy, Kipnis, Schieber 1993",
+    rounds: "ceil(log2 p)",
+    volume: "p ceil(log2 p) m",
+    planner: Planner::Direct(circulant::census::plan),
+    time: Some(circulant::census::time),
+    ..CIRCULANT
+};
+
+const CIRCULANT_RSAG: Algorithm = Algorithm {
+    name: "circulant-rsag",
+    collective: Kind::Allreduce,
+    segmented: false,
+    transfers: logarithmic_twice,
+    source: "Träff, circulant reduce-scatter and allgather",
+    rounds: "2 ceil(log2 p)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(circulant::allgather::allreduce),
+    time: Some(circulant::allgather::allreduce_time),
+    ..CIRCULANT
+};
+
+const CIRCULANT_ALLGATHER: Algorithm = Algorithm {
+    collective: Kind::Allgather,
+    commutative_only: false,
+    segmented: false,
+    transfers: logarithmic,
+    source: "Träff, circulant allgather",
+    rounds: "ceil(log2 p)",
+    planner: Planner::Direct(circulant::allgather::plan),
+    time: Some(circulant::allgather::time),
+    ..CIRCULANT
+};
+
+const CIRCULANT_BLOCKS: Algorithm = Algorithm {
+    name: "circulant-blocks",
+    collective: Kind::Allgather,
+    commutative_only: false,
+    transfers: parts_of_all,
+    source: "Träff, irregular n-block allgather on circulant graphs",
+    planner: Planner::Direct(circulant::allgatherv::plan),
+    time: Some(circulant::allgatherv::time),
     ..CIRCULANT
 };
 
@@ -730,6 +795,9 @@ const ALGORITHMS: &[Algorithm] = &[
         planner: Planner::ReverseOf(exchange::van_de_geijn::plan_ring_for_broadcast),
         ..broadcast(VAN_DE_GEIJN_RING)
     },
+    CENSUS,
+    CIRCULANT_RSAG,
+    CIRCULANT_ALLREDUCE,
     DOUBLING_ALLREDUCE,
     RABENSEIFNER,
     BRUCK_ALLREDUCE,
@@ -771,9 +839,16 @@ const ALGORITHMS: &[Algorithm] = &[
         tree::reduce_broadcast::over_out_of_order_time,
     ),
     DUAL_ROOT,
+    CIRCULANT_ALLGATHER,
+    CIRCULANT_BLOCKS,
     DOUBLING_ALLGATHER,
     BRUCK,
     RING,
+    reduce_scatter(
+        CIRCULANT_ALLGATHER,
+        circulant::allgather::reduce_scatter_time,
+    ),
+    reduce_scatter(CIRCULANT_BLOCKS, circulant::allgatherv::reduce_scatter_time),
     HALVING,
     // Not reversed allgathers: on one port, combining can wait until a rank has sent, too.
     Algorithm {
