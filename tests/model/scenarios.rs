@@ -533,11 +533,11 @@ pub(crate) fn told(tellers: usize) {
     let mut seen = vec![false; 2 * tellers];
     until(|| {
         shared.inbox.take(&shared.slips, |rank| {
-            for n in 2 * rank..2 * rank + 2 {
-                let (memory, here) = &shared.handed[n];
+            let own = 2 * rank..2 * rank + 2;
+            for ((memory, here), seen) in shared.handed[own.clone()].iter().zip(&mut seen[own]) {
                 if here.load(Ordering::Acquire) {
                     memory.read();
-                    seen[n] = true;
+                    *seen = true;
                 }
             }
         });
