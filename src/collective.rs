@@ -115,6 +115,14 @@ impl Kind {
             })
     }
 
+    /// Whether each rank has a block of its own, whose size may differ.
+    pub fn has_blocks(self) -> bool {
+        matches!(
+            self,
+            Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::ReduceScatter | Kind::Alltoall
+        )
+    }
+
     /// Whether contributions are combined.
     pub fn reduces(self) -> bool {
         matches!(

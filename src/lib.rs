@@ -48,6 +48,7 @@
 //! |---|---|
 //! | [`schedule`] | steps, spans, builder, JSON form, reversal, statistics; **the rules of time** |
 //! | [`collective`] | what each operation must achieve |
+//! | [`distribution`] | named families of block sizes |
 //! | [`cost`], [`bounds`] | the cost model and ports; lower bounds |
 //! | [`mod@check`] | the proof of a schedule |
 //! | [`simulate`] | model time |
@@ -70,6 +71,7 @@ pub mod bounds;
 pub mod check;
 pub mod collective;
 pub mod cost;
+pub mod distribution;
 pub mod error;
 pub mod measure;
 pub mod plan;
@@ -80,6 +82,7 @@ pub mod simulate;
 
 pub use collective::{Collective, Kind};
 pub use cost::{CostModel, Ports};
+pub use distribution::Distribution;
 pub use error::{Error, ErrorKind, Result};
 pub use plan::Request;
 pub use schedule::{Layout, Order, Schedule, Span, Spans, Step};

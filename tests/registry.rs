@@ -2,13 +2,15 @@
 
 use oneport::check::{Options, check};
 use oneport::plan::{Segments, registry};
+use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
 use oneport::simulate::Prepared;
-use oneport::{CostModel, Ports, Request};
+use oneport::{CostModel, Kind, Ports, Request};
 
 #[test]
 fn model_times_equal_the_closed_forms() {
     let mut compared = 0;
     for algorithm in registry::all() {
+        let before = compared;
         for p in 1..=70 {
             for (q, s) in [(1, 4), (2, 3), (3, 8), (5, 2), (8, 8), (16, 1)] {
                 for ports in [Ports::UNI, Ports::BI] {
@@ -21,7 +23,7 @@ fn model_times_equal_the_closed_forms() {
                         continue;
                     }
                     let schedule = algorithm.plan(&request).unwrap();
-                    if algorithm.collective == oneport::Kind::Broadcast {
+                    if !algorithm.collective.reduces() {
                         request.cost.gamma = 0.0;
                     }
                     let time = Prepared::new(&schedule, false)
@@ -41,6 +43,11 @@ fn model_times_equal_the_closed_forms() {
                 }
             }
         }
+        let name = (algorithm.collective.name(), algorithm.name);
+        assert!(
+            compared > before || algorithm.time.is_none(),
+            "{name:?} has no closed form where it should"
+        );
     }
     assert!(compared > 500, "only {compared} closed forms compared");
 }
@@ -67,14 +74,17 @@ fn every_schedule_is_proved() {
                     if !algorithm.ports.allow(ports) {
                         continue;
                     }
-                    let roots: Vec<usize> = if p <= 9 {
-                        (0..p).collect()
-                    } else {
-                        vec![0, 1, p / 2, p - 1]
+                    let roots: Vec<usize> = match p {
+                        _ if !rooted(algorithm.collective) => vec![p / 2],
+                        0..=9 => (0..p).collect(),
+                        _ => vec![0, 1, p / 2, p - 1],
                     };
                     for root in roots {
                         request.root = root;
                         for keep_order in [false, true] {
+                            if keep_order && !algorithm.collective.reduces() {
+                                continue;
+                            }
                             request.keep_order = keep_order;
                             if algorithm.accepts(&request).is_err() {
                                 continue;
@@ -103,4 +113,76 @@ fn every_schedule_is_proved() {
         }
     }
     assert!(proved > 5000, "only {proved} schedules proved");
+}
+
+/// Whether a rank is the root.
+fn rooted(kind: Kind) -> bool {
+    use Kind::{Broadcast, Gather, Multicast, Reduce, Scatter};
+    matches!(kind, Broadcast | Reduce | Gather | Scatter | Multicast)
+}
+
+/// Sizes of blocks: equal, one empty, all empty but one, one huge, all different.
+fn irregular(p: usize) -> Vec<Vec<usize>> {
+    let huge = |at: usize| (0..p).map(|r| if r == at { 100 } else { r % 3 }).collect();
+    vec![
+        vec![3; p],
+        vec![0; p],
+        (0..p).map(|r| usize::from(r == p / 2) * 7).collect(),
+        huge(0),
+        huge(p - 1),
+        (0..p).map(|r| (r * 7 + 3) % (p + 2)).collect(),
+    ]
+}
+
+#[test]
+fn blocks_of_any_sizes_are_proved_timed_and_run() {
+    let mut ran = 0;
+    for p in (1..=20).chain([31, 32, 33, 64]) {
+        let mut team = Team::new(p).unwrap();
+        for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
+            for (which, blocks) in irregular(p).into_iter().enumerate() {
+                let elements = match algorithm.collective {
+                    Kind::ReduceScatter => blocks.iter().sum(),
+                    _ => blocks.iter().copied().max().unwrap(),
+                };
+                let mut request = Request::new(p, elements);
+                request.segments = Segments::of_count(elements, 1 + which).unwrap();
+                request.blocks = Some(blocks);
+                request.root = (p * which) / 6;
+                request.cost = CostModel::new(10.0, 2.0).gamma(3.0).gamma_copy(1.0);
+                for ports in [Ports::UNI, Ports::BI] {
+                    request.ports = ports;
+                    if algorithm.accepts(&request).is_err() {
+                        continue;
+                    }
+                    let name = format!(
+                        "{} {} p={p} {ports:?} {:?}",
+                        algorithm.name,
+                        algorithm.collective.name(),
+                        request.blocks
+                    );
+                    let schedule = algorithm.plan(&request).unwrap();
+                    let report = check(&schedule, &Options::default());
+                    assert!(report.ok(), "{name}: {:?}", report.errors);
+                    let time = Prepared::new(&schedule, false)
+                        .unwrap()
+                        .simulate(&request.cost, 8)
+                        .time();
+                    let sum = Operator::<u64>::named("sum").unwrap();
+                    let data = inputs(schedule.collective(), schedule.layout(), &sum);
+                    let options = RunOptions {
+                        cost: request.cost.clone(),
+                        ..RunOptions::default()
+                    };
+                    let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
+                    let expected =
+                        oracle(schedule.collective(), schedule.layout(), &sum, &data).unwrap();
+                    assert_eq!(outcome.outputs, expected, "{name}");
+                    assert_eq!(outcome.model_time, time, "{name}");
+                    ran += 1;
+                }
+            }
+        }
+    }
+    assert!(ran > 200, "only {ran} schedules run");
 }

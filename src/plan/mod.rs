@@ -3,11 +3,14 @@
 //! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to where, round by
 //! round; `reduction` turns that into programs over real ranks and spans.
 
+pub mod auto;
 pub mod circulant;
 pub mod exchange;
+pub mod gather;
 pub mod pipeline;
 pub mod registry;
 pub mod segmentation;
+pub mod steady;
 pub mod tree;
 
 use crate::collective::Collective;
@@ -23,10 +26,16 @@ pub struct Request {
     pub ranks: usize,
     /// The root, for collectives that have one.
     pub root: usize,
+    /// Whether the planner may take another root that is better; the schedule's collective says which it took.
+    pub root_free: bool,
     /// What a rank's ports allow.
     pub ports: Ports,
-    /// How the vector is split; its length is the vector's.
+    /// How the vector is split: that of a broadcast, reduce, allreduce, reduce_scatter or scan, or one rank's block of a gather,
+    /// scatter, allgather or alltoall (the largest where they differ). What moves blocks cuts each into as many parts.
     pub segments: Segments,
+    /// Elements of each rank's block, for collectives that have blocks; `None` where they are equal, or for reduce_scatter as equal
+    /// as possible. In alltoall every rank has a block of this size from each rank.
+    pub blocks: Option<Vec<usize>>,
     /// Whether operands must be combined in rank order (the operator does not commute).
     pub keep_order: bool,
     /// The cost model, for planners that look at it.
@@ -42,8 +51,10 @@ impl Request {
         Request {
             ranks,
             root: 0,
+            root_free: false,
             ports: Ports::BI,
             segments: Segments::whole(elements),
+            blocks: None,
             keep_order: false,
             cost: CostModel::new(1.0, 1.0),
             element_bytes: 1,
@@ -73,13 +84,52 @@ impl Request {
         if self.ports.k() == 0 {
             return Err(Error::usage("a rank needs at least one port (ported is 0)"));
         }
+        if let Some(blocks) = &self.blocks {
+            if blocks.len() != self.ranks {
+                return Err(Error::usage(format!(
+                    "{} block sizes for {} ranks",
+                    blocks.len(),
+                    self.ranks
+                )));
+            }
+            let sum = blocks.iter().try_fold(0usize, |a, &b| a.checked_add(b));
+            if sum.is_none() {
+                return Err(Error::usage("block sizes overflow"));
+            }
+        }
         self.cost.validate()?;
         self.cost.covers(self.ranks)
     }
 
-    /// Elements of the vector.
+    /// Elements of the vector, or of one rank's block: see [`Request::segments`].
     pub fn elements(&self) -> usize {
         self.segments.elements()
+    }
+
+    /// Where each rank's block stands among all of them, one after another: in the output of a gather or allgather, the root's input
+    /// of a scatter, every rank's input of an alltoall.
+    pub fn concatenated(&self) -> Vec<Span> {
+        match &self.blocks {
+            Some(sizes) => consecutive(sizes),
+            None => consecutive(&vec![self.elements(); self.ranks]),
+        }
+    }
+
+    /// Elements of each rank's block of a gather, scatter or allgather.
+    pub(crate) fn block_sizes(&self) -> Vec<usize> {
+        match &self.blocks {
+            Some(sizes) => sizes.clone(),
+            None => vec![self.elements(); self.ranks],
+        }
+    }
+
+    /// Where each rank's block stands in the vector of a reduce_scatter: sizes as given, or such that the first blocks have one
+    /// element more than the last.
+    pub fn scattered(&self) -> Vec<Span> {
+        match &self.blocks {
+            Some(sizes) => consecutive(sizes),
+            None => consecutive(&evenly(self.elements(), self.ranks)),
+        }
     }
 
     /// Time of a message of `elements` elements; on a heterogeneous platform, of the slowest one.
@@ -203,14 +253,27 @@ impl Segments {
 
     /// Where each segment stands in the vector.
     pub fn spans(&self) -> Vec<Span> {
-        let mut offset = 0;
-        let span = |&len: &usize| {
-            let span = Span::new(offset, len);
-            offset += len;
-            span
-        };
-        self.0.iter().map(span).collect()
+        consecutive(&self.0)
     }
+}
+
+/// Spans of these lengths, one after another from 0 on.
+pub(crate) fn consecutive(sizes: &[usize]) -> Vec<Span> {
+    let mut offset = 0;
+    let span = |&len: &usize| {
+        let span = Span::new(offset, len);
+        offset = offset.saturating_add(len);
+        span
+    };
+    sizes.iter().map(span).collect()
+}
+
+/// `elements` in `parts`, the first ones larger by one where they cannot be equal.
+pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
+    let (small, larger) = (elements / parts, elements % parts);
+    (0..parts)
+        .map(|i| small + usize::from(i < larger))
+        .collect()
 }
 
 /// One segment from one virtual rank to another, combined there.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use oneport::Kind;
 
+use crate::blocks::Blocks;
 use crate::units::{TimeArg, parse_size, parse_time};
 
 /// What a command works on: a collective and how to plan it, or a schedule from a file; and what it costs.
@@ -44,6 +45,9 @@ pub(crate) struct Common {
 
     #[command(flatten, next_help_heading = "Vector")]
     pub(crate) vector: Vector,
+
+    #[command(flatten, next_help_heading = "Blocks of unequal size")]
+    pub(crate) blocks: Blocks,
 
     #[command(flatten, next_help_heading = "Machine")]
     pub(crate) machine: Machine,

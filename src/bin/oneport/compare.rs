@@ -111,7 +111,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         ported: task.request.ports.k(),
         vector_bytes: first.about.vector_bytes,
         time_unit: task.unit.name(),
-        lower_bound: Number(lower_bound(&task)),
+        lower_bound: Number(
+            bounds::lower_bound_of(
+                &first.schedule,
+                &task.request.cost,
+                task.request.element_bytes,
+            )
+            .largest,
+        ),
         rows,
         skipped,
     };
@@ -123,21 +130,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         print(out, &output, task.unit)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn lower_bound(task: &Task) -> f64 {
-    let request = &task.request;
-    let kind = task.algorithms[0].collective;
-    let (ports, ranks) = (request.ports, request.ranks);
-    bounds::lower_bound(
-        kind,
-        ports,
-        ranks,
-        request.elements(),
-        request.element_bytes,
-        &request.cost,
-    )
-    .largest
 }
 
 fn row(subject: &Subject) -> Result<Row> {

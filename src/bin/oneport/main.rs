@@ -1,6 +1,7 @@
 //! The command line: parses, hands over to one subcommand, and turns its outcome into an exit code.
 
 mod args;
+mod blocks;
 mod calibrate;
 mod check;
 mod compare;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use oneport::plan::registry::Algorithm;
-use oneport::{CostModel, Ports, Request, Schedule, Step};
+use oneport::{CostModel, Kind, Ports, Request, Schedule, Step};
 use serde::Serialize;
 
 use crate::args::{Common, Root};
@@ -42,6 +42,8 @@ pub(crate) struct Planned {
 /// What a schedule is, as fields of JSON output.
 #[derive(Debug, Serialize)]
 pub(crate) struct About {
+    #[serde(skip)]
+    pub(crate) kind: Kind,
     pub(crate) collective: &'static str,
     /// Absent for a schedule from a file.
     pub(crate) algorithm: Option<&'static str>,
@@ -53,8 +55,11 @@ pub(crate) struct About {
     pub(crate) root_choice: &'static str,
     pub(crate) ports: &'static str,
     pub(crate) ported: usize,
-    /// Size of the vector.
+    /// Size of the vector, or of the largest block.
     pub(crate) vector_bytes: Option<u64>,
+    /// Size of each rank's block, where they were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) block_bytes: Option<Vec<u64>>,
     /// Number of segments.
     pub(crate) segments: Option<usize>,
     /// Bytes of the largest segment.
@@ -98,6 +103,7 @@ impl Common {
         let (cost, unit) = self.machine.cost()?;
         self.agrees(&schedule, &cost)?;
         let about = About {
+            kind: schedule.collective().kind(),
             collective: schedule.collective().kind().name(),
             algorithm: None,
             algorithm_choice: "file",
@@ -108,6 +114,7 @@ impl Common {
             ports: ports.name(),
             ported: ports.k(),
             vector_bytes: None,
+            block_bytes: None,
             segments: None,
             segment: None,
             segment_choice: None,
@@ -159,36 +166,7 @@ impl Subject {
         request: Request,
     ) -> Result<Subject> {
         let schedule = algorithm.plan(&request)?;
-        let sizes = request.segments.sizes();
-        let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
-        let choice = |open: bool, chosen| if open { chosen } else { "given" };
-        let best = algorithm.segmented && task.segments.is_none();
-        let about = About {
-            collective: algorithm.collective.name(),
-            algorithm: Some(algorithm.name),
-            algorithm_choice: match &task.rule {
-                Some(_) => "rules",
-                None => choice(task.auto, "auto"),
-            },
-            schedule: None,
-            ranks: request.ranks,
-            root: schedule.collective().root(),
-            root_choice: choice(task.root_free, "free"),
-            ports: request.ports.name(),
-            ported: request.ports.k(),
-            vector_bytes: Some(request.elements() as u64 * request.element_bytes),
-            segments: Some(sizes.len()),
-            segment: Some(largest * request.element_bytes),
-            segment_choice: Some(if !algorithm.segmented {
-                "unsegmented"
-            } else if task.segments_by_rule {
-                "rules"
-            } else {
-                choice(best, "best")
-            }),
-            time_unit: task.unit.name(),
-            rule: task.rule.clone(),
-        };
+        let about = About::planned(task, algorithm, &request, schedule.collective().root());
         Ok(Subject {
             schedule,
             cost: request.cost.clone(),
@@ -201,7 +179,58 @@ impl Subject {
 
     /// Lines that say what this is, for people.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
-        let about = &self.about;
+        self.about.facts(&self.cost, self.unit)
+    }
+}
+
+impl About {
+    /// What `algorithm` plans for `request`, one of `task`'s.
+    pub(crate) fn planned(
+        task: &Task,
+        algorithm: &'static Algorithm,
+        request: &Request,
+        root: Option<usize>,
+    ) -> About {
+        let sizes = request.segments.sizes();
+        let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
+        let choice = |open: bool, chosen| if open { chosen } else { "given" };
+        let best = algorithm.segmented && task.segments.is_none();
+        About {
+            kind: algorithm.collective,
+            collective: algorithm.collective.name(),
+            algorithm: Some(algorithm.name),
+            algorithm_choice: match &task.rule {
+                Some(_) => "rules",
+                None => choice(task.auto, "auto"),
+            },
+            schedule: None,
+            ranks: request.ranks,
+            root,
+            root_choice: choice(task.root_free, "free"),
+            ports: request.ports.name(),
+            ported: request.ports.k(),
+            vector_bytes: Some(request.elements() as u64 * request.element_bytes),
+            block_bytes: request.blocks.as_ref().map(|blocks| {
+                let bytes = |&b: &usize| b as u64 * request.element_bytes;
+                blocks.iter().map(bytes).collect()
+            }),
+            segments: Some(sizes.len()),
+            segment: Some(largest * request.element_bytes),
+            segment_choice: Some(if !algorithm.segmented {
+                "unsegmented"
+            } else if task.segments_by_rule {
+                "rules"
+            } else {
+                choice(best, "best")
+            }),
+            time_unit: task.unit.name(),
+            rule: task.rule.clone(),
+        }
+    }
+
+    /// Lines that say what this is, for people.
+    pub(crate) fn facts(&self, cost: &CostModel, unit: TimeUnit) -> Vec<(&'static str, String)> {
+        let about = self;
         let mut facts = vec![("collective", about.what())];
         facts.push((
             "algorithm",
@@ -228,12 +257,10 @@ impl Subject {
                 format!("{count} of {}{remark}", show_bytes(segment)),
             ));
         }
-        facts.push(("costs", show_cost(&self.cost, self.unit)));
+        facts.push(("costs", show_cost(cost, unit)));
         facts
     }
-}
 
-impl About {
     /// `reduce to root 0, 8 ranks, 64 KiB, bidirectional ports`.
     pub(crate) fn what(&self) -> String {
         let mut what = self.collective.to_string();
@@ -250,8 +277,22 @@ impl About {
             self.ranks,
             if self.ranks == 1 { "" } else { "s" }
         );
-        if let Some(bytes) = self.vector_bytes {
-            what += &format!(", {}", show_bytes(bytes));
+        if let Some(blocks) = &self.block_bytes {
+            let least = blocks.iter().copied().min().unwrap_or(0);
+            let most = blocks.iter().copied().max().unwrap_or(0);
+            what += &format!(
+                ", blocks of {} to {}, {} in all",
+                show_bytes(least),
+                show_bytes(most),
+                show_bytes(blocks.iter().sum())
+            );
+        } else if let Some(bytes) = self.vector_bytes {
+            let block = if self.kind.has_blocks() && self.kind != Kind::ReduceScatter {
+                " a block"
+            } else {
+                ""
+            };
+            what += &format!(", {}{block}", show_bytes(bytes));
         }
         let direction = if self.ports == "bi" {
             "bidirectional"

@@ -28,6 +28,8 @@ const MOST_BYTES_OF_ALL: u64 = 1 << 60;
 const MOST_STEPS: u64 = 200_000_000;
 /// Memory that one step takes while it is planned and timed, about.
 const BYTES_PER_STEP: u64 = 200;
+/// Memory that a rank takes while programs on demand are timed, about.
+const BYTES_PER_RANK: u64 = 1000;
 
 /// A collective to be planned by some algorithm.
 #[derive(Debug)]
@@ -48,35 +50,44 @@ pub(crate) struct Task {
     pub(crate) segments_by_rule: bool,
     /// What model times are in.
     pub(crate) unit: TimeUnit,
+    /// Whether only times are wanted, so that programs on demand need not fit into memory.
+    pub(crate) timed_only: bool,
 }
 
 impl Task {
     /// Validates the options of a command that plans.
     pub(crate) fn new(args: &Common, kind: Kind) -> Result<Task> {
         let (cost, unit) = args.machine.cost()?;
-        let ranks = ranks(args, &cost)?;
+        let listed = args.blocks.listed()?;
+        let ranks = ranks(args, &cost, listed.as_ref().map(Vec::len))?;
         let algorithms = algorithms(kind, &args.algorithm)?;
         let (root, root_free) = match args.root {
             None => (0, false),
             Some(Root::Rank(root)) => (root, false),
-            // The tree algorithms here take the same time for every root, and rank 0 needs no forwarding.
+            // Where the root makes no difference to the planner, rank 0 needs no forwarding.
             Some(Root::Free) => (0, true),
         };
         if root >= ranks {
             bail!("root {root} is not one of {ranks} ranks (numbered from 0)");
         }
-        let (whole, segments) = args.vector.segments()?;
-        let bytes = whole.elements() as u64 * args.vector.element_bytes();
-        if bytes
-            .checked_mul(ranks as u64)
-            .is_none_or(|n| n > MOST_BYTES_OF_ALL)
-        {
+        let vector = &args.vector;
+        let blocks = args
+            .blocks
+            .elements(kind, ranks, listed.as_deref(), |what, bytes| {
+                vector.elements(what, bytes)
+            })?;
+        let (whole, segments) = vector.segments(blocks.as_deref().map(|b| largest(kind, b)))?;
+        let held = footprint(kind, ranks, whole.elements(), blocks.as_deref());
+        let bytes = held.saturating_mul(u128::from(vector.element_bytes()));
+        if bytes > u128::from(MOST_BYTES_OF_ALL) {
             bail!(
-                "{ranks} ranks with {bytes} bytes each are more than this program's limit of 2^60 bytes"
+                "{ranks} ranks hold {bytes} bytes together, more than this program's limit of 2^60 bytes"
             );
         }
         let mut request = Request::new(ranks, 0);
         request.root = root;
+        request.root_free = root_free;
+        request.blocks = blocks;
         request.ports = args.machine.ports(Ports::BI)?;
         request.segments = whole;
         request.keep_order = kind.reduces() && args.vector.keep_order();
@@ -91,6 +102,7 @@ impl Task {
             rule: None,
             segments_by_rule: false,
             unit,
+            timed_only: false,
         };
         if let Some(path) = &args.rules {
             selection::obey(&mut task, args, kind, path)?;
@@ -105,11 +117,45 @@ impl Task {
         if algorithm.segmented {
             request.segments = match &self.segments {
                 Some(segments) => segments.clone(),
-                None => best_segments(algorithm, &request)?,
+                None => self.best_segments(algorithm, &request)?,
             };
         }
-        affordable(algorithm, request.ranks, request.segments.count())?;
+        self.affordable(algorithm, request.ranks, request.segments.count())?;
         Ok(request)
+    }
+
+    /// The segmentation that is best for the request's cost model.
+    fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments> {
+        // Looking for it takes at least what one segment takes.
+        self.affordable(algorithm, request.ranks, 1)?;
+        let best = segmentation::best_segment(algorithm, request)?;
+        Ok(Segments::of_size(request.elements(), best.segment)?)
+    }
+
+    /// Refuses what would not fit into memory, before it is tried.
+    fn affordable(&self, algorithm: &Algorithm, ranks: usize, segments: usize) -> Result<()> {
+        let memory = available_memory();
+        if self.timed_only && algorithm.is_on_demand() {
+            if memory.is_some_and(|bytes| ranks as u64 > bytes / BYTES_PER_RANK) {
+                bail!(
+                    "{} with {ranks} ranks does not fit into memory: take fewer ranks",
+                    algorithm.name
+                );
+            }
+            return Ok(());
+        }
+        let steps = steps(algorithm, ranks, segments);
+        let most = memory
+            .map_or(MOST_STEPS, |bytes| bytes / BYTES_PER_STEP)
+            .min(MOST_STEPS);
+        if steps > most {
+            bail!(
+                "{} with {ranks} ranks and {segments} segments takes about {steps} steps, more than the {most} that fit: \
+                 take fewer ranks or larger segments",
+                algorithm.name
+            );
+        }
+        Ok(())
     }
 
     /// The algorithm asked for, or the one with the least model time, and its request.
@@ -145,6 +191,11 @@ impl Task {
     }
 }
 
+/// Steps of the schedule, about.
+pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64 {
+    ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
+}
+
 /// The algorithms that `--algorithm` asks for.
 pub(crate) fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorithm>> {
     match name {
@@ -172,14 +223,18 @@ pub(crate) fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorith
 }
 
 /// The number of ranks: as asked for, as many as the costs describe, or the default.
-fn ranks(args: &Common, cost: &CostModel) -> Result<usize> {
+fn ranks(args: &Common, cost: &CostModel, sizes: Option<usize>) -> Result<usize> {
     let described = cost.links().map(|l| l.alpha.len());
-    let ranks = match (args.ranks, described) {
-        (Some(p), Some(n)) if p != n => {
-            bail!("the cost file describes {n} ranks, not {p} (-p)")
-        }
+    let ranks = match (args.ranks.or(sizes), described) {
+        (Some(p), Some(n)) if p != n => match args.ranks {
+            Some(p) => bail!("the cost file describes {n} ranks, not {p} (-p)"),
+            None => bail!("the cost file describes {n} ranks, there are {p} block sizes"),
+        },
         (p, n) => p.or(n).unwrap_or(DEFAULT_RANKS),
     };
+    if let Some(n) = sizes.filter(|&n| n != ranks) {
+        bail!("{n} block sizes for {ranks} ranks (-p)");
+    }
     if ranks == 0 {
         bail!("a collective needs at least one rank (-p 0)");
     }
@@ -189,34 +244,32 @@ fn ranks(args: &Common, cost: &CostModel) -> Result<usize> {
     Ok(ranks)
 }
 
-/// The segmentation that is best for the request's cost model.
-fn best_segments(algorithm: &Algorithm, request: &Request) -> Result<Segments> {
-    // Looking for it takes at least what one segment takes.
-    affordable(algorithm, request.ranks, 1)?;
-    let best = segmentation::best_segment(algorithm, request)?;
-    Ok(Segments::of_size(request.elements(), best.segment)?)
+/// What is segmented: the largest block, or the vector of a reduce_scatter.
+fn largest(kind: Kind, blocks: &[usize]) -> usize {
+    match kind {
+        Kind::ReduceScatter => blocks.iter().fold(0, |sum, &b| sum.saturating_add(b)),
+        _ => blocks.iter().copied().max().unwrap_or(0),
+    }
 }
 
-/// Refuses what would not fit into memory, before it is tried.
-fn affordable(algorithm: &Algorithm, ranks: usize, segments: usize) -> Result<()> {
-    let rounds = match (algorithm.collective, algorithm.segmented) {
-        (_, true) => segments,
-        (Kind::Alltoall | Kind::Allgather | Kind::ReduceScatter, false) => ranks,
-        (_, false) => 1 + ranks.ilog2() as usize,
+/// Elements that all ranks hold together, about.
+pub(crate) fn footprint(
+    kind: Kind,
+    ranks: usize,
+    elements: usize,
+    blocks: Option<&[usize]>,
+) -> u128 {
+    let (p, m) = (ranks as u128, elements as u128);
+    let all = match blocks {
+        Some(blocks) => blocks.iter().map(|&b| b as u128).sum(),
+        None if kind == Kind::ReduceScatter => m,
+        None => p * m,
     };
-    let steps = (ranks as u64)
-        .saturating_mul(rounds as u64)
-        .saturating_mul(2);
-    let memory = available_memory().map_or(MOST_STEPS, |bytes| bytes / BYTES_PER_STEP);
-    let most = memory.min(MOST_STEPS);
-    if steps > most {
-        bail!(
-            "{} with {ranks} ranks and {segments} segments takes about {steps} steps, more than the {most} that fit: \
-             take fewer ranks or larger segments",
-            algorithm.name
-        );
+    match kind {
+        Kind::Gather | Kind::Scatter => 2 * all,
+        Kind::Allgather | Kind::ReduceScatter | Kind::Alltoall => p * all,
+        _ => p * m,
     }
-    Ok(())
 }
 
 /// Memory that the system says is free for use, where it says so.
@@ -384,34 +437,41 @@ impl Vector {
         self.ordered || !self.op.commutes()
     }
 
+    /// `bytes` in elements.
+    fn elements(&self, what: &str, bytes: u64) -> Result<usize> {
+        let size = self.element_bytes();
+        if !bytes.is_multiple_of(size) {
+            bail!(
+                "{what} of {bytes} bytes is not a whole number of elements of {size} bytes (--dtype {})",
+                self.dtype.map_or("u8", crate::args::Dtype::name)
+            );
+        }
+        usize::try_from(bytes / size)
+            .with_context(|| format!("{what} of {bytes} bytes is too large"))
+    }
+
     /// The vector in one segment, and in the segments asked for, if any.
-    fn segments(&self) -> Result<(Segments, Option<Segments>)> {
+    ///
+    /// `given` is the size in elements where it follows from block sizes.
+    fn segments(&self, given: Option<usize>) -> Result<(Segments, Option<Segments>)> {
         if let Some(refusal) = self.dtype.and_then(|d| self.op.refuses(d)) {
             bail!(refusal);
         }
-        let size = self.element_bytes();
-        let elements = |what: &str, bytes: u64| -> Result<usize> {
-            if !bytes.is_multiple_of(size) {
-                bail!(
-                    "{what} of {bytes} bytes is not a whole number of elements of {size} bytes (--dtype {})",
-                    self.dtype.map_or("u8", crate::args::Dtype::name)
-                );
-            }
-            usize::try_from(bytes / size)
-                .with_context(|| format!("{what} of {bytes} bytes is too large"))
-        };
         if !self.segment_sizes.is_empty() {
-            return self.unequal(elements);
+            return self.unequal(given);
         }
-        let bytes = match self.bytes {
-            Some(bytes) => bytes,
-            None => parse_size(DEFAULT_BYTES).map_err(anyhow::Error::msg)?,
+        let vector = match (given, self.bytes) {
+            (Some(given), _) => given,
+            (None, Some(bytes)) => self.elements("a vector", bytes)?,
+            (None, None) => {
+                let bytes = parse_size(DEFAULT_BYTES).map_err(anyhow::Error::msg)?;
+                self.elements("a vector", bytes)?
+            }
         };
-        let vector = elements("a vector", bytes)?;
         let count = match (self.segment, self.segments) {
             (Some(0), _) => bail!("--segment is 0: a segment has at least one element"),
             (_, Some(0)) => bail!("--segments is 0: a vector has at least one segment"),
-            (Some(segment), _) => vector.div_ceil(elements("a segment", segment)?) as u64,
+            (Some(segment), _) => vector.div_ceil(self.elements("a segment", segment)?) as u64,
             (None, Some(count)) => count.min(vector) as u64,
             (None, None) => return Ok((Segments::whole(vector), None)),
         };
@@ -421,17 +481,14 @@ impl Vector {
             );
         }
         let segments = match self.segment {
-            Some(segment) => Segments::of_size(vector, elements("a segment", segment)?)?,
+            Some(segment) => Segments::of_size(vector, self.elements("a segment", segment)?)?,
             None => Segments::of_count(vector, count.max(1) as usize)?,
         };
         Ok((Segments::whole(vector), Some(segments)))
     }
 
     /// As [`Vector::segments`], with the sizes given one by one.
-    fn unequal(
-        &self,
-        elements: impl Fn(&str, u64) -> Result<usize>,
-    ) -> Result<(Segments, Option<Segments>)> {
+    fn unequal(&self, given: Option<usize>) -> Result<(Segments, Option<Segments>)> {
         if self.segment_sizes.contains(&0) {
             bail!("--segment-sizes has a 0: a segment has at least one element");
         }
@@ -447,9 +504,15 @@ impl Vector {
         let sizes: Result<Vec<usize>> = self
             .segment_sizes
             .iter()
-            .map(|&bytes| elements("a segment", bytes))
+            .map(|&bytes| self.elements("a segment", bytes))
             .collect();
         let segments = Segments::of_sizes(sizes?)?;
+        if let Some(given) = given.filter(|&n| n != segments.elements()) {
+            bail!(
+                "--segment-sizes add up to {} elements, the blocks call for {given}",
+                segments.elements()
+            );
+        }
         Ok((Segments::whole(segments.elements()), Some(segments)))
     }
 }

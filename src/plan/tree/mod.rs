@@ -2,4 +2,6 @@
 
 pub mod binary;
 pub mod binomial;
+pub mod dual_root;
+pub mod reduce_broadcast;
 pub mod two_tree;

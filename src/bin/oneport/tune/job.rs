@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use super::{Args, Pace, machine, sizes};
 use crate::args::{Common, Dtype, Op, Vector};
+use crate::blocks::Blocks;
 use crate::output;
 use crate::subject::show_cost;
-use crate::task::{Task, algorithms, available_memory};
+use crate::task::{Task, algorithms, available_memory, footprint};
 use crate::units::TimeUnit;
 
 /// The sweep and what is known about it.
@@ -65,6 +66,7 @@ impl Job {
                 op: args.op,
                 ordered: args.ordered,
             },
+            blocks: Blocks::default(),
             machine: args.machine.clone(),
         };
         if let Some(bad) = bytes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
@@ -191,20 +193,11 @@ fn chosen(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skip
 
 /// Refuses what would not fit into memory.
 fn fits(task: &Task, bytes: u64) -> Result<()> {
-    /// Buffer, input, output and what it should be, on each rank; gathers hold all ranks' blocks.
-    const COPIES: u64 = 4;
-    let kind = task.algorithms[0].collective;
-    let ranks = task.request.ranks as u64;
-    let blocks = match kind {
-        Kind::Gather | Kind::Scatter => 2,
-        Kind::Allgather | Kind::Alltoall => ranks,
-        _ => 1,
-    };
-    let need = bytes
-        .saturating_mul(ranks)
-        .saturating_mul(blocks)
-        .saturating_mul(COPIES);
-    if let Some(free) = available_memory().filter(|&free| need > free) {
+    /// Buffer, input, output and what it should be, on each rank.
+    const COPIES: u128 = 4;
+    let (kind, ranks) = (task.algorithms[0].collective, task.request.ranks);
+    let need = COPIES * footprint(kind, ranks, bytes as usize, None);
+    if let Some(free) = available_memory().filter(|&free| need > u128::from(free)) {
         bail!(
             "the runs need about {need} bytes of memory, {free} are free: take fewer ranks or smaller vectors"
         );

@@ -1,0 +1,221 @@
+//! Distributions of block sizes, for irregular gathers and scatters.
+//!
+//! Symbols: `p` ranks, `b` the average size, `rho` how uneven. The random ones draw from [`Generator`], seeded, so that the same seed gives the
+//! same sizes everywhere.
+//!
+//! | name | size of rank `i`'s block |
+//! |---|---|
+//! | `same` | `b` |
+//! | `random` | uniform in `1..=2b` |
+//! | `random-decreasing`, `random-increasing` | the same, sorted |
+//! | `bucket` | `ceil(b/2)` + uniform in `1..=b` |
+//! | `spikes` | `rho b` with probability `1/rho`, else 1 |
+//! | `decreasing` | `floor(2b(p-i)/p) + 1` |
+//! | `increasing` | `floor(2b(i+1)/p) + 1` |
+//! | `alternating` | `b + floor(b/2)` for even `i`, `b - floor(b/2)` for odd |
+//! | `skewed` | `floor(pb/rho)` for `i < rho`, else 1 |
+//! | `two-blocks` | `floor(pb/2)` for the first and the last rank, else 0 |
+//!
+//! Source: Träff, "Optimal gather and scatter trees", section 5.
+
+use crate::error::{Error, Result};
+
+/// A family of block sizes: see the [module documentation](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the table above says it")]
+pub enum Distribution {
+    Same,
+    Random,
+    RandomDecreasing,
+    RandomIncreasing,
+    Bucket,
+    Spikes,
+    Decreasing,
+    Increasing,
+    Alternating,
+    Skewed,
+    TwoBlocks,
+}
+
+impl Distribution {
+    /// All of them, in the order of the table.
+    pub const ALL: [Distribution; 11] = [
+        Distribution::Same,
+        Distribution::Random,
+        Distribution::RandomDecreasing,
+        Distribution::RandomIncreasing,
+        Distribution::Bucket,
+        Distribution::Spikes,
+        Distribution::Decreasing,
+        Distribution::Increasing,
+        Distribution::Alternating,
+        Distribution::Skewed,
+        Distribution::TwoBlocks,
+    ];
+
+    /// The name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Distribution::Same => "same",
+            Distribution::Random => "random",
+            Distribution::RandomDecreasing => "random-decreasing",
+            Distribution::RandomIncreasing => "random-increasing",
+            Distribution::Bucket => "bucket",
+            Distribution::Spikes => "spikes",
+            Distribution::Decreasing => "decreasing",
+            Distribution::Increasing => "increasing",
+            Distribution::Alternating => "alternating",
+            Distribution::Skewed => "skewed",
+            Distribution::TwoBlocks => "two-blocks",
+        }
+    }
+
+    /// The distribution with this name; case, `-`, `_` and spaces make no difference.
+    ///
+    /// # Errors
+    /// Lists the names when there is none.
+    pub fn parse(name: &str) -> Result<Distribution> {
+        let plain = |s: &str| {
+            let letters = s.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
+            letters.collect::<String>().to_ascii_lowercase()
+        };
+        let wanted = plain(name);
+        Distribution::ALL
+            .into_iter()
+            .find(|d| plain(d.name()) == wanted)
+            .ok_or_else(|| {
+                let names: Vec<_> = Distribution::ALL.iter().map(|d| d.name()).collect();
+                Error::usage(format!(
+                    "unknown distribution '{name}': choose one of {}",
+                    names.join(", ")
+                ))
+            })
+    }
+
+    /// Sizes of `p` blocks.
+    ///
+    /// # Errors
+    /// When `rho` is 0, or the sizes overflow.
+    pub fn sizes(self, p: usize, b: usize, rho: usize, seed: u64) -> Result<Vec<usize>> {
+        if rho == 0 {
+            return Err(Error::usage("rho is 0: it is at least 1"));
+        }
+        let too_large = || Error::usage(format!("{p} blocks of {b} elements (rho {rho}) overflow"));
+        // Everything below stays under this.
+        let most = (p as u128 + 1)
+            .saturating_mul(b as u128 + 1)
+            .saturating_mul(2 * rho as u128);
+        if most > usize::MAX as u128 {
+            return Err(too_large());
+        }
+        let mut random = Generator::new(seed);
+        let mut uniform = |most: usize| 1 + random.below(most.max(1));
+        Ok(match self {
+            Distribution::Same => vec![b; p],
+            Distribution::Random => (0..p).map(|_| uniform(2 * b)).collect(),
+            Distribution::RandomDecreasing => {
+                let mut sizes = Distribution::Random.sizes(p, b, rho, seed)?;
+                sizes.sort_unstable_by(|x, y| y.cmp(x));
+                sizes
+            }
+            Distribution::RandomIncreasing => {
+                let mut sizes = Distribution::Random.sizes(p, b, rho, seed)?;
+                sizes.sort_unstable();
+                sizes
+            }
+            Distribution::Bucket => (0..p).map(|_| b.div_ceil(2) + uniform(b)).collect(),
+            Distribution::Spikes => (0..p)
+                .map(|_| if uniform(rho) == 1 { rho * b } else { 1 })
+                .collect(),
+            Distribution::Decreasing => (0..p).map(|i| 2 * b * (p - i) / p + 1).collect(),
+            Distribution::Increasing => (0..p).map(|i| 2 * b * (i + 1) / p + 1).collect(),
+            Distribution::Alternating => (0..p)
+                .map(|i| if i % 2 == 0 { b + b / 2 } else { b - b / 2 })
+                .collect(),
+            Distribution::Skewed => (0..p)
+                .map(|i| if i < rho { p * b / rho } else { 1 })
+                .collect(),
+            Distribution::TwoBlocks => (0..p)
+                .map(|i| if i == 0 || i + 1 == p { p * b / 2 } else { 0 })
+                .collect(),
+        })
+    }
+}
+
+/// Pseudo-random numbers for [`Distribution`]: `SplitMix64` (Steele, Lea, Flood 2014). State `s` starts as the seed; a number is `s += 0x9e3779b97f4a7c15`,
+/// then `z = (s ^ s >> 30) * 0xbf58476d1ce4e5b9`, `z = (z ^ z >> 27) * 0x94d049bb133111eb`, `z ^ z >> 31`, all modulo 2^64; a number
+/// below `n` is the upper half of its 128-bit product with `n`.
+#[derive(Debug, Clone)]
+pub struct Generator(u64);
+
+impl Generator {
+    /// Starts from `seed`.
+    pub fn new(seed: u64) -> Generator {
+        Generator(seed)
+    }
+
+    /// The next number.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to below `n`; 0 for `n = 0`.
+    pub fn below(&mut self, n: usize) -> usize {
+        let product = u128::from(self.next_u64()) * n as u128;
+        #[expect(clippy::cast_possible_truncation, reason = "below n")]
+        let number = (product >> 64) as usize;
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_the_table() {
+        let sizes = |d: Distribution, p, b, rho| d.sizes(p, b, rho, 1).unwrap();
+        assert_eq!(sizes(Distribution::Same, 3, 7, 5), [7, 7, 7]);
+        assert_eq!(sizes(Distribution::Decreasing, 4, 5, 5), [11, 8, 6, 3]);
+        assert_eq!(sizes(Distribution::Increasing, 4, 5, 5), [3, 6, 8, 11]);
+        assert_eq!(sizes(Distribution::Alternating, 3, 5, 5), [7, 3, 7]);
+        assert_eq!(sizes(Distribution::Skewed, 6, 5, 4), [7, 7, 7, 7, 1, 1]);
+        assert_eq!(sizes(Distribution::TwoBlocks, 4, 5, 5), [10, 0, 0, 10]);
+        let random = sizes(Distribution::Random, 1000, 10, 5);
+        assert!(random.iter().all(|s| (1..=20).contains(s)));
+        assert!((1..=20).all(|s| random.contains(&s)));
+        let bucket = sizes(Distribution::Bucket, 1000, 9, 5);
+        assert!(bucket.iter().all(|s| (6..=14).contains(s)));
+        let spikes = sizes(Distribution::Spikes, 1000, 9, 5);
+        let high = spikes.iter().filter(|&&s| s == 45).count();
+        assert!(spikes.iter().all(|s| [1, 45].contains(s)) && (150..250).contains(&high));
+        assert!(sizes(Distribution::RandomIncreasing, 50, 9, 5).is_sorted());
+    }
+
+    #[test]
+    fn the_generator_is_the_documented_one() {
+        // First numbers for seed 0, as published with the algorithm.
+        let mut g = Generator::new(0);
+        assert_eq!(g.next_u64(), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(g.next_u64(), 0x6e78_9e6a_a1b9_65f4);
+    }
+
+    #[test]
+    fn names_are_read_in_any_spelling_and_sizes_never_overflow() {
+        for d in Distribution::ALL {
+            assert_eq!(Distribution::parse(d.name()).unwrap(), d);
+            assert!(d.sizes(usize::MAX / 2, usize::MAX / 2, 5, 0).is_err());
+            assert!(d.sizes(0, 5, 5, 0).unwrap().is_empty());
+            assert!(d.sizes(3, 5, 0, 0).is_err());
+            assert_eq!(d.sizes(3, 0, 5, 0).unwrap().len(), 3);
+        }
+        assert_eq!(
+            Distribution::parse("TwoBlocks").unwrap(),
+            Distribution::TwoBlocks
+        );
+        assert!(Distribution::parse("flat").is_err());
+    }
+}
