@@ -10,6 +10,7 @@ mod data;
 mod element;
 mod endpoint;
 mod executor;
+pub mod gather;
 mod greedy;
 mod operator;
 mod program;

@@ -2,4 +2,5 @@
 
 pub mod binary;
 pub mod binomial;
+pub mod ordered;
 pub mod two_tree;
