@@ -3,6 +3,13 @@
 //! [`Prepared::new`] matches sends with receives and lays transfers and computations out in an order in which everything
 //! comes after what it waits for (a work-list, linear in the number of steps). [`Prepared::simulate`] then is one pass over
 //! flat arrays, with no allocation per step, so one preparation can be timed under many cost models.
+//!
+//! [`on_demand`] times programs that are given step by step ([`Programs`](crate::schedule::Programs)) and never stored.
+
+mod accesses;
+mod on_demand;
+
+pub use on_demand::{Timed, on_demand};
 
 use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};

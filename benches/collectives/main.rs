@@ -23,7 +23,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use hdrhistogram::Histogram;
 use oneport::measure::{Calibration, Profile, calibrate};
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Segments, segmentation};
+use oneport::plan::{Segments, auto};
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
@@ -243,12 +243,8 @@ impl Bench {
     /// With the segments that are best in the model.
     fn subject(&self, algorithm: &'static Algorithm, mut request: Request) -> Subject<'_> {
         request.cost = self.cost().0;
-        if algorithm.segmented {
-            let best = segmentation::best_segment(algorithm, &request).expect("planned before");
-            request.segments = Segments::of_size(request.elements(), best.segment)
-                .expect("a segment has elements");
-        }
-        self.subject_as_requested(algorithm, request)
+        let best = auto::with_best_segments(algorithm, &request).expect("planned before");
+        self.subject_as_requested(algorithm, best.request)
     }
 
     fn subject_as_requested(

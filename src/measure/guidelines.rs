@@ -21,7 +21,7 @@ use crate::collective::Kind;
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
 use crate::plan::registry::{self, Algorithm};
-use crate::plan::{Request, Segments, segmentation};
+use crate::plan::{Request, auto};
 use crate::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use crate::schedule::{Schedule, total_len};
 
@@ -359,27 +359,32 @@ impl<'a> Plans<'a> {
         match call.by {
             By::Best => {}
             By::Whole(name) => candidates.retain(|a| a.name == name),
-            By::Irregular => {
-                return Err("blocks of different sizes cannot be requested yet".to_string());
-            }
+            By::Irregular => candidates.retain(|a| !a.regular_only),
         }
         let mut request = Request::new(ranks, elements);
         request.root = ranks / 2;
         request.ports = self.setting.ports;
         request.cost = self.setting.cost.clone();
+        if call.by == By::Irregular {
+            request.blocks = Some(vec![elements; ranks]);
+        }
         if call.free_computation {
             request.cost = request.cost.gamma(0.0);
         }
         let mut best: Option<Planned> = None;
         let mut refusal = None;
         for algorithm in candidates {
-            match timed(algorithm, &request, call.by) {
-                Ok((time, request)) if best.as_ref().is_none_or(|b| time < b.time) => {
+            let choice = match call.by {
+                By::Best | By::Irregular => auto::with_best_segments(algorithm, &request),
+                By::Whole(_) => auto::as_requested(algorithm, &request),
+            };
+            match choice {
+                Ok(choice) if best.as_ref().is_none_or(|b| choice.time < b.time) => {
                     best = Some(Planned {
                         call: *call,
                         algorithm,
-                        request,
-                        time,
+                        request: choice.request,
+                        time: choice.time,
                     });
                 }
                 Ok(_) => {}
@@ -463,28 +468,6 @@ impl<'a> Plans<'a> {
         }
         progress(of, of);
         Ok(times)
-    }
-}
-
-/// The time of `algorithm` in the model, and the request with the segments that it takes.
-fn timed(algorithm: &Algorithm, request: &Request, by: By) -> Result<(f64, Request)> {
-    algorithm.accepts(request)?;
-    let mut request = request.clone();
-    let time = if algorithm.segmented && by == By::Best {
-        let best = segmentation::best_segment(algorithm, &request)?;
-        request.segments = Segments::of_size(request.elements(), best.segment)?;
-        best.time
-    } else {
-        segmentation::executed_time(algorithm, &request)?
-    };
-    if time.is_finite() {
-        Ok((time, request))
-    } else {
-        Err(Error::usage(format!(
-            "{} {} has no finite time with these costs",
-            algorithm.name,
-            algorithm.collective.name()
-        )))
     }
 }
 
@@ -846,8 +829,7 @@ mod tests {
             assert_eq!((rows, lacks), (1 - lacks, lacks), "{}", guideline.name);
             let calls = guideline.left.iter().chain(guideline.right);
             let registered = calls.clone().all(|c| registry::of(c.kind).next().is_some());
-            let irregular = calls.clone().any(|c| c.by == By::Irregular);
-            assert_eq!(rows == 1, registered && !irregular, "{}", guideline.name);
+            assert_eq!(rows == 1, registered, "{}", guideline.name);
         }
         let names: std::collections::HashSet<_> = all().map(|g| g.name).collect();
         assert_eq!(names.len(), all().count());

@@ -27,6 +27,7 @@ mod builder;
 mod json;
 pub(crate) mod matching;
 mod order;
+mod programs;
 mod reverse;
 mod span;
 mod stats;
@@ -34,6 +35,7 @@ mod step;
 
 pub use builder::Builder;
 pub use order::{Event, LocalOrder, OrderScratch};
+pub use programs::Programs;
 pub use span::{Span, Spans, total_len};
 pub use stats::Stats;
 pub use step::{Order, Step};
@@ -154,6 +156,11 @@ impl Schedule {
     /// Every rank's program.
     pub fn programs(&self) -> &[Vec<Step>] {
         &self.programs
+    }
+
+    /// Every rank's program, and nothing else of the schedule.
+    pub(crate) fn into_programs(self) -> Vec<Vec<Step>> {
+        self.programs
     }
 
     /// Steps of all ranks together.

@@ -1,4 +1,6 @@
-//! `oneport check`: prove a schedule.
+//! `oneport check`: prove a schedule, or the construction of circulant ones.
+
+mod circulant;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -23,12 +25,22 @@ Examples:
   oneport check reduce -p 9 --algorithm chain --op affine --dtype u64
   oneport plan reduce -p 4 -a chain --segments 2 -o mine.json
   oneport check --schedule mine.json --ports uni
+  oneport check circulant --ranks 2..=2000
 
 Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
 every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
-the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. Exit \
-code 1 means that something is wrong.")]
+the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. \
+`check circulant` proves no single schedule, but the construction that all circulant algorithms share: see \
+`oneport check circulant --help`. Exit code 1 means that something is wrong.")]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(
+    subcommand_value_name = "CONSTRUCTION",
+    subcommand_help_heading = "Constructions"
+)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    construction: Option<Construction>,
+
     #[command(flatten)]
     common: Common,
 
@@ -42,6 +54,12 @@ pub(crate) struct Args {
         help_heading = "Output"
     )]
     most_errors: usize,
+}
+
+/// What is checked instead of a schedule.
+#[derive(Debug, clap::Subcommand)]
+enum Construction {
+    Circulant(circulant::Args),
 }
 
 /// One schedule.
@@ -91,6 +109,9 @@ struct Skipped {
 
 /// Proves and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    if let Some(Construction::Circulant(args)) = &args.construction {
+        return circulant::run(args, out);
+    }
     let report = match args.common.collective {
         Some(kind) if args.common.algorithm == "all" && args.common.schedule.is_none() => {
             return all(args, &Task::new(&args.common, kind)?, out);

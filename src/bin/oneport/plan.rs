@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use oneport::plan::circulant;
 use oneport::schedule::Event;
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Order, Schedule, Span, Step};
@@ -15,6 +16,7 @@ use oneport::{CostModel, Order, Schedule, Span, Step};
 use crate::args::Common;
 use crate::output;
 use crate::subject::{Subject, remarks};
+use crate::task::Task;
 
 /// Plan a schedule and print it.
 #[derive(Debug, clap::Args)]
@@ -24,6 +26,7 @@ Examples:
   oneport plan broadcast -p 4 --bytes 16 --segments 2 --algorithm chain
   oneport plan reduce -p 8 --algorithm chain --segments 4 -o chain.json
   oneport plan --schedule chain.json --format rounds
+  oneport plan broadcast -p 20 --algorithm circulant --table
 
 Spans are written [offset,length], in elements. The JSON form is what --schedule reads everywhere a \
 collective is accepted; it can be written by hand as well.")]
@@ -34,6 +37,10 @@ pub(crate) struct Args {
     /// How to print the schedule [default: text; json with --json or for a file]
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
+
+    /// Print the base blocks, receive and send schedules of a circulant algorithm as a table, a column a rank, counted from the root
+    #[arg(long, conflicts_with_all = ["format", "schedule"])]
+    table: bool,
 
     /// Write to this file, all at once, instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -66,6 +73,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         (None, false) if to_file.is_none() => Format::Text,
         (None, _) => Format::Json,
     };
+    if args.table {
+        let text = table(&args.common)?;
+        match to_file {
+            Some(path) => output::write_file(path, text.as_bytes())?,
+            None => out.write_all(text.as_bytes())?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let subject = args.common.subject()?;
     remarks(&args.common, &subject.schedule);
     let text = match format {
@@ -79,6 +94,24 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         None => out.write_all(text.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Circulant schedules as a table.
+fn table(args: &Common) -> Result<String> {
+    let Some(kind) = args.collective else {
+        bail!("--table needs a COLLECTIVE, such as broadcast");
+    };
+    if args.algorithm != "circulant" {
+        bail!("--table is for circulant schedules: choose --algorithm circulant");
+    }
+    let ranks = Task::new(args, kind)?.request.ranks;
+    let table = circulant::table::Table::new(ranks)?;
+    if args.json {
+        let mut text = serde_json::to_string_pretty(&table)?;
+        text.push('\n');
+        return Ok(text);
+    }
+    Ok(table.to_string())
 }
 
 fn heading(subject: &Subject) -> String {

@@ -14,6 +14,9 @@
 //!
 //! `p = 5`, skips 1, 2, 3, 5: base blocks of ranks 1..4: 0, 1, 2, 2 (rank 4 is `3 + 1`: the greatest skip counts).
 
+/// The most ranks of a circulant graph, so that twice as many can still be counted.
+pub const MOST_RANKS: usize = 1 << (usize::BITS - 3);
+
 /// The skips of a circulant graph, and the schedules along them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circulant {
@@ -24,9 +27,10 @@ impl Circulant {
     /// The graph over `p` ranks.
     ///
     /// # Panics
-    /// When `p` is 0.
+    /// When `p` is 0 or more than [`MOST_RANKS`].
     pub fn new(p: usize) -> Circulant {
         assert!(p > 0, "a circulant graph needs a rank");
+        assert!(p <= MOST_RANKS, "{p} ranks are more than {MOST_RANKS}");
         let mut skips = vec![p];
         let mut s = p;
         while s > 1 {
@@ -72,26 +76,51 @@ impl Circulant {
 
     /// `recv[k]` for each round `k` of a phase.
     pub fn recv_schedule(&self, r: usize) -> Vec<i64> {
-        Search::new(self, r).run()
+        let mut recv = vec![0; self.rounds()];
+        self.recv_into(r, &mut recv);
+        recv.into_iter().map(i64::from).collect()
     }
 
     /// `send[k]` for each round `k` of a phase.
     pub fn send_schedule(&self, r: usize) -> Vec<i64> {
+        let mut send = vec![0; self.rounds()];
+        self.send_into(r, &mut send);
+        send.into_iter().map(i64::from).collect()
+    }
+
+    /// As [`Circulant::recv_schedule`], into the caller's memory: a byte holds every block number, since `q < 64`.
+    ///
+    /// # Panics
+    /// When `recv` has not `q` places.
+    pub fn recv_into(&self, r: usize, recv: &mut [i8]) {
+        assert_eq!(recv.len(), self.rounds(), "one place a round");
+        Search::new(self, r).run(recv);
+    }
+
+    /// As [`Circulant::send_schedule`], into the caller's memory.
+    ///
+    /// # Panics
+    /// When `send` has not `q` places.
+    pub fn send_into(&self, r: usize, send: &mut [i8]) {
         let (q, p, skip) = (self.rounds(), self.ranks(), &self.skips);
+        assert_eq!(send.len(), q, "one place a round");
         let b = self.baseblock(r);
         if r == 0 {
-            return (0..q).map(signed).collect();
+            for (k, place) in send.iter_mut().enumerate() {
+                *place = block(k);
+            }
+            return;
         }
-        let mut send = vec![signed(b) - signed(q); q];
+        send[0] = block(b) - block(q);
         // The rank in the part of the ranks, [0, high), that still shares its block.
-        let (mut v, mut low, mut high) = (signed(b), r, p);
+        let (mut v, mut low, mut high) = (block(b), r, p);
         for k in (1..q).rev() {
             let sure = if low < skip[k] {
                 let sure = low + skip[k] < high || high < skip[k - 1] || (k == 1 && b > 0);
                 high = high.min(skip[k]);
                 sure
             } else {
-                v = signed(k) - signed(q);
+                v = block(k) - block(q);
                 high -= skip[k];
                 let sure = low > skip[k] || low <= high || k == 1 || high < skip[k - 1];
                 low -= skip[k];
@@ -100,197 +129,143 @@ impl Circulant {
             send[k] = if sure {
                 v
             } else {
-                // Rare (at most four a rank): ask the receiver's schedule.
-                self.recv_schedule((r + skip[k]) % p)[k]
+                // Rare (at most four a rank): ask the receiver's schedule, as far as this round.
+                let receiver = (r + skip[k]) % p;
+                let mut recv = [0; usize::BITS as usize];
+                Search::new(self, receiver).run(&mut recv[..=k]);
+                recv[k]
             };
         }
-        send
     }
 }
 
-fn signed(k: usize) -> i64 {
-    i64::try_from(k).unwrap_or(i64::MAX)
+/// A block's number, or a number of rounds: below 64.
+pub(crate) fn block(k: usize) -> i8 {
+    i8::try_from(k).expect("phases are shorter than 64 rounds")
 }
 
 /// The search for a receive schedule: a walk over sums of skips, greatest skips first, down and up again.
 ///
 /// For round `k` it stops at a sum that is a rank at least `skip[k]` behind and farther than those of earlier rounds. The last skip taken on the
-/// way there tells which block arrives in round `k`; it is unlinked, since every block arrives once.
+/// way there tells which block arrives in round `k`; it is crossed out, since every block arrives once.
 struct Search<'a> {
     skips: &'a [usize],
-    base: usize,
+    base: i8,
     /// The rank, one turn further, so that differences stay positive.
     target: usize,
-    /// Skips still live, from the greatest on, as a doubly linked list over `0..=q + 1` with `q + 1` as both ends.
-    next: Vec<usize>,
-    previous: Vec<usize>,
-    /// Skips taken, and their sum.
-    path: Vec<usize>,
+    /// Skips still live, as bits.
+    live: u64,
+    /// Skips taken: a stack.
+    path: [u8; 2 * usize::BITS as usize],
+    depth: usize,
+    /// Their sum.
     position: usize,
 }
 
 impl Search<'_> {
     fn new(graph: &Circulant, r: usize) -> Search<'_> {
         let q = graph.rounds();
-        let end = q + 1;
-        // After k comes k - 1; after 0 comes the end, and after the end q.
-        let next = (0..=end).map(|k| k.checked_sub(1).unwrap_or(end)).collect();
-        let previous = (0..=end)
-            .map(|k| if k == end { 0 } else { k + 1 })
-            .collect();
         let base = graph.baseblock(r);
-        let mut search = Search {
+        Search {
             skips: graph.skips(),
-            base,
+            base: block(base),
             target: r + graph.ranks(),
-            next,
-            previous,
-            path: Vec::with_capacity(q),
+            live: (u64::MAX >> (63 - q)) & !(1 << base),
+            path: [0; 2 * usize::BITS as usize],
+            depth: 0,
             position: 0,
-        };
-        search.unlink(base);
-        search
+        }
     }
 
-    fn run(mut self) -> Vec<i64> {
+    /// Finds the first rounds' blocks, as many as there is place for.
+    fn run(mut self, recv: &mut [i8]) {
         let q = self.skips.len() - 1;
-        let end = q + 1;
-        let mut recv = Vec::with_capacity(q);
         let mut last = 2 * self.skips[q];
-        let mut e = self.next[end];
-        while recv.len() < q {
-            let k = recv.len();
-            let mut found;
-            if e == end {
-                (e, found) = self.climb();
-            } else {
+        let mut candidate = self.next(q + 1);
+        let mut k = 0;
+        while k < recv.len() {
+            let (near, far) = (self.target - self.skips[k], self.target - self.skips[k + 1]);
+            let (mut e, mut found);
+            if let Some(next) = candidate {
+                e = next;
                 found = self.position + self.skips[e];
-                if found > self.target - self.skips[k] || found >= last {
-                    e = self.next[e];
+                if found > near || found >= last {
+                    candidate = self.next(e);
                     continue;
                 }
-                if found <= self.target - self.skips[k + 1] {
+                if found <= far {
                     // Descend with the same skip: it may be taken twice, once a turn.
-                    self.path.push(e);
+                    self.path[self.depth] = e as u8;
+                    self.depth += 1;
                     self.position = found;
                     continue;
                 }
-            }
-            while self.position > self.target - self.skips[k + 1] {
+            } else {
                 (e, found) = self.climb();
             }
-            recv.push(if e == q {
-                signed(self.base)
+            while self.position > far {
+                (e, found) = self.climb();
+            }
+            recv[k] = if e == q {
+                self.base
             } else {
-                signed(e) - signed(q)
-            });
+                block(e) - block(q)
+            };
             last = found;
-            self.unlink(e);
-            e = self.next[e];
+            self.live &= !(1 << e);
+            candidate = self.next(e);
+            k += 1;
         }
-        recv
+    }
+
+    /// The greatest live skip below `e`.
+    fn next(&self, e: usize) -> Option<usize> {
+        let below = self.live & !(u64::MAX << e);
+        (below != 0).then(|| 63 - below.leading_zeros() as usize)
     }
 
     /// Gives the last skip back: the skip, and the sum with it.
     fn climb(&mut self) -> (usize, usize) {
-        let e = self.path.pop().expect("the search stays below its start");
+        self.depth -= 1;
+        let e = usize::from(self.path[self.depth]);
         let found = self.position;
         self.position -= self.skips[e];
         (e, found)
-    }
-
-    fn unlink(&mut self, e: usize) {
-        let (before, after) = (self.previous[e], self.next[e]);
-        self.next[before] = after;
-        self.previous[after] = before;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{conditions, paper};
     use super::*;
-
-    /// The four conditions of the module's documentation.
-    fn assert_conditions(graph: &Circulant, ranks: impl Iterator<Item = usize>) {
-        let (p, q) = (graph.ranks(), graph.rounds());
-        assert_eq!(
-            graph.send_schedule(0),
-            (0..q).map(signed).collect::<Vec<_>>()
-        );
-        for r in ranks {
-            let (recv, send) = (graph.recv_schedule(r), graph.send_schedule(r));
-            assert_eq!((recv.len(), send.len()), (q, q));
-            for (k, block) in send.iter().enumerate() {
-                let receiver = (r + graph.skips()[k]) % p;
-                let received = graph.recv_schedule(receiver)[k];
-                assert_eq!(*block, received, "p={p} r={r} k={k}");
-            }
-            if r == 0 {
-                continue;
-            }
-            let b = signed(graph.baseblock(r));
-            let mut found = recv.clone();
-            found.sort_unstable();
-            let mut expected: Vec<i64> = (-signed(q)..0).filter(|&v| v != b - signed(q)).collect();
-            expected.push(b);
-            assert_eq!(found, expected, "p={p} r={r}");
-            for (k, block) in send.iter().enumerate() {
-                let known = recv[..k].contains(block) || *block == b - signed(q);
-                assert!(known, "p={p} r={r} k={k}");
-            }
-        }
-    }
 
     #[test]
     fn the_four_conditions_hold() {
+        let mut tables = conditions::Tables::default();
         for p in 1..=600 {
-            assert_conditions(&Circulant::new(p), 0..p);
+            let graph = Circulant::new(p);
+            tables.construct(&graph);
+            assert_eq!(tables.violations(&graph).next(), None, "p={p}");
         }
         for p in [4_095, 4_096, 4_097, 1_000_003, (1 << 40) + 12_345] {
-            assert_conditions(&Circulant::new(p), (0..200).map(|i| i * (p / 200) + i % 7));
-        }
-    }
-
-    /// The paper's receive schedule (Algorithms 3 and 4), ranges looked through rank by rank.
-    fn paper_recv_schedule(graph: &Circulant, r: usize) -> Vec<i64> {
-        let (p, q, skip) = (graph.ranks(), graph.rounds(), graph.skips());
-        // The greatest base block among ranks first..=last behind r that is not known yet; the root has none.
-        let fresh = |first: usize, last: usize, known: &[usize]| {
-            let behind = (last..=first).map(|d| (r + 2 * p - d) % p);
-            let blocks = behind.filter(|&v| v != 0).map(|v| graph.baseblock(v));
-            blocks.filter(|b| !known.contains(b)).max()
-        };
-        let mut known = if r == 0 {
-            vec![]
-        } else {
-            vec![graph.baseblock(r)]
-        };
-        let mut recv = Vec::new();
-        for i in 0..q {
-            if (skip[i]..skip[i + 1]).contains(&r) {
-                recv.push(signed(graph.baseblock(r)));
-                continue;
+            let graph = Circulant::new(p);
+            for r in (0..200).map(|i| i * (p / 200) + i % 7) {
+                assert_eq!(conditions::check_rank(&graph, r), None);
             }
-            let block = if i + 1 < q {
-                let sum = skip[..=i].iter().sum();
-                fresh(skip[i + 1] - 1, skip[i], &known).or_else(|| fresh(sum, skip[i + 1], &known))
-            } else {
-                (0..q).find(|b| !known.contains(b))
-            };
-            let block = block.expect("a new block for every round");
-            known.push(block);
-            recv.push(signed(block) - signed(q));
         }
-        recv
     }
 
     #[test]
     fn schedules_are_the_papers() {
-        for p in 1..=140 {
+        let samples = [1_000, 4_095, 65_537, (1 << 40) - 1, (1 << 40) + 12_345];
+        for p in (1..=140).chain(samples) {
             let graph = Circulant::new(p);
-            for r in 0..p {
-                let expected = paper_recv_schedule(&graph, r);
-                assert_eq!(graph.recv_schedule(r), expected, "p={p} r={r}");
+            for r in (0..140.min(p)).map(|i| i * p.div_ceil(140) % p) {
+                let [mut recv, mut send] = [(); 2].map(|()| vec![0; graph.rounds()]);
+                graph.recv_into(r, &mut recv);
+                graph.send_into(r, &mut send);
+                assert_eq!(recv, paper::recv_schedule(&graph, r), "p={p} r={r}");
+                assert_eq!(send, paper::send_schedule(&graph, r), "p={p} r={r}");
             }
         }
     }
@@ -308,5 +283,15 @@ mod tests {
         let graph = Circulant::new(1);
         assert_eq!((graph.ranks(), graph.rounds()), (1, 0));
         assert!(graph.recv_schedule(0).is_empty() && graph.send_schedule(0).is_empty());
+    }
+
+    #[test]
+    fn as_many_ranks_as_can_be() {
+        for p in [MOST_RANKS, MOST_RANKS - 1, MOST_RANKS / 2 + 1] {
+            let graph = Circulant::new(p);
+            for r in [0, 1, 12_345, p / 3, p - 1] {
+                assert_eq!(conditions::check_rank(&graph, r), None);
+            }
+        }
     }
 }

@@ -1,4 +1,17 @@
 //! Exchanges between pairs of ranks.
 
+pub mod bruck;
+pub mod bruck_alltoall;
 pub mod butterfly;
+mod cube;
+pub mod doubling_allgather;
+pub mod doubling_allreduce;
+pub mod doubling_scan;
+pub mod halving;
+pub mod pairwise;
+pub mod rabenseifner;
 pub mod ring;
+pub(crate) mod rounds;
+pub mod van_de_geijn;
+
+pub(crate) use rounds::without_computation;

@@ -1,20 +1,22 @@
-//! Ring allgather: every block travels once around, and reversed a reduce-scatter.
+//! Ring exchanges: allgather, reduce-scatter (its rounds backwards), and allreduce (one after the other).
 //!
 //! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal.
-//! Rounds: `p-1` (bidirectional). On unidirectional ranks the even ones send first: `2(p-1)` for even `p`.
-//! Volume: `(p-1) m`. Time for equal blocks: `(p-1)(alpha + beta b)`, twice that on unidirectional ranks with even `p`; the
-//! reduce-scatter takes `gamma b` more in each round.
-//! Restrictions: the reduce-scatter's operator must commute.
+//! Rounds: `p-1` (bidirectional), twice as many for allreduce. On unidirectional ranks those at even positions send first: `2(p-1)` for even `p`.
+//! Volume: `(p-1) m`, allreduce `2(p-1) m`. Time for equal blocks: `(p-1)(alpha + beta b)`, twice that on unidirectional ranks with even `p`; the
+//! reduce-scatter takes `(p-1) gamma b` more, and so does the allreduce than two allgathers.
+//! Restrictions: operators must commute. Scratch: on unidirectional ranks, one block to reduce-scatter.
 //!
 //! In round `k` rank `r` sends block `r-k` to `r+1` and receives block `r-k-1` from `r-1`, all modulo `p`. Blocks arrive where they belong;
-//! nothing is moved locally. Empty blocks are not sent.
+//! nothing is moved locally. Empty blocks are not sent. The reduce-scatter runs the rounds backwards and leaves block `r` at rank `r`;
+//! on one port, who receives first combines after sending, so that nobody waits for a combination.
 //!
 //! `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0 block 1.
 
+use super::rounds::{self, Message, equal_size};
 use crate::collective::Collective;
 use crate::error::Result;
-use crate::plan::Request;
-use crate::schedule::{Schedule, Span, Step};
+use crate::plan::{Request, consecutive, evenly};
+use crate::schedule::{Schedule, Span};
 
 /// Plans the allgather.
 ///
@@ -22,58 +24,93 @@ use crate::schedule::{Schedule, Span, Step};
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
-    let p = request.ranks;
     let blocks = request.concatenated();
     let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let mut b = Schedule::builder(p, request.ports, Collective::Allgather);
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
     for (r, &block) in blocks.iter().enumerate() {
         b.layout(r, whole.len, [block], [whole]);
-        for k in 0..p - 1 {
-            let sent = blocks[(r + p - k) % p];
-            let received = blocks[(r + p - k - 1) % p];
-            let send = (sent.len > 0).then(|| Step::send((r + 1) % p, sent));
-            let receive = (received.len > 0).then(|| Step::recv((r + p - 1) % p, received));
-            // On one port somebody must receive first.
-            let steps = if request.ports.is_bidirectional() || r % 2 == 0 {
-                [send, receive]
-            } else {
-                [receive, send]
-            };
-            for step in steps.into_iter().flatten() {
-                b.step(r, step);
-            }
-        }
     }
+    rounds::forwards(&mut b, request, allgather(0, &blocks));
     b.build()
+}
+
+/// Plans the reduce-scatter.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let blocks = request.scattered();
+    let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
+    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::ReduceScatter);
+    for (r, &block) in blocks.iter().enumerate() {
+        b.layout(r, vector.len + scratch, [vector], [block]);
+    }
+    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
+    b.build()
+}
+
+/// Plans the allreduce; the segments of the request are ignored but for their sum.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn allreduce(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let vector = Span::new(0, request.elements());
+    let blocks = consecutive(&evenly(vector.len, request.ranks));
+    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
+    for r in 0..request.ranks {
+        b.layout(r, vector.len + scratch, [vector], [vector]);
+    }
+    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
+    rounds::forwards(&mut b, request, allgather(0, &blocks));
+    b.build()
+}
+
+/// The rounds in which position `v` of the ring, which is rank `v + first`, sends its block `v` around.
+pub(super) fn allgather(
+    first: usize,
+    blocks: &[Span],
+) -> impl DoubleEndedIterator<Item = Vec<Message>> {
+    let p = blocks.len();
+    let rank = move |v: usize| (v + first) % p;
+    (0..p - 1).map(move |k| {
+        let message = |v: usize| Message::new(rank(v), rank(v + 1), blocks[(v + p - k) % p]);
+        (0..p).map(message).collect()
+    })
 }
 
 /// The executed time of the allgather, when the blocks are equal and, on unidirectional ranks, `p` is even.
 pub fn time(request: &Request) -> Option<f64> {
-    rounds(request, &request.concatenated()).map(|(rounds, b)| rounds * request.t_comm(b))
+    let size = equal_size(request, &request.concatenated())?;
+    Some(rounds_of(request)? * rounds::time_of_round(request, size))
 }
 
 /// The executed time of the reduce-scatter, likewise.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let (rounds, b) = rounds(request, &request.scattered())?;
-    let combined = if request.ports.is_bidirectional() {
-        rounds
-    } else {
-        return None;
-    };
-    Some(rounds * request.t_comm(b) + combined * request.t_comp(b))
+    let size = equal_size(request, &request.scattered())?;
+    Some(rounds_of(request)? * (rounds::time_of_round(request, size) + request.t_comp(size)))
 }
 
-/// The rounds, and the size of every block, where both say what the time is.
-fn rounds(request: &Request, blocks: &[Span]) -> Option<(f64, usize)> {
+/// The executed time of the allreduce, when the blocks are equal and, on unidirectional ranks, `p` is even.
+pub fn allreduce_time(request: &Request) -> Option<f64> {
+    let (p, m) = (request.ranks, request.elements());
+    if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
+        return None;
+    }
+    let message = rounds::time_of_round(request, m / p);
+    Some(rounds_of(request)? * (2.0 * message + request.t_comp(m / p)))
+}
+
+/// `p - 1`, where all of them take the same time.
+pub(super) fn rounds_of(request: &Request) -> Option<f64> {
     let p = request.ranks;
-    let size = blocks.first()?.len;
-    let equal = blocks.iter().all(|b| b.len == size);
-    let factor = match (request.ports.is_bidirectional(), p.is_multiple_of(2)) {
-        (true, _) => 1,
-        (false, true) => 2,
-        (false, false) => return (p == 1).then_some((0.0, size)),
-    };
+    if p > 1 && !p.is_multiple_of(2) && !request.ports.is_bidirectional() {
+        return None;
+    }
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-    let rounds = (factor * (p - 1)) as f64;
-    (equal && request.closed_forms_hold()).then_some((rounds, size))
+    let rounds = p.checked_sub(1)? as f64;
+    Some(rounds)
 }

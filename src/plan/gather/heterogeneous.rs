@@ -392,8 +392,8 @@ impl<'a> Program<'a> {
                 middle[j] = self.received(0.0, (i, j - 1), j).0 + self.platform.copy[j];
                 let two = (i + 1..j).map(|k| self.received(first[k], (k + 1, j), i).0);
                 *self.cell(i, j, i) = two.fold(first[j], f64::min);
-                for r in i + 1..j {
-                    *self.cell(i, j, r) = self.received(middle[r], (r + 1, j), r).0;
+                for (r, &ready) in middle.iter().enumerate().take(j).skip(i + 1) {
+                    *self.cell(i, j, r) = self.received(ready, (r + 1, j), r).0;
                 }
                 let two = (i..j - 1).map(|k| {
                     let ready = self.received(0.0, (i, k), j).0;

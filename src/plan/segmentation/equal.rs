@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::planned::best_out_of_order;
 use super::published::Symbols;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::pipeline::uni_greedy::States;
 use crate::plan::registry::Algorithm;
@@ -382,13 +383,19 @@ pub(super) fn even_size(elements: usize, count: usize) -> usize {
 /// Whether the registered uni-greedy evaluator covers the request.
 pub(super) fn is_uni_greedy(algorithm: &Algorithm, request: &Request) -> bool {
     algorithm.name == "uni-greedy"
+        && is_rooted(algorithm)
         && !request.ports.is_bidirectional()
         && request.closed_forms_hold()
 }
 
+/// Reductions and broadcasts share names and times; an allreduce over one of them takes longer.
+fn is_rooted(algorithm: &Algorithm) -> bool {
+    matches!(algorithm.collective, Kind::Reduce | Kind::Broadcast)
+}
+
 /// Whether the registered planner that works out of order covers the request.
 fn is_out_of_order(algorithm: &Algorithm, request: &Request) -> bool {
-    algorithm.name == "out-of-order" && !request.ports.is_bidirectional()
+    algorithm.name == "out-of-order" && is_rooted(algorithm) && !request.ports.is_bidirectional()
 }
 
 /// The request, without computation where the collective has none.

@@ -293,7 +293,7 @@ impl<const N: usize> Program<N> {
         let splits = &mut rows.splits[self.class(j)];
         self.join(row, splits, j - 1 - start, start, row_time);
 
-        for class in 0..N {
+        for (class, splits) in splits.iter().enumerate() {
             let mut even = column.even[class];
             let mut times = None;
             while let Some(k) = self.below(class, even, i + 1) {
@@ -318,7 +318,7 @@ impl<const N: usize> Program<N> {
             if let Some(&(time, _)) = minima.front() {
                 best = earlier(best, time - self.sent[i] + self.alpha);
             }
-            if let Some(time) = row.windows[class].least(&splits[class], even - start, row_time) {
+            if let Some(time) = row.windows[class].least(splits, even - start, row_time) {
                 best = earlier(best, time + self.sent[j + 1] + self.alpha);
             }
         }
@@ -416,7 +416,7 @@ impl<const N: usize> Program<N> {
             }
             minima.push_back((time, i));
         }
-        for class in 0..N {
+        for (class, splits) in splits.iter().enumerate() {
             let mut even = column.even[class];
             while let Some(k) = self.below(class, even, least) {
                 let b = table.at(k + 1, j);
@@ -427,7 +427,7 @@ impl<const N: usize> Program<N> {
                 even = k;
             }
             column.even[class] = even;
-            if let Some(time) = row.windows[class].least(&splits[class], even - root, row_time) {
+            if let Some(time) = row.windows[class].least(splits, even - root, row_time) {
                 best = earlier(best, time + self.sent[j + 1] + self.alpha);
             }
 

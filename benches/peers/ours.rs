@@ -1,0 +1,209 @@
+//! The same points by this crate.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use oneport::measure::{Calibration, Profile, calibrate};
+use oneport::plan::{auto, registry};
+use oneport::run::{Endpoint, Operator, RunOptions, ScopeOptions, Team, inputs, oracle};
+use oneport::{CostModel, Kind, Request};
+
+use crate::{Point, Timing};
+
+/// What this crate took for a point.
+pub(crate) struct Measured {
+    /// The algorithm chosen by the model, and its segments.
+    pub(crate) algorithm: String,
+    pub(crate) timing: Timing,
+    /// Every registered algorithm with its median, where all were asked for.
+    pub(crate) every: BTreeMap<&'static str, u64>,
+}
+
+pub(crate) struct Ours {
+    budget_us: u64,
+    every: bool,
+    cost: CostModel,
+    sum: Operator<f32>,
+}
+
+impl Ours {
+    pub(crate) fn new(budget_us: u64, every: bool) -> Ours {
+        let cost = calibrate(&Calibration::default(), |_, _| {})
+            .and_then(|profile: Profile| profile.cost())
+            .unwrap_or_else(|reason| {
+                println!("no model of this machine ({reason}): algorithms are chosen for alpha 1 us, beta 0.1 ns/byte");
+                CostModel::new(1000.0, 0.1)
+            });
+        Ours {
+            budget_us,
+            every,
+            cost,
+            sum: Operator::named("sum").expect("built in"),
+        }
+    }
+
+    /// One round over all points; a point that no algorithm can do is left out.
+    pub(crate) fn run(&self, p: usize, points: &[Point], all: &mut BTreeMap<Point, Measured>) {
+        let mut team = Team::new(p).expect("threads");
+        for &point in points {
+            let measured = if point.op == "barrier" {
+                Measured {
+                    algorithm: "barrier".into(),
+                    timing: self.barrier(&mut team),
+                    every: BTreeMap::new(),
+                }
+            } else {
+                match self.collective(&mut team, point) {
+                    Some(measured) => measured,
+                    None => continue,
+                }
+            };
+            match all.get_mut(&point) {
+                None => {
+                    all.insert(point, measured);
+                }
+                Some(old) => {
+                    old.timing = old.timing.better(measured.timing);
+                    for (name, median) in measured.every {
+                        let old = old.every.entry(name).or_insert(median);
+                        *old = median.min(*old);
+                    }
+                }
+            }
+        }
+    }
+
+    fn collective(&self, team: &mut Team, point: Point) -> Option<Measured> {
+        let (kind, request) = self.request(team.ranks(), point);
+        let choice = auto::choose(kind, &request).ok()?;
+        let segments = choice.request.segments.count();
+        let algorithm = match segments {
+            1 => choice.algorithm.name.to_string(),
+            n => format!("{}, {n} segments", choice.algorithm.name),
+        };
+        let timing = self.time(team, &choice);
+        let mut every = BTreeMap::new();
+        if self.every {
+            for algorithm in registry::of(kind) {
+                if let Ok(other) = auto::with_best_segments(algorithm, &request) {
+                    let median = if algorithm.name == choice.algorithm.name {
+                        timing.median
+                    } else {
+                        self.time(team, &other).median
+                    };
+                    every.insert(algorithm.name, median);
+                }
+            }
+        }
+        Some(Measured {
+            algorithm,
+            timing,
+            every,
+        })
+    }
+
+    /// What the driver's operation is here.
+    fn request(&self, p: usize, point: Point) -> (Kind, Request) {
+        let all = point.bytes / size_of::<f32>();
+        let share = all / p;
+        let (kind, elements) = match point.op {
+            "broadcast" => (Kind::Broadcast, all),
+            "reduce" => (Kind::Reduce, all),
+            "allreduce" => (Kind::Allreduce, all),
+            "allgather" => (Kind::Allgather, share),
+            "gatherv" => (Kind::Gather, share),
+            "scatterv" => (Kind::Scatter, share),
+            "reduce_scatter" => (Kind::ReduceScatter, share * p),
+            _ => (Kind::Alltoall, share),
+        };
+        let mut request = Request::new(p, elements);
+        if point.op.ends_with("erv") {
+            let mut left = all;
+            let mut sizes: Vec<usize> = (0..p)
+                .map(|r| {
+                    let size = (r % 3 * share).min(left);
+                    let size = if r + 1 == p { left } else { size };
+                    left -= size;
+                    size
+                })
+                .collect();
+            sizes[p - 1] += left;
+            request = Request::new(p, sizes.iter().copied().max().unwrap_or(0));
+            request.blocks = Some(sizes);
+        }
+        request.element_bytes = size_of::<f32>() as u64;
+        request.cost = self.cost.clone();
+        (kind, request)
+    }
+
+    fn time(&self, team: &mut Team, choice: &auto::Choice) -> Timing {
+        let schedule = choice.algorithm.plan(&choice.request).expect("accepted");
+        let data = inputs(schedule.collective(), schedule.layout(), &self.sum);
+        let expected = oracle(schedule.collective(), schedule.layout(), &self.sum, &data)
+            .expect("a right layout");
+        let mut run = |repetitions, warmup| {
+            let options = RunOptions {
+                cost: self.cost.clone(),
+                repetitions,
+                warmup,
+                ..RunOptions::default()
+            };
+            team.run(&schedule, &data, &self.sum, &options)
+                .expect("a right schedule")
+        };
+        let one = run(1, 2).wall.max();
+        let repetitions = (self.budget_us * 1000 / (one + 1000)).clamp(3, 1000);
+        let outcome = run(usize::try_from(repetitions).expect("at most 1000"), 0);
+        Timing {
+            min: outcome.wall.min(),
+            median: outcome.wall.value_at_quantile(0.5),
+            right: outcome.outputs == expected,
+        }
+    }
+
+    fn barrier(&self, team: &mut Team) -> Timing {
+        let crowded = team.oversubscribed();
+        let n = (self.budget_us / 20).clamp(100, 1000);
+        let mut buffers = vec![vec![0u8; 1]; team.ranks()];
+        let options = ScopeOptions::new(Operator::<u8>::named("sum").expect("built in"));
+        let outcome = team
+            .scope(&mut buffers, &options, |e: &mut Endpoint<u8>| {
+                let mut times = Vec::new();
+                for _ in 0..n {
+                    e.barrier()?;
+                    let start = Instant::now();
+                    e.barrier()?;
+                    times.push((start, Instant::now()));
+                }
+                Ok(times)
+            })
+            .expect("a correct program");
+        let mut spans: Vec<u64> = (0..n as usize)
+            .map(|i| {
+                let ranks = || outcome.results.iter().map(|times| times[i]);
+                let first = ranks().map(|t| t.0).min().expect("a rank");
+                let last = ranks().map(|t| t.1).max().expect("a rank");
+                let slowest = ranks().map(|t| t.1 - t.0).max().expect("a rank");
+                let span = if crowded { last - first } else { slowest };
+                u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+            })
+            .collect();
+        spans.sort_unstable();
+        Timing {
+            min: spans[0],
+            median: spans[spans.len() / 2],
+            right: true,
+        }
+    }
+}
+
+impl Timing {
+    /// The least of both.
+    pub(crate) fn better(self, other: Timing) -> Timing {
+        Timing {
+            min: self.min.min(other.min),
+            median: self.median.min(other.median),
+            right: self.right && other.right,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! MPI libraries: finding, building, running.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{OPS, Point, Timing};
+
+/// One MPI library.
+pub(crate) struct Rival {
+    pub(crate) name: String,
+    kind: Kind,
+    mpiexec: PathBuf,
+    /// The folder above `bin`, which Intel's tools want to be told.
+    home: PathBuf,
+    driver: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    OpenMpi,
+    Mpich,
+    Intel,
+}
+
+/// Options and variables that may help.
+pub(crate) struct Setting {
+    pub(crate) name: &'static str,
+    options: &'static [&'static str],
+    variables: &'static [(&'static str, &'static str)],
+}
+
+impl Rival {
+    /// Every library whose compiler wrapper is found and builds the driver.
+    pub(crate) fn all() -> Vec<Rival> {
+        let mut folders = Vec::new();
+        for variable in ["ONEPORT_MPI", "PATH"] {
+            if let Some(paths) = std::env::var_os(variable) {
+                folders.extend(std::env::split_paths(&paths));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        let mut found = Vec::new();
+        for folder in folders {
+            for suffix in ["", ".openmpi", ".mpich"] {
+                let mpicc = folder.join(format!("mpicc{suffix}"));
+                let mpiexec = folder.join(format!("mpiexec{suffix}"));
+                let (Ok(real), true) = (mpicc.canonicalize(), mpiexec.is_file()) else {
+                    continue;
+                };
+                // Wrappers that are one script under two names stand in one folder.
+                if !seen.insert((folder.canonicalize().ok(), real)) {
+                    continue;
+                }
+                match Rival::build(&mpicc, mpiexec, &folder, found.len()) {
+                    Ok(rival) => {
+                        println!("{} ({})", rival.name, mpicc.display());
+                        found.push(rival);
+                    }
+                    Err(reason) => println!("{} skipped: {reason}", mpicc.display()),
+                }
+            }
+        }
+        found
+    }
+
+    fn build(
+        mpicc: &Path,
+        mpiexec: PathBuf,
+        folder: &Path,
+        number: usize,
+    ) -> Result<Rival, String> {
+        let home = folder.parent().unwrap_or(folder).to_path_buf();
+        let version = Command::new(&mpiexec).arg("--version").output();
+        let version = version.map_err(|e| e.to_string())?.stdout;
+        let version = String::from_utf8_lossy(&version).into_owned();
+        let number_in = |text: &str| {
+            text.split_whitespace()
+                .find(|w| w.starts_with(|c: char| c.is_ascii_digit()))
+                .unwrap_or("")
+                .trim_end_matches(',')
+                .to_string()
+        };
+        let (kind, name) = if version.contains("Intel") {
+            (Kind::Intel, "Intel MPI")
+        } else if version.contains("Open MPI") || version.contains("OpenRTE") {
+            (Kind::OpenMpi, "Open MPI")
+        } else {
+            (Kind::Mpich, "MPICH")
+        };
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("oneport-peers");
+        std::fs::create_dir_all(&target).map_err(|e| e.to_string())?;
+        let driver = target.join(format!("driver-{number}"));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/driver.c");
+        let built = Command::new(mpicc)
+            .env("I_MPI_ROOT", &home)
+            .args(["-O3", "-o"])
+            .arg(&driver)
+            .arg(&source)
+            .output()
+            .map_err(|e| e.to_string())?;
+        if !built.status.success() {
+            let reason = String::from_utf8_lossy(&built.stderr).into_owned();
+            return Err(reason
+                .lines()
+                .next()
+                .unwrap_or("does not build")
+                .to_string());
+        }
+        Ok(Rival {
+            name: format!("{name} {}", number_in(&version)),
+            kind,
+            mpiexec,
+            home,
+            driver,
+        })
+    }
+
+    /// What is worth trying; `crowded` where ranks outnumber cores.
+    pub(crate) fn settings(&self, crowded: bool) -> Vec<Setting> {
+        let setting = |name, options, variables| Setting {
+            name,
+            options,
+            variables,
+        };
+        match (self.kind, crowded) {
+            (Kind::OpenMpi, false) => vec![
+                setting("", &["--bind-to", "none"], &[]),
+                setting(
+                    "adapt",
+                    &["--bind-to", "none", "--mca", "coll_adapt_priority", "90"],
+                    &[],
+                ),
+            ],
+            (Kind::OpenMpi, true) => vec![
+                setting(
+                    "yield",
+                    &[
+                        "--oversubscribe",
+                        "--bind-to",
+                        "none",
+                        "--mca",
+                        "mpi_yield_when_idle",
+                        "1",
+                    ],
+                    &[],
+                ),
+                setting(
+                    "yield, adapt",
+                    &[
+                        "--oversubscribe",
+                        "--bind-to",
+                        "none",
+                        "--mca",
+                        "mpi_yield_when_idle",
+                        "1",
+                        "--mca",
+                        "coll_adapt_priority",
+                        "90",
+                    ],
+                    &[],
+                ),
+            ],
+            (Kind::Mpich, _) => vec![setting("", &["-bind-to", "none"], &[])],
+            (Kind::Intel, false) => vec![setting(
+                "shm",
+                &[],
+                &[("I_MPI_PIN", "0"), ("I_MPI_FABRICS", "shm")],
+            )],
+            (Kind::Intel, true) => vec![setting(
+                "shm, yield",
+                &[],
+                &[
+                    ("I_MPI_PIN", "0"),
+                    ("I_MPI_FABRICS", "shm"),
+                    ("I_MPI_THREAD_YIELD", "3"),
+                ],
+            )],
+        }
+    }
+
+    /// Runs all points in one start of the library.
+    pub(crate) fn run(
+        &self,
+        setting: &Setting,
+        p: usize,
+        cores: &[usize],
+        budget_us: u64,
+        points: &[Point],
+    ) -> Result<Vec<(Point, Timing)>, String> {
+        let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+        // MPICH has no setting that yields: a point can take its time many times over.
+        let limit = (60 + points.len() * 4).to_string();
+        let output = Command::new("timeout")
+            .arg(limit)
+            .arg(&self.mpiexec)
+            .env("I_MPI_ROOT", &self.home)
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .envs(setting.variables.iter().copied())
+            .args(setting.options)
+            .args(["-n", &p.to_string()])
+            .arg(&self.driver)
+            .args([cores.join(","), budget_us.to_string()])
+            .args(points.iter().map(|p| format!("{}:{}", p.op, p.bytes)))
+            .output()
+            .map_err(|e| e.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let timings: Vec<_> = text.lines().filter_map(timing).collect();
+        if timings.len() < points.len() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            println!(
+                "{} {} p = {p}: {} of {} points ({})",
+                self.name,
+                setting.name,
+                timings.len(),
+                points.len(),
+                said.lines().next().unwrap_or("out of time")
+            );
+        }
+        Ok(timings)
+    }
+}
+
+/// A line of the driver.
+fn timing(line: &str) -> Option<(Point, Timing)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [op, bytes, _, min, median, right] = words[..] else {
+        return None;
+    };
+    let point = Point {
+        op: OPS.into_iter().find(|o| *o == op)?,
+        bytes: bytes.parse().ok()?,
+    };
+    let timing = Timing {
+        min: min.parse().ok()?,
+        median: median.parse().ok()?,
+        right: right == "1",
+    };
+    Some((point, timing))
+}

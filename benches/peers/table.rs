@@ -1,0 +1,149 @@
+//! What came out: a table, geometric means, files.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::ours::Measured;
+use crate::{Point, Timing};
+
+/// One point of both sides.
+pub(crate) struct Row {
+    p: usize,
+    point: Point,
+    rival: Option<(String, Timing)>,
+    ours: Measured,
+}
+
+impl Row {
+    /// The rival is the best of all libraries and settings, over all rounds.
+    pub(crate) fn new(
+        p: usize,
+        point: Point,
+        rivals: Vec<(String, Timing)>,
+        ours: Measured,
+    ) -> Row {
+        let rival = rivals
+            .into_iter()
+            .filter(|(_, t)| t.right)
+            .min_by_key(|(_, t)| t.median);
+        Row {
+            p,
+            point,
+            rival,
+            ours,
+        }
+    }
+
+    /// Their median over ours: above 1 where this crate is faster.
+    fn ratio(&self) -> Option<f64> {
+        let rival = self.rival.as_ref()?.1.median.max(1) as f64;
+        Some(rival / self.ours.timing.median.max(1) as f64)
+    }
+
+    /// The chosen algorithm's time over that of the best registered one.
+    fn off(&self) -> Option<f64> {
+        let best = *self.ours.every.values().min()?;
+        Some(self.ours.timing.median as f64 / best.max(1) as f64)
+    }
+}
+
+pub(crate) fn report(rows: &[Row], cores: usize) {
+    let mut text = String::from(
+        "| operation | p | bytes | best MPI | us (min) | oneport | us (min) | ratio |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut csv = String::from(
+        "operation,p,bytes,mpi,mpi_min_ns,mpi_median_ns,algorithm,min_ns,median_ns,ratio,best_algorithm,best_median_ns\n",
+    );
+    for row in rows {
+        let us = |t: &Timing| format!("{:.2} ({:.2})", t.median as f64 / 1e3, t.min as f64 / 1e3);
+        let (name, theirs) = row
+            .rival
+            .as_ref()
+            .map_or(("-".into(), "-".into()), |(n, t)| {
+                (n.trim().to_string(), us(t))
+            });
+        let ratio = row.ratio().map_or("-".into(), |r| format!("{r:.2}"));
+        let wrong = if row.ours.timing.right { "" } else { " WRONG" };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {name} | {theirs} | {}{wrong} | {} | {ratio} |",
+            row.point.op,
+            row.p,
+            row.point.bytes,
+            row.ours.algorithm,
+            us(&row.ours.timing)
+        );
+        let rival = row.rival.as_ref().map(|r| r.1);
+        let ns = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
+        let best = row.ours.every.iter().min_by_key(|(_, median)| **median);
+        let _ = writeln!(
+            csv,
+            "{},{},{},{name},{},{},\"{}\",{},{},{ratio},{},{}",
+            row.point.op,
+            row.p,
+            row.point.bytes,
+            ns(rival.map(|t| t.min)),
+            ns(rival.map(|t| t.median)),
+            row.ours.algorithm,
+            row.ours.timing.min,
+            row.ours.timing.median,
+            best.map_or("", |(name, _)| name),
+            ns(best.map(|(_, median)| *median)),
+        );
+    }
+    let mut ranks: Vec<usize> = rows.iter().map(|r| r.p).collect();
+    ranks.dedup();
+    text.push('\n');
+    for p in ranks {
+        let ratios: Vec<f64> = rows
+            .iter()
+            .filter(|r| r.p == p)
+            .filter_map(Row::ratio)
+            .collect();
+        if let Some(mean) = geometric_mean(&ratios) {
+            let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+            let slower = ratios.iter().filter(|&&r| r < 0.9).count();
+            let crowd = if p > cores {
+                ", more ranks than cores: spans"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                text,
+                "p = {p}{crowd}: {mean:.2} times as fast as the best MPI in geometric mean over {} points; least {least:.2}, {slower} below 0.9",
+                ratios.len()
+            );
+        }
+        let offs: Vec<f64> = rows
+            .iter()
+            .filter(|r| r.p == p)
+            .filter_map(Row::off)
+            .collect();
+        if !offs.is_empty() {
+            let near = offs.iter().filter(|&&o| o <= 1.15).count();
+            let _ = writeln!(
+                text,
+                "p = {p}: the automatic choice is within 15% of the best registered algorithm at {near} of {} points",
+                offs.len()
+            );
+        }
+    }
+    println!("{text}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("oneport-peers");
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(folder.join("peers.md"), &text))
+        .and_then(|()| std::fs::write(folder.join("peers.csv"), &csv));
+    match written {
+        Ok(()) => println!("written to {}", folder.display()),
+        Err(e) => println!("cannot write {}: {e}", folder.display()),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few hundred points")]
+fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    if ratios.is_empty() {
+        return None;
+    }
+    let logs: f64 = ratios.iter().map(|r| r.ln()).sum();
+    Some((logs / ratios.len() as f64).exp())
+}

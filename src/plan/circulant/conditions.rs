@@ -1,0 +1,503 @@
+//! The four conditions that make circulant schedules right, checked.
+//!
+//! Over one phase of `q` rounds, for ranks `r` in `0..p`:
+//! 1. `send[r][k] == recv[(r + skip[k]) mod p][k]`: what is sent is what is received.
+//! 2. A rank but the root receives its base block, and `q - 1` different blocks of the phase before: all of `-1..=-q` but
+//!    `baseblock(r) - q`.
+//! 3. A rank but the root sends only blocks that it received in an earlier round of the phase, or its base block of the phase before.
+//! 4. The root, rank 0, sends block `k` in round `k`.
+//!
+//! [`check`] checks all ranks of many graphs, [`sample`] some ranks of some very large ones, both on all cores.
+//!
+//! ```
+//! use oneport::plan::circulant::conditions;
+//! let outcome = conditions::check(2..=100, &conditions::Options::default(), |_| ());
+//! assert_eq!((outcome.ranks, outcome.violations.len()), (5049, 0));
+//! ```
+
+use std::fmt;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Serialize;
+
+use super::schedule::{Circulant, block};
+
+/// A condition that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Violation {
+    /// `p`.
+    pub ranks: usize,
+    /// `r`.
+    pub rank: usize,
+    /// The number of the condition, 1 to 4.
+    pub condition: u8,
+    /// The round, except for condition 2.
+    pub round: Option<usize>,
+    /// What was found, in words.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation {
+            ranks,
+            rank,
+            condition,
+            message,
+            ..
+        } = self;
+        write!(
+            f,
+            "p = {ranks}, rank {rank}, condition {condition}: {message}"
+        )
+    }
+}
+
+/// How to check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Threads to work on it; 0 for as many as there are cores.
+    pub threads: usize,
+    /// Violations to report in full; the others are counted.
+    pub most_violations: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            threads: 0,
+            most_violations: 20,
+        }
+    }
+}
+
+/// What was checked and found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Outcome {
+    /// Numbers of ranks that were checked.
+    pub graphs: u64,
+    /// Ranks that were checked, of all of them together.
+    pub ranks: u64,
+    /// What does not hold, by number of ranks.
+    pub violations: Vec<Violation>,
+    /// Violations beyond those.
+    pub more: u64,
+}
+
+impl Outcome {
+    /// Whether everything holds.
+    pub fn ok(&self) -> bool {
+        self.violations.is_empty()
+    }
+}
+
+/// Graphs of more ranks are checked rank by rank, without tables.
+const MOST_IN_TABLES: usize = 1 << 22;
+/// Ranks of such a graph that are checked at once.
+const CHUNK: usize = 1 << 10;
+/// Ranks of each graph that [`sample`] checks.
+pub const SAMPLED_RANKS: usize = 100;
+
+/// Checks all ranks of the graphs over each number of ranks in `sizes`. `progress` hears how many more ranks have been checked.
+///
+/// Takes `O(q)` time a rank, and as many bytes a thread as `2 p q` for up to 2^22 ranks; beyond, `O(q^2)` time and no memory.
+///
+/// # Panics
+/// When there is a 0 among the sizes, or more than [`MOST_RANKS`](super::schedule::MOST_RANKS).
+pub fn check(
+    sizes: RangeInclusive<usize>,
+    options: &Options,
+    progress: impl Fn(u64) + Sync,
+) -> Outcome {
+    let (first, last) = sizes.into_inner();
+    // The largest come first, so that no thread is left with a large one at the end.
+    let next = Mutex::new((last, 0));
+    let take = || {
+        let mut next = next
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (p, start) = *next;
+        if p < first || p == 0 {
+            return None;
+        }
+        let end = if p > MOST_IN_TABLES {
+            p.min(start + CHUNK)
+        } else {
+            p
+        };
+        *next = if end == p { (p - 1, 0) } else { (p, end) };
+        Some((p, start..end))
+    };
+    work(options, |tables, sum| {
+        let Some((p, ranks)) = take() else {
+            return ControlFlow::Break(());
+        };
+        let graph = Circulant::new(p);
+        if p > MOST_IN_TABLES {
+            let found = ranks.clone().filter_map(|r| check_rank(&graph, r));
+            sum.extend(options, found);
+        } else {
+            tables.construct(&graph);
+            sum.extend(options, tables.violations(&graph));
+        }
+        sum.graphs += u64::from(ranks.end == p);
+        sum.ranks += ranks.len() as u64;
+        progress(ranks.len() as u64);
+        ControlFlow::Continue(())
+    })
+}
+
+/// Checks [`SAMPLED_RANKS`] ranks each (all, where there are fewer) of `count` graphs over up to `most` ranks: powers of two and their neighbours, and
+/// numbers of all magnitudes at random, the same ones for the same `seed`. `progress` hears how many more graphs have been checked.
+///
+/// # Panics
+/// When `most` is 0 or more than [`MOST_RANKS`](super::schedule::MOST_RANKS).
+pub fn sample(
+    count: usize,
+    most: usize,
+    seed: u64,
+    options: &Options,
+    progress: impl Fn(u64) + Sync,
+) -> Outcome {
+    assert!(most > 0, "a graph of 0 ranks");
+    let next = AtomicUsize::new(0);
+    work(options, |_, sum| {
+        let i = next.fetch_add(1, Ordering::Relaxed);
+        if i >= count {
+            return ControlFlow::Break(());
+        }
+        let mut random = Random::new(seed, i as u64);
+        let magnitude = random.below(u64::from(most.ilog2()) + 1);
+        let power = 1usize << magnitude;
+        let p = match i % 4 {
+            0 => (power - 1 + random.below(3) as usize).clamp(1, most),
+            _ => (power + random.below(power as u64) as usize).min(most),
+        };
+        let graph = Circulant::new(p);
+        let ranks = p.min(SAMPLED_RANKS);
+        for j in 0..ranks {
+            let r = match j {
+                _ if ranks == p => j,
+                0 => 0,
+                1 => p - 1,
+                // Next to a skip.
+                2..20 => {
+                    let skip = graph.skips()[random.below(graph.rounds() as u64) as usize];
+                    (skip - 1 + random.below(3) as usize) % p
+                }
+                _ => random.below(p as u64) as usize,
+            };
+            sum.extend(options, check_rank(&graph, r));
+        }
+        sum.graphs += 1;
+        sum.ranks += ranks as u64;
+        progress(1);
+        ControlFlow::Continue(())
+    })
+}
+
+/// Calls `unit` on every thread until it breaks; it gets its thread's tables, and where to sum up.
+fn work(
+    options: &Options,
+    unit: impl Fn(&mut Tables, &mut Outcome) -> ControlFlow<()> + Sync,
+) -> Outcome {
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let one = || {
+        let (mut tables, mut sum) = (Tables::default(), Outcome::default());
+        while unit(&mut tables, &mut sum).is_continue() {}
+        sum
+    };
+    let mut all: Vec<Outcome> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        let first = one();
+        let joined = others.into_iter().map(std::thread::ScopedJoinHandle::join);
+        let joined = joined.map(|r| r.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        std::iter::once(first).chain(joined).collect()
+    });
+    let mut outcome = Outcome::default();
+    let mut violations = Vec::new();
+    for sum in &mut all {
+        outcome.graphs += sum.graphs;
+        outcome.ranks += sum.ranks;
+        outcome.more += sum.more;
+        violations.append(&mut sum.violations);
+    }
+    violations.sort_unstable();
+    outcome.extend(options, violations);
+    outcome
+}
+
+impl Outcome {
+    fn extend(&mut self, options: &Options, found: impl IntoIterator<Item = Violation>) {
+        for violation in found {
+            if self.violations.len() < options.most_violations {
+                self.violations.push(violation);
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+}
+
+/// Checks one rank of the graph, whose receivers' schedules are constructed for it: `O(q^2)` time, no memory. The first condition that
+/// does not hold, if there is one.
+///
+/// # Panics
+/// When `r` is not a rank.
+pub fn check_rank(graph: &Circulant, r: usize) -> Option<Violation> {
+    let mut room = [[0i8; usize::BITS as usize]; 3];
+    let q = graph.rounds();
+    let [recv, send, theirs] = &mut room;
+    graph.recv_into(r, &mut recv[..q]);
+    graph.send_into(r, &mut send[..q]);
+    for (k, place) in theirs[..q].iter_mut().enumerate() {
+        let mut receiver = [0; usize::BITS as usize];
+        graph.recv_into((r + graph.skips()[k]) % graph.ranks(), &mut receiver[..q]);
+        *place = receiver[k];
+    }
+    violated(graph, r, &recv[..q], &send[..q], |_, k| theirs[k])
+}
+
+/// Receive and send schedules of all ranks of a graph, one after another.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tables {
+    /// `recv[r * q + k]`.
+    pub recv: Vec<i8>,
+    /// `send[r * q + k]`.
+    pub send: Vec<i8>,
+}
+
+impl Tables {
+    /// The schedules of `graph`.
+    pub fn new(graph: &Circulant) -> Tables {
+        let mut tables = Tables::default();
+        tables.construct(graph);
+        tables
+    }
+
+    /// As [`Tables::new`], in the memory of other tables.
+    pub fn construct(&mut self, graph: &Circulant) {
+        let (p, q) = (graph.ranks(), graph.rounds());
+        for table in [&mut self.recv, &mut self.send] {
+            table.clear();
+            table.resize(p * q, 0);
+        }
+        for r in 0..p {
+            graph.recv_into(r, &mut self.recv[r * q..][..q]);
+            graph.send_into(r, &mut self.send[r * q..][..q]);
+        }
+    }
+
+    /// Of each rank the first condition that does not hold. The tables may come from elsewhere.
+    ///
+    /// # Panics
+    /// When the tables are not as long as `graph` wants them.
+    pub fn violations(&self, graph: &Circulant) -> impl Iterator<Item = Violation> {
+        let (p, q) = (graph.ranks(), graph.rounds());
+        let (recv, send) = (&self.recv, &self.send);
+        assert_eq!(
+            (recv.len(), send.len()),
+            (p * q, p * q),
+            "tables of {p} ranks"
+        );
+        (0..p).filter_map(move |r| {
+            let rank = r * q..(r + 1) * q;
+            violated(graph, r, &recv[rank.clone()], &send[rank], |receiver, k| {
+                recv[receiver * q + k]
+            })
+        })
+    }
+}
+
+/// The first condition that rank `r` violates; `received` says what a receiver receives in a round.
+fn violated(
+    graph: &Circulant,
+    r: usize,
+    recv: &[i8],
+    send: &[i8],
+    received: impl Fn(usize, usize) -> i8,
+) -> Option<Violation> {
+    let (p, q) = (graph.ranks(), graph.rounds());
+    let fail = |condition, round, message| {
+        Some(Violation {
+            ranks: p,
+            rank: r,
+            condition,
+            round,
+            message,
+        })
+    };
+    for (k, (&sent, skip)) in send.iter().zip(graph.skips()).enumerate() {
+        let receiver = if r + skip >= p {
+            r + skip - p
+        } else {
+            r + skip
+        };
+        let arrives = received(receiver, k);
+        if sent != arrives {
+            return fail(
+                1,
+                Some(k),
+                format!("sends block {sent} in round {k}, but rank {receiver} receives {arrives}"),
+            );
+        }
+    }
+    if r == 0 {
+        let wrong = send.iter().enumerate().find(|&(k, &sent)| sent != block(k));
+        return wrong.and_then(|(k, sent)| {
+            fail(
+                4,
+                Some(k),
+                format!("the root sends block {sent} in round {k}"),
+            )
+        });
+    }
+    // Bit q + v stands for block v; a set of its own for numbers that no block has.
+    let q = block(q);
+    let bit = |v: i8| 1u128.checked_shl(u32::try_from(v.checked_add(q)?).ok()?);
+    let base = block(graph.baseblock(r));
+    let old_base = bit(base - q).unwrap_or(0);
+    let expected = (((1 << q) - 1) & !old_base) | bit(base).unwrap_or(0);
+    let mut found = 0;
+    for &v in recv {
+        found |= bit(v).unwrap_or(0);
+    }
+    if found != expected {
+        let message = format!(
+            "receives blocks {recv:?}, not {base} and all of -1..=-{q} but {}",
+            base - q
+        );
+        return fail(2, None, message);
+    }
+    let mut known = old_base;
+    for (k, (&sent, &arrives)) in send.iter().zip(recv).enumerate() {
+        if bit(sent).is_none_or(|sent| known & sent == 0) {
+            let message = format!("sends block {sent} in round {k}, which it does not have");
+            return fail(3, Some(k), message);
+        }
+        known |= bit(arrives).unwrap_or(0);
+    }
+    None
+}
+
+/// Numbers that look random (splitmix64), the same for the same seed and stream.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64, stream: u64) -> Random {
+        let mut random = Random(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95));
+        random.next();
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below `n`, which is not 0.
+    fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    #[test]
+    fn each_condition_is_seen_to_fail() {
+        let graph = Circulant::new(9);
+        let right = Tables::new(&graph);
+        let first = |tables: &Tables| {
+            let mut found: Vec<_> = tables.violations(&graph).collect();
+            found.sort_unstable_by_key(|v| v.condition);
+            found.first().map(|v| (v.condition, v.rank, v.round))
+        };
+        assert_eq!(first(&right), None);
+        // Rank 2 sends something else to rank 5 in round 2.
+        let mut tables = right.clone();
+        tables.send[2 * 4 + 2] -= 1;
+        assert_eq!(first(&tables), Some((1, 2, Some(2))));
+        // What passes from 2 to 5 in round 2 is changed on both sides.
+        tables.recv[5 * 4 + 2] -= 1;
+        assert_eq!(first(&tables), Some((2, 5, None)));
+        // What passes from 4 to 6 in rounds 1 and from 3 to 6 in round 2 is exchanged.
+        let mut tables = right.clone();
+        tables.recv.swap(6 * 4 + 1, 6 * 4 + 2);
+        (tables.send[4 * 4 + 1], tables.send[3 * 4 + 2]) =
+            (tables.recv[6 * 4 + 1], tables.recv[6 * 4 + 2]);
+        assert_eq!(first(&tables).map(|f| f.0), Some(3));
+        // The root exchanges the blocks of its last rounds, and so does all the rest consistently.
+        let mut tables = right.clone();
+        for k in [2, 3] {
+            tables.send[k] = 5 - block(k);
+            tables.recv[graph.skips()[k] * 4 + k] = 5 - block(k);
+        }
+        let conditions: Vec<_> = tables
+            .violations(&graph)
+            .map(|v| (v.rank, v.condition))
+            .collect();
+        assert!(conditions.contains(&(0, 4)), "{conditions:?}");
+        for out_of_range in [i8::MIN, i8::MAX, 5] {
+            tables.recv[4] = out_of_range;
+            assert!(first(&tables).is_some());
+        }
+    }
+
+    #[test]
+    fn all_threads_together_check_every_rank_once() {
+        for threads in [1, 3] {
+            let options = Options {
+                threads,
+                ..Options::default()
+            };
+            let progress = AtomicU64::new(0);
+            let outcome = check(2..=300, &options, |n| {
+                progress.fetch_add(n, Ordering::Relaxed);
+            });
+            assert_eq!((outcome.graphs, outcome.ranks), (299, 300 * 301 / 2 - 1));
+            assert_eq!((progress.into_inner(), outcome.ok()), (outcome.ranks, true));
+        }
+        assert_eq!(
+            check(RangeInclusive::new(5, 4), &Options::default(), |_| ()),
+            Outcome::default()
+        );
+    }
+
+    #[test]
+    fn samples_of_all_magnitudes() {
+        let outcome = sample(300, 1 << 40, 1, &Options::default(), |_| ());
+        assert_eq!((outcome.graphs, outcome.ok()), (300, true));
+        assert!(outcome.ranks > 10_000);
+        assert!(sample(10, 1, 0, &Options::default(), |_| ()).ok());
+    }
+
+    #[test]
+    fn no_more_violations_than_wanted() {
+        let options = Options {
+            most_violations: 3,
+            ..Options::default()
+        };
+        let graph = Circulant::new(20);
+        let mut tables = Tables::new(&graph);
+        tables.recv.fill(0);
+        let mut outcome = Outcome::default();
+        outcome.extend(&options, tables.violations(&graph));
+        assert_eq!((outcome.violations.len(), outcome.more), (3, 17));
+        assert!(!outcome.ok());
+        assert_eq!(
+            outcome.violations[1].to_string(),
+            "p = 20, rank 1, condition 1: sends block -5 in round 0, but rank 2 receives 0"
+        );
+    }
+}

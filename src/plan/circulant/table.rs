@@ -1,0 +1,104 @@
+//! Circulant schedules of all ranks as a table, laid out as in the paper.
+//!
+//! One column a rank, the root's first; rows: ranks, base blocks, the receive schedule's rounds, the send schedule's rounds. A bar stands
+//! before each rank that is a skip. The root receives no block of its own; its base block is printed as 0.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::conditions::Tables;
+use super::schedule::Circulant;
+use crate::error::{Error, Result};
+
+/// Schedules of all ranks.
+///
+/// ```
+/// let table = oneport::plan::circulant::table::Table::new(3)?;
+/// assert_eq!(table.to_string(), "\
+/// Process r       0 | 1 | 2
+/// Baseblock       0 | 0 | 1
+/// Recv schedule  -2 | 0 |-2
+///                -1 |-1 | 1
+/// Send schedule   0 |-2 |-1
+///                 1 |-1 |-1
+/// ");
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// `p`.
+    pub ranks: usize,
+    /// `skip[0]` to `skip[q]`, which is `p`.
+    pub skips: Vec<usize>,
+    /// By rank; the root's as 0.
+    pub baseblocks: Vec<usize>,
+    /// By round and rank.
+    pub recv: Vec<Vec<i8>>,
+    /// By round and rank.
+    pub send: Vec<Vec<i8>>,
+}
+
+/// Wider tables are for no reader.
+const MOST_RANKS: usize = 1 << 20;
+
+impl Table {
+    /// The schedules over `ranks` ranks.
+    ///
+    /// # Errors
+    /// When there is no rank, or there are more than 2^20.
+    pub fn new(ranks: usize) -> Result<Table> {
+        if ranks == 0 || ranks > MOST_RANKS {
+            return Err(Error::usage(format!(
+                "a table of the schedules of {ranks} ranks: it can have 1 to {MOST_RANKS}"
+            )));
+        }
+        let graph = Circulant::new(ranks);
+        let q = graph.rounds();
+        let Tables { recv, send } = Tables::new(&graph);
+        let rows = |table: &[i8]| -> Vec<Vec<i8>> {
+            (0..q)
+                .map(|k| (0..ranks).map(|r| table[r * q + k]).collect())
+                .collect()
+        };
+        Ok(Table {
+            ranks,
+            skips: graph.skips().to_vec(),
+            baseblocks: std::iter::once(0)
+                .chain((1..ranks).map(|r| graph.baseblock(r)))
+                .collect(),
+            recv: rows(&recv),
+            send: rows(&send),
+        })
+    }
+
+    fn row<T: fmt::Display>(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        label: &str,
+        row: &[T],
+    ) -> fmt::Result {
+        let width = (self.ranks - 1).to_string().len().max(2);
+        write!(f, "{label:13}")?;
+        let mut skips = self.skips.iter().peekable();
+        for (r, number) in row.iter().enumerate() {
+            let bar = skips.next_if(|&&s| s == r).map_or(" ", |_| " |");
+            write!(f, "{bar}{number:>width$}")?;
+        }
+        writeln!(f)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranks: Vec<usize> = (0..self.ranks).collect();
+        self.row(f, "Process r", &ranks)?;
+        self.row(f, "Baseblock", &self.baseblocks)?;
+        for (label, rounds) in [("Recv schedule", &self.recv), ("Send schedule", &self.send)] {
+            for (k, round) in rounds.iter().enumerate() {
+                self.row(f, if k == 0 { label } else { "" }, round)?;
+            }
+        }
+        Ok(())
+    }
+}

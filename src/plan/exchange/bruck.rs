@@ -1,0 +1,123 @@
+//! Bruck's allgather, reduce-scatter (its rounds backwards) and allreduce (one after the other): logarithmic for any number of ranks.
+//!
+//! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing systems" (1997). Ports: both.
+//! Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal, `q = ceil(log2 p)`.
+//! Rounds: `q` (bidirectional), twice as many for allreduce. Volume: `(p-1) m`, allreduce `2(p-1) m`.
+//! Time for equal blocks: `q alpha + (p-1) beta b`, twice that on unidirectional ranks where `p` is a power of two; the reduce-scatter takes `(p-1) gamma b` more.
+//! Restrictions: operators must commute. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
+//!
+//! In round `k` rank `r` has blocks `r .. r + 2^k`, sends as many of them as are still missing to `r - 2^k`, and receives the next ones from `r + 2^k`, all modulo
+//! `p`. Blocks stay where they stand in the vector, which takes two spans at most; nothing is moved locally.
+//!
+//! `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
+
+use super::rounds::{self, Message, cyclic, doublings, equal_size, time_of_round};
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::{Request, consecutive, evenly};
+use crate::schedule::{Schedule, Span};
+
+/// Plans the allgather.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let blocks = request.concatenated();
+    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
+    for (r, &block) in blocks.iter().enumerate() {
+        b.layout(r, whole.len, [block], [whole]);
+    }
+    rounds::forwards(&mut b, request, allgather(0, &blocks));
+    b.build()
+}
+
+/// Plans the reduce-scatter.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let blocks = request.scattered();
+    let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
+    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::ReduceScatter);
+    for (r, &block) in blocks.iter().enumerate() {
+        b.layout(r, vector.len + scratch, [vector], [block]);
+    }
+    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
+    b.build()
+}
+
+/// Plans the allreduce; the segments of the request are ignored but for their sum.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn allreduce(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let vector = Span::new(0, request.elements());
+    let blocks = consecutive(&evenly(vector.len, request.ranks));
+    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
+    for r in 0..request.ranks {
+        b.layout(r, vector.len + scratch, [vector], [vector]);
+    }
+    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
+    rounds::forwards(&mut b, request, allgather(0, &blocks));
+    b.build()
+}
+
+/// The rounds in which number `v`, which is rank `v + first`, sends blocks from `v` on to lower numbers.
+pub(super) fn allgather(
+    first: usize,
+    blocks: &[Span],
+) -> impl DoubleEndedIterator<Item = Vec<Message>> {
+    let p = blocks.len();
+    let rank = move |v: usize| (v + first) % p;
+    (0..doublings(p)).map(move |k| {
+        let distance = 1usize << k;
+        let count = distance.min(p - distance);
+        let message = |v: usize| {
+            let to = rank(v + p - distance);
+            Message::new(rank(v), to, cyclic(blocks, v, count))
+        };
+        (0..p).map(message).collect()
+    })
+}
+
+/// The executed time of the allgather for equal blocks and, on unidirectional ranks, a power of two of them.
+pub fn time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.concatenated())?;
+    sum_of_rounds(request, |count| time_of_round(request, count * b))
+}
+
+/// The executed time of the reduce-scatter, likewise.
+pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.scattered())?;
+    sum_of_rounds(request, |count| {
+        time_of_round(request, count * b) + request.t_comp(count * b)
+    })
+}
+
+/// The executed time of the allreduce, likewise.
+pub fn allreduce_time(request: &Request) -> Option<f64> {
+    let (p, m) = (request.ranks, request.elements());
+    if !request.closed_forms_hold() || p == 0 || m % p != 0 {
+        return None;
+    }
+    let b = m / p;
+    sum_of_rounds(request, |count| {
+        2.0 * time_of_round(request, count * b) + request.t_comp(count * b)
+    })
+}
+
+/// The sum over all rounds of what `time` says about their numbers of blocks, where all ranks are in step.
+pub(super) fn sum_of_rounds(request: &Request, time: impl Fn(usize) -> f64) -> Option<f64> {
+    let p = request.ranks;
+    if !request.ports.is_bidirectional() && !p.is_power_of_two() {
+        return None;
+    }
+    let counts = (0..doublings(p)).map(|k| (1usize << k).min(p - (1 << k)));
+    Some(counts.map(time).sum())
+}

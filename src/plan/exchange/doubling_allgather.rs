@@ -1,0 +1,88 @@
+//! Recursive doubling allgather: in every round partners exchange all blocks that they have so far.
+//!
+//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal, `n = 2^d` the largest
+//! power of two up to `p`. Rounds: `d` (bidirectional), and two more for `p != n`. Volume: `(p-1) m`.
+//! Time for equal blocks and `p = n`: `d alpha + (p-1) beta b` bidirectional, twice that unidirectional; for `p != n` see [`time`].
+//! Restrictions: none. Blocks arrive where they belong; nothing is moved locally.
+//!
+//! For `p != n` the first `p - n` even ranks take their right neighbours' blocks before and send them all other blocks after. So blocks of
+//! `2^k` consecutive members are consecutive.
+//!
+//! `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one way, one the other); 0→1 (blocks 0 and 2).
+
+use super::cube::{folded, members_of};
+use super::rounds::{Arrival, Message, equal_size, round};
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Schedule, Span, Spans, total_len};
+
+/// Plans the allgather.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let p = request.ranks;
+    let blocks = request.concatenated();
+    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
+    let mut b = Schedule::builder(p, request.ports, Collective::Allgather);
+    for (r, &block) in blocks.iter().enumerate() {
+        b.layout(r, whole.len, [block], [whole]);
+    }
+    let members = members_of(p, 0);
+    let pairs = folded(p);
+    let into: Vec<_> = (0..pairs)
+        .map(|i| Message::new(2 * i + 1, 2 * i, blocks[2 * i + 1]))
+        .collect();
+    round(&mut b, request, &into, Arrival::Stored);
+    // A member's blocks start with its own.
+    let start = |j: usize| members.get(j).map_or(whole.len, |&r| blocks[r].offset);
+    for k in 0..members.len().ilog2() {
+        let group = |j: usize| {
+            let first = (j >> k) << k;
+            Span::from(start(first)..start(first + (1 << k)))
+        };
+        let messages: Vec<_> = (0..members.len())
+            .map(|j| Message::new(members[j], members[j ^ (1 << k)], group(j)))
+            .collect();
+        round(&mut b, request, &messages, Arrival::Stored);
+    }
+    let out = (0..pairs).map(|i| {
+        let own = blocks[2 * i + 1];
+        let others = [Span::from(0..own.offset), Span::from(own.end()..whole.len)];
+        let mut spans: Spans = others.into_iter().collect();
+        spans.retain(|s| s.len > 0);
+        Message::new(2 * i, 2 * i + 1, spans)
+    });
+    let out: Vec<_> = out.filter(|m| total_len(&m.sent) > 0).collect();
+    round(&mut b, request, &out, Arrival::Stored);
+    b.build()
+}
+
+/// The executed time for equal blocks of size `b`; for `p != n` only where costs are linear.
+///
+/// The first member is in the group with the most blocks in every round, `2^k + min(2^k, p - n)` of them, and waits for nobody else.
+pub fn time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.concatenated())?;
+    let p = request.ranks;
+    let pairs = folded(p);
+    if pairs > 0 && !request.cost.is_linear() {
+        return None;
+    }
+    let before_and_after = if pairs > 0 {
+        request.t_comm(b) + request.t_comm((p - 1) * b)
+    } else {
+        0.0
+    };
+    let rounds = (0..p.ilog2()).map(|k| {
+        let members = 1usize << k;
+        let first = request.t_comm((members + members.min(pairs)) * b);
+        if request.ports.is_bidirectional() {
+            return first;
+        }
+        let folded = pairs.saturating_sub(members).min(members);
+        first + request.t_comm((members + folded) * b)
+    });
+    Some(before_and_after + rounds.sum::<f64>())
+}

@@ -1,0 +1,70 @@
+//! Recursive doubling allreduce: in every round partners exchange all that they have combined so far.
+//!
+//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
+//! Rounds: `d` (bidirectional), and two more for `p != n`. Volume: `d n m + 2 (p-n) m`.
+//! Time: `d (alpha + beta m + gamma m)` bidirectional, `d (2 alpha + 2 beta m + gamma m)` unidirectional, and for `p != n`
+//! `2 (alpha + beta m) + gamma m` more. Restrictions: none; the request's segments are ignored but for their sum. Scratch: `m`.
+//!
+//! Keeps operand order: before round `k` each of `2^k` neighbours holds the combination of all of them, and its partner, `2^k` further, that of the
+//! next ones. What partners send is what they combine into, so both receive into scratch first. For `p != n` neighbours `2i`, `2i + 1` are
+//! folded into one for the first `p - n` values of `i`; the one that left gets the result in the end.
+//!
+//! `p = 3`: 1→0; 0↔2; 0→1.
+
+use super::cube::{fold, members_of, unfold};
+use super::rounds::{Arrival, Message, round, time_of_round};
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Schedule, Span};
+
+/// Plans the allreduce.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let p = request.ranks;
+    let vector = Span::new(0, request.elements());
+    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
+    for r in 0..p {
+        b.layout(r, vector.len, [vector], [vector]);
+    }
+    let members = members_of(p, 0);
+    if members.len() > 1 {
+        for &r in &members {
+            b.layout(r, 2 * vector.len, [vector], [vector]);
+        }
+    }
+    fold(&mut b, p, 0, vector);
+    for k in 0..members.len().ilog2() {
+        let messages = members
+            .iter()
+            .enumerate()
+            .map(|(j, &me)| Message::new(me, members[j ^ (1 << k)], vector));
+        let messages: Vec<_> = messages.collect();
+        round(
+            &mut b,
+            request,
+            &messages,
+            Arrival::CombinedAfter(vector.len),
+        );
+    }
+    unfold(&mut b, p, vector);
+    b.build()
+}
+
+/// The executed time.
+pub fn time(request: &Request) -> Option<f64> {
+    if !request.closed_forms_hold() || request.ranks == 0 {
+        return None;
+    }
+    let m = request.elements();
+    let rounds = f64::from(request.ranks.ilog2());
+    let folded = if request.ranks.is_power_of_two() {
+        0.0
+    } else {
+        2.0 * request.t_comm(m) + request.t_comp(m)
+    };
+    Some(rounds * (time_of_round(request, m) + request.t_comp(m)) + folded)
+}

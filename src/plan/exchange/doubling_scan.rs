@@ -1,0 +1,60 @@
+//! Recursive doubling scan: in round `k` every rank passes what it has combined to the one `2^k` further.
+//!
+//! Source: Hillis, Steele, "Data parallel algorithms" (1986). Ports: both. Symbols: `p` ranks, `m` elements, `q = ceil(log2 p)`.
+//! Rounds: `q` (bidirectional). Volume: `(p - 2^k) m` in round `k`. Time: bidirectional `q (alpha + beta m + gamma m)`; unidirectional
+//! `alpha + beta m` more for each round in which a rank sends and receives, all but the last.
+//! Restrictions: none; the request's segments are ignored but for their sum. Scratch: `m`.
+//!
+//! Keeps operand order: before round `k` rank `r` holds the combination of the `2^k` ranks up to itself (or of all up to itself), and receives that of those
+//! right before them. What it sends is what it combines into, so it receives into scratch first.
+//!
+//! `p = 4`: 0→1, 1→2, 2→3; 0→2, 1→3.
+
+use super::rounds::{Arrival, Message, doublings, round};
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Schedule, Span};
+
+/// Plans the scan.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let p = request.ranks;
+    let vector = Span::new(0, request.elements());
+    let mut b = Schedule::builder(p, request.ports, Collective::Scan);
+    for r in 0..p {
+        // Rank 0 receives nothing.
+        let scratch = if r == 0 { 0 } else { vector.len };
+        b.layout(r, vector.len + scratch, [vector], [vector]);
+    }
+    for k in 0..doublings(p) {
+        let messages: Vec<_> = (1 << k..p)
+            .map(|to| Message::new(to - (1 << k), to, vector))
+            .collect();
+        round(
+            &mut b,
+            request,
+            &messages,
+            Arrival::CombinedAfter(vector.len),
+        );
+    }
+    b.build()
+}
+
+/// The executed time.
+pub fn time(request: &Request) -> Option<f64> {
+    if !request.closed_forms_hold() {
+        return None;
+    }
+    let m = request.elements();
+    let rounds = doublings(request.ranks);
+    let messages = if request.ports.is_bidirectional() {
+        f64::from(rounds)
+    } else {
+        f64::from((2 * rounds).saturating_sub(1))
+    };
+    Some(messages * request.t_comm(m) + f64::from(rounds) * request.t_comp(m))
+}

@@ -1,0 +1,69 @@
+//! Rabenseifner's allreduce: reduce-scatter by recursive halving, then allgather by recursive doubling.
+//!
+//! Source: Rabenseifner, "Optimization of collective reduction operations" (2004). Ports: both.
+//! Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
+//! Rounds: `2d` (bidirectional), and two more for `p != n`. Volume: `2 (n-1) m + 2 (p-n) m`.
+//! Time, when `n` divides `m`: bidirectional `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`, unidirectional `4d alpha + 4 (n-1)/n beta m + (n-1)/n gamma m`;
+//! for `p != n`, `2 (alpha + beta m) + gamma m` more. Restrictions: the request's segments are ignored but for their sum.
+//! Scratch: `m/2` on unidirectional ranks.
+//!
+//! Keeps operand order: it is the [butterfly](super::butterfly) reduction with the halving undone at all members, not only towards a root.
+//! Ranks beyond a power of two are folded as there, and get the result in the end.
+//!
+//! `p = 4`, `m = 4`, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1, 3; then 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
+
+use super::cube::{Cube, fold, members_of, unfold};
+use super::rounds::time_of_round;
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Schedule, Span};
+
+/// Plans the allreduce.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let p = request.ranks;
+    let vector = Span::new(0, request.elements());
+    let cube = Cube {
+        members: members_of(p, 0),
+        elements: vector.len,
+    };
+    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
+    for r in 0..p {
+        b.layout(r, vector.len, [vector], [vector]);
+    }
+    let (arrival, scratch) = cube.arrival(request);
+    for &r in &cube.members {
+        b.layout(r, vector.len + scratch, [vector], [vector]);
+    }
+    fold(&mut b, p, 0, vector);
+    cube.reduce_scatter(&mut b, request, arrival);
+    cube.allgather(&mut b, request);
+    unfold(&mut b, p, vector);
+    b.build()
+}
+
+/// The executed time, when the blocks are equal.
+pub fn time(request: &Request) -> Option<f64> {
+    let (p, m) = (request.ranks, request.elements());
+    if !request.closed_forms_hold() || p == 0 {
+        return None;
+    }
+    let d = p.ilog2();
+    if m % (1 << d) != 0 {
+        return None;
+    }
+    let folded = if p.is_power_of_two() {
+        0.0
+    } else {
+        2.0 * request.t_comm(m) + request.t_comp(m)
+    };
+    let rounds = (1..=d).map(|k| {
+        let half = m >> k;
+        2.0 * time_of_round(request, half) + request.t_comp(half)
+    });
+    Some(folded + rounds.sum::<f64>())
+}

@@ -1,0 +1,141 @@
+//! Van de Geijn's broadcast, planned as the reduction that it is backwards: reduce-scatter, then a gather along a binomial tree.
+//!
+//! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective communication library" (1994): scatter, then allgather. Ports: both.
+//! Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `q = ceil(log2 p)`.
+//! Rounds: `q` to gather, and to reduce-scatter `q` ([Bruck](super::bruck)) or `p-1` ([ring](super::ring)). Volume: `(p-1) m` to reduce-scatter, about `q/2 m` to gather.
+//! Time, when `p` divides `m`, bidirectional: `2q alpha + 2 (p-1)/p beta m` or `(p-1+q) alpha + 2 (p-1)/p beta m`, the reduction `(p-1)/p gamma m` more.
+//! Unidirectional, for powers of two or even `p`: twice the messages of the reduce-scatter, and the gather.
+//! Restrictions: operators must commute; the request's segments are ignored but for their sum. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
+//!
+//! Ranks and blocks are numbered from the root on, modulo `p`. Number `v` gathers the blocks of the numbers that differ from it in the zeros at the end of `v` only: they are
+//! consecutive. Blocks stay where they stand in the vector; nothing is moved locally.
+//!
+//! `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block 2; 0→1 block 1; then the allgather.
+
+use super::rounds::{self, Arrival, Message, doublings, round, time_of_round};
+use super::{bruck, ring};
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::{Request, consecutive, evenly};
+use crate::schedule::{Schedule, Span};
+
+/// Plans the reduction with Bruck's reduce-scatter.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    let blocks = blocks(request)?;
+    let rounds = || bruck::allgather(request.root, &blocks);
+    reduction(request, &blocks, rounds, true)
+}
+
+/// Plans the reduction that is a broadcast with Bruck's allgather when it is reversed: it combines in passing, because what were received into
+/// scratch would be copied there.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
+    let blocks = blocks(request)?;
+    let rounds = || bruck::allgather(request.root, &blocks);
+    reduction(request, &blocks, rounds, false)
+}
+
+/// Plans the reduction with the ring's reduce-scatter.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan_ring(request: &Request) -> Result<Schedule> {
+    let blocks = blocks(request)?;
+    let rounds = || ring::allgather(request.root, &blocks);
+    reduction(request, &blocks, rounds, true)
+}
+
+/// As [`plan_for_broadcast`], with the ring's allgather.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan_ring_for_broadcast(request: &Request) -> Result<Schedule> {
+    let blocks = blocks(request)?;
+    let rounds = || ring::allgather(request.root, &blocks);
+    reduction(request, &blocks, rounds, false)
+}
+
+/// The executed time of the reduction with Bruck's reduce-scatter, when the blocks are equal and, on unidirectional ranks, `p` is a power of two.
+pub fn time(request: &Request) -> Option<f64> {
+    let b = equal_block(request)?;
+    let scattered = bruck::sum_of_rounds(request, |count| {
+        time_of_round(request, count * b) + request.t_comp(count * b)
+    })?;
+    Some(scattered + time_of_gather(request, b))
+}
+
+/// The executed time of the reduction with the ring's reduce-scatter, when the blocks are equal and, on unidirectional ranks, `p` is even.
+pub fn time_ring(request: &Request) -> Option<f64> {
+    let b = equal_block(request)?;
+    let round = time_of_round(request, b) + request.t_comp(b);
+    Some(ring::rounds_of(request)? * round + time_of_gather(request, b))
+}
+
+fn equal_block(request: &Request) -> Option<usize> {
+    let (p, m) = (request.ranks, request.elements());
+    (request.closed_forms_hold() && p > 0 && m % p == 0).then(|| m / p)
+}
+
+fn time_of_gather(request: &Request, block: usize) -> f64 {
+    let p = request.ranks;
+    let counts = (0..doublings(p)).map(|k| (1usize << k).min(p - (1 << k)));
+    counts.map(|count| request.t_comm(count * block)).sum()
+}
+
+/// By number.
+fn blocks(request: &Request) -> Result<Vec<Span>> {
+    request.validate()?;
+    Ok(consecutive(&evenly(request.elements(), request.ranks)))
+}
+
+/// The reduce-scatter that is `allgather` backwards, with or without scratch, then the gather.
+fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
+    request: &Request,
+    blocks: &[Span],
+    allgather: impl Fn() -> R,
+    with_scratch: bool,
+) -> Result<Schedule> {
+    let Request { ranks, root, .. } = *request;
+    let vector = Span::new(0, request.elements());
+    let scratch = if with_scratch {
+        rounds::scratch_of(request, allgather())
+    } else {
+        0
+    };
+    let mut b = Schedule::builder(ranks, request.ports, Collective::Reduce { root });
+    for r in 0..ranks {
+        let output = (r == root).then_some(vector);
+        b.layout(r, vector.len + scratch, [vector], output);
+    }
+    if with_scratch {
+        rounds::backwards(&mut b, request, allgather(), vector.len);
+    } else {
+        for messages in allgather().rev() {
+            let messages: Vec<_> = messages.into_iter().map(Message::backwards).collect();
+            round(&mut b, request, &messages, Arrival::Combined);
+        }
+    }
+    rounds::forwards(&mut b, request, gather(root, blocks));
+    b.build()
+}
+
+/// Rounds of a binomial tree that bring number `v` the blocks of the numbers that differ from it in the zeros at its end only.
+fn gather(root: usize, blocks: &[Span]) -> impl Iterator<Item = Vec<Message>> {
+    let p = blocks.len();
+    (0..doublings(p)).map(move |k| {
+        let half = 1usize << k;
+        let senders = (half..p).step_by(2 * half);
+        let message = |v: usize| {
+            let blocks = &blocks[v..p.min(v + half)];
+            let end = blocks.last().map_or(0, |b| b.end());
+            let rank = |v: usize| (v + root) % p;
+            Message::new(rank(v), rank(v - half), Span::from(blocks[0].offset..end))
+        };
+        senders.map(message).collect()
+    })
+}

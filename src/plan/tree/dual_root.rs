@@ -1,0 +1,194 @@
+//! Dual-root pipelined allreduce: segments go up two trees to their roots and come down again while the next ones go up.
+//!
+//! Source: Träff, "A doubly-pipelined, dual-root reduction-to-all algorithm and implementation" (2021). Ports: bidirectional, one-ported.
+//! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`. Volume: `2(p-1) m`.
+//! Time for `p = 2^(h+1) - 2`, two full trees of `h > 1` levels: `(4h - 3) tc + (2h - 1) tp + 3 (q - 1)(tc + tp)`; at most that of the next such `p` for others.
+//! With the best segments `O(log p + sqrt(m log p)) + 3 (beta + gamma) m`. Scratch: one segment at the roots.
+//!
+//! The lower half of the ranks is one binary tree, the upper half another, both numbered in postorder: left subtree, right subtree, their parent.
+//! For every segment a rank meets its right child, its left child and its parent (the roots each other), sends and receives at once,
+//! and combines what children bring. To a child it sends the segment whose result its parent has sent it one turn before, so a rank at depth `d` gets the result
+//! of a segment `d` turns after it has sent its own part of it up. Both roots combine what they exchange.
+//!
+//! Keeps operand order: what a rank holds is that of consecutive ranks, its right child's and then its left child's come right before them.
+//!
+//! `p = 6`, trees 0, 1 below 2 and 3, 4 below 5; each turn: 1→2 and 4→5, 0→2 and 3→5, 2↔5, beside them results of the turn before 2→1, 2→0, ..
+
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Builder, Order, Schedule, Span, Step};
+
+/// Plans the allreduce.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let p = request.ranks;
+    let vector = Span::new(0, request.elements());
+    let segments = request.segments.spans();
+    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
+    for r in 0..p {
+        b.layout(r, vector.len, [vector], [vector]);
+    }
+    let half = p / 2;
+    let mut nodes = Vec::with_capacity(p);
+    grow(&mut nodes, 0, half, None, 0);
+    grow(&mut nodes, half, p - half, None, 0);
+    let largest = request.segments.sizes().iter().max().copied().unwrap_or(0);
+    for node in &nodes {
+        let mut up = node.parent;
+        if up.is_none() && half > 0 {
+            up = Some(if node.rank < half { p - 1 } else { half - 1 });
+            b.layout(node.rank, vector.len + largest, [vector], [vector]);
+        }
+        let Some(up) = up else { continue };
+        let meeting = Meeting {
+            node,
+            up,
+            segments: &segments,
+            scratch: vector.len,
+        };
+        for turn in 0..=segments.len() + node.depth {
+            meeting.turn(&mut b, turn);
+        }
+    }
+    b.build()
+}
+
+/// A rank in its tree.
+struct Node {
+    rank: usize,
+    depth: usize,
+    parent: Option<usize>,
+    /// Right, then left.
+    children: Vec<usize>,
+}
+
+/// Adds the nodes of the tree over `count` ranks from `first` on.
+fn grow(nodes: &mut Vec<Node>, first: usize, count: usize, parent: Option<usize>, depth: usize) {
+    let Some(below) = count.checked_sub(1) else {
+        return;
+    };
+    let rank = first + below;
+    let left = below.div_ceil(2);
+    let mut children = Vec::new();
+    if left < below {
+        children.push(rank - 1);
+    }
+    if left > 0 {
+        children.push(first + left - 1);
+    }
+    nodes.push(Node {
+        rank,
+        depth,
+        parent,
+        children,
+    });
+    grow(nodes, first, left, Some(rank), depth + 1);
+    grow(nodes, first + left, below - left, Some(rank), depth + 1);
+}
+
+/// A rank, its children, and its parent or, for a root, the other root.
+struct Meeting<'a> {
+    node: &'a Node,
+    up: usize,
+    segments: &'a [Span],
+    scratch: usize,
+}
+
+impl Meeting<'_> {
+    fn turn(&self, b: &mut Builder, turn: usize) {
+        let Node { rank, depth, .. } = *self.node;
+        let own = self.segment(Some(turn));
+        let for_children = self.segment(turn.checked_sub(depth + 1));
+        for &child in &self.node.children {
+            if let Some(result) = for_children {
+                b.step(rank, Step::send(child, result));
+            }
+            if let Some(part) = own {
+                let order = Order::by_rank(rank, child);
+                b.step(rank, Step::recv_combine(child, part, order));
+            }
+        }
+        if let Some(part) = own {
+            b.step(rank, Step::send(self.up, part));
+        }
+        if self.node.parent.is_some() {
+            if let Some(result) = self.segment(turn.checked_sub(depth)) {
+                b.step(rank, Step::recv(self.up, result));
+            }
+        } else if let Some(part) = own {
+            let scratch = Span::new(self.scratch, part.len);
+            let order = Order::by_rank(rank, self.up);
+            b.step(rank, Step::recv(self.up, scratch));
+            b.step(rank, Step::combine(scratch, part, order));
+        }
+    }
+
+    fn segment(&self, number: Option<usize>) -> Option<Span> {
+        number.and_then(|n| self.segments.get(n)).copied()
+    }
+}
+
+/// The executed time for two full trees and equal segments.
+pub fn time(request: &Request) -> Option<f64> {
+    let (q, s) = request.equal_segments()?;
+    let p = request.ranks;
+    if p == 1 {
+        return Some(0.0);
+    }
+    if p % 2 == 1 || !(p / 2 + 1).is_power_of_two() {
+        return None;
+    }
+    // In the first turn everything goes up, a level after the other, and in the last turns it comes down.
+    let levels = f64::from((p / 2 + 1).ilog2());
+    let (tc, tp) = (request.t_comm(s), request.t_comp(s));
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    let q = q as f64;
+    if p == 2 {
+        return Some(q * (tc + tp));
+    }
+    Some((4.0 * levels - 3.0) * tc + (2.0 * levels - 1.0) * tp + 3.0 * (q - 1.0) * (tc + tp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CostModel;
+    use crate::plan::Segments;
+    use crate::simulate::Prepared;
+
+    #[test]
+    fn full_trees_take_the_longest() {
+        let rounds = |p: usize, q: usize| {
+            let mut request = Request::new(p, q);
+            request.segments = Segments::of_count(q, q).unwrap();
+            request.cost = CostModel::new(1.0, 0.0);
+            let prepared = Prepared::new(&plan(&request).unwrap(), false).unwrap();
+            let time = prepared.simulate(&request.cost, 1).time();
+            (time, super::time(&request))
+        };
+        for p in 2..=130usize {
+            let full = (p + 2).next_power_of_two() - 2;
+            for q in [1, 2, 3, 7] {
+                let (executed, bound) = (rounds(p, q).0, rounds(full, q).1.unwrap());
+                assert!(executed <= bound, "p={p} q={q}: {executed} > {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn postorder() {
+        let mut nodes = Vec::new();
+        grow(&mut nodes, 10, 7, None, 0);
+        nodes.sort_by_key(|n| n.rank);
+        let parents: Vec<_> = nodes.iter().map(|n| n.parent.map(|p| p - 10)).collect();
+        let depths: Vec<_> = nodes.iter().map(|n| n.depth).collect();
+        let below = [Some(2), Some(2), Some(6), Some(5), Some(5), Some(6), None];
+        assert_eq!(parents, below);
+        assert_eq!(depths, [2, 2, 1, 2, 2, 1, 0]);
+        assert_eq!(nodes[6].children, [15, 12]);
+    }
+}

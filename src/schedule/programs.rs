@@ -1,0 +1,116 @@
+//! Programs on demand: a rank's steps as an iterator, so that a million ranks need no million lists.
+
+use super::{Layout, Schedule, Step};
+use crate::collective::Collective;
+use crate::cost::Ports;
+use crate::error::Result;
+
+/// What every rank does, given rank by rank and step by step: a schedule that need not be stored.
+///
+/// A [`Schedule`] is one, too. [`simulate::on_demand`](crate::simulate::on_demand) times all of them.
+///
+/// ```
+/// use oneport::schedule::Programs;
+/// use oneport::{Collective, CostModel, Layout, Ports, Span, Step, simulate};
+///
+/// /// Rank 0 sends one element to each of the others in turn.
+/// struct Star(usize);
+///
+/// impl Programs for Star {
+///     type Program<'a> = Box<dyn Iterator<Item = Step> + 'a>;
+///
+///     fn ranks(&self) -> usize {
+///         self.0
+///     }
+///
+///     fn ports(&self) -> Ports {
+///         Ports::UNI
+///     }
+///
+///     fn collective(&self) -> Collective {
+///         Collective::Broadcast { root: 0 }
+///     }
+///
+///     fn layout_of(&self, rank: usize) -> Layout {
+///         let one = Span::new(0, 1);
+///         let input = (rank == 0).then_some(one);
+///         Layout { len: 1, input: input.into_iter().collect(), output: one.into() }
+///     }
+///
+///     fn program_of(&self, rank: usize) -> Self::Program<'_> {
+///         let one = Span::new(0, 1);
+///         match rank {
+///             0 => Box::new((1..self.0).map(move |to| Step::send(to, one))),
+///             _ => Box::new(std::iter::once(Step::recv(0, one))),
+///         }
+///     }
+/// }
+///
+/// let timed = simulate::on_demand(&Star(1000), &CostModel::new(2.0, 1.0), 1)?;
+/// assert_eq!((timed.time, timed.rounds, timed.messages), (999.0 * 3.0, 999, 999));
+/// assert_eq!(Star(5).stored()?.steps(), 8);
+/// # Ok::<(), oneport::Error>(())
+/// ```
+pub trait Programs {
+    /// The steps of one rank.
+    type Program<'a>: Iterator<Item = Step>
+    where
+        Self: 'a;
+
+    /// Number of ranks.
+    fn ranks(&self) -> usize;
+
+    /// What a rank's ports allow.
+    fn ports(&self) -> Ports;
+
+    /// What the programs are for.
+    fn collective(&self) -> Collective;
+
+    /// The buffer of rank `rank`.
+    fn layout_of(&self, rank: usize) -> Layout;
+
+    /// The program of rank `rank`, the same whenever it is asked for.
+    fn program_of(&self, rank: usize) -> Self::Program<'_>;
+
+    /// The same as a schedule, which can be checked, run and written.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`].
+    fn stored(&self) -> Result<Schedule> {
+        let ranks = 0..self.ranks();
+        Schedule::new(
+            self.ports(),
+            self.collective(),
+            ranks.clone().map(|r| self.layout_of(r)).collect(),
+            ranks.map(|r| self.program_of(r).collect()).collect(),
+        )
+    }
+}
+
+impl Programs for Schedule {
+    type Program<'a> = std::iter::Cloned<std::slice::Iter<'a, Step>>;
+
+    fn ranks(&self) -> usize {
+        self.programs.len()
+    }
+
+    fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    fn collective(&self) -> Collective {
+        self.collective.clone()
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        self.layout[rank].clone()
+    }
+
+    fn program_of(&self, rank: usize) -> Self::Program<'_> {
+        self.programs[rank].iter().cloned()
+    }
+
+    fn stored(&self) -> Result<Schedule> {
+        Ok(self.clone())
+    }
+}

@@ -1,0 +1,174 @@
+//! When the parts of one rank's buffer were last read and written: rule 2 for steps that are done.
+
+use smallvec::SmallVec;
+
+use crate::schedule::Span;
+
+use super::later;
+
+/// Times under several cost models at once.
+pub(super) type Times<const N: usize> = [f64; N];
+
+/// The later of two times, model by model.
+#[inline]
+pub(super) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
+    for (t, o) in time.iter_mut().zip(other) {
+        *t = later(*t, *o);
+    }
+}
+
+/// A part of the buffer with the ends of the last step that wrote it, and of those that have read it since.
+#[derive(Debug, Clone, Copy)]
+struct Part<const N: usize> {
+    start: usize,
+    end: usize,
+    written: Times<N>,
+    read: Times<N>,
+}
+
+/// Parts of one buffer, in order, without overlaps; nothing is known of what lies between them, so it is 0.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Accesses<const N: usize> {
+    parts: SmallVec<[Part<N>; 2]>,
+}
+
+impl<const N: usize> Accesses<N> {
+    /// Puts `time` off until what a step reads (`writes` false) or writes has been written, or not been used, before.
+    pub(super) fn wait(&self, span: Span, writes: bool, time: &mut Times<N>) {
+        if self.parts.is_empty() || span.len == 0 {
+            return;
+        }
+        let first = self.parts.partition_point(|part| part.end <= span.offset);
+        for part in &self.parts[first..] {
+            if part.start >= span.end() {
+                break;
+            }
+            advance(time, &part.written);
+            if writes {
+                advance(time, &part.read);
+            }
+        }
+    }
+
+    /// Notes that a step that reads or writes `span` ended at `time`.
+    pub(super) fn note(&mut self, span: Span, writes: bool, time: &Times<N>) {
+        if span.len == 0 {
+            return;
+        }
+        let (start, end) = (span.offset, span.end());
+        let first = self.cut(start);
+        let last = self.cut(end);
+        if writes {
+            let part = Part {
+                start,
+                end,
+                written: *time,
+                read: [0.0; N],
+            };
+            if first < last {
+                self.parts[first] = part;
+                self.parts.drain(first + 1..last);
+            } else {
+                self.parts.insert(first, part);
+            }
+            return;
+        }
+        let mut at = first;
+        let mut from = start;
+        while from < end {
+            match self.parts.get_mut(at) {
+                Some(part) if part.start == from => {
+                    advance(&mut part.read, time);
+                    from = part.end;
+                }
+                next => {
+                    let to = next.map_or(end, |part| part.start.min(end));
+                    let part = Part {
+                        start: from,
+                        end: to,
+                        written: [0.0; N],
+                        read: *time,
+                    };
+                    self.parts.insert(at, part);
+                    from = to;
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// Forgets what ended before `time`, when that can be had without much work.
+    pub(super) fn forget(&mut self, time: &Times<N>) {
+        if self.parts.len() == self.parts.capacity() {
+            let recent = |t: &Times<N>| t.iter().zip(time).any(|(t, time)| t > time);
+            self.parts
+                .retain(|part| recent(&part.written) || recent(&part.read));
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.parts.clear();
+    }
+
+    /// Makes no part reach across `offset`; the first part from there on.
+    fn cut(&mut self, offset: usize) -> usize {
+        let at = self.parts.partition_point(|part| part.end <= offset);
+        match self.parts.get_mut(at) {
+            Some(part) if part.start < offset => {
+                let lower = Part {
+                    end: offset,
+                    ..*part
+                };
+                part.start = offset;
+                self.parts.insert(at, lower);
+                at + 1
+            }
+            _ => at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compared with a list of times of every element.
+    #[test]
+    fn parts_are_as_elements() {
+        let mut seed = 1u64;
+        let mut random = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize % n
+        };
+        for _ in 0..200 {
+            let mut accesses = Accesses::<1>::default();
+            let (mut written, mut read) = (vec![0.0f64; 20], vec![0.0f64; 20]);
+            for step in 1..40 {
+                let start = random(20);
+                let span = Span::new(start, random(21 - start));
+                let writes = random(2) == 0;
+                let mut expected = 0.0;
+                for i in span.offset..span.end() {
+                    expected = later(expected, written[i]);
+                    if writes {
+                        expected = later(expected, read[i]);
+                    }
+                }
+                let mut found = [0.0];
+                accesses.wait(span, writes, &mut found);
+                assert_eq!(found, [expected]);
+                let end = expected + f64::from(step % 3) + 0.5;
+                accesses.note(span, writes, &[end]);
+                for i in span.offset..span.end() {
+                    if writes {
+                        (written[i], read[i]) = (end, 0.0);
+                    } else {
+                        read[i] = later(read[i], end);
+                    }
+                }
+            }
+            assert!(accesses.parts.windows(2).all(|w| w[0].end <= w[1].start));
+        }
+    }
+}

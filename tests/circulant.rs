@@ -1,0 +1,117 @@
+//! Circulant schedules: golden tables, the check of their construction, what users see of both.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn oneport(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn text(arguments: &str) -> String {
+    let output = oneport(arguments).assert().success().get_output().clone();
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn json(arguments: &str) -> Value {
+    serde_json::from_str(&text(&format!("{arguments} --json"))).expect("one JSON object")
+}
+
+/// Standard error of a command that fails with `code`.
+fn failure(arguments: &str, code: i32) -> String {
+    let output = oneport(arguments).assert().code(code).get_output().clone();
+    String::from_utf8(output.stderr).expect("text")
+}
+
+/// The numbers are those of the paper's tables 1 to 4, but for the root's base block, which table 2 prints as -1.
+#[test]
+fn golden_tables() {
+    for (p, golden) in [
+        (20, include_str!("golden/circulant-20.txt")),
+        (31, include_str!("golden/circulant-31.txt")),
+        (32, include_str!("golden/circulant-32.txt")),
+        (33, include_str!("golden/circulant-33.txt")),
+    ] {
+        let printed = text(&format!(
+            "plan broadcast -p {p} --algorithm circulant --table"
+        ));
+        assert_eq!(printed, golden);
+    }
+}
+
+#[test]
+fn tables_for_scripts() {
+    let table = json("plan reduce -p 9 --algorithm circulant --table");
+    assert_eq!(table["ranks"], 9);
+    assert_eq!(table["skips"], serde_json::json!([1, 2, 3, 5, 9]));
+    assert_eq!(
+        table["recv"][3],
+        serde_json::json!([-4, -1, -1, -1, -1, 3, 0, 1, 2])
+    );
+    assert_eq!(
+        table["send"][0],
+        serde_json::json!([0, -4, -3, -2, -4, -1, -4, -3, -2])
+    );
+    let message = failure("plan broadcast -p 9 --algorithm chain --table", 2);
+    assert!(message.contains("--algorithm circulant"), "{message}");
+    assert!(failure("plan --table", 2).contains("COLLECTIVE"));
+    failure("plan broadcast -a circulant --table --format json", 2);
+    failure("plan broadcast -p 2000000 -a circulant --table", 2);
+}
+
+#[test]
+fn the_construction_is_checked() {
+    let checked = json("check circulant --ranks 2..=64");
+    assert_eq!(checked["ok"], true);
+    assert_eq!(checked["errors"], serde_json::json!([]));
+    assert_eq!(checked["graphs"], 63);
+    assert_eq!(checked["schedules"], 64 * 65 / 2 - 1);
+    let sampled = json("check circulant --sample 20 --up-to 1e12 --threads 1");
+    assert_eq!(
+        (&sampled["ok"], &sampled["graphs"]),
+        (&true.into(), &20.into())
+    );
+    assert!(text("check circulant --ranks 1").contains("all four conditions hold"));
+    assert!(text("check --help").contains("check circulant --ranks"));
+    for wrong in [
+        "--ranks 0",
+        "--ranks 5..=4",
+        "--ranks 2^62",
+        "--sample 3 --up-to 1e30",
+        "--up-to 2^40",
+        "--ranks 5 --sample 3",
+        "--ranks many",
+    ] {
+        let message = failure(&format!("check circulant {wrong}"), 2);
+        assert!(message.starts_with("error: "), "{message}");
+    }
+}
+
+/// Schedules too long to be stored are timed all the same.
+#[test]
+fn many_ranks_are_simulated() {
+    let timed = json(
+        "simulate broadcast -p 40000 --bytes 64KiB --segments 16 -a circulant --alpha 10 --beta 1",
+    );
+    assert_eq!(timed["rounds"], 16 - 1 + 16);
+    assert_eq!(timed["time"], (16 - 1 + 16) * (10 + 4096));
+    assert_eq!(timed["closed_form"], timed["time"]);
+    assert_eq!(timed["messages"], 39_999 * 16);
+    assert_eq!(timed["bytes"], 39_999 * 65536u64);
+    assert_eq!(
+        (&timed["ranks"], &timed["segments"]),
+        (&40_000.into(), &16.into())
+    );
+    assert!(timed["lower_bound"].as_f64().unwrap() >= 65536.0);
+    let told = text(
+        "simulate reduce -p 30000 --root 7 --bytes 1KiB --segments 20 -a circulant --gamma 1ns",
+    );
+    assert!(told.contains("rounds       34"), "{told}");
+    // More segments than elements would be fewer segments.
+    let message = failure(
+        "simulate broadcast -p 999999999999 --segments 64 -a circulant",
+        2,
+    );
+    assert!(message.starts_with("error: "), "{message}");
+}
