@@ -738,6 +738,28 @@ const OUT_OF_ORDER: Algorithm = Algorithm {
     time: Some(pipeline::out_of_order::time),
 };
 
+const ORDERED: Algorithm = Algorithm {
+    name: "ordered",
+    collective: Kind::Reduce,
+    ports: PortModels::Both,
+    commutative_only: false,
+    regular_only: false,
+    segmented: false,
+    transfers: logarithmic,
+    source: "Träff, optimal gather trees, Theorem 4",
+    rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
+    volume: "(p-1) m",
+    restrictions: "at most 256 ranks where links differ",
+    planner: Planner::Direct(tree::ordered::plan),
+    time: Some(tree::ordered::time),
+};
+
+const ORDERED_BROADCAST: Algorithm = Algorithm {
+    collective: Kind::Broadcast,
+    planner: Planner::Direct(tree::ordered::broadcast),
+    ..ORDERED
+};
+
 /// A broadcast that is the reversal of a reduction.
 const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
@@ -791,6 +813,7 @@ const fn reduce_scatter(allgather: Algorithm, time: fn(&Request) -> Option<f64>)
 
 const ALGORITHMS: &[Algorithm] = &[
     BINOMIAL,
+    ORDERED,
     BINARY,
     TWO_TREE,
     CHAIN,
@@ -803,6 +826,7 @@ const ALGORITHMS: &[Algorithm] = &[
     VAN_DE_GEIJN,
     VAN_DE_GEIJN_RING,
     broadcast(BINOMIAL),
+    ORDERED_BROADCAST,
     broadcast(BINARY),
     broadcast(TWO_TREE),
     broadcast(CHAIN),

@@ -11,6 +11,7 @@ mod element;
 mod endpoint;
 mod executor;
 mod folded;
+pub mod gather;
 mod greedy;
 mod inbox;
 mod operator;
