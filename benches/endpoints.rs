@@ -71,13 +71,15 @@ fn options() -> ScopeOptions<u8> {
 /// `n` one-way transfers, alternately in both directions.
 fn there_and_back(team: &mut Team, bytes: usize, n: u64) -> Duration {
     let trips = n.div_ceil(2);
-    let mut buffers = vec![vec![1u8; 2 * bytes]; 2];
+    // Room after each message, so that no two share a cache line, nor one with the other rank.
+    let apart = bytes.next_multiple_of(128) + 128;
+    let mut buffers = vec![vec![1u8; 2 * apart]; 2];
     let outcome = team
         .scope(
             &mut buffers,
             &options(),
             |e: &mut Endpoint<u8, Bidirectional>| {
-                let (rank, out, into) = (e.rank(), 0..bytes, bytes..2 * bytes);
+                let (rank, out, into) = (e.rank(), 0..bytes, apart..apart + bytes);
                 e.barrier()?;
                 let start = Instant::now();
                 for _ in 0..trips {
@@ -97,7 +99,8 @@ fn there_and_back(team: &mut Team, bytes: usize, n: u64) -> Duration {
     outcome.results[0].mul_f64(n as f64 / (2 * trips) as f64)
 }
 
-/// `n` transfers from rank 0 to rank 1; with `rewrite`, the sender writes its message anew before each, outside the time.
+/// `n` transfers from rank 0 to rank 1, after some that are not counted; with `rewrite`, the sender writes its message anew before each,
+/// outside the time.
 fn stream(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
     let mut buffers = vec![vec![1u8; bytes]; 2];
     let outcome = team
@@ -106,8 +109,9 @@ fn stream(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
             &options(),
             |e: &mut Endpoint<u8, Bidirectional>| {
                 e.barrier()?;
+                const WARMUP: u64 = 3;
                 let mut time = Duration::ZERO;
-                for i in 0..n {
+                for i in 0..n + WARMUP {
                     if rewrite {
                         if e.rank() == 0 {
                             e.data_mut()?.fill(i.to_le_bytes()[0]);
@@ -121,7 +125,9 @@ fn stream(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
                     } else {
                         e.recv(0, 0..bytes)?;
                     }
-                    time += start.elapsed();
+                    if i >= WARMUP {
+                        time += start.elapsed();
+                    }
                     if rewrite {
                         e.barrier()?;
                         black_box(e.data());

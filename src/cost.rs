@@ -258,6 +258,28 @@ impl CostModel {
         })
     }
 
+    /// The same, with what a message takes from `a` to `b` and from `b` to `a` exchanged.
+    ///
+    /// # Errors
+    /// None in practice: the links were good before.
+    pub(crate) fn reversed_links(self) -> Result<Self> {
+        let Some(links) = self.links() else {
+            return Ok(self);
+        };
+        let turned = |m: &[Vec<Option<f64>>]| {
+            let column = |to: usize| m.iter().map(|row| row[to]).collect();
+            (0..m.len()).map(column).collect()
+        };
+        let links = Links {
+            alpha: turned(&links.alpha),
+            beta: turned(&links.beta),
+            gamma: links.gamma.clone(),
+            gamma_copy: links.gamma_copy.clone(),
+        };
+        let overlap = self.overlap;
+        Ok(CostModel::heterogeneous(links)?.overlap(overlap))
+    }
+
     /// Checks that every cost is finite and not negative.
     ///
     /// # Errors

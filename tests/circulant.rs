@@ -87,3 +87,31 @@ fn the_construction_is_checked() {
         assert!(message.starts_with("error: "), "{message}");
     }
 }
+
+/// Schedules too long to be stored are timed all the same.
+#[test]
+fn many_ranks_are_simulated() {
+    let timed = json(
+        "simulate broadcast -p 40000 --bytes 64KiB --segments 16 -a circulant --alpha 10 --beta 1",
+    );
+    assert_eq!(timed["rounds"], 16 - 1 + 16);
+    assert_eq!(timed["time"], (16 - 1 + 16) * (10 + 4096));
+    assert_eq!(timed["closed_form"], timed["time"]);
+    assert_eq!(timed["messages"], 39_999 * 16);
+    assert_eq!(timed["bytes"], 39_999 * 65536u64);
+    assert_eq!(
+        (&timed["ranks"], &timed["segments"]),
+        (&40_000.into(), &16.into())
+    );
+    assert!(timed["lower_bound"].as_f64().unwrap() >= 65536.0);
+    let told = text(
+        "simulate reduce -p 30000 --root 7 --bytes 1KiB --segments 20 -a circulant --gamma 1ns",
+    );
+    assert!(told.contains("rounds       34"), "{told}");
+    // More segments than elements would be fewer segments.
+    let message = failure(
+        "simulate broadcast -p 999999999999 --segments 64 -a circulant",
+        2,
+    );
+    assert!(message.starts_with("error: "), "{message}");
+}

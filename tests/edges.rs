@@ -178,8 +178,13 @@ fn costs_for_fewer_ranks() {
                         refused(a.plan(&request), &format!("describe {n} ranks"));
                         assert!(segmentation::best_segment(a, &request).is_err());
                         assert!(segmentation::executed_time(a, &request).is_err());
+                    } else if let Err(error) = a.plan(&request) {
+                        // Some trees are planned for links that all cost the same.
+                        assert!(
+                            error.is_usage() && error.to_string().contains("choose"),
+                            "{error}"
+                        );
                     } else {
-                        a.plan(&request).unwrap();
                         let time = segmentation::executed_time(a, &request).unwrap();
                         assert!(time.is_finite());
                         assert!(segmentation::best_segment(a, &request).unwrap().time <= time);
@@ -312,8 +317,8 @@ fn vectors_of_any_size() {
             1 << 32,
             (1 << 32) + 1,
             1 << 53,
-            (1 << 62) + 3,
-            usize::MAX / 8,
+            (1 << 60) - 1,
+            1 << 60,
             usize::MAX - 1,
             usize::MAX,
         ] {
@@ -323,6 +328,10 @@ fn vectors_of_any_size() {
                     request.segments = Segments::of_count(elements, 5).unwrap();
                     request.ports = ports;
                     if !a.ports.allow(ports) {
+                        continue;
+                    }
+                    if elements > 1 << 60 {
+                        refused(a.plan(&request), "2^60");
                         continue;
                     }
                     if a.collective.has_blocks()
@@ -355,7 +364,7 @@ fn vectors_of_any_size() {
                     let schedule = match a.plan(&request) {
                         Ok(schedule) => schedule,
                         Err(error) => {
-                            assert!(error.is_usage() && elements > 1 << 53, "{error}");
+                            assert!(error.is_usage() && elements > 1 << 52, "{error}");
                             continue;
                         }
                     };

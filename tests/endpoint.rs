@@ -306,3 +306,70 @@ fn paced_programs_last_as_long_as_the_model_says() {
     assert_eq!(outcome.model_time(), 6e6);
     assert!(start.elapsed() >= Duration::from_millis(6));
 }
+
+/// Whichever side combines what, and even if the program catches the panic and goes on, no wrong data is passed off as received.
+#[test]
+fn an_operator_that_panics_on_the_sender_fails_the_receive() {
+    let len = 1 << 16;
+    let mut team = quick(2);
+    for round in 0..20u64 {
+        // Only the sender's thread, which helps to combine, panics.
+        let operator = Operator::<u64>::new("picky", true, |a, b| {
+            let sender = std::thread::current().name() == Some("rank 0");
+            assert!(!sender, "not here");
+            a + b
+        });
+        let options = ScopeOptions::new(operator);
+        let mut buffers = vec![vec![round; len], vec![1; len]];
+        let result = team.scope(&mut buffers, &options, |e: &mut Endpoint<u64>| {
+            if e.rank() == 0 {
+                let send = std::panic::AssertUnwindSafe(|| {
+                    e.send(1, 0..len)?;
+                    e.model_time().map(|_| ())
+                });
+                // Caught, and not reported.
+                if let Ok(sent) = std::panic::catch_unwind(send) {
+                    sent?;
+                }
+                Ok(())
+            } else {
+                e.recv_combine(0, 0..len, Order::MineFirst)
+            }
+        });
+        match result {
+            // The receiver was faster than its helper.
+            Ok(_) => assert!(buffers[1].iter().all(|&x| x == round + 1)),
+            Err(error) => assert!(
+                matches!(
+                    error.kind(),
+                    ErrorKind::Panicked {
+                        rank: 1,
+                        step: 0,
+                        ..
+                    }
+                ),
+                "{error}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn the_buffer_may_be_looked_at_while_the_other_port_sends() {
+    let mut team = quick(2);
+    let mut buffers = vec![vec![7i64; 100]; 2];
+    team.scope(&mut buffers, &options(false), |e: &mut Endpoint<i64>| {
+        let peer = 1 - e.rank();
+        let (mut out, mut into) = e.split();
+        let data = into.data();
+        let open = out.open_send(peer, 0..50)?;
+        assert_eq!(data[99], 7);
+        drop(data);
+        into.recv(peer, 50..100)?;
+        let data = into.data();
+        open.wait()?;
+        assert_eq!(data[99], 7);
+        Ok(())
+    })
+    .unwrap();
+}

@@ -252,3 +252,55 @@ fn links_that_do_not_exist() {
     let error = on_demand(&schedule, &cost, 1).unwrap_err();
     assert!(error.to_string().contains("no link"), "{error}");
 }
+
+#[test]
+fn circulant_broadcasts_and_reductions() {
+    for kind in [Kind::Broadcast, Kind::Reduce] {
+        let algorithm = registry::find(kind, "circulant").unwrap();
+        assert!(algorithm.is_on_demand());
+        for p in (1..=80).chain([127, 128, 129, 300]) {
+            for n in [1, 2, 5, 16] {
+                let mut request = Request::new(p, 7 * n - 3);
+                request.segments = Segments::of_count(7 * n - 3, n).unwrap();
+                request.root = p / 3;
+                for overlap in [false, true] {
+                    request.cost = cost(overlap);
+                    let timed = algorithm.timed(&request).unwrap();
+                    let schedule = algorithm.plan(&request).unwrap();
+                    let prepared = Prepared::new(&schedule, overlap).unwrap();
+                    let simulated = prepared.simulate(&request.cost, 1);
+                    let name = format!("{} p={p} n={n}", kind.name());
+                    assert_eq!(timed.time.to_bits(), simulated.time().to_bits(), "{name}");
+                    assert_eq!(timed.rank_times, simulated.rank_times(), "{name}");
+                    assert_eq!(timed.rounds, schedule.stats().unwrap().rounds, "{name}");
+                }
+            }
+        }
+    }
+}
+
+/// Every number of ranks and several numbers of blocks take exactly `n - 1 + ceil(log2 p)` rounds.
+#[test]
+fn rounds_are_optimal() {
+    for kind in [Kind::Broadcast, Kind::Reduce] {
+        let algorithm = registry::find(kind, "circulant").unwrap();
+        for p in 1..=300usize {
+            for n in [1, 2, 3, 5, 8, 16] {
+                let mut request = Request::new(p, n);
+                request.segments = Segments::of_size(n, 1).unwrap();
+                request.root = p * n / 17;
+                request.cost = CostModel::new(4.0, 1.0).gamma(2.0);
+                let timed = algorithm.timed(&request).unwrap();
+                let q = p.next_power_of_two().trailing_zeros() as usize;
+                let rounds = if p == 1 { 0 } else { n - 1 + q };
+                assert_eq!(timed.rounds, rounds, "p={p} n={n}");
+                assert_eq!(timed.messages, (p - 1) * n);
+                let closed = algorithm.time.unwrap()(&request);
+                let gamma = if kind == Kind::Reduce { 2.0 } else { 0.0 };
+                #[expect(clippy::cast_precision_loss, reason = "small")]
+                let expected = rounds as f64 * (5.0 + gamma);
+                assert_eq!((timed.time, closed), (expected, Some(expected)));
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use oneport::Kind;
-use oneport::plan::registry;
+use oneport::plan::registry::{self, Algorithm};
 
 /// Lines with times and cores of the machine at hand; notes come and go with its number of cores.
 const VOLATILE: [&str; 2] = ["wall-clock", "threads"];
@@ -86,10 +86,12 @@ fn with_table(readme: &str) -> String {
     let start = readme.find("<!-- table -->").unwrap() + "<!-- table -->".len();
     let length = readme[start..].find("\n\nEvery row").unwrap();
     let mut table = String::from(
-        "\n| algorithm | ports | operator | rounds | volume | source |\n|---|---|---|---|---|---|",
+        "\n| collective | algorithm | ports | operator | rounds | volume | source |\n|---|---|---|---|---|---|---|",
     );
-    for a in registry::of(Kind::Reduce) {
-        let operator = if a.commutative_only {
+    for row in rows() {
+        let a = row[0];
+        let collectives: Vec<_> = row.iter().map(|a| a.collective.name()).collect();
+        let operator = if row.iter().any(|a| a.commutative_only) {
             "commutes"
         } else {
             "any"
@@ -97,7 +99,8 @@ fn with_table(readme: &str) -> String {
         let (ports, rounds, volume, source) = (a.ports.name(), a.rounds, a.volume, a.source);
         write!(
             table,
-            "\n| {} | {ports} | {operator} | {rounds} | {volume} | {source} |",
+            "\n| {} | {} | {ports} | {operator} | {rounds} | {volume} | {source} |",
+            collectives.join(", "),
             a.name
         )
         .unwrap();
@@ -105,8 +108,18 @@ fn with_table(readme: &str) -> String {
     format!("{}{table}{}", &readme[..start], &readme[start + length..])
 }
 
-#[test]
-fn every_algorithm_is_in_the_table_with_its_broadcast() {
-    let names = |kind| registry::of(kind).map(|a| a.name).collect::<Vec<_>>();
-    assert_eq!(names(Kind::Reduce), names(Kind::Broadcast));
+/// Algorithms, those that differ by their collective alone together, in the order of the collectives.
+fn rows() -> Vec<Vec<&'static Algorithm>> {
+    let mut rows: Vec<Vec<&Algorithm>> = Vec::new();
+    let same = |a: &Algorithm, b: &Algorithm| {
+        let text = |a: &Algorithm| (a.name, a.ports, a.rounds, a.volume, a.source);
+        text(a) == text(b)
+    };
+    for a in Kind::ALL.into_iter().flat_map(registry::of) {
+        match rows.iter_mut().find(|row| same(row[0], a)) {
+            Some(row) => row.push(a),
+            None => rows.push(vec![a]),
+        }
+    }
+    rows
 }

@@ -3,11 +3,13 @@
 //! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
 //! listed, checked, simulated, run and benched like all others.
 
+use super::gather::rows as gather;
 use super::{MOST_TRANSFERS, Request, circulant, exchange, pipeline, tree};
 use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 use crate::schedule::Schedule;
+use crate::simulate::{self, Timed};
 
 /// One algorithm for one collective.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +58,13 @@ pub enum Planner {
     Direct(fn(&Request) -> Result<Schedule>),
     /// The reversal of what this plans for free computation.
     ReverseOf(fn(&Request) -> Result<Schedule>),
+    /// Programs on demand: planned as it stands, or timed without being stored.
+    OnDemand {
+        /// Plans.
+        plan: fn(&Request) -> Result<Schedule>,
+        /// Times the same.
+        time: fn(&Request) -> Result<Timed>,
+    },
 }
 
 impl PortModels {
@@ -87,7 +96,7 @@ impl Algorithm {
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
         match self.planner {
-            Planner::Direct(plan) => plan(request),
+            Planner::Direct(plan) | Planner::OnDemand { plan, .. } => plan(request),
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
                 request.cost = request.cost.gamma(0.0);
@@ -99,6 +108,25 @@ impl Algorithm {
                 }
                 plan(&request)?.into_reversed()
             }
+        }
+    }
+
+    /// Whether [`Algorithm::timed`] can time requests whose schedules are too long to be stored.
+    pub fn is_on_demand(&self) -> bool {
+        matches!(self.planner, Planner::OnDemand { .. })
+    }
+
+    /// Times `request` under its own costs: without storing the schedule, where the algorithm gives programs on demand.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`], and when a message has no link.
+    pub fn timed(&self, request: &Request) -> Result<Timed> {
+        match self.planner {
+            Planner::OnDemand { time, .. } => {
+                self.accepts(request)?;
+                time(request)
+            }
+            _ => simulate::on_demand(&self.plan(request)?, &request.cost, request.element_bytes),
         }
     }
 
@@ -194,6 +222,12 @@ fn logarithmic(p: usize, _segments: usize) -> usize {
 /// Each rank sends each segment once.
 fn for_each_segment(p: usize, segments: usize) -> usize {
     p.saturating_mul(segments)
+}
+
+/// Each rank sends messages with a part of almost every rank's block, many spans together as heavy as a step.
+fn parts_of_all(p: usize, segments: usize) -> usize {
+    let messages = p.saturating_mul(segments.saturating_add(p.max(1).ilog2() as usize));
+    messages.saturating_mul(1 + p / 8)
 }
 
 /// Each rank sends a message for each other rank.
@@ -323,8 +357,81 @@ const CIRCULANT: Algorithm = Algorithm {
     rounds: "ceil(log2 p)+q-1",
     volume: "(p-1) m",
     restrictions: "",
-    planner: Planner::Direct(circulant::reduce::plan),
+    planner: Planner::OnDemand {
+        plan: circulant::reduce::plan,
+        time: circulant::reduce::timed,
+    },
     time: Some(circulant::reduce::time),
+};
+
+const CIRCULANT_BROADCAST: Algorithm = Algorithm {
+    collective: Kind::Broadcast,
+    commutative_only: false,
+    planner: Planner::OnDemand {
+        plan: circulant::broadcast::plan,
+        time: circulant::broadcast::timed,
+    },
+    time: Some(circulant::broadcast::time),
+    ..CIRCULANT
+};
+
+const CIRCULANT_ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    transfers: for_each_segment_twice,
+    rounds: "2(ceil(log2 p)+q-1)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(circulant::allreduce::plan),
+    time: Some(circulant::allreduce::time),
+    ..CIRCULANT
+};
+
+const CENSUS: Algorithm = Algorithm {
+    name: "census",
+    collective: Kind::Allreduce,
+    segmented: false,
+    transfers: logarithmic,
+    source: "Träff, circulant census; Bar-Noy, Kipnis, Schieber 1993",
+    rounds: "ceil(log2 p)",
+    volume: "p ceil(log2 p) m",
+    planner: Planner::Direct(circulant::census::plan),
+    time: Some(circulant::census::time),
+    ..CIRCULANT
+};
+
+const CIRCULANT_RSAG: Algorithm = Algorithm {
+    name: "circulant-rsag",
+    collective: Kind::Allreduce,
+    segmented: false,
+    transfers: logarithmic_twice,
+    source: "Träff, circulant reduce-scatter and allgather",
+    rounds: "2 ceil(log2 p)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(circulant::allgather::allreduce),
+    time: Some(circulant::allgather::allreduce_time),
+    ..CIRCULANT
+};
+
+const CIRCULANT_ALLGATHER: Algorithm = Algorithm {
+    collective: Kind::Allgather,
+    commutative_only: false,
+    segmented: false,
+    transfers: logarithmic,
+    source: "Träff, circulant allgather",
+    rounds: "ceil(log2 p)",
+    planner: Planner::Direct(circulant::allgather::plan),
+    time: Some(circulant::allgather::time),
+    ..CIRCULANT
+};
+
+const CIRCULANT_BLOCKS: Algorithm = Algorithm {
+    name: "circulant-blocks",
+    collective: Kind::Allgather,
+    commutative_only: false,
+    transfers: parts_of_all,
+    source: "Träff, irregular n-block allgather on circulant graphs",
+    planner: Planner::Direct(circulant::allgatherv::plan),
+    time: Some(circulant::allgatherv::time),
+    ..CIRCULANT
 };
 
 const CIRCULANT_RSG: Algorithm = Algorithm {
@@ -352,7 +459,7 @@ const RING: Algorithm = Algorithm {
     segmented: false,
     transfers: for_each_pair,
     source: "folklore",
-    rounds: "p-1 (bi), 2(p-1) (uni; p odd: one more)",
+    rounds: "p-1 (bi), 2(p-1) (uni, p even)",
     volume: "(p-1) m",
     restrictions: "",
     planner: Planner::Direct(exchange::ring::plan),
@@ -609,7 +716,9 @@ const fn broadcast(reduce: Algorithm) -> Algorithm {
         collective: Kind::Broadcast,
         commutative_only: false,
         planner: match reduce.planner {
-            Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
+            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
+                Planner::ReverseOf(plan)
+            }
         },
         ..reduce
     }
@@ -643,7 +752,9 @@ const fn reduce_scatter(allgather: Algorithm, time: fn(&Request) -> Option<f64>)
         collective: Kind::ReduceScatter,
         commutative_only: true,
         planner: match allgather.planner {
-            Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
+            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
+                Planner::ReverseOf(plan)
+            }
         },
         time: Some(time),
         ..allgather
@@ -674,7 +785,7 @@ const ALGORITHMS: &[Algorithm] = &[
         planner: Planner::ReverseOf(exchange::butterfly::plan_for_broadcast),
         ..broadcast(BUTTERFLY)
     },
-    broadcast(CIRCULANT),
+    CIRCULANT_BROADCAST,
     broadcast(CIRCULANT_RSG),
     Algorithm {
         planner: Planner::ReverseOf(exchange::van_de_geijn::plan_for_broadcast),
@@ -684,6 +795,9 @@ const ALGORITHMS: &[Algorithm] = &[
         planner: Planner::ReverseOf(exchange::van_de_geijn::plan_ring_for_broadcast),
         ..broadcast(VAN_DE_GEIJN_RING)
     },
+    CENSUS,
+    CIRCULANT_RSAG,
+    CIRCULANT_ALLREDUCE,
     DOUBLING_ALLREDUCE,
     RABENSEIFNER,
     BRUCK_ALLREDUCE,
@@ -719,9 +833,16 @@ const ALGORITHMS: &[Algorithm] = &[
         tree::reduce_broadcast::over_uni_greedy_time,
     ),
     DUAL_ROOT,
+    CIRCULANT_ALLGATHER,
+    CIRCULANT_BLOCKS,
     DOUBLING_ALLGATHER,
     BRUCK,
     RING,
+    reduce_scatter(
+        CIRCULANT_ALLGATHER,
+        circulant::allgather::reduce_scatter_time,
+    ),
+    reduce_scatter(CIRCULANT_BLOCKS, circulant::allgatherv::reduce_scatter_time),
     HALVING,
     // Not reversed allgathers: on one port, combining can wait until a rank has sent, too.
     Algorithm {
@@ -736,4 +857,30 @@ const ALGORITHMS: &[Algorithm] = &[
     BRUCK_ALLTOALL,
     DOUBLING_SCAN,
     SCAN_CHAIN,
+    gather::LINEAR,
+    gather::OBLIVIOUS,
+    gather::OBLIVIOUS_BEST_ROOT,
+    gather::ADAPTIVE,
+    gather::BINARY,
+    gather::OPTIMAL,
+    gather::RANK_ORDERED,
+    gather::WEAKLY_ORDERED,
+    gather::TWO,
+    gather::DEGRADING,
+    gather::PORTED_ADAPTIVE,
+    gather::PORTED,
+    gather::UNORDERED,
+    gather::SCATTER_LINEAR,
+    gather::SCATTER_OBLIVIOUS,
+    gather::SCATTER_OBLIVIOUS_BEST_ROOT,
+    gather::SCATTER_ADAPTIVE,
+    gather::SCATTER_BINARY,
+    gather::SCATTER_OPTIMAL,
+    gather::SCATTER_RANK_ORDERED,
+    gather::SCATTER_WEAKLY_ORDERED,
+    gather::SCATTER_TWO,
+    gather::SCATTER_DEGRADING,
+    gather::SCATTER_PORTED_ADAPTIVE,
+    gather::SCATTER_PORTED,
+    gather::SCATTER_UNORDERED,
 ];

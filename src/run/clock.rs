@@ -1,5 +1,7 @@
 //! The model clock of rank programs.
 
+use smallvec::SmallVec;
+
 use crate::cost::Ports;
 use crate::schedule::Span;
 use crate::simulate::later;
@@ -9,6 +11,9 @@ pub(super) const OUT: usize = 0;
 /// The port in.
 pub(super) const IN: usize = 1;
 
+/// Touches that are looked after without a thought of those that no longer matter.
+const TOUCHES: usize = 4;
+
 /// The model clock of a program that is not known in advance: the rules of time, evaluated as steps come.
 #[derive(Debug)]
 pub(super) struct OnlineClock {
@@ -17,9 +22,9 @@ pub(super) struct OnlineClock {
     /// When each port list is free.
     pub(super) lists: [f64; 2],
     /// When the last computation ended that everything waits for.
-    floor: f64,
+    pub(super) floor: f64,
     /// What earlier steps did to which span, until when; only what can still delay something.
-    touches: Vec<(Span, bool, f64)>,
+    touches: SmallVec<[(Span, bool, f64); TOUCHES]>,
     pub(super) finish: f64,
 }
 
@@ -30,33 +35,39 @@ impl OnlineClock {
             overlap,
             lists: [0.0; 2],
             floor: 0.0,
-            touches: Vec::new(),
+            touches: SmallVec::new(),
             finish: 0.0,
         }
     }
 
+    #[inline]
     pub(super) fn list(&self, direction: usize) -> usize {
         if self.bidirectional { direction } else { OUT }
     }
 
     /// When a transfer may start.
+    #[inline]
     pub(super) fn start(&self, direction: usize, reads: &[Span], writes: &[Span]) -> f64 {
-        later(
-            self.lists[self.list(direction)],
-            self.data_ready(reads, writes),
-        )
+        let free = later(self.lists[self.list(direction)], self.floor);
+        self.data_ready(free, reads, writes)
     }
 
-    pub(super) fn data_ready(&self, reads: &[Span], writes: &[Span]) -> f64 {
-        self.touches
-            .iter()
-            .filter(|(span, written, _)| {
-                writes.iter().any(|w| w.overlaps(*span))
-                    || (*written && reads.iter().any(|r| r.overlaps(*span)))
-            })
-            .fold(self.floor, |t, &(_, _, end)| later(t, end))
+    /// When the data is there that a step reads and may be changed that it writes, but not before `from`.
+    #[inline]
+    pub(super) fn data_ready(&self, from: f64, reads: &[Span], writes: &[Span]) -> f64 {
+        let mut ready = from;
+        for &(span, written, end) in &self.touches {
+            let delays = end > ready
+                && (writes.iter().any(|w| w.overlaps(span))
+                    || (written && reads.iter().any(|r| r.overlaps(span))));
+            if delays {
+                ready = end;
+            }
+        }
+        ready
     }
 
+    #[inline]
     pub(super) fn transferred(&mut self, direction: usize, end: f64) {
         let list = self.list(direction);
         self.lists[list] = end;
@@ -73,17 +84,32 @@ impl OnlineClock {
         self.floor
     }
 
+    #[inline]
     pub(super) fn touched(&mut self, span: Span, written: bool, end: f64) {
         self.finish = later(self.finish, end);
-        // What ended before every port is free delays no transfer; with overlap it may still delay a computation.
+        if self.overlap {
+            // Every touch may still delay a computation.
+            match self
+                .touches
+                .iter_mut()
+                .find(|t| (t.0, t.1) == (span, written))
+            {
+                Some(same) => same.2 = later(same.2, end),
+                None => self.touches.push((span, written, end)),
+            }
+            return;
+        }
+        // What ended before every port is free delays nothing.
         let free = if self.bidirectional {
             self.lists[OUT].min(self.lists[IN])
         } else {
             self.lists[OUT]
         };
-        if !self.overlap {
-            self.touches.retain(|t| t.2 > free);
+        if end > free {
+            if self.touches.len() >= TOUCHES {
+                self.touches.retain(|t| t.2 > free);
+            }
+            self.touches.push((span, written, end));
         }
-        self.touches.push((span, written, end));
     }
 }

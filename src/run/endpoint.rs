@@ -51,10 +51,10 @@ use std::marker::PhantomData;
 
 use super::element::Element;
 use super::operator::Operator;
-use super::rank::Rank;
+use super::rank::{Memory, Rank};
 use crate::cost::Ports;
 use crate::error::Result;
-use crate::schedule::{Order, Span};
+use crate::schedule::{Order, Span, Step};
 
 /// A port model, as a type.
 pub trait PortModel: sealed::Sealed + Send + Sync + 'static {
@@ -96,50 +96,67 @@ mod sealed {
 /// transfer cannot complete. After one of the latter the endpoint only returns errors.
 #[derive(Debug)]
 pub struct Endpoint<'t, T: Element, P: PortModel = Bidirectional> {
-    inner: RefCell<Rank<'t, T>>,
+    parts: Parts<'t, T>,
     ports: PhantomData<P>,
+}
+
+/// What the ports of a split endpoint share. Sending only looks at the memory, so it may be looked at meanwhile.
+#[derive(Debug)]
+struct Parts<'t, T: Element> {
+    rank: RefCell<Rank<'t, T>>,
+    memory: RefCell<Memory<'t, T>>,
+}
+
+impl<'t, T: Element> Parts<'t, T> {
+    #[inline]
+    fn both(&mut self) -> (&mut Rank<'t, T>, &mut Memory<'t, T>) {
+        (self.rank.get_mut(), self.memory.get_mut())
+    }
 }
 
 /// The port out of a bidirectional endpoint.
 #[derive(Debug)]
 pub struct SendPort<'e, 't, T: Element> {
-    inner: &'e RefCell<Rank<'t, T>>,
+    parts: &'e Parts<'t, T>,
 }
 
 /// The port in of a bidirectional endpoint.
 #[derive(Debug)]
 pub struct RecvPort<'e, 't, T: Element> {
-    inner: &'e RefCell<Rank<'t, T>>,
+    parts: &'e Parts<'t, T>,
 }
 
 /// A send under way; it holds its port until it has been waited for (dropping it waits too).
 #[must_use = "dropping an open send waits for it"]
 #[derive(Debug)]
 pub struct OpenSend<'p, 't, T: Element> {
-    inner: &'p RefCell<Rank<'t, T>>,
+    parts: &'p Parts<'t, T>,
 }
 
 impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
-    pub(super) fn new(inner: Rank<'t, T>) -> Self {
+    pub(super) fn new(rank: Rank<'t, T>, memory: Memory<'t, T>) -> Self {
         Endpoint {
-            inner: RefCell::new(inner),
+            parts: Parts {
+                rank: RefCell::new(rank),
+                memory: RefCell::new(memory),
+            },
             ports: PhantomData,
         }
     }
 
     /// This rank.
     pub fn rank(&self) -> usize {
-        self.inner.borrow().rank
+        self.parts.rank.borrow().rank
     }
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.inner.borrow().setting.wires.ranks()
+        self.parts.rank.borrow().setting.wires.ranks()
     }
 
     /// The rank's buffer.
     pub fn data(&mut self) -> &[T] {
-        self.inner.get_mut().memory.data()
+        self.parts.memory.get_mut().data()
     }
 
     /// The rank's buffer, for writing; waits for an open send first.
@@ -147,23 +164,24 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// # Errors
     /// When that send fails.
     pub fn data_mut(&mut self) -> Result<&mut [T]> {
-        let inner = self.inner.get_mut();
-        inner.usable(None)?;
-        inner.close_send()?;
-        Ok(inner.memory.data_mut())
+        let (rank, memory) = self.parts.both();
+        rank.usable(None)?;
+        rank.close_send(memory)?;
+        Ok(memory.data_mut())
     }
 
     /// Sends `span` to rank `to`.
     ///
     /// # Errors
     /// As described at [`Endpoint`], here and in the other operations.
+    #[inline]
     pub fn send(&mut self, to: usize, span: impl Into<Span>) -> Result<()> {
-        let inner = self.inner.get_mut();
-        inner.open_send(to, span.into(), false)?;
+        let (rank, memory) = self.parts.both();
+        rank.open_send(memory, to, span.into(), false)?;
         if P::PORTS.is_bidirectional() {
             Ok(())
         } else {
-            inner.close_and_hold()
+            rank.close_and_hold(memory)
         }
     }
 
@@ -173,16 +191,19 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// # Errors
     /// See [`Endpoint`].
     pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't, T>> {
-        self.inner.get_mut().open_send(to, span.into(), true)?;
-        Ok(OpenSend { inner: &self.inner })
+        let (rank, memory) = self.parts.both();
+        rank.open_send(memory, to, span.into(), true)?;
+        Ok(OpenSend { parts: &self.parts })
     }
 
     /// Receives from rank `from` into `span`.
     ///
     /// # Errors
     /// See [`Endpoint`].
+    #[inline]
     pub fn recv(&mut self, from: usize, span: impl Into<Span>) -> Result<()> {
-        self.inner.get_mut().recv(from, span.into(), None)
+        let (rank, memory) = self.parts.both();
+        rank.recv(memory, from, span.into(), None)
     }
 
     /// Receives from rank `from` and combines into `span`, with the scope's operator.
@@ -190,7 +211,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// # Errors
     /// See [`Endpoint`].
     pub fn recv_combine(&mut self, from: usize, span: impl Into<Span>, order: Order) -> Result<()> {
-        self.inner.get_mut().recv(from, span.into(), Some(order))
+        let (rank, memory) = self.parts.both();
+        rank.recv(memory, from, span.into(), Some(order))
     }
 
     /// Copies `src` to `dst`.
@@ -198,7 +220,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// # Errors
     /// See [`Endpoint`].
     pub fn copy(&mut self, src: impl Into<Span>, dst: impl Into<Span>) -> Result<()> {
-        self.inner.get_mut().local(src.into(), dst.into(), None)
+        let (rank, memory) = self.parts.both();
+        rank.local(memory, src.into(), dst.into(), None)
     }
 
     /// Combines `src` into `dst`, with the scope's operator.
@@ -211,9 +234,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         dst: impl Into<Span>,
         order: Order,
     ) -> Result<()> {
-        self.inner
-            .get_mut()
-            .local(src.into(), dst.into(), Some(order))
+        let (rank, memory) = self.parts.both();
+        rank.local(memory, src.into(), dst.into(), Some(order))
     }
 
     /// Waits for all ranks. Not a step: it takes no model time and is not recorded.
@@ -221,28 +243,36 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// # Errors
     /// See [`Endpoint`].
     pub fn barrier(&mut self) -> Result<()> {
-        self.inner.get_mut().barrier()
+        let (rank, memory) = self.parts.both();
+        rank.barrier(memory)
     }
 
     /// The model time at which everything that this rank has done is finished.
     pub fn model_time(&mut self) -> Result<f64> {
-        let inner = self.inner.get_mut();
-        inner.usable(None)?;
-        inner.close_send()?;
-        Ok(inner.clock.finish)
+        let (rank, memory) = self.parts.both();
+        rank.usable(None)?;
+        rank.close_send(memory)?;
+        Ok(rank.clock.finish)
     }
 
     /// What it combines with.
     pub(super) fn operator(&self) -> &'t Operator<T> {
-        self.inner.borrow().setting.operator
+        self.parts.rank.borrow().setting.operator
     }
 
-    pub(super) fn into_inner(self) -> Rank<'t, T> {
-        self.inner.into_inner()
+    /// Ends the program: the model time at which the rank finished, and what it did.
+    pub(super) fn finish(&mut self) -> Result<(f64, Option<Vec<Step>>)> {
+        let (rank, memory) = self.parts.both();
+        rank.finish(memory)
+    }
+
+    /// Whether it failed because another rank did.
+    pub(super) fn follows(&self) -> bool {
+        self.parts.rank.borrow().follows
     }
 
     pub(super) fn steps(&self) -> usize {
-        self.inner.borrow().steps
+        self.parts.rank.borrow().steps
     }
 }
 
@@ -258,16 +288,16 @@ impl<'t, T: Element> Endpoint<'t, T, Bidirectional> {
         from: usize,
         incoming: impl Into<Span>,
     ) -> Result<()> {
-        let inner = self.inner.get_mut();
-        inner.open_send(to, outgoing.into(), false)?;
-        inner.recv(from, incoming.into(), None)?;
-        inner.close_and_hold()
+        let (rank, memory) = self.parts.both();
+        rank.open_send(memory, to, outgoing.into(), false)?;
+        rank.recv(memory, from, incoming.into(), None)?;
+        rank.close_and_hold(memory)
     }
 
     /// The two ports, to be open side by side.
     pub fn split(&mut self) -> (SendPort<'_, 't, T>, RecvPort<'_, 't, T>) {
-        let inner = &self.inner;
-        (SendPort { inner }, RecvPort { inner })
+        let parts = &self.parts;
+        (SendPort { parts }, RecvPort { parts })
     }
 }
 
@@ -277,8 +307,10 @@ impl<'t, T: Element> SendPort<'_, 't, T> {
     /// # Errors
     /// See [`Endpoint`].
     pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't, T>> {
-        self.inner.borrow_mut().open_send(to, span.into(), true)?;
-        Ok(OpenSend { inner: self.inner })
+        let Parts { rank, memory } = self.parts;
+        rank.borrow_mut()
+            .open_send(&memory.borrow(), to, span.into(), true)?;
+        Ok(OpenSend { parts: self.parts })
     }
 }
 
@@ -288,7 +320,9 @@ impl<T: Element> RecvPort<'_, '_, T> {
     /// # Errors
     /// See [`Endpoint`].
     pub fn recv(&mut self, from: usize, span: impl Into<Span>) -> Result<()> {
-        self.inner.borrow_mut().recv(from, span.into(), None)
+        let Parts { rank, memory } = self.parts;
+        rank.borrow_mut()
+            .recv(&mut memory.borrow_mut(), from, span.into(), None)
     }
 
     /// As [`Endpoint::recv_combine`].
@@ -296,12 +330,34 @@ impl<T: Element> RecvPort<'_, '_, T> {
     /// # Errors
     /// See [`Endpoint`].
     pub fn recv_combine(&mut self, from: usize, span: impl Into<Span>, order: Order) -> Result<()> {
-        self.inner.borrow_mut().recv(from, span.into(), Some(order))
+        let Parts { rank, memory } = self.parts;
+        rank.borrow_mut()
+            .recv(&mut memory.borrow_mut(), from, span.into(), Some(order))
     }
 
-    /// The rank's buffer.
+    /// The rank's buffer. While it is looked at, the other port may send, but this one cannot receive:
+    ///
+    /// ```
+    /// # use oneport::run::{Endpoint, Bidirectional};
+    /// fn both(e: &mut Endpoint<f32, Bidirectional>) -> oneport::Result<f32> {
+    ///     let (mut out, into) = e.split();
+    ///     let data = into.data();
+    ///     out.open_send(1, 0..4)?.wait()?;
+    ///     Ok(data[0])
+    /// }
+    /// ```
+    ///
+    /// ```compile_fail,E0502
+    /// # use oneport::run::{Endpoint, Bidirectional};
+    /// fn written_under_the_eyes(e: &mut Endpoint<f32, Bidirectional>) -> oneport::Result<f32> {
+    ///     let (_out, mut into) = e.split();
+    ///     let data = into.data();
+    ///     into.recv(1, 0..4)?; // would write what `data` shows: does not compile
+    ///     Ok(data[0])
+    /// }
+    /// ```
     pub fn data(&self) -> Ref<'_, [T]> {
-        Ref::map(self.inner.borrow(), |i| i.memory.data())
+        Ref::map(self.parts.memory.borrow(), Memory::data)
     }
 }
 
@@ -311,7 +367,8 @@ impl<T: Element> OpenSend<'_, '_, T> {
     /// # Errors
     /// See [`Endpoint`].
     pub fn wait(self) -> Result<()> {
-        let result = self.inner.borrow_mut().close_and_hold();
+        let Parts { rank, memory } = self.parts;
+        let result = rank.borrow_mut().close_and_hold(&memory.borrow());
         std::mem::forget(self);
         result
     }
@@ -321,10 +378,11 @@ impl<T: Element> Drop for OpenSend<'_, '_, T> {
     fn drop(&mut self) {
         // A rank that panics takes its offer back instead of waiting.
         if !std::thread::panicking()
-            && let Ok(mut inner) = self.inner.try_borrow_mut()
+            && let Ok(mut rank) = self.parts.rank.try_borrow_mut()
+            && let Ok(memory) = self.parts.memory.try_borrow()
         {
             // A failure is kept, and returned by the next operation.
-            let _ = inner.close_and_hold();
+            let _ = rank.close_and_hold(&memory);
         }
     }
 }

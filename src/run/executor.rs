@@ -9,7 +9,7 @@ use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
 use super::recorder::Recorder;
-use super::transfer::{Intake, Lent, RankMemory, Received, Sent, Wire};
+use super::transfer::{Due, Intake, Lent, RankMemory, Received, Sent, Wire};
 use super::wait::{Crowd, Stop, Waiter};
 use crate::cost::{self, CostModel, Ports};
 use crate::error::{Error, ErrorKind};
@@ -30,6 +30,26 @@ pub(crate) struct Setting<'r, T> {
     pub(crate) deadline: Duration,
     pub(crate) paced: bool,
     pub(crate) share_copies: bool,
+}
+
+/// How a rank's executor reaches the others.
+pub(crate) trait Others {
+    /// `rank` has something to look at.
+    fn wake(&self, rank: usize);
+
+    /// Whether `rank` has finished run `run`.
+    fn has_left(&self, rank: usize, run: u64) -> bool;
+}
+
+impl Others for Crowd {
+    #[inline]
+    fn wake(&self, rank: usize) {
+        Crowd::wake(self, rank);
+    }
+
+    fn has_left(&self, rank: usize, run: u64) -> bool {
+        Crowd::has_left(self, rank, run)
+    }
 }
 
 /// Why a rank stopped early.
@@ -80,8 +100,8 @@ enum Phase {
 }
 
 /// What one look at a rank's lists brought.
-struct Look {
-    moved: bool,
+pub(crate) struct Look {
+    pub(crate) moved: bool,
     /// The earliest model time at which a step may start that is ready but for the pace.
     gate: Option<f64>,
 }
@@ -119,23 +139,38 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.at
     }
 
-    /// Runs the program once; the model time at which this rank finishes. `start` is model time 0 for a paced clock; `run` numbers the
-    /// repetitions of the team's life.
+    /// Goes back to the start of the program. `start` is model time 0 for a paced clock.
+    pub(crate) fn begin(&mut self, start: Instant) {
+        self.start = start;
+        self.times.fill(f64::NAN);
+        self.lists.fill(List::default());
+        self.held.fill(None);
+        (self.next_local, self.finished, self.finish) = (0, 0, 0.0);
+    }
+
+    /// Whether the whole program is done.
+    pub(crate) fn is_done(&self) -> bool {
+        self.finished == self.program.steps.len()
+    }
+
+    /// The model time at which the last step done so far ended.
+    pub(crate) fn finish(&self) -> f64 {
+        self.finish
+    }
+
+    /// Runs the program once, on a thread of its own; the model time at which this rank finishes. `start` as for
+    /// [`Executor::begin`]; `run` numbers the repetitions of the team's life.
     pub(crate) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         start: Instant,
         run: u64,
     ) -> Result<f64, Failure> {
-        self.start = start;
-        self.times.fill(f64::NAN);
-        self.lists.fill(List::default());
-        self.held.fill(None);
-        (self.next_local, self.finished, self.finish) = (0, 0, 0.0);
+        self.begin(start);
         let s = self.setting;
         let mut waiter = Waiter::new(s.crowd, self.rank, s.deadline, s.paced);
-        while self.finished < self.program.steps.len() {
-            let look = self.look(memory)?;
+        while !self.is_done() {
+            let look = self.look(memory, s.crowd)?;
             if look.moved {
                 waiter.moved();
                 continue;
@@ -157,7 +192,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                     Stop::Deadline => Failure::Own(self.overdue()),
                 });
             }
-            if waiter.long() && self.check_partners(memory, run)? {
+            if waiter.long() && self.check_partners(memory, s.crowd, run)? {
                 waiter.moved();
             }
         }
@@ -168,13 +203,18 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         Ok(self.finish)
     }
 
-    fn look(&mut self, memory: &mut RankMemory<'_, 'r, T>) -> Result<Look, Failure> {
+    /// Takes every list as far as it can go.
+    pub(crate) fn look(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
+    ) -> Result<Look, Failure> {
         let mut look = Look {
             moved: false,
             gate: None,
         };
         for list in 0..self.lists.len() {
-            while self.advance(list, memory, &mut look)? {
+            while self.advance(list, memory, others, &mut look)? {
                 look.moved = true;
             }
         }
@@ -189,6 +229,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         &mut self,
         list: usize,
         memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
         look: &mut Look,
     ) -> Result<bool, Failure> {
         let List { next, phase } = self.lists[list];
@@ -211,7 +252,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                         many => Lent::Many(many),
                     };
                     memory.open_send(list, self.wire(i), *to, lent, ready);
-                    self.setting.crowd.wake(*to);
+                    others.wake(*to);
                 }
                 self.lists[list].phase = Phase::Open(ready);
                 Ok(true)
@@ -226,7 +267,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                     Sent::Refused => Err(Failure::Aborted),
                     Sent::Waiting | Sent::Shared => Ok(false),
                 },
-                _ => self.receive(list, i, step, ready, memory),
+                _ => self.receive(list, i, step, ready, memory, others),
             },
             Phase::Combined => {
                 let transferred = self.times[Event::transferred(i).index()];
@@ -252,6 +293,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         step: &Step,
         ready: f64,
         memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
     ) -> Result<bool, Failure> {
         let s = self.setting;
         let (from, spans, intake) = match step {
@@ -261,12 +303,14 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             } => (*from, spans, Intake::Combine(s.operator, *order)),
             _ => return Ok(false),
         };
-        let message = s.cost.transfer(from, self.rank, bytes::<T>(step));
-        let end = |theirs: f64| later(ready, theirs) + message;
-        match memory.receive(self.wire(i), from, spans, intake, s.share_copies, end) {
+        let takes = s.cost.transfer(from, self.rank, bytes::<T>(step));
+        let due = Due { ready, takes };
+        match memory.receive(self.wire(i), from, spans, intake, s.share_copies, due) {
+            // The sender reports its panic.
+            Received::Spoilt => Err(Failure::Aborted),
             Received::Nothing => Ok(false),
             Received::Done(end) => {
-                s.crowd.wake(from);
+                others.wake(from);
                 self.transferred(list, i, step, end);
                 Ok(true)
             }
@@ -433,9 +477,10 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
 
     /// Looks for partners that will never come: they have left, or need the port that this rank holds. True when a transfer ended
     /// meanwhile.
-    fn check_partners(
+    pub(crate) fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
         run: u64,
     ) -> Result<bool, Failure> {
         let open: Vec<_> = self.open_steps().collect();
@@ -443,7 +488,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             let step = &self.program.steps[i];
             let Some(peer) = step.peer() else { continue };
             let port = step.port().unwrap_or(0);
-            let left = self.setting.crowd.has_left(peer, run);
+            let left = others.has_left(peer, run);
             // Both partners send to each other and have one port each: neither can receive.
             let head_on = self.setting.ports == Ports::UNI
                 && step.is_send()
@@ -456,7 +501,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 moved: false,
                 gate: None,
             };
-            if self.advance(list, memory, &mut look)? {
+            if self.advance(list, memory, others, &mut look)? {
                 return Ok(true);
             }
             let error = if left {
@@ -482,7 +527,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     }
 
     /// The error of a rank whose deadline has passed.
-    fn overdue(&self) -> Error {
+    pub(crate) fn overdue(&self) -> Error {
         let (_, i) = self.open_steps().next().unwrap_or((0, self.at));
         let step = &self.program.steps[i];
         ErrorKind::Deadline {

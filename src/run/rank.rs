@@ -1,4 +1,6 @@
-//! What one rank of a scope works with: its buffer, its ports, its model clock, and a record of what it did.
+//! What one rank of a scope works with besides its buffer: its ports, its model clock, and a record of what it did.
+//!
+//! Operations that write the buffer take it as `&mut`, sending takes it as `&`: so a program may look at its buffer while it sends.
 
 use std::time::Instant;
 
@@ -6,27 +8,35 @@ use super::clock::{IN, OUT, OnlineClock};
 use super::element::Element;
 use super::executor::nanoseconds;
 use super::scope::ScopeSetting;
-use super::transfer::{Intake, Lent, RankMemory, Received, Sent};
+use super::transfer::{Due, Intake, Lent, RankMemory, Received, Sent, Wire};
 use super::wait::{Stop, Waiter};
 use crate::cost::Ports;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schedule::{Order, Span, Step};
-use crate::simulate::later;
 
-/// What all of an endpoint's parts work on.
+/// The buffer of one rank of a scope.
+pub(super) type Memory<'t, T> = RankMemory<'t, 't, T>;
+
+/// What all of an endpoint's parts work with.
 #[derive(Debug)]
 pub(super) struct Rank<'t, T: Element> {
     pub(super) rank: usize,
     pub(super) setting: &'t ScopeSetting<'t, T>,
-    pub(super) memory: RankMemory<'t, 't, T>,
     waiter: Waiter<'t>,
     pub(super) clock: OnlineClock,
     open: Option<Open>,
+    /// Wires to the last partners, by the last bits of their ranks.
+    partners: [Option<(usize, &'t Wire)>; PARTNERS],
     start: Instant,
     failed: bool,
+    /// Whether it failed because another rank did.
+    pub(super) follows: bool,
     pub(super) steps: usize,
     pub(super) record: Option<Vec<Step>>,
 }
+
+/// Enough for a tree's or a ring's neighbours.
+const PARTNERS: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Open {
@@ -38,30 +48,26 @@ struct Open {
 }
 
 impl<'t, T: Element> Rank<'t, T> {
-    pub(super) fn new(
-        rank: usize,
-        buffer: &'t mut [T],
-        setting: &'t ScopeSetting<'t, T>,
-        start: Instant,
-    ) -> Self {
+    pub(super) fn new(rank: usize, setting: &'t ScopeSetting<'t, T>, start: Instant) -> Self {
         Rank {
             rank,
             setting,
-            memory: RankMemory::new(rank, buffer, 1),
             waiter: Waiter::new(setting.crowd, rank, setting.deadline, setting.paced),
             clock: OnlineClock::new(setting.ports, setting.cost.overlap),
             open: None,
+            partners: [None; PARTNERS],
             start,
             failed: false,
+            follows: false,
             steps: 0,
             record: setting.record.then(Vec::new),
         }
     }
 
     /// Ends the program: the model time at which the rank finished, and what it did.
-    pub(super) fn finish(mut self) -> Result<(f64, Option<Vec<Step>>)> {
+    pub(super) fn finish(&mut self, memory: &Memory<'t, T>) -> Result<(f64, Option<Vec<Step>>)> {
         self.usable(None)?;
-        self.close_send()?;
+        self.close_send(memory)?;
         if self.setting.paced {
             let end = self.start + nanoseconds(self.clock.finish);
             self.setting.crowd.pace(end, true);
@@ -70,7 +76,17 @@ impl<'t, T: Element> Rank<'t, T> {
     }
 
     /// Refuses to work after a failure, or while a forgotten send holds the port of list `list`.
+    #[inline]
     pub(super) fn usable(&self, list: Option<usize>) -> Result<()> {
+        if self.failed || self.open.is_some_and(|open| open.guarded) {
+            self.refuse(list)
+        } else {
+            Ok(())
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, list: Option<usize>) -> Result<()> {
         if self.failed {
             return Err(Error::wrong(format!(
                 "rank {}: an earlier operation of this endpoint failed",
@@ -91,31 +107,49 @@ impl<'t, T: Element> Rank<'t, T> {
         }
     }
 
-    fn check(&self, peer: Option<usize>, spans: &[Span]) -> Result<()> {
+    /// The wire to `peer`, if that is another rank.
+    #[inline]
+    fn wire(&mut self, peer: usize) -> Result<&'t Wire> {
+        match self.partners[peer % PARTNERS] {
+            Some((known, wire)) if known == peer => Ok(wire),
+            _ => self.new_partner(peer),
+        }
+    }
+
+    #[cold]
+    fn new_partner(&mut self, peer: usize) -> Result<&'t Wire> {
         let ranks = self.setting.wires.ranks();
-        if let Some(peer) = peer
-            && (peer >= ranks || peer == self.rank)
-        {
+        if peer >= ranks || peer == self.rank {
             return Err(Error::usage(format!(
                 "rank {}: peer {peer} is not another of {ranks} ranks",
                 self.rank
             )));
         }
-        let len = self.memory.data().len();
-        if let Some(s) = spans
-            .iter()
-            .find(|s| s.offset.checked_add(s.len).is_none_or(|end| end > len))
-        {
-            return Err(Error::usage(format!(
-                "rank {}: span [{}, {}] leaves the buffer of {len} elements",
-                self.rank, s.offset, s.len
-            )));
-        }
-        Ok(())
+        let wire = self.setting.wires.wire(self.rank, peer);
+        self.partners[peer % PARTNERS] = Some((peer, wire));
+        Ok(wire)
     }
 
-    pub(super) fn linked(&self, from: usize, to: usize, span: Span) -> Result<()> {
-        if span.len == 0 || self.setting.cost.linked(from, to) {
+    #[inline]
+    fn within(&self, memory: &Memory<'t, T>, span: Span) -> Result<()> {
+        let len = memory.len();
+        match span.offset.checked_add(span.len) {
+            Some(end) if end <= len => Ok(()),
+            _ => Err(self.outside(span, len)),
+        }
+    }
+
+    #[cold]
+    fn outside(&self, span: Span, len: usize) -> Error {
+        Error::usage(format!(
+            "rank {}: span [{}, {}] leaves the buffer of {len} elements",
+            self.rank, span.offset, span.len
+        ))
+    }
+
+    #[inline]
+    fn linked(&self, from: usize, to: usize, span: Span) -> Result<()> {
+        if self.setting.line.is_some() || span.len == 0 || self.setting.cost.linked(from, to) {
             return Ok(());
         }
         Err(Error::usage(format!(
@@ -124,6 +158,7 @@ impl<'t, T: Element> Rank<'t, T> {
         )))
     }
 
+    #[inline]
     fn step(&mut self, step: impl FnOnce() -> Step) -> usize {
         if let Some(record) = &mut self.record {
             record.push(step());
@@ -132,16 +167,23 @@ impl<'t, T: Element> Rank<'t, T> {
         self.steps - 1
     }
 
-    pub(super) fn open_send(&mut self, to: usize, span: Span, guarded: bool) -> Result<()> {
+    #[inline]
+    pub(super) fn open_send(
+        &mut self,
+        memory: &Memory<'t, T>,
+        to: usize,
+        span: Span,
+        guarded: bool,
+    ) -> Result<()> {
         self.usable(Some(OUT))?;
-        self.check(Some(to), &[span])?;
+        let wire = self.wire(to)?;
+        self.within(memory, span)?;
         self.linked(self.rank, to, span)?;
-        self.close_send()?;
+        self.close_send(memory)?;
         let ready = self.clock.start(OUT, &[span], &[]);
         self.gate(ready);
         let step = self.step(|| Step::send(to, span));
-        let wire = self.setting.wires.wire(self.rank, to);
-        self.memory.open_send(0, wire, to, Lent::One(span), ready);
+        memory.open_send(0, wire, to, Lent::One(span), ready);
         self.open = Some(Open {
             to,
             span,
@@ -153,28 +195,31 @@ impl<'t, T: Element> Rank<'t, T> {
     }
 
     /// Waits for the open send, if there is one.
-    pub(super) fn close_send(&mut self) -> Result<()> {
+    #[inline]
+    pub(super) fn close_send(&mut self, memory: &Memory<'t, T>) -> Result<()> {
         while let Some(open) = self.open {
-            if self.poll_send()? {
+            if self.poll_send(memory)? {
                 break;
             }
             self.wait(open.to, open.step, "send")?;
+            self.waiter.spin(|| memory.send_stirs(0));
         }
         Ok(())
     }
 
-    pub(super) fn close_and_hold(&mut self) -> Result<()> {
-        self.close_send()?;
+    pub(super) fn close_and_hold(&mut self, memory: &Memory<'t, T>) -> Result<()> {
+        self.close_send(memory)?;
         self.hold(self.clock.lists[self.clock.list(OUT)]);
         Ok(())
     }
 
     /// Looks after the open send, if there is one; true when it has ended.
-    fn poll_send(&mut self) -> Result<bool> {
+    #[inline]
+    fn poll_send(&mut self, memory: &Memory<'t, T>) -> Result<bool> {
         let Some(open) = self.open else {
             return Ok(false);
         };
-        match self.memory.poll_send(0, self.setting.operator) {
+        match memory.poll_send(0, self.setting.operator) {
             Sent::Waiting | Sent::Shared => Ok(false),
             Sent::Done(end) => {
                 self.open = None;
@@ -185,7 +230,7 @@ impl<'t, T: Element> Rank<'t, T> {
             }
             Sent::Refused => {
                 self.open = None;
-                self.failed = true;
+                (self.failed, self.follows) = (true, true);
                 Err(Error::wrong(format!(
                     "rank {}, step {}: rank {} refused the message",
                     self.rank, open.step, open.to
@@ -194,13 +239,24 @@ impl<'t, T: Element> Rank<'t, T> {
         }
     }
 
-    pub(super) fn recv(&mut self, from: usize, span: Span, combine: Option<Order>) -> Result<()> {
+    #[inline]
+    pub(super) fn recv(
+        &mut self,
+        memory: &mut Memory<'t, T>,
+        from: usize,
+        span: Span,
+        combine: Option<Order>,
+    ) -> Result<()> {
         self.usable(Some(IN))?;
-        self.check(Some(from), &[span])?;
+        let wire = self.wire(from)?;
+        self.within(memory, span)?;
         self.linked(from, self.rank, span)?;
-        if !self.setting.ports.is_bidirectional() || self.memory.conflict(&[span]).is_some() {
+        let s = self.setting;
+        if self.open.is_some()
+            && (!s.ports.is_bidirectional() || memory.conflict(&[span]).is_some())
+        {
             // The same port, or a span that is being sent.
-            self.close_send()?;
+            self.close_send(memory)?;
         }
         let ready = self.clock.start(IN, &[], &[span]);
         self.gate(ready);
@@ -208,42 +264,28 @@ impl<'t, T: Element> Rank<'t, T> {
             None => Step::recv(from, span),
             Some(order) => Step::recv_combine(from, span, order),
         });
-        let s = self.setting;
-        let wire = s.wires.wire(self.rank, from);
+        let what = match combine {
+            None => "recv",
+            Some(_) => "recv_combine",
+        };
         let intake = combine.map_or(Intake::Store, |order| Intake::Combine(s.operator, order));
         let bytes = span.len as u64 * size_of::<T>() as u64;
-        let message = s.cost.transfer(from, self.rank, bytes);
+        let takes = match &s.line {
+            Some(line) => line.transfer(bytes),
+            None => s.cost.transfer(from, self.rank, bytes),
+        };
+        let due = Due { ready, takes };
         let end = loop {
-            let end = |theirs: f64| later(ready, theirs) + message;
-            match self
-                .memory
-                .receive(wire, from, &[span], intake, s.share_copies, end)
-            {
+            match memory.receive(wire, from, &[span], intake, s.share_copies, due) {
                 Received::Done(end) => break end,
                 Received::Nothing => {
-                    self.poll_send()?;
-                    self.wait(
-                        from,
-                        step,
-                        if combine.is_some() {
-                            "recv_combine"
-                        } else {
-                            "recv"
-                        },
-                    )?;
+                    self.poll_send(memory)?;
+                    self.wait(from, step, what)?;
+                    let lane = wire.lane(from, self.rank);
+                    self.waiter
+                        .spin(|| lane.is_offered() || memory.send_stirs(0));
                 }
-                Received::Length(found) => {
-                    self.failed = true;
-                    return Err(ErrorKind::Length {
-                        rank: self.rank,
-                        step,
-                        peer: from,
-                        port: 0,
-                        expected: span.len,
-                        found,
-                    }
-                    .into());
-                }
+                refused => return Err(self.cannot_receive(refused, step, from, span)),
             }
         };
         self.waiter.moved();
@@ -256,7 +298,7 @@ impl<'t, T: Element> Rank<'t, T> {
                 done = end + time;
             } else {
                 // The combination waits for the send that is open, and everything later waits for the combination.
-                self.close_send()?;
+                self.close_send(memory)?;
                 done = self.clock.compute(time);
             }
         }
@@ -265,9 +307,40 @@ impl<'t, T: Element> Rank<'t, T> {
         Ok(())
     }
 
-    pub(super) fn local(&mut self, src: Span, dst: Span, combine: Option<Order>) -> Result<()> {
+    #[cold]
+    fn cannot_receive(&mut self, why: Received, step: usize, peer: usize, span: Span) -> Error {
+        self.failed = true;
+        match why {
+            Received::Length(found) => ErrorKind::Length {
+                rank: self.rank,
+                step,
+                peer,
+                port: 0,
+                expected: span.len,
+                found,
+            }
+            .into(),
+            _ => ErrorKind::Panicked {
+                rank: self.rank,
+                step,
+                message: format!(
+                    "the operator panicked on rank {peer}, which helped to combine its message"
+                ),
+            }
+            .into(),
+        }
+    }
+
+    pub(super) fn local(
+        &mut self,
+        memory: &mut Memory<'t, T>,
+        src: Span,
+        dst: Span,
+        combine: Option<Order>,
+    ) -> Result<()> {
         self.usable(None)?;
-        self.check(None, &[src, dst])?;
+        self.within(memory, src)?;
+        self.within(memory, dst)?;
         if src.len != dst.len || src.overlaps(dst) {
             return Err(Error::usage(format!(
                 "rank {}: source [{}, {}] and destination [{}, {}] overlap or differ in length",
@@ -275,8 +348,8 @@ impl<'t, T: Element> Rank<'t, T> {
             )));
         }
         let s = self.setting;
-        if !s.cost.overlap || self.memory.conflict(&[dst]).is_some() {
-            self.close_send()?;
+        if !s.cost.overlap || memory.conflict(&[dst]).is_some() {
+            self.close_send(memory)?;
         }
         let bytes = src.len as u64 * size_of::<T>() as u64;
         let (intake, time) = match combine {
@@ -290,9 +363,9 @@ impl<'t, T: Element> Rank<'t, T> {
             None => Step::copy(src, dst),
             Some(order) => Step::combine(src, dst, order),
         });
-        self.memory.local(&[dst], &[src], intake);
+        memory.local(&[dst], &[src], intake);
         let done = if s.cost.overlap {
-            self.clock.data_ready(&[src], &[dst]) + time
+            self.clock.data_ready(self.clock.floor, &[src], &[dst]) + time
         } else {
             self.clock.compute(time)
         };
@@ -302,22 +375,30 @@ impl<'t, T: Element> Rank<'t, T> {
         Ok(())
     }
 
-    pub(super) fn barrier(&mut self) -> Result<()> {
+    pub(super) fn barrier(&mut self, memory: &Memory<'t, T>) -> Result<()> {
         self.usable(None)?;
-        self.close_send()?;
+        self.close_send(memory)?;
         let result = self.setting.crowd.barrier(&mut self.waiter);
         let last = self.steps;
         result.map_err(|stop| self.stopped(stop, self.rank, last, "barrier"))
     }
 
     /// Waits a little for `peer`.
+    #[inline]
     fn wait(&mut self, peer: usize, step: usize, what: &'static str) -> Result<()> {
         if let Err(stop) = self.waiter.pause(None) {
             return Err(self.stopped(stop, peer, step, what));
         }
-        if !self.waiter.long() {
-            return Ok(());
+        if self.waiter.long() {
+            self.look_around(peer, step, what)
+        } else {
+            Ok(())
         }
+    }
+
+    /// Whether `peer` can never come.
+    #[cold]
+    fn look_around(&mut self, peer: usize, step: usize, what: &'static str) -> Result<()> {
         let s = self.setting;
         let wire = s.wires.wire(self.rank, peer);
         let sends = what == "send";
@@ -350,6 +431,7 @@ impl<'t, T: Element> Rank<'t, T> {
         Ok(())
     }
 
+    #[cold]
     fn stopped(&mut self, stop: Stop, peer: usize, step: usize, what: &'static str) -> Error {
         self.failed = true;
         match stop {
@@ -361,11 +443,15 @@ impl<'t, T: Element> Rank<'t, T> {
                 what,
             }
             .into(),
-            Stop::Aborted => Error::wrong(format!("rank {}: another rank failed", self.rank)),
+            Stop::Aborted => {
+                self.follows = true;
+                Error::wrong(format!("rank {}: another rank failed", self.rank))
+            }
         }
     }
 
     /// Under a paced clock nothing starts before its model time.
+    #[inline]
     fn gate(&self, ready: f64) {
         if self.setting.paced {
             let ready = self.start + nanoseconds(ready);
@@ -374,6 +460,7 @@ impl<'t, T: Element> Rank<'t, T> {
     }
 
     /// Under a paced clock nothing ends before its model time.
+    #[inline]
     fn hold(&self, end: f64) {
         self.gate(end);
     }

@@ -8,13 +8,14 @@ use parking_lot::Mutex;
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
 use super::operator::Operator;
+use super::perform::{Clock, panicked};
 use super::rank::Rank;
-use super::team::{Clock, Team, panic_message};
-use super::transfer::{Lazy, Wire};
+use super::team::{Team, Workers};
+use super::transfer::{Lazy, RankMemory, Wire};
 use super::wait::Crowd;
 use crate::collective::Collective;
-use crate::cost::{CostModel, Ports};
-use crate::error::{Error, ErrorKind, Result};
+use crate::cost::{CostModel, OneLine, Ports};
+use crate::error::{Error, Result};
 use crate::schedule::{Layout, Schedule, Step};
 use crate::simulate::later;
 
@@ -86,6 +87,8 @@ pub(super) struct ScopeSetting<'t, T> {
     pub(super) wires: &'t WireTable,
     pub(super) operator: &'t Operator<T>,
     pub(super) cost: &'t CostModel,
+    /// The same, where it is one line.
+    pub(super) line: Option<OneLine>,
     pub(super) ports: Ports,
     pub(super) deadline: Duration,
     pub(super) paced: bool,
@@ -147,7 +150,7 @@ impl Team {
     /// ```
     ///
     /// # Errors
-    /// The first error that a rank's program returns, or its panic as [`ErrorKind::Panicked`]. The team can be used again.
+    /// The first error that a rank's program returns, or its panic as [`ErrorKind::Panicked`](crate::ErrorKind::Panicked). The team can be used again.
     pub fn scope<T, P, R, F>(
         &mut self,
         buffers: &mut [Vec<T>],
@@ -160,6 +163,11 @@ impl Team {
         R: Send,
         F: Fn(&mut Endpoint<'_, T, P>) -> Result<R> + Sync,
     {
+        if self.workers() == Workers::Cores {
+            return Err(Error::usage(
+                "rank programs need a thread for each rank, this team has one for each core",
+            ));
+        }
         options.cost.validate()?;
         options.cost.covers(self.ranks())?;
         if buffers.len() != self.ranks() {
@@ -176,6 +184,7 @@ impl Team {
             wires: &wires,
             operator: &options.operator,
             cost: &options.cost,
+            line: options.cost.one_line(),
             ports: P::PORTS,
             deadline: self.deadline,
             paced: options.clock == Clock::Paced,
@@ -194,28 +203,26 @@ impl Team {
         let rank_main = |rank: usize| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, buffer, &setting, start));
+            let memory = RankMemory::new(rank, buffer, 1);
+            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, &setting, start), memory);
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();
             // What is left to do may run the operator once more, which may panic as well.
             let result = result.and_then(|value| {
                 catch_unwind(AssertUnwindSafe(|| {
                     let value = value?;
-                    let (time, record) = endpoint.into_inner().finish()?;
+                    let (time, record) = endpoint.finish()?;
                     Ok((value, time, record))
                 }))
             });
+            let follows = endpoint.follows();
+            // Sends that are still open are taken back before anybody hears of a failure.
+            drop(endpoint);
             match result {
                 Ok(Ok(done)) => *report = Some(done),
+                Ok(Err(error)) if follows => self.crowd.fail_after(error),
                 Ok(Err(error)) => self.crowd.fail(error),
-                Err(payload) => self.crowd.fail(
-                    ErrorKind::Panicked {
-                        rank,
-                        step,
-                        message: panic_message(&*payload),
-                    }
-                    .into(),
-                ),
+                Err(payload) => self.crowd.fail(panicked(rank, step, &*payload)),
             }
             self.crowd.leave(rank, setting.run);
         };

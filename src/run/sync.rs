@@ -1,6 +1,8 @@
 //! What the transfer protocol, the bell and the barrier are written with, in one place, so that a model checker can stand in
 //! for it: `tests/model` compiles the same sources against loom.
 
+use std::sync::atomic::AtomicU64;
+
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence,
 };
@@ -25,5 +27,32 @@ impl<T> UnsafeCell<T> {
     #[inline(always)]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
+    }
+}
+
+/// A word that is handed over like the contents of an [`UnsafeCell`], by something else, but at which anybody may guess before that.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Word(AtomicU64);
+
+impl Word {
+    pub(crate) fn new(value: u64) -> Self {
+        Word(AtomicU64::new(value))
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// What `get` may return: good for hints to the machine, and for nothing else.
+    #[inline(always)]
+    pub(crate) fn guess(&self) -> u64 {
+        self.get()
     }
 }

@@ -15,7 +15,8 @@ pub(crate) struct Crowd {
     seats: Box<[Seat]>,
     oversubscribed: bool,
     aborted: Line<AtomicBool>,
-    failure: Mutex<Option<Error>>,
+    /// The first failure, and whether it only follows from another rank's.
+    failure: Mutex<Option<(Error, bool)>>,
     barrier: Barrier,
     epoch: Instant,
     /// Until when, in nanoseconds since the epoch, some rank keeps to its pace: so long nobody can be late.
@@ -57,10 +58,6 @@ impl Crowd {
         }
     }
 
-    pub(crate) fn oversubscribed(&self) -> bool {
-        self.oversubscribed
-    }
-
     /// Wakes `rank` if it sleeps: call after handing it something.
     #[inline]
     pub(crate) fn wake(&self, rank: usize) {
@@ -81,7 +78,20 @@ impl Crowd {
 
     /// The first failure ends the run for everybody.
     pub(crate) fn fail(&self, error: Error) {
-        self.failure.lock().get_or_insert(error);
+        self.fail_with(error, false);
+    }
+
+    /// As [`Crowd::fail`], by a rank whose partner has failed: what that says goes first, whenever it comes.
+    pub(crate) fn fail_after(&self, error: Error) {
+        self.fail_with(error, true);
+    }
+
+    fn fail_with(&self, error: Error, follows: bool) {
+        let mut failure = self.failure.lock();
+        if failure.as_ref().is_none_or(|known| known.1 && !follows) {
+            *failure = Some((error, follows));
+        }
+        drop(failure);
         self.aborted.0.store(true, Ordering::Release);
         self.wake_all();
     }
@@ -97,7 +107,7 @@ impl Crowd {
         self.aborted.0.store(false, Ordering::Relaxed);
         self.barrier.reset();
         self.paced_until.0.store(0, Ordering::Relaxed);
-        self.failure.lock().take()
+        self.failure.lock().take().map(|(error, _)| error)
     }
 
     /// As [`sleep_until`], for a rank that keeps to its pace: others do not count this as being late. Ends early when the run is aborted.
@@ -212,15 +222,32 @@ impl<'c> Waiter<'c> {
         self.polls += 1;
         if self.polls <= self.spins {
             std::hint::spin_loop();
-            if self.polls.is_multiple_of(64) && self.crowd.is_aborted() {
-                return Err(Stop::Aborted);
-            }
-            return Ok(());
+            return if self.crowd.is_aborted() {
+                Err(Stop::Aborted)
+            } else {
+                Ok(())
+            };
         }
         self.pause_longer(until)
     }
 
+    /// Spins for a moment, if this is a time to spin, until `stirs` says that there is something to look at.
+    #[inline]
+    pub(crate) fn spin(&mut self, stirs: impl Fn() -> bool) {
+        const MOMENT: u32 = 64;
+        if self.polls < self.spins {
+            for _ in 0..MOMENT {
+                if stirs() {
+                    break;
+                }
+                self.polls += 1;
+                std::hint::spin_loop();
+            }
+        }
+    }
+
     /// Whether it is time for a look at rarer causes of waiting, such as a partner that has left.
+    #[inline]
     pub(crate) fn long(&self) -> bool {
         self.polls > self.spins && (self.polls.is_multiple_of(16) || self.announced)
     }

@@ -1,5 +1,7 @@
 //! When the parts of one rank's buffer were last read and written: rule 2 for steps that are done.
 
+use smallvec::SmallVec;
+
 use crate::schedule::Span;
 
 use super::later;
@@ -8,6 +10,7 @@ use super::later;
 pub(super) type Times<const N: usize> = [f64; N];
 
 /// The later of two times, model by model.
+#[inline]
 pub(super) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
     for (t, o) in time.iter_mut().zip(other) {
         *t = later(*t, *o);
@@ -26,7 +29,7 @@ struct Part<const N: usize> {
 /// Parts of one buffer, in order, without overlaps; nothing is known of what lies between them, so it is 0.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accesses<const N: usize> {
-    parts: Vec<Part<N>>,
+    parts: SmallVec<[Part<N>; 2]>,
 }
 
 impl<const N: usize> Accesses<N> {
@@ -62,7 +65,12 @@ impl<const N: usize> Accesses<N> {
                 written: *time,
                 read: [0.0; N],
             };
-            self.parts.splice(first..last, [part]);
+            if first < last {
+                self.parts[first] = part;
+                self.parts.drain(first + 1..last);
+            } else {
+                self.parts.insert(first, part);
+            }
             return;
         }
         let mut at = first;
@@ -150,8 +158,7 @@ mod tests {
                 let mut found = [0.0];
                 accesses.wait(span, writes, &mut found);
                 assert_eq!(found, [expected]);
-                #[expect(clippy::cast_precision_loss, reason = "small")]
-                let end = expected + (step % 3) as f64 + 0.5;
+                let end = expected + f64::from(step % 3) + 0.5;
                 accesses.note(span, writes, &[end]);
                 for i in span.offset..span.end() {
                     if writes {

@@ -2,8 +2,9 @@
 //!
 //! Every rank has a *window* on its program: steps that have been taken from it and are not done yet. A step is *open* when all that it
 //! waits for by rules 1 to 3 is done, whose ends are then known: the time from which it may run. A send and a receive that are both open
-//! and belong together (rule 4) are done, at both ranks, which lets later steps open. A queue holds the ranks where something may
-//! have changed.
+//! and belong together (rule 4) are done, at both ranks, which lets later steps open. What is open stands in *slots*, one for each port, in
+//! which partners find each other; the partner that comes first finds in its slot when the transfer ended. A queue holds the ranks where
+//! something may have changed.
 //!
 //! What remains of done steps is the time from which each port is free, and for each part of the buffer when it was last read and written
 //! ([`Accesses`]), as long as that is later than what all ports imply. Memory is thus linear in the number of ranks for programs in which all
@@ -13,10 +14,10 @@
 //! A window is as wide as needed for one step on each port, but not wider than a limit. When all ranks are stuck, windows that the limit
 //! kept narrow are widened: programs that first list many steps for one port are timed, too, and only what can never run is an error.
 //!
-//! Rule 4 without counting: of the steps of rank `a` for rank `b` that are not done, and those of `b` for `a`, the first belong together, the
-//! second ones, and so on, since what is done was done on both sides. On one-ported ranks it is always the first ones.
+//! On one-ported ranks, steps with the same partner are all on one port, and open in order: rule 4 needs no counting. Otherwise they are
+//! numbered.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use smallvec::{SmallVec, smallvec};
 
@@ -25,7 +26,7 @@ use super::{Node, Work};
 use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};
 use crate::schedule::matching::rank_u32;
-use crate::schedule::{Programs, Span, Step};
+use crate::schedule::{Programs, Span, Spans, Step, total_len};
 
 /// Times and counts of programs given on demand.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,8 +103,12 @@ const NARROW: usize = 3;
 struct Run<'a, I, const N: usize> {
     ports: Ports,
     overlap: bool,
+    /// Whether there may be pairs of ranks without a link.
+    platform: bool,
     lanes: [Lane<'a>; N],
     ranks: Vec<Rank<I, N>>,
+    /// By rank and port list, as far as used. Apart from the ranks: partners look at nothing else.
+    slots: Vec<SmallVec<[Slot<N>; 2]>>,
     queue: VecDeque<u32>,
     limit: usize,
     makespan: Times<N>,
@@ -122,7 +127,7 @@ struct Lane<'a> {
 struct Rank<I, const N: usize> {
     program: I,
     /// Steps taken from it.
-    taken: usize,
+    taken: u32,
     ended: bool,
     queued: bool,
     /// Elements of the buffer.
@@ -133,15 +138,60 @@ struct Rank<I, const N: usize> {
     /// The end of the last step that held up all others.
     barrier: Times<N>,
     accesses: Accesses<N>,
+    /// Transfers taken from the program, by partner and direction, if the rank has several ports.
+    #[expect(
+        clippy::box_collection,
+        reason = "keeps ranks small: most have one port"
+    )]
+    counts: Option<Box<HashMap<(u32, bool), u32>>>,
 }
 
-/// A step that is not done.
+/// The transfer on one port that is open, or that the partner has done.
+#[derive(Clone, Copy)]
+struct Slot<const N: usize> {
+    state: SlotState,
+    sends: bool,
+    peer: u32,
+    /// How many with the same partner and direction come before, if ranks have several ports.
+    number: u32,
+    elements: usize,
+    /// From when on it may run; when it ended.
+    time: Times<N>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SlotState {
+    Empty,
+    Open,
+    Done,
+}
+
+/// A step that is not done, in as few bytes as possible: all ranks' windows pass through the processor's caches.
 struct Pending<const N: usize> {
-    step: Step,
-    index: usize,
+    /// What a send reads; what any other step writes.
+    spans: Spans,
+    /// What a local step reads.
+    source: Option<Box<Spans>>,
+    /// The rank at the other end of a transfer.
+    peer: u32,
+    index: u32,
+    /// As in its slot.
+    number: u32,
+    /// The port list of a transfer.
+    list: u16,
+    kind: Kind,
     state: State,
     /// When it may start, once it is open; when its transfer ended, once that is done.
     from: Times<N>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Send,
+    Recv,
+    RecvCombine,
+    Copy,
+    Combine,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -176,16 +226,19 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             free: smallvec![[0.0; N]; lists],
             barrier: [0.0; N],
             accesses: Accesses::default(),
+            counts: (ports.k() > 1).then(Box::default),
         };
         Ok(Run {
             ports,
             overlap: costs[0].0.overlap,
+            platform: costs[0].0.links().is_some(),
             lanes: costs.map(|(cost, element_bytes)| Lane {
                 cost,
                 line: cost.one_line(),
                 element_bytes,
             }),
             ranks: (0..p).map(rank).collect(),
+            slots: vec![SmallVec::new(); p],
             queue: (0..rank_u32(p)?).collect(),
             limit: NARROW,
             makespan: [0.0; N],
@@ -229,6 +282,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
     /// Takes `rank` as far as it gets.
     fn go_on(&mut self, rank: usize) -> Result<()> {
         loop {
+            self.take_done(rank);
             self.fill(rank)?;
             let mut place = 0;
             loop {
@@ -243,12 +297,26 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         }
     }
 
+    /// Removes what partners have done from the window.
+    fn take_done(&mut self, rank: usize) {
+        for list in 0..self.slots[rank].len() {
+            let slot = &mut self.slots[rank][list];
+            if slot.state == SlotState::Done {
+                slot.state = SlotState::Empty;
+                let time = slot.time;
+                let open = |p: &Pending<N>| p.state == State::Open && usize::from(p.list) == list;
+                let place = self.ranks[rank].window.iter().position(open);
+                self.transferred(rank, place.expect("a slot belongs to a step"), time);
+            }
+        }
+    }
+
     /// Takes steps from the program until there is one for each port.
     fn fill(&mut self, rank: usize) -> Result<()> {
         let p = self.ranks.len();
         let state = &mut self.ranks[rank];
         while !state.ended && state.window.len() < self.limit {
-            let alone = |last: &Pending<N>| !self.overlap && last.step.computes();
+            let alone = |last: &Pending<N>| !self.overlap && last.kind.computes();
             if state.window.last().is_some_and(alone) || state.every_port_waits(self.ports) {
                 return Ok(());
             }
@@ -256,15 +324,19 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
                 state.ended = true;
                 return Ok(());
             };
-            valid(&step, p, state.len, self.ports)
-                .map_err(|e| Error::wrong(format!("rank {rank}, step {}: {e}", state.taken)))?;
-            state.window.push(Pending {
-                step,
-                index: state.taken,
-                state: State::Waits,
-                from: [0.0; N],
-            });
-            state.taken += 1;
+            let index = state.taken as usize;
+            let mut pending = Pending::new(step, index, p, state.len, self.ports)
+                .map_err(|e| Error::wrong(format!("rank {rank}, step {index}: {e}")))?;
+            if let Some(counts) = &mut state.counts
+                && pending.kind.is_transfer()
+            {
+                let sends = pending.kind == Kind::Send;
+                let count = counts.entry((pending.peer, sends)).or_default();
+                pending.number = *count;
+                *count += 1;
+            }
+            state.window.push(pending);
+            state.taken = state.taken.saturating_add(1);
         }
         Ok(())
     }
@@ -285,94 +357,96 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             }
             State::Waits => {}
         }
-        let Some(from) = state.opens(place, self.ports, self.overlap) else {
+        let Some(from) = state.opens(place, self.overlap) else {
             return Ok(false);
         };
         let pending = &mut state.window[place];
         (pending.state, pending.from) = (State::Open, from);
-        let Some(peer) = pending.step.peer() else {
+        if !pending.kind.is_transfer() {
             self.compute(rank, place, from);
             return Ok(true);
+        }
+        let mine = Slot {
+            state: SlotState::Open,
+            sends: pending.kind == Kind::Send,
+            peer: pending.peer,
+            number: pending.number,
+            elements: total_len(&pending.spans),
+            time: from,
         };
-        match self.partner(rank, place, peer) {
-            Some(other) => {
-                self.transfer((rank, place), (peer, other))?;
+        let list = usize::from(pending.list);
+        match self.meet(rank, mine)? {
+            Some(time) => {
+                self.transferred(rank, place, time);
                 Ok(true)
             }
-            None => Ok(false),
+            None => {
+                let slots = &mut self.slots[rank];
+                if list >= slots.len() {
+                    let empty = Slot {
+                        state: SlotState::Empty,
+                        ..mine
+                    };
+                    slots.resize(list + 1, empty);
+                }
+                slots[list] = mine;
+                Ok(false)
+            }
         }
     }
 
-    /// Where the open partner of a step stands in the window of `peer`.
-    fn partner(&self, rank: usize, place: usize, peer: usize) -> Option<usize> {
-        let window = &self.ranks[rank].window;
-        let sends = window[place].step.is_send();
-        let before = |p: &&Pending<N>| p.is_transfer(sends, peer);
-        let number = window[..place].iter().filter(before).count();
-        let mut theirs = self.ranks[peer].window.iter().enumerate();
-        let (other, partner) = theirs
-            .by_ref()
-            .filter(|(_, p)| p.is_transfer(!sends, rank))
-            .nth(number)?;
-        (partner.state == State::Open).then_some(other)
-    }
-
-    /// Does the transfer of two open steps that belong together.
-    fn transfer(&mut self, mine: (usize, usize), theirs: (usize, usize)) -> Result<()> {
-        let ends = [mine, theirs];
-        let [a, b] = ends.map(|(rank, place)| &self.ranks[rank].window[place]);
-        let mut time = a.from;
-        advance(&mut time, &b.from);
-        let (from, to) = if a.step.is_send() {
-            (mine, theirs)
-        } else {
-            (theirs, mine)
+    /// Does the transfer that opens at `rank` if it is open at its partner, too: when it ends.
+    fn meet(&mut self, rank: usize, mine: Slot<N>) -> Result<Option<Times<N>>> {
+        let (me, peer) = (rank as u32, mine.peer as usize);
+        let matching = |s: &&mut Slot<N>| {
+            s.state == SlotState::Open
+                && s.peer == me
+                && s.sends != mine.sends
+                && s.number == mine.number
         };
-        let [sent, expected] = [from, to].map(|(r, place)| self.ranks[r].window[place].step.len());
+        let Some(theirs) = self.slots[peer].iter_mut().find(matching) else {
+            return Ok(None);
+        };
+        let (from, to, sent, expected) = if mine.sends {
+            (rank, peer, mine.elements, theirs.elements)
+        } else {
+            (peer, rank, theirs.elements, mine.elements)
+        };
         if sent != expected {
             return Err(Error::wrong(format!(
-                "rank {}, step {}: sends {sent} elements to rank {}, whose step {} expects {expected}",
-                from.0,
-                self.ranks[from.0].window[from.1].index,
-                to.0,
-                self.ranks[to.0].window[to.1].index
+                "rank {from} sends {sent} elements to rank {to}, which expects {expected}"
             )));
         }
-        self.finished.messages += usize::from(sent > 0);
-        self.finished.elements = self.finished.elements.saturating_add(sent);
+        if self.platform && sent > 0 && !self.lanes[0].cost.linked(from, to) {
+            return Err(Error::usage(format!(
+                "rank {from} sends to rank {to}, between which the costs have no link"
+            )));
+        }
+        let mut time = mine.time;
+        advance(&mut time, &theirs.time);
         let node = Node {
             work: Work::Transfer,
-            from: rank_u32(from.0)?,
-            to: rank_u32(to.0)?,
+            from: from as u32,
+            to: to as u32,
             elements: sent as u64,
         };
-        if sent > 0 && !self.lanes[0].cost.linked(from.0, to.0) {
-            return Err(Error::usage(format!(
-                "rank {} sends to rank {}, between which the costs have no link",
-                from.0, to.0
-            )));
+        spend(&self.lanes, &node, &mut time);
+        theirs.time = time;
+        theirs.state = SlotState::Done;
+        self.finished.messages += usize::from(sent > 0);
+        self.finished.elements = self.finished.elements.saturating_add(sent);
+        if peer != rank && !std::mem::replace(&mut self.ranks[peer].queued, true) {
+            self.queue.push_back(mine.peer);
         }
-        self.lanes
-            .each_ref()
-            .map(|lane| lane.time(&node))
-            .add_to(&mut time);
-        self.end(from.0, &time);
-        self.end(to.0, &time);
-        // From the last place on, if both are of one rank: the places before stay what they are.
-        let mut ends = ends;
-        ends.sort_unstable_by_key(|&(_, place)| std::cmp::Reverse(place));
-        for (rank, place) in ends {
-            self.transferred(rank, place, time);
-        }
-        self.enqueue(theirs.0)
+        Ok(Some(time))
     }
 
     /// One side of a transfer that ended at `time`.
     fn transferred(&mut self, rank: usize, place: usize, time: Times<N>) {
+        self.end(rank, &time);
         let state = &mut self.ranks[rank];
         let pending = &mut state.window[place];
-        let list = list_of(&pending.step, self.ports).unwrap_or(0);
-        let combines = pending.step.computes();
+        let (list, combines) = (usize::from(pending.list), pending.kind.computes());
         pending.state = State::Transferred;
         pending.from = time;
         state.set_free(list, time);
@@ -385,22 +459,19 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
 
     /// Does the computation of the step at `place`, from `time` on.
     fn compute(&mut self, rank: usize, place: usize, mut time: Times<N>) {
-        let step = &self.ranks[rank].window[place].step;
+        let step = &self.ranks[rank].window[place];
         let me = rank as u32;
         let node = Node {
-            work: if matches!(step, Step::Copy { .. }) {
+            work: if step.kind == Kind::Copy {
                 Work::Copy
             } else {
                 Work::Combine
             },
             from: me,
             to: me,
-            elements: step.len() as u64,
+            elements: total_len(&step.spans) as u64,
         };
-        self.lanes
-            .each_ref()
-            .map(|lane| lane.time(&node))
-            .add_to(&mut time);
+        spend(&self.lanes, &node, &mut time);
         self.end(rank, &time);
         let state = &mut self.ranks[rank];
         if self.overlap {
@@ -420,25 +491,22 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         *finished = super::later(*finished, time[0]);
     }
 
-    fn enqueue(&mut self, rank: usize) -> Result<()> {
-        if !std::mem::replace(&mut self.ranks[rank].queued, true) {
-            self.queue.push_back(rank_u32(rank)?);
-        }
-        Ok(())
-    }
-
     /// Why nothing goes on, seen from `rank`, whose window is not empty.
     fn stuck(&self, rank: usize) -> Error {
         let pending = &self.ranks[rank].window[0];
-        let (index, name) = (pending.index, pending.step.name());
-        let Some(peer) = pending.step.peer() else {
+        let (index, name) = (pending.index, pending.kind.name());
+        if !pending.kind.is_transfer() {
             return Error::wrong(format!(
                 "deadlock: rank {rank}, step {index} ({name}) never runs"
             ));
-        };
+        }
+        let (peer, sends) = (pending.peer as usize, pending.kind == Kind::Send);
         let theirs = &self.ranks[peer];
-        let sends = pending.step.is_send();
-        let alone = theirs.ended && !theirs.window.iter().any(|p| p.is_transfer(!sends, rank));
+        let mut matching = theirs
+            .window
+            .iter()
+            .filter(|p| p.is_transfer(!sends, rank as u32));
+        let alone = theirs.ended && matching.next().is_none();
         Error::wrong(if alone {
             format!(
                 "rank {rank}, step {index} ({name}): rank {peer} has no matching {}",
@@ -452,57 +520,151 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
     }
 }
 
-impl Lane<'_> {
-    #[inline]
-    fn time(&self, node: &Node) -> f64 {
-        match &self.line {
-            Some(line) => node.time_by(line, self.element_bytes),
-            None => node.time(self.cost, self.element_bytes),
+/// Adds what `node` takes.
+#[inline]
+fn spend<const N: usize>(lanes: &[Lane<'_>; N], node: &Node, time: &mut Times<N>) {
+    for (time, lane) in time.iter_mut().zip(lanes) {
+        *time += match &lane.line {
+            Some(line) => node.time_by(line, lane.element_bytes),
+            None => node.time(lane.cost, lane.element_bytes),
+        };
+    }
+}
+
+impl Kind {
+    fn is_transfer(self) -> bool {
+        matches!(self, Kind::Send | Kind::Recv | Kind::RecvCombine)
+    }
+
+    fn computes(self) -> bool {
+        !matches!(self, Kind::Send | Kind::Recv)
+    }
+
+    /// As [`Step::name`].
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Send => "send",
+            Kind::Recv => "recv",
+            Kind::RecvCombine => "recv_combine",
+            Kind::Copy => "copy",
+            Kind::Combine => "combine",
         }
     }
 }
 
 impl<const N: usize> Pending<N> {
+    /// # Errors
+    /// What [`Schedule::new`](crate::Schedule::new) and the analysis of programs would refuse.
+    fn new(step: Step, index: usize, p: usize, len: usize, ports: Ports) -> Result<Pending<N>> {
+        let sends = step.is_send();
+        let (kind, peer, port, spans, source) = match step {
+            Step::Send { to, spans, port } => (Kind::Send, to, port, spans, None),
+            Step::Recv { from, spans, port } => (Kind::Recv, from, port, spans, None),
+            Step::RecvCombine {
+                from, spans, port, ..
+            } => (Kind::RecvCombine, from, port, spans, None),
+            Step::Copy { src, dst } => (Kind::Copy, 0, 0, dst, Some(Box::new(src))),
+            Step::Combine { src, dst, .. } => (Kind::Combine, 0, 0, dst, Some(Box::new(src))),
+        };
+        let name = kind.name();
+        if peer >= p {
+            return Err(Error::malformed(format!(
+                "{name}: peer {peer} is not one of {p} ranks"
+            )));
+        }
+        if port >= ports.k() {
+            return Err(Error::wrong(format!(
+                "{name}: port {port}, but the rank has {} (numbered from 0)",
+                ports.k()
+            )));
+        }
+        let mut all = spans.iter().chain(source.iter().flat_map(|s| s.iter()));
+        if let Some(s) = all.find(|s| s.end() > len) {
+            return Err(Error::malformed(format!(
+                "{name}: span [{}, {}] leaves the buffer of {len} elements",
+                s.offset, s.len
+            )));
+        }
+        let too_many = |_| Error::usage("more than 2^32 steps of a rank, or 2^15 ports");
+        Ok(Pending {
+            spans,
+            source,
+            peer: rank_u32(peer)?,
+            index: u32::try_from(index).map_err(too_many)?,
+            number: 0,
+            list: u16::try_from(ports.list(sends, port)).map_err(too_many)?,
+            kind,
+            state: State::Waits,
+            from: [0.0; N],
+        })
+    }
+
     /// Whether it is a transfer with `peer` in this direction that has not taken place.
-    fn is_transfer(&self, sends: bool, peer: usize) -> bool {
-        self.state != State::Transferred
-            && self.step.peer() == Some(peer)
-            && self.step.is_send() == sends
+    fn is_transfer(&self, sends: bool, peer: u32) -> bool {
+        self.peer == peer
+            && self.kind.is_transfer()
+            && (self.kind == Kind::Send) == sends
+            && self.state != State::Transferred
+    }
+
+    /// As [`Step::reads`].
+    fn reads(&self) -> &[Span] {
+        match (&self.source, self.kind) {
+            (Some(source), _) => source,
+            (None, Kind::Send) => &self.spans,
+            _ => &[],
+        }
+    }
+
+    /// As [`Step::writes`].
+    fn writes(&self) -> &[Span] {
+        if self.kind == Kind::Send {
+            &[]
+        } else {
+            &self.spans
+        }
+    }
+
+    /// Rule 2: whether `later` waits for it.
+    fn holds_up(&self, later: &Self) -> bool {
+        let meet = |a: &[Span], b: &[Span]| a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
+        meet(self.writes(), later.reads())
+            || meet(self.writes(), later.writes())
+            || meet(self.reads(), later.writes())
     }
 }
 
 impl<I, const N: usize> Rank<I, N> {
     /// Whether each port of a one-ported rank has a step that waits.
     fn every_port_waits(&self, ports: Ports) -> bool {
-        let waits = |sends| {
-            let mut steps = self.window.iter().map(|p| &p.step);
-            steps.any(|s| s.peer().is_some() && s.is_send() == sends)
-        };
-        match ports {
-            Ports::BI => waits(true) && waits(false),
-            Ports::UNI => waits(true) || waits(false),
-            _ => false,
+        if ports.k() > 1 {
+            return false;
         }
+        let lists = self.window.iter().filter(|p| p.kind.is_transfer());
+        let seen = lists.fold(0u32, |seen, p| seen | 1 << p.list);
+        seen == (1 << ports.lists()) - 1
     }
 
     /// From when on the step at `place` may run, if all that it waits for is done.
-    fn opens(&self, place: usize, ports: Ports, overlap: bool) -> Option<Times<N>> {
-        let step = &self.window[place].step;
-        let list = list_of(step, ports);
-        if !overlap && list.is_none() {
+    fn opens(&self, place: usize, overlap: bool) -> Option<Times<N>> {
+        let step = &self.window[place];
+        let transfer = step.kind.is_transfer();
+        if !overlap && !transfer {
             return (place == 0).then(|| self.all_free());
         }
         for earlier in &self.window[..place] {
-            let held_up = (!overlap && earlier.step.computes())
-                || (list.is_some() && list == list_of(&earlier.step, ports))
-                || conflict(&earlier.step, step);
+            let held_up = (!overlap && earlier.kind.computes())
+                || (transfer && earlier.kind.is_transfer() && earlier.list == step.list)
+                || earlier.holds_up(step);
             if held_up {
                 return None;
             }
         }
-        let mut from = match list {
-            Some(list) => self.free.get(list).copied().unwrap_or(self.barrier),
-            None => [0.0; N],
+        let mut from = if transfer {
+            let free = self.free.get(usize::from(step.list));
+            free.copied().unwrap_or(self.barrier)
+        } else {
+            [0.0; N]
         };
         for span in step.reads() {
             self.accesses.wait(*span, false, &mut from);
@@ -531,7 +693,7 @@ impl<I, const N: usize> Rank<I, N> {
 
     /// The step at `place` is done at `time`: notes what it used, where that is not implied by the ports.
     fn remove(&mut self, place: usize, time: Times<N>, ports: Ports, overlap: bool) {
-        let step = self.window.remove(place).step;
+        let step = self.window.remove(place);
         if !overlap {
             // Every later step starts on some port that is not free before this.
             let mut implied = if self.free.len() < ports.lists() {
@@ -540,11 +702,13 @@ impl<I, const N: usize> Rank<I, N> {
                 [f64::INFINITY; N]
             };
             for free in &self.free {
-                for (i, f) in implied.iter_mut().zip(free) {
-                    *i = i.min(*f);
+                for lane in 0..N {
+                    if free[lane] < implied[lane] {
+                        implied[lane] = free[lane];
+                    }
                 }
             }
-            if time.iter().zip(&implied).all(|(t, i)| t <= i) {
+            if (0..N).all(|lane| time[lane] <= implied[lane]) {
                 return;
             }
             self.accesses.forget(&implied);
@@ -554,55 +718,6 @@ impl<I, const N: usize> Rank<I, N> {
         }
         for span in step.writes() {
             self.accesses.note(*span, true, &time);
-        }
-    }
-}
-
-fn list_of(step: &Step, ports: Ports) -> Option<usize> {
-    Some(ports.list(step.is_send(), step.port()?))
-}
-
-/// Rule 2: whether the later step waits for the earlier one.
-fn conflict(earlier: &Step, later: &Step) -> bool {
-    let meet = |a: &[Span], b: &[Span]| a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
-    meet(earlier.writes(), later.reads())
-        || meet(earlier.writes(), later.writes())
-        || meet(earlier.reads(), later.writes())
-}
-
-/// What [`Schedule::new`](crate::Schedule::new) and the analysis of programs would refuse.
-fn valid(step: &Step, p: usize, len: usize, ports: Ports) -> Result<()> {
-    let name = step.name();
-    if let Some(peer) = step.peer().filter(|&peer| peer >= p) {
-        return Err(Error::malformed(format!(
-            "{name}: peer {peer} is not one of {p} ranks"
-        )));
-    }
-    if let Some(port) = step.port().filter(|&port| port >= ports.k()) {
-        return Err(Error::wrong(format!(
-            "{name}: port {port}, but the rank has {} (numbered from 0)",
-            ports.k()
-        )));
-    }
-    let spans = step.reads().iter().chain(step.writes());
-    if let Some(s) = spans.into_iter().find(|s| s.end() > len) {
-        return Err(Error::malformed(format!(
-            "{name}: span [{}, {}] leaves the buffer of {len} elements",
-            s.offset, s.len
-        )));
-    }
-    Ok(())
-}
-
-/// Adds times to others.
-trait AddTo<const N: usize> {
-    fn add_to(self, time: &mut Times<N>);
-}
-
-impl<const N: usize> AddTo<N> for Times<N> {
-    fn add_to(self, time: &mut Times<N>) {
-        for (t, d) in time.iter_mut().zip(self) {
-            *t += d;
         }
     }
 }

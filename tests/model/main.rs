@@ -15,7 +15,7 @@ macro_rules! sources {
         #[path = "."]
         mod $name {
             mod sync {
-                pub(crate) use crate::shim::{AtomicBool, AtomicU32, AtomicUsize};
+                pub(crate) use crate::shim::{AtomicBool, AtomicU32, AtomicUsize, Word};
                 pub(crate) use crate::shim::{Condvar, Mutex, $fence as fence};
                 pub(crate) use loom::cell::UnsafeCell;
                 pub(crate) use loom::sync::atomic::AtomicPtr;
@@ -36,6 +36,8 @@ macro_rules! sources {
             mod barrier;
             #[path = "../../src/run/bell.rs"]
             mod bell;
+            #[path = "../../src/run/inbox.rs"]
+            mod inbox;
             #[path = "../../src/run/transfer/lazy.rs"]
             mod lazy;
             #[path = "../../src/run/transfer/protocol.rs"]
@@ -114,14 +116,21 @@ fn an_answer_is_not_head_on() {
 
 #[test]
 fn pieces_copied_by_both() {
-    bounded(3, || scenarios::share(1));
-    bounded(2, || scenarios::share(2));
-    bounded(2, || scenarios::share(3));
+    bounded(3, || scenarios::share(1, 1));
+    bounded(2, || scenarios::share(2, 1));
+    bounded(2, || scenarios::share(3, 1));
+    bounded(2, || scenarios::share(3, 2));
 }
 
 #[test]
 fn pieces_of_two_messages() {
     bounded(1, scenarios::share_twice);
+}
+
+#[test]
+fn a_sender_that_spoils_its_pieces() {
+    bounded(2, || scenarios::spoil(2, 1));
+    bounded(2, || scenarios::spoil(3, 2));
 }
 
 #[test]
@@ -146,6 +155,12 @@ fn an_abort_wakes() {
 fn a_barrier_holds() {
     bounded(4, || scenarios::barrier(2, 1));
     bounded(4, || scenarios::barrier(2, 2));
+}
+
+#[test]
+fn nothing_told_is_missed() {
+    bounded(4, || scenarios::told(1));
+    bounded(2, || scenarios::told(2));
 }
 
 #[test]
@@ -178,7 +193,7 @@ mod canaries {
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn relaxed_publication_of_pieces() {
-        bounded(3, || relaxed_release::scenarios::share(2));
+        bounded(3, || relaxed_release::scenarios::share(2, 1));
     }
 
     #[test]

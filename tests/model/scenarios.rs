@@ -10,6 +10,7 @@ use loom::thread;
 
 use super::barrier::Barrier;
 use super::bell::Bell;
+use super::inbox::{Inbox, Slip};
 use super::lazy::Lazy;
 use super::protocol::{Lane, Parcel, Pieces, Sent, Wire};
 
@@ -59,7 +60,7 @@ fn sent(lane: &Lane) -> Sent {
 
 /// Receiver: waits for a message.
 fn taken(lane: &Lane) -> Parcel {
-    until(|| lane.take())
+    until(|| lane.take(|_| ()))
 }
 
 /// Runs `a` and `b` at once, on a wire between ranks 0 and 1.
@@ -183,7 +184,7 @@ fn retract(borrowed: bool) {
             lent.write();
         },
         move |wire| {
-            if let Some(message) = wire.lane(0, 1).take() {
+            if let Some(message) = wire.lane(0, 1).take(|_| ()) {
                 assert_eq!(message, parcel(borrowed, 1));
                 if borrowed {
                     theirs.read();
@@ -233,7 +234,7 @@ pub(crate) fn answered() {
             assert!(!(answered && waiting), "an answer taken for a head-on send");
         },
         |wire| {
-            if wire.lane(0, 1).take().is_some() {
+            if wire.lane(0, 1).take(|_| ()).is_some() {
                 wire.lane(0, 1).finish(5.0);
                 wire.lane(1, 0).offer(parcel(false, 2));
             }
@@ -246,11 +247,21 @@ struct Long {
     from: Vec<Memory>,
     to: Vec<Memory>,
     copies: Vec<Count>,
+    /// Pieces that each side claims at first.
+    first: usize,
+    /// Whether the sender fails in its pieces.
+    spoils: bool,
 }
 
 impl Long {
     fn new(pieces: usize) -> Arc<Long> {
+        Long::with(pieces, 1, false)
+    }
+
+    fn with(pieces: usize, first: usize, spoils: bool) -> Arc<Long> {
         Arc::new(Long {
+            first,
+            spoils,
             from: Memory::several(pieces),
             to: Memory::several(pieces),
             copies: (0..pieces).map(|_| Count::new(0)).collect(),
@@ -283,28 +294,44 @@ impl Long {
         let (target, count) = pieces.target();
         assert_eq!((target, count), ([1, 2, 3, 4], self.from.len()));
         let mut own = 0;
-        while pieces.claim(count) {
-            own += 1;
-            self.copy(count - own);
-            pieces.finish_piece();
+        loop {
+            // Several at once at first, as in the crate.
+            let n = pieces.claim(count, if own == 0 { self.first } else { 1 });
+            if n == 0 {
+                break;
+            }
+            if self.spoils {
+                // It panics: what it has claimed, and what is left, is not copied.
+                pieces.finish(n + pieces.claim_rest(count), true);
+            } else {
+                (own + 1..=own + n).for_each(|n| self.copy(count - n));
+                pieces.finish(n, false);
+            }
+            own += n;
         }
     }
 
-    /// Receiver: copies pieces until `most` are copied, and gives up the rest. Has its memory for itself at the end.
-    fn receive(&self, wire: &Wire, most: usize) {
+    /// Receiver: copies pieces until `most` are copied, and gives up the rest. Has its memory for itself at the end. Whether the sender
+    /// copied what it claimed.
+    fn receive(&self, wire: &Wire, most: usize) -> bool {
         taken(wire.lane(0, 1));
         let (pieces, count) = (wire.pieces(0, 1), self.from.len());
         self.to.iter().for_each(Memory::write);
         pieces.open([1, 2, 3, 4], count);
         wire.lane(0, 1).share();
         let mut own = 0;
-        while own < most && pieces.claim(count) {
-            self.copy(own);
-            own += 1;
+        while own < most {
+            let n = pieces.claim(count, if own == 0 { self.first } else { 1 });
+            if n == 0 {
+                break;
+            }
+            (own..own + n).for_each(|n| self.copy(n));
+            own += n;
         }
         own += pieces.claim_rest(count);
-        until(|| pieces.finished(count - own).then_some(()));
+        let copied = until(|| pieces.finished(count - own));
         self.to.iter().for_each(Memory::write);
+        copied
     }
 
     fn times_copied(&self) -> Vec<usize> {
@@ -313,13 +340,13 @@ impl Long {
 }
 
 /// Every piece is copied exactly once, by either side; a sender that comes late finds nothing to do.
-pub(crate) fn share(pieces: usize) {
-    let mine = Long::new(pieces);
+pub(crate) fn share(pieces: usize, first: usize) {
+    let mine = Long::with(pieces, first, false);
     let (theirs, message) = (mine.clone(), mine.clone());
     two_ranks(
         move |wire| assert_eq!(mine.send(wire), Sent::Done(5.0)),
         move |wire| {
-            theirs.receive(wire, usize::MAX);
+            assert!(theirs.receive(wire, usize::MAX));
             assert_eq!(theirs.times_copied(), vec![1; pieces]);
             wire.lane(0, 1).finish(5.0);
         },
@@ -339,9 +366,26 @@ pub(crate) fn share_twice() {
         },
         move |wire| {
             for message in &theirs {
-                message.receive(wire, usize::MAX);
+                assert!(message.receive(wire, usize::MAX));
                 assert_eq!(message.times_copied(), vec![1; message.from.len()]);
                 wire.lane(0, 1).finish(5.0);
+            }
+        },
+    );
+}
+
+/// The sender panics in its pieces, and goes on: the receiver knows unless it has copied all of them itself.
+pub(crate) fn spoil(pieces: usize, first: usize) {
+    let mine = Long::with(pieces, first, true);
+    let theirs = mine.clone();
+    two_ranks(
+        move |wire| assert!(matches!(mine.send(wire), Sent::Done(5.0) | Sent::Refused)),
+        move |wire| {
+            if theirs.receive(wire, usize::MAX) {
+                assert_eq!(theirs.times_copied(), vec![1; pieces]);
+                wire.lane(0, 1).finish(5.0);
+            } else {
+                wire.lane(0, 1).refuse();
             }
         },
     );
@@ -456,6 +500,49 @@ pub(crate) fn barrier(ranks: usize, rounds: usize) {
         })
         .collect();
     rank(0, &shared);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+/// Each of some tellers hands two things over and tells of each: the owner, which only looks at ranks that it is told of, sees
+/// everything in the end. What is missed would have it wait for ever, which loom reports.
+pub(crate) fn told(tellers: usize) {
+    struct Shared {
+        inbox: Inbox,
+        slips: Vec<Slip>,
+        handed: Vec<(Memory, AtomicBool)>,
+    }
+    let shared = Arc::new(Shared {
+        inbox: Inbox::new(),
+        slips: (0..tellers).map(|_| Slip::new()).collect(),
+        handed: (0..2 * tellers).map(|_| (Memory::new(), AtomicBool::new(false))).collect(),
+    });
+    let others: Vec<_> = (0..tellers)
+        .map(|me| {
+            let s = shared.clone();
+            thread::spawn(move || {
+                for (memory, here) in &s.handed[2 * me..2 * me + 2] {
+                    memory.write();
+                    here.store(true, Ordering::Release);
+                    s.inbox.tell(&s.slips, me);
+                }
+            })
+        })
+        .collect();
+    let mut seen = vec![false; 2 * tellers];
+    until(|| {
+        shared.inbox.take(&shared.slips, |rank| {
+            for n in 2 * rank..2 * rank + 2 {
+                let (memory, here) = &shared.handed[n];
+                if here.load(Ordering::Acquire) {
+                    memory.read();
+                    seen[n] = true;
+                }
+            }
+        });
+        seen.iter().all(|&s| s).then_some(())
+    });
     for other in others {
         other.join().unwrap();
     }

@@ -1,5 +1,7 @@
 //! `oneport simulate`: model time.
 
+mod on_demand;
+
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -108,6 +110,9 @@ struct Link {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    if let Some(code) = on_demand::run(args, out)? {
+        return Ok(code);
+    }
     let subject = args.common.subject()?;
     remarks(&args.common, &subject.schedule);
     let prepared = Prepared::new(&subject.schedule, subject.cost.overlap)?;
@@ -205,7 +210,31 @@ fn path(prepared: &Prepared, simulation: &Simulation<'_>, element_bytes: u64) ->
 
 fn print(out: &mut dyn Write, subject: &Subject, stats: &Stats, output: &Output<'_>) -> Result<()> {
     let unit = subject.unit;
-    let mut facts = subject.facts();
+    print_facts(out, subject.facts(), unit, output)?;
+    if let Some(times) = &output.rank_times {
+        writeln!(out)?;
+        ranks_table(
+            out,
+            subject,
+            stats,
+            times,
+            output.port_busy.as_deref().unwrap_or(&[]),
+        )?;
+    }
+    if let Some(path) = &output.critical_path {
+        writeln!(out)?;
+        critical_path(out, path, unit)?;
+    }
+    Ok(())
+}
+
+/// What holds for the whole schedule, after the `facts` that say what it is.
+fn print_facts(
+    out: &mut dyn Write,
+    mut facts: Vec<(&'static str, String)>,
+    unit: TimeUnit,
+    output: &Output<'_>,
+) -> Result<()> {
     facts.push(("time", unit.show(output.time.0)));
     if let Some(ratio) = output.ratio {
         let bound = unit.show(output.lower_bound.0);
@@ -225,22 +254,7 @@ fn print(out: &mut dyn Write, subject: &Subject, stats: &Stats, output: &Output<
         "messages",
         format!("{}, {} together", output.messages, show_bytes(output.bytes)),
     ));
-    output::facts(out, &facts)?;
-    if let Some(times) = &output.rank_times {
-        writeln!(out)?;
-        ranks_table(
-            out,
-            subject,
-            stats,
-            times,
-            output.port_busy.as_deref().unwrap_or(&[]),
-        )?;
-    }
-    if let Some(path) = &output.critical_path {
-        writeln!(out)?;
-        critical_path(out, path, unit)?;
-    }
-    Ok(())
+    output::facts(out, &facts)
 }
 
 /// `39 (Table I); best segment 2.5 bytes, 37.2`.

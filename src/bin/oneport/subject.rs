@@ -166,11 +166,36 @@ impl Subject {
         request: Request,
     ) -> Result<Subject> {
         let schedule = algorithm.plan(&request)?;
+        let about = About::planned(task, algorithm, &request, schedule.collective().root());
+        Ok(Subject {
+            schedule,
+            cost: request.cost.clone(),
+            element_bytes: request.element_bytes,
+            unit: task.unit,
+            planned: Some(Planned { algorithm, request }),
+            about,
+        })
+    }
+
+    /// Lines that say what this is, for people.
+    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
+        self.about.facts(&self.cost, self.unit)
+    }
+}
+
+impl About {
+    /// What `algorithm` plans for `request`, one of `task`'s.
+    pub(crate) fn planned(
+        task: &Task,
+        algorithm: &'static Algorithm,
+        request: &Request,
+        root: Option<usize>,
+    ) -> About {
         let sizes = request.segments.sizes();
         let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
         let choice = |open: bool, chosen| if open { chosen } else { "given" };
         let best = algorithm.segmented && task.segments.is_none();
-        let about = About {
+        About {
             kind: algorithm.collective,
             collective: algorithm.collective.name(),
             algorithm: Some(algorithm.name),
@@ -180,7 +205,7 @@ impl Subject {
             },
             schedule: None,
             ranks: request.ranks,
-            root: schedule.collective().root(),
+            root,
             root_choice: choice(task.root_free, "free"),
             ports: request.ports.name(),
             ported: request.ports.k(),
@@ -200,20 +225,12 @@ impl Subject {
             }),
             time_unit: task.unit.name(),
             rule: task.rule.clone(),
-        };
-        Ok(Subject {
-            schedule,
-            cost: request.cost.clone(),
-            element_bytes: request.element_bytes,
-            unit: task.unit,
-            planned: Some(Planned { algorithm, request }),
-            about,
-        })
+        }
     }
 
     /// Lines that say what this is, for people.
-    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
-        let about = &self.about;
+    pub(crate) fn facts(&self, cost: &CostModel, unit: TimeUnit) -> Vec<(&'static str, String)> {
+        let about = self;
         let mut facts = vec![("collective", about.what())];
         facts.push((
             "algorithm",
@@ -240,12 +257,10 @@ impl Subject {
                 format!("{count} of {}{remark}", show_bytes(segment)),
             ));
         }
-        facts.push(("costs", show_cost(&self.cost, self.unit)));
+        facts.push(("costs", show_cost(cost, unit)));
         facts
     }
-}
 
-impl About {
     /// `reduce to root 0, 8 ranks, 64 KiB, bidirectional ports`.
     pub(crate) fn what(&self) -> String {
         let mut what = self.collective.to_string();

@@ -28,6 +28,8 @@ const MOST_BYTES_OF_ALL: u64 = 1 << 60;
 const MOST_STEPS: u64 = 200_000_000;
 /// Memory that one step takes while it is planned and timed, about.
 const BYTES_PER_STEP: u64 = 200;
+/// Memory that a rank takes while programs on demand are timed, about.
+const BYTES_PER_RANK: u64 = 1000;
 
 /// A collective to be planned by some algorithm.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub(crate) struct Task {
     pub(crate) segments_by_rule: bool,
     /// What model times are in.
     pub(crate) unit: TimeUnit,
+    /// Whether only times are wanted, so that programs on demand need not fit into memory.
+    pub(crate) timed_only: bool,
 }
 
 impl Task {
@@ -98,6 +102,7 @@ impl Task {
             rule: None,
             segments_by_rule: false,
             unit,
+            timed_only: false,
         };
         if let Some(path) = &args.rules {
             selection::obey(&mut task, args, kind, path)?;
@@ -112,11 +117,45 @@ impl Task {
         if algorithm.segmented {
             request.segments = match &self.segments {
                 Some(segments) => segments.clone(),
-                None => best_segments(algorithm, &request)?,
+                None => self.best_segments(algorithm, &request)?,
             };
         }
-        affordable(algorithm, request.ranks, request.segments.count())?;
+        self.affordable(algorithm, request.ranks, request.segments.count())?;
         Ok(request)
+    }
+
+    /// The segmentation that is best for the request's cost model.
+    fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments> {
+        // Looking for it takes at least what one segment takes.
+        self.affordable(algorithm, request.ranks, 1)?;
+        let best = segmentation::best_segment(algorithm, request)?;
+        Ok(Segments::of_size(request.elements(), best.segment)?)
+    }
+
+    /// Refuses what would not fit into memory, before it is tried.
+    fn affordable(&self, algorithm: &Algorithm, ranks: usize, segments: usize) -> Result<()> {
+        let memory = available_memory();
+        if self.timed_only && algorithm.is_on_demand() {
+            if memory.is_some_and(|bytes| ranks as u64 > bytes / BYTES_PER_RANK) {
+                bail!(
+                    "{} with {ranks} ranks does not fit into memory: take fewer ranks",
+                    algorithm.name
+                );
+            }
+            return Ok(());
+        }
+        let steps = steps(algorithm, ranks, segments);
+        let most = memory
+            .map_or(MOST_STEPS, |bytes| bytes / BYTES_PER_STEP)
+            .min(MOST_STEPS);
+        if steps > most {
+            bail!(
+                "{} with {ranks} ranks and {segments} segments takes about {steps} steps, more than the {most} that fit: \
+                 take fewer ranks or larger segments",
+                algorithm.name
+            );
+        }
+        Ok(())
     }
 
     /// The algorithm asked for, or the one with the least model time, and its request.
@@ -150,6 +189,11 @@ impl Task {
             }
         }
     }
+}
+
+/// Steps of the schedule, about.
+pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64 {
+    ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
 }
 
 /// The algorithms that `--algorithm` asks for.
@@ -226,29 +270,6 @@ pub(crate) fn footprint(
         Kind::Allgather | Kind::ReduceScatter | Kind::Alltoall => p * all,
         _ => p * m,
     }
-}
-
-/// The segmentation that is best for the request's cost model.
-fn best_segments(algorithm: &Algorithm, request: &Request) -> Result<Segments> {
-    // Looking for it takes at least what one segment takes.
-    affordable(algorithm, request.ranks, 1)?;
-    let best = segmentation::best_segment(algorithm, request)?;
-    Ok(Segments::of_size(request.elements(), best.segment)?)
-}
-
-/// Refuses what would not fit into memory, before it is tried.
-fn affordable(algorithm: &Algorithm, ranks: usize, segments: usize) -> Result<()> {
-    let steps = ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2);
-    let memory = available_memory().map_or(MOST_STEPS, |bytes| bytes / BYTES_PER_STEP);
-    let most = memory.min(MOST_STEPS);
-    if steps > most {
-        bail!(
-            "{} with {ranks} ranks and {segments} segments takes about {steps} steps, more than the {most} that fit: \
-             take fewer ranks or larger segments",
-            algorithm.name
-        );
-    }
-    Ok(())
 }
 
 /// Memory that the system says is free for use, where it says so.

@@ -1,7 +1,14 @@
 //! Circulant graphs: rank `r` sends to `r + skip` and receives from `r - skip`, modulo `p`, for `ceil(log2 p)` skips.
 
+pub mod allgather;
+pub mod allgatherv;
+pub mod allreduce;
+pub mod broadcast;
+pub mod census;
 pub mod conditions;
+pub mod n_blocks;
 pub mod paper;
+mod phases;
 pub mod reduce;
 pub mod reduce_scatter_gather;
 pub mod schedule;

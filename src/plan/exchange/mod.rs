@@ -11,7 +11,7 @@ pub mod halving;
 pub mod pairwise;
 pub mod rabenseifner;
 pub mod ring;
-mod rounds;
+pub(crate) mod rounds;
 pub mod van_de_geijn;
 
 pub(crate) use rounds::without_computation;

@@ -1,21 +1,29 @@
 //! The ranks' memory, and everything that reads or writes it while transfers are open.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
-use std::ops::Range;
 
-use super::protocol::{INLINE_BYTES, Parcel, Sent, Wire};
+use smallvec::{SmallVec, smallvec};
+
+use super::copy::{copy_short, fetch};
+use super::packed::{Intake, Packed, any_overlap, self_overlap};
+use super::protocol::{INLINE_BYTES, Lane, Parcel, Sent, Wire};
+use super::shared::{Claimed, Division, Shared};
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::schedule::{Order, Span, total_len};
+use crate::simulate::later;
 
 /// One rank's buffer and its open sends. While a send is open the partner may read its spans at any time, so nothing here
 /// writes them before it is done.
+///
+/// Whatever writes the buffer takes `&mut self`; sending takes `&self`, so that the buffer may be looked at meanwhile.
 #[derive(Debug)]
 pub(crate) struct RankMemory<'b, 'r, T: Element> {
     rank: usize,
     base: *mut T,
     len: usize,
-    open: Vec<Option<OpenSend<'r>>>,
+    open: SmallVec<[Cell<Option<OpenSend<'r>>>; 2]>,
     lent: PhantomData<&'b mut [T]>,
 }
 
@@ -36,6 +44,7 @@ pub(crate) enum Lent<'r> {
 }
 
 impl Lent<'_> {
+    #[inline]
     fn as_slice(&self) -> &[Span] {
         match self {
             Lent::One(span) => std::slice::from_ref(span),
@@ -44,13 +53,21 @@ impl Lent<'_> {
     }
 }
 
-/// What a receive does with the message.
+/// The receiver's part of a transfer's model time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Intake<'o, T> {
-    /// Stores it.
-    Store,
-    /// Combines it into the spans.
-    Combine(&'o Operator<T>, Order),
+pub(crate) struct Due {
+    /// When the receiver may start.
+    pub(crate) ready: f64,
+    /// How long the transfer takes.
+    pub(crate) takes: f64,
+}
+
+impl Due {
+    /// When it ends; the sender may start at `theirs`.
+    #[inline]
+    pub(crate) fn end(self, theirs: f64) -> f64 {
+        later(self.ready, theirs) + self.takes
+    }
 }
 
 /// How a receive went.
@@ -62,6 +79,8 @@ pub(crate) enum Received {
     Done(f64),
     /// A message of another length, which was refused.
     Length(usize),
+    /// Refused, because the operator panicked on the sender, which helped to combine the message.
+    Spoilt,
 }
 
 impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
@@ -71,7 +90,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             rank,
             base: buffer.as_mut_ptr(),
             len: buffer.len(),
-            open: vec![None; lists],
+            open: smallvec![Cell::new(None); lists],
             lent: PhantomData,
         }
     }
@@ -80,83 +99,110 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     ///
     /// # Panics
     /// When the list has an open send, or a span leaves the buffer.
+    #[inline]
     pub(crate) fn open_send(
-        &mut self,
+        &self,
         list: usize,
         wire: &'r Wire,
         to: usize,
         spans: Lent<'r>,
         clock: f64,
     ) {
-        assert!(self.open[list].is_none(), "one open send a port");
-        self.check_bounds(spans.as_slice());
-        let elements = total_len(spans.as_slice());
-        let inline = elements * size_of::<T>() <= INLINE_BYTES;
+        assert!(self.open[list].get().is_none(), "one open send a port");
+        let parcel = match spans {
+            Lent::One(span) => {
+                self.check_bounds(span);
+                let bytes = span.len * size_of::<T>();
+                let mut parcel = Parcel {
+                    clock,
+                    borrowed: bytes > INLINE_BYTES,
+                    length: 0,
+                    words: [0; 2],
+                };
+                // SAFETY: the span is in bounds.
+                let start = unsafe { self.base.add(span.offset) };
+                if parcel.borrowed {
+                    parcel.words = [start as u64, span.len as u64];
+                } else {
+                    parcel.length = short_length(span.len);
+                    // SAFETY: `words` has room for 16 bytes; the span is in bounds, and this rank's thread writes nothing meanwhile.
+                    unsafe { copy_short(parcel.words.as_mut_ptr().cast(), start.cast(), bytes) };
+                }
+                parcel
+            }
+            Lent::Many(spans) => self.parcel_of_many(spans, clock),
+        };
+        self.open[list].set(Some(OpenSend { wire, to, spans }));
+        wire.lane(self.rank, to).offer(parcel);
+    }
+
+    fn parcel_of_many(&self, spans: &[Span], clock: f64) -> Parcel {
+        spans.iter().for_each(|s| self.check_bounds(*s));
+        let elements = total_len(spans);
         let mut parcel = Parcel {
             clock,
-            borrowed: !inline,
+            borrowed: elements * size_of::<T>() > INLINE_BYTES,
             length: 0,
             words: [0; 2],
         };
-        if inline {
-            parcel.length = u32::try_from(elements).expect("at most 16");
+        if parcel.borrowed {
+            parcel.length = u32::try_from(spans.len()).expect("fewer than 2^32 spans");
+            parcel.words = [self.base as u64, spans.as_ptr() as u64];
+        } else {
+            parcel.length = short_length(elements);
             let message = Packed {
                 base: parcel.words.as_mut_ptr().cast::<T>(),
                 spans: &[Span::new(0, elements)],
             };
             // SAFETY: `words` has room for 16 bytes, aligned for every element type; the spans are in bounds, and this rank's
             // thread writes nothing meanwhile.
-            unsafe { Packed::copy(&message, &self.packed(spans.as_slice()), 0..elements) };
-        } else {
-            match spans {
-                Lent::One(span) => {
-                    // SAFETY: the span is in bounds.
-                    parcel.words[0] = unsafe { self.base.add(span.offset) } as u64;
-                    parcel.words[1] = span.len as u64;
-                }
-                Lent::Many(spans) => {
-                    parcel.length = u32::try_from(spans.len()).expect("fewer than 2^32 spans");
-                    parcel.words = [self.base as u64, spans.as_ptr() as u64];
-                }
-            }
+            unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
         }
-        self.open[list] = Some(OpenSend { wire, to, spans });
-        wire.lane(self.rank, to).offer(parcel);
+        parcel
     }
 
     /// How the open send of `list` stands; helps to copy when the receiver invites this rank. `Done` and `Refused` close it.
-    pub(crate) fn poll_send(&mut self, list: usize, operator: &Operator<T>) -> Sent {
-        let Some(OpenSend { wire, to, spans }) = self.open[list] else {
+    #[inline]
+    pub(crate) fn poll_send(&self, list: usize, operator: &Operator<T>) -> Sent {
+        let Some(open) = self.open[list].get() else {
             return Sent::Refused;
         };
-        let sent = wire.lane(self.rank, to).sent();
+        let sent = open.wire.lane(self.rank, open.to).sent();
         match sent {
             Sent::Shared => {
-                self.help(wire, to, spans.as_slice(), operator);
+                self.help(open, operator);
                 Sent::Waiting
             }
             Sent::Done(_) | Sent::Refused => {
-                self.open[list] = None;
+                self.open[list].set(None);
                 sent
             }
             Sent::Waiting => sent,
         }
     }
 
-    /// The list of an open send whose spans `spans` touch.
-    pub(crate) fn conflict(&self, spans: &[Span]) -> Option<usize> {
-        self.open
-            .iter()
-            .position(|o| o.is_some_and(|o| any_overlap(o.spans.as_slice(), spans)))
+    /// Whether [`RankMemory::poll_send`] has anything to say or to do.
+    #[inline]
+    pub(crate) fn send_stirs(&self, list: usize) -> bool {
+        self.open[list]
+            .get()
+            .is_some_and(|open| open.wire.lane(self.rank, open.to).has_answer())
     }
 
-    /// Takes in the message offered by `from`, if there is one.
-    ///
-    /// `end` maps the sender's clock to the model time at which the transfer ends. With `share`, long messages are copied by both
-    /// partners.
+    /// The list of an open send whose spans `spans` touch.
+    #[inline]
+    pub(crate) fn conflict(&self, spans: &[Span]) -> Option<usize> {
+        self.open.iter().position(|o| {
+            o.get()
+                .is_some_and(|o| any_overlap(o.spans.as_slice(), spans))
+        })
+    }
+
+    /// Takes in the message offered by `from`, if there is one. With `share`, long messages are copied by both partners.
     ///
     /// # Panics
     /// When a span leaves the buffer or is being sent.
+    #[inline]
     pub(crate) fn receive(
         &mut self,
         wire: &Wire,
@@ -164,14 +210,56 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         spans: &[Span],
         intake: Intake<'_, T>,
         share: bool,
-        end: impl FnOnce(f64) -> f64,
+        due: Due,
     ) -> Received {
         let lane = wire.lane(from, self.rank);
-        let Some(mut parcel) = lane.take() else {
+        let taken = lane.take(|address| {
+            if let [span] = spans {
+                fetch(address, span.len.saturating_mul(size_of::<T>()));
+            }
+        });
+        let Some(parcel) = taken else {
             return Received::Nothing;
         };
+        if !parcel.borrowed
+            && let ([span], Intake::Store) = (spans, intake)
+            && span.len == parcel.length as usize
+            && span.end() <= self.len
+            && self.conflict(spans).is_none()
+        {
+            // SAFETY: the span is in bounds.
+            let to = unsafe { self.base.add(span.offset) };
+            // SAFETY: `words` holds a message of that many bytes; the span is not being sent, and only this rank's thread writes it.
+            unsafe {
+                copy_short(
+                    to.cast(),
+                    parcel.words.as_ptr().cast(),
+                    span.len * size_of::<T>(),
+                );
+            }
+            let end = due.end(parcel.clock);
+            lane.finish(end);
+            return Received::Done(end);
+        }
+        self.take_in(wire, from, parcel, spans, intake, share, due)
+    }
+
+    /// Takes in a message that was taken.
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "the receive's, and the parcel")]
+    fn take_in(
+        &mut self,
+        wire: &Wire,
+        from: usize,
+        mut parcel: Parcel,
+        spans: &[Span],
+        intake: Intake<'_, T>,
+        share: bool,
+        due: Due,
+    ) -> Received {
+        let lane = wire.lane(from, self.rank);
         let refusal = Refusal(lane);
-        self.check_bounds(spans);
+        spans.iter().for_each(|s| self.check_bounds(*s));
         assert!(self.conflict(spans).is_none(), "a span being sent");
         let expected = total_len(spans);
         let inline_span;
@@ -204,91 +292,82 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             return Received::Length(found);
         }
         let mine = self.packed(spans);
-        let pieces = expected.div_ceil(piece_elements::<T>(expected));
+        let division = Division::of::<T>(expected);
         // Where spans overlap, two pieces may be the same memory: one side alone copies them, one after another.
-        if parcel.borrowed && share && pieces > 1 && !self_overlap(spans) {
-            self.receive_shared(wire, from, &mine, &message, intake, expected);
+        if parcel.borrowed && share && division.pieces > 1 && !self_overlap(spans) {
+            let shared = Shared {
+                mine,
+                message,
+                intake,
+                division,
+            };
+            if !self.receive_shared(wire, from, &shared) {
+                drop(refusal);
+                return Received::Spoilt;
+            }
         } else {
             // SAFETY: the message is lent for reading until `finish`; the spans are in bounds, not being sent, and only this
             // rank's thread writes them.
-            unsafe { intake.apply(&mine, &message, 0..expected) };
+            unsafe { intake.apply(&mine, &message, 0..expected, division.stream) };
         }
         std::mem::forget(refusal);
-        let end = end(parcel.clock);
+        let end = due.end(parcel.clock);
         lane.finish(end);
         Received::Done(end)
     }
 
-    /// Copies from the front while the sender copies from the back. The spans are disjoint.
-    fn receive_shared(
-        &self,
-        wire: &Wire,
-        from: usize,
-        mine: &Packed<'_, T>,
-        message: &Packed<'_, T>,
-        intake: Intake<'_, T>,
-        elements: usize,
-    ) {
-        let each = piece_elements::<T>(elements);
-        let count = elements.div_ceil(each);
-        let pieces = wire.pieces(from, self.rank);
-        let code = match intake {
+    /// Invites the sender to copy a message of which this rank's spans are disjoint, and copies it with it. False when the sender failed.
+    fn receive_shared(&self, wire: &Wire, from: usize, shared: &Shared<'_, T>) -> bool {
+        let code = match shared.intake {
             Intake::Store => 0,
             Intake::Combine(_, Order::MineFirst) => 1,
             Intake::Combine(_, Order::TheirsFirst) => 2,
         };
         let target = [
-            mine.base as u64,
-            mine.spans.as_ptr() as u64,
-            mine.spans.len() as u64,
+            shared.mine.base as u64,
+            shared.mine.spans.as_ptr() as u64,
+            shared.mine.spans.len() as u64,
             code,
         ];
-        pieces.open(target, count);
+        let pieces = wire.pieces(from, self.rank);
+        pieces.open(target, shared.division.pieces);
         wire.lane(from, self.rank).share();
-        // Also when an operator panics, the sender must be through before the message is refused.
-        let mut all = AllPieces {
-            pieces,
-            count,
-            own: 0,
-        };
-        while pieces.claim(count) {
-            let first = all.own * each;
-            all.own += 1;
-            let range = first..(first + each).min(elements);
-            // SAFETY: as in `receive`; the claimed piece is this side's alone.
-            unsafe { intake.apply(mine, message, range) };
-        }
+        // SAFETY: as in `take_in`; the sender writes only pieces that it has claimed.
+        unsafe { shared.receive(pieces) }
     }
 
-    /// Copies pieces of the message into the receiver's memory, from the back.
-    fn help(&self, wire: &Wire, to: usize, spans: &[Span], operator: &Operator<T>) {
-        let pieces = wire.pieces(self.rank, to);
-        let ([base, their_spans, their_count, code], count) = pieces.target();
+    /// Copies pieces of a message into the receiver's memory, from the back.
+    #[cold]
+    fn help(&self, open: OpenSend<'r>, operator: &Operator<T>) {
+        let pieces = open.wire.pieces(self.rank, open.to);
+        let ([base, their_spans, their_count, code], _) = pieces.target();
         let intake = match code {
             0 => Intake::Store,
             1 => Intake::Combine(operator, Order::MineFirst),
             _ => Intake::Combine(operator, Order::TheirsFirst),
         };
-        let elements = total_len(spans);
-        let each = piece_elements::<T>(elements);
+        let spans = open.spans.as_slice();
+        let division = Division::of::<T>(total_len(spans));
         let mut own = 0;
-        while pieces.claim(count) {
-            own += 1;
-            // Counted also when an operator panics: the receiver must not wait for ever.
-            let _finished = OnDrop(|| pieces.finish_piece());
-            let first = (count - own) * each;
-            let range = first..(first + each).min(elements);
+        while let Some(claimed) = Claimed::more(pieces, division, own) {
+            own += claimed.count;
             // SAFETY: the receiver waits for every claimed piece before it finishes, so its spans are there.
             let their_spans = unsafe {
                 std::slice::from_raw_parts(their_spans as *const Span, to_usize(their_count))
             };
-            let theirs = Packed {
-                base: base as *mut T,
-                spans: their_spans,
+            let shared = Shared {
+                mine: Packed {
+                    base: base as *mut T,
+                    spans: their_spans,
+                },
+                message: self.packed(spans),
+                intake,
+                division,
             };
-            // SAFETY: its memory is there too, and nobody else touches this piece of it, because the receiver's spans are disjoint; the
+            // SAFETY: its memory is there too, and nobody else touches these pieces of it, because the receiver's spans are disjoint; the
             // message is this rank's own memory, lent and unwritten while open.
-            unsafe { intake.apply(&theirs, &self.packed(spans), range) };
+            unsafe { shared.copy(division.pieces - own, claimed.count) };
+            claimed.copied();
         }
     }
 
@@ -297,14 +376,14 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     /// # Panics
     /// When a span leaves the buffer, `dst` is being sent or overlaps `src`, or the lengths differ.
     pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], intake: Intake<'_, T>) {
-        self.check_bounds(dst);
-        self.check_bounds(src);
+        dst.iter().chain(src).for_each(|s| self.check_bounds(*s));
         assert!(self.conflict(dst).is_none(), "a span being sent");
         assert!(!any_overlap(dst, src), "source and destination overlap");
         let elements = total_len(dst);
         assert_eq!(elements, total_len(src), "source and destination differ");
+        let stream = Division::of::<T>(elements).stream;
         // SAFETY: both are in bounds, disjoint, and only this rank's thread writes them; open sends only read.
-        unsafe { intake.apply(&self.packed(dst), &self.packed(src), 0..elements) };
+        unsafe { intake.apply(&self.packed(dst), &self.packed(src), 0..elements, stream) };
     }
 
     /// The whole buffer.
@@ -312,15 +391,26 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     /// # Panics
     /// When a send is open: its receiver may be reading.
     pub(crate) fn data_mut(&mut self) -> &mut [T] {
-        assert!(self.open.iter().all(Option::is_none), "a send is open");
+        assert!(
+            self.open.iter().all(|o| o.get().is_none()),
+            "a send is open"
+        );
         // SAFETY: no send is open, so no other thread reads or writes this buffer; the borrow of `self` keeps it so.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
     }
 
     /// The whole buffer, for reading.
+    #[inline]
     pub(crate) fn data(&self) -> &[T] {
-        // SAFETY: open sends only read it, and this rank's thread writes nothing while the borrow lasts.
+        // SAFETY: open sends only read it, and nobody writes anything while the borrow of `self` lasts: partners write it only during
+        // `receive`, which takes `&mut self`.
         unsafe { std::slice::from_raw_parts(self.base, self.len) }
+    }
+
+    /// Elements of the buffer.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     fn packed<'s>(&self, spans: &'s [Span]) -> Packed<'s, T> {
@@ -330,15 +420,10 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         }
     }
 
-    fn check_bounds(&self, spans: &[Span]) {
-        for s in spans {
-            assert!(
-                s.end() <= self.len,
-                "span [{}, {}] leaves the buffer of {} elements",
-                s.offset,
-                s.len,
-                self.len
-            );
+    #[inline]
+    fn check_bounds(&self, span: Span) {
+        if span.end() > self.len {
+            out_of_bounds(span, self.len);
         }
     }
 }
@@ -347,7 +432,7 @@ impl<T: Element> Drop for RankMemory<'_, '_, T> {
     fn drop(&mut self) {
         // A rank that failed leaves open sends behind. The buffer goes back to its owner now, so they are taken back, or, where
         // the receiver has begun, waited for; receivers finish without this rank's help.
-        for open in self.open.iter_mut().filter_map(Option::take) {
+        for open in self.open.iter().filter_map(Cell::take) {
             let lane = open.wire.lane(self.rank, open.to);
             if !lane.retract() {
                 while !matches!(lane.sent(), Sent::Done(_) | Sent::Refused) {
@@ -358,117 +443,8 @@ impl<T: Element> Drop for RankMemory<'_, '_, T> {
     }
 }
 
-/// A message as a sequence of elements: spans of a buffer, one after another.
-struct Packed<'s, T> {
-    base: *mut T,
-    spans: &'s [Span],
-}
-
-impl<T: Element> Packed<'_, T> {
-    /// Calls `f(to, from, elements)` for each stretch of `range` that is contiguous on both sides.
-    ///
-    /// # Safety
-    /// Both messages hold `range`, and their spans are within their buffers.
-    unsafe fn stretches(
-        to: &Packed<'_, T>,
-        from: &Packed<'_, T>,
-        range: Range<usize>,
-        mut f: impl FnMut(*mut T, *mut T, usize),
-    ) {
-        let (mut a, mut b) = (
-            Cursor::at(to.spans, range.start),
-            Cursor::at(from.spans, range.start),
-        );
-        let mut left = range.len();
-        while left > 0 {
-            let n = a.left(to.spans).min(b.left(from.spans)).min(left);
-            // SAFETY: the cursor is inside a span, which is within the buffer.
-            let dst = unsafe { to.base.add(a.offset(to.spans)) };
-            // SAFETY: as above.
-            let src = unsafe { from.base.add(b.offset(from.spans)) };
-            f(dst, src, n);
-            a.advance(to.spans, n);
-            b.advance(from.spans, n);
-            left -= n;
-        }
-    }
-
-    /// Stores `range` of `from` into `to`.
-    ///
-    /// # Safety
-    /// As [`Packed::stretches`]; nobody else writes `from`, or touches `to`, in that range, and the two do not overlap.
-    unsafe fn copy(to: &Packed<'_, T>, from: &Packed<'_, T>, range: Range<usize>) {
-        let copy = |dst: *mut T, src: *mut T, n| {
-            // SAFETY: `n` elements at both, not overlapping.
-            unsafe { std::ptr::copy_nonoverlapping(src, dst, n) }
-        };
-        // SAFETY: the caller's.
-        unsafe { Packed::stretches(to, from, range, copy) }
-    }
-}
-
-impl<T: Element> Intake<'_, T> {
-    /// Takes `range` of `message` into `mine`.
-    ///
-    /// # Safety
-    /// As [`Packed::copy`].
-    unsafe fn apply(self, mine: &Packed<'_, T>, message: &Packed<'_, T>, range: Range<usize>) {
-        match self {
-            // SAFETY: the caller's.
-            Intake::Store => unsafe { Packed::copy(mine, message, range) },
-            Intake::Combine(operator, order) => {
-                let combine = |dst: *mut T, src: *mut T, n| {
-                    // SAFETY: `n` elements that nobody else touches.
-                    let acc = unsafe { std::slice::from_raw_parts_mut(dst, n) };
-                    // SAFETY: `n` elements that nobody writes, not overlapping `acc`.
-                    let other = unsafe { std::slice::from_raw_parts(src, n) };
-                    operator.combine(acc, other, order);
-                };
-                // SAFETY: the caller's.
-                unsafe { Packed::stretches(mine, message, range, combine) }
-            }
-        }
-    }
-}
-
-/// A place in a packed message.
-struct Cursor {
-    span: usize,
-    within: usize,
-}
-
-impl Cursor {
-    fn at(spans: &[Span], mut element: usize) -> Cursor {
-        let mut span = 0;
-        while span < spans.len() && element >= spans[span].len {
-            element -= spans[span].len;
-            span += 1;
-        }
-        Cursor {
-            span,
-            within: element,
-        }
-    }
-
-    fn left(&self, spans: &[Span]) -> usize {
-        spans[self.span].len - self.within
-    }
-
-    fn offset(&self, spans: &[Span]) -> usize {
-        spans[self.span].offset + self.within
-    }
-
-    fn advance(&mut self, spans: &[Span], n: usize) {
-        self.within += n;
-        while self.span < spans.len() && self.within >= spans[self.span].len {
-            self.within -= spans[self.span].len;
-            self.span += 1;
-        }
-    }
-}
-
 /// Refuses the message when dropped: a receiver that panics must not leave the sender waiting.
-struct Refusal<'w>(&'w super::protocol::Lane);
+struct Refusal<'w>(&'w Lane);
 
 impl Drop for Refusal<'_> {
     fn drop(&mut self) {
@@ -476,79 +452,20 @@ impl Drop for Refusal<'_> {
     }
 }
 
-/// Claims what is left and waits for the sender's pieces when dropped.
-struct AllPieces<'w> {
-    pieces: &'w super::protocol::Pieces,
-    count: usize,
-    own: usize,
+#[cold]
+#[inline(never)]
+fn out_of_bounds(span: Span, len: usize) -> ! {
+    panic!(
+        "span [{}, {}] leaves the buffer of {len} elements",
+        span.offset, span.len
+    );
 }
 
-impl Drop for AllPieces<'_> {
-    fn drop(&mut self) {
-        let own = self.own + self.pieces.claim_rest(self.count);
-        // The sender is copying on another core; should it have lost that core, it gets this one.
-        let mut polls = 0u32;
-        while !self.pieces.finished(self.count - own) {
-            polls = polls.wrapping_add(1);
-            if polls.is_multiple_of(1024) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
-        }
-    }
-}
-
-struct OnDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
-/// Elements of one piece of a message that both partners copy; the whole message where that is not worth the handshake.
-fn piece_elements<T>(elements: usize) -> usize {
-    const SMALLEST: usize = 16 << 10;
-    const LARGEST: usize = 64 << 10;
-    let bytes = elements * size_of::<T>();
-    if bytes < 2 * SMALLEST {
-        return elements.max(1);
-    }
-    let piece = (bytes / 8).clamp(SMALLEST, LARGEST);
-    (piece / size_of::<T>()).max(1)
+#[inline]
+fn short_length(elements: usize) -> u32 {
+    u32::try_from(elements).expect("at most 16")
 }
 
 fn to_usize(word: u64) -> usize {
     usize::try_from(word).expect("was a usize")
-}
-
-/// Whether an element is in two of the spans.
-fn self_overlap(spans: &[Span]) -> bool {
-    if spans.is_sorted_by(|a, b| a.end() <= b.offset) {
-        return false;
-    }
-    let sorted = sorted(spans);
-    !sorted.is_sorted_by(|a, b| a.end() <= b.offset)
-}
-
-fn sorted(spans: &[Span]) -> Vec<Span> {
-    let mut v: Vec<Span> = spans.iter().copied().filter(|s| s.len > 0).collect();
-    v.sort_unstable();
-    v
-}
-
-/// Whether an element is in both.
-pub(crate) fn any_overlap(a: &[Span], b: &[Span]) -> bool {
-    if a.len() * b.len() <= 64 {
-        return a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
-    }
-    let (a, b) = (sorted(a), sorted(b));
-    let mut b = b.iter().peekable();
-    a.iter().any(|x| {
-        while b.peek().is_some_and(|y| y.end() <= x.offset) {
-            b.next();
-        }
-        b.peek().is_some_and(|y| y.overlaps(*x))
-    })
 }

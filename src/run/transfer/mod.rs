@@ -1,17 +1,22 @@
 //! Transfers: the one module that owns pointers. Everyone else passes spans and slices.
 //!
-//! `protocol` says when either side of a transfer may touch what, and why that is safe; `memory` moves the bytes;
+//! `protocol` says when either side of a transfer may touch what, and why that is safe; `memory` takes messages out of one buffer and into
+//! another: `packed` walks along their spans, `copy` moves the bytes, `shared` divides long ones between both partners;
 //! `errand` lends a closure to the team's threads for as long as a call lasts; `lazy` makes shared things when first needed.
 #![allow(unsafe_code)]
 
+mod copy;
 mod errand;
 mod lazy;
 mod memory;
+mod packed;
 mod protocol;
+mod shared;
 
 pub(crate) use errand::{Errand, lend};
 pub(crate) use lazy::Lazy;
-pub(crate) use memory::{Intake, Lent, RankMemory, Received, any_overlap};
+pub(crate) use memory::{Due, Lent, RankMemory, Received};
+pub(crate) use packed::{Intake, any_overlap};
 pub(crate) use protocol::{Sent, Wire};
 
 use super::sync;

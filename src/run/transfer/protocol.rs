@@ -27,10 +27,13 @@
 //! finished as were claimed, and no piece can be claimed after that because all are. A late sender may read the description of a
 //! finished sharing, but finds nothing to claim in it; the description is not written again before that sender's next offer.
 //!
+//! A sender that fails in a piece that it claimed (the user's operator may panic) says so when it finishes the piece: the receiver, which
+//! reads that with the count of finished pieces, refuses the message instead of passing off what is half combined as received.
+//!
 //! A retracted `INLINE` offer lends no memory; both sides of a lane stop using it after a retraction until the lane is
 //! reset while nobody is inside a run.
 
-use super::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell};
+use super::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, Word};
 
 /// Bytes that travel inside a lane.
 pub(crate) const INLINE_BYTES: usize = 16;
@@ -76,7 +79,9 @@ pub(crate) struct Lane {
     state: AtomicU32,
     length: UnsafeCell<u32>,
     clock: UnsafeCell<f64>,
-    words: UnsafeCell<[u64; 2]>,
+    /// The first word. Where memory is lent it is an address, which the receiver may guess at before it has taken the message.
+    first: Word,
+    second: UnsafeCell<u64>,
 }
 
 // SAFETY: the fields are handed from one side to the other by `state`, as the table above says.
@@ -88,7 +93,8 @@ impl Lane {
             state: AtomicU32::new(IDLE),
             length: UnsafeCell::new(0),
             clock: UnsafeCell::new(0.0),
-            words: UnsafeCell::new([0; 2]),
+            first: Word::new(0),
+            second: UnsafeCell::new(0),
         }
     }
 
@@ -104,7 +110,8 @@ impl Lane {
         // SAFETY: as above.
         self.clock.with_mut(|p| unsafe { *p = parcel.clock });
         // SAFETY: as above.
-        self.words.with_mut(|p| unsafe { *p = parcel.words });
+        self.second.with_mut(|p| unsafe { *p = parcel.words[1] });
+        self.first.set(parcel.words[0]);
         let state = if parcel.borrowed { BORROWED } else { INLINE };
         self.state.store(state, Ordering::Release);
     }
@@ -119,6 +126,12 @@ impl Lane {
             SHARED => Sent::Shared,
             _ => Sent::Waiting,
         }
+    }
+
+    /// Sender: whether [`Lane::sent`] has anything to say.
+    #[inline]
+    pub(crate) fn has_answer(&self) -> bool {
+        matches!(self.state.load(Ordering::Relaxed), SHARED | DONE | REFUSED)
     }
 
     /// Sender: takes the offer back; false when the receiver has it already and will finish.
@@ -136,12 +149,14 @@ impl Lane {
         matches!(self.state.load(Ordering::Acquire), INLINE | BORROWED)
     }
 
-    /// Receiver: takes an offered message, which must then be finished or refused.
+    /// Receiver: takes an offered message, which must then be finished or refused. `fetch` is told where the memory of a message that lends
+    /// some may be, so that it can be on its way while the message is taken; it must not be read.
     #[inline]
-    pub(crate) fn take(&self) -> Option<Parcel> {
+    pub(crate) fn take(&self, fetch: impl FnOnce(u64)) -> Option<Parcel> {
         let borrowed = match self.state.load(Ordering::Acquire) {
             INLINE => false,
             BORROWED => {
+                fetch(self.first.guess());
                 self.state
                     .compare_exchange(BORROWED, TAKEN, Ordering::Acquire, Ordering::Relaxed)
                     .ok()?;
@@ -154,12 +169,12 @@ impl Lane {
         // SAFETY: as above.
         let length = self.length.with(|p| unsafe { *p });
         // SAFETY: as above.
-        let words = self.words.with(|p| unsafe { *p });
+        let second = self.second.with(|p| unsafe { *p });
         Some(Parcel {
             clock,
             borrowed,
             length,
-            words,
+            words: [self.first.get(), second],
         })
     }
 
@@ -183,12 +198,16 @@ impl Lane {
     }
 }
 
+/// Added to the count of finished pieces by a sender that failed in one. It ends its part of the message with that, so this
+/// happens once a message at most.
+const SPOILT: usize = 1 << (usize::BITS - 2);
+
 /// The pieces of one long message that both partners copy: the receiver from the front, the sender from the back.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Pieces {
     claimed: AtomicUsize,
-    /// Pieces that the sender finished.
+    /// Pieces that the sender finished, and whether it failed in one.
     finished: AtomicUsize,
     /// Where the message goes, in the words of the module that copies; the last word is the number of pieces.
     target: UnsafeCell<[u64; 5]>,
@@ -226,10 +245,13 @@ impl Pieces {
         ([a, b, c, d], pieces)
     }
 
-    /// Claims one more piece of `pieces`; each side keeps count of its own claims from its own end.
-    pub(crate) fn claim(&self, pieces: usize) -> bool {
-        self.claimed.load(Ordering::Relaxed) < pieces
-            && self.claimed.fetch_add(1, Ordering::Relaxed) < pieces
+    /// Claims up to `wanted` more pieces of `pieces`, and says how many; each side counts its own claims from its own end.
+    pub(crate) fn claim(&self, pieces: usize, wanted: usize) -> usize {
+        if self.claimed.load(Ordering::Relaxed) >= pieces {
+            return 0;
+        }
+        let before = self.claimed.fetch_add(wanted, Ordering::Relaxed);
+        wanted.min(pieces.saturating_sub(before))
     }
 
     /// Claims all that is left; how many pieces that was.
@@ -237,14 +259,16 @@ impl Pieces {
         pieces.saturating_sub(self.claimed.swap(pieces, Ordering::Relaxed))
     }
 
-    /// Sender: one claimed piece is copied.
-    pub(crate) fn finish_piece(&self) {
-        self.finished.fetch_add(1, Ordering::Release);
+    /// Sender: `count` claimed pieces are copied, or will not be.
+    pub(crate) fn finish(&self, count: usize, spoilt: bool) {
+        let mark = if spoilt { SPOILT } else { 0 };
+        self.finished.fetch_add(mark + count, Ordering::Release);
     }
 
-    /// Receiver: whether the sender has finished `count` pieces.
-    pub(crate) fn finished(&self, count: usize) -> bool {
-        self.finished.load(Ordering::Acquire) >= count
+    /// Receiver: once the sender has finished `count` pieces, whether all of them are copied.
+    pub(crate) fn finished(&self, count: usize) -> Option<bool> {
+        let finished = self.finished.load(Ordering::Acquire);
+        (finished % SPOILT >= count).then_some(finished < SPOILT)
     }
 }
 

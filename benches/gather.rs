@@ -1,0 +1,148 @@
+//! Irregular gather trees: how long it takes to find the best ones, and how that grows.
+//!
+//! `cargo bench --bench gather`; with `-- --quick` without the largest sizes. One core. Prints a table, and fails if the program in `O(p^2)` and the
+//! published one in `O(p^3)` disagree.
+#![allow(clippy::print_stdout, missing_docs)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use oneport::CostModel;
+use oneport::cost::Links;
+use oneport::distribution::{Distribution, Generator};
+use oneport::plan::gather::optimal::Method;
+use oneport::plan::gather::{Problem, binary, heterogeneous, optimal, rank_ordered};
+
+fn main() {
+    let quick = std::env::args().any(|a| a == "--quick" || a == "--test");
+    let sizes: &[usize] = if quick {
+        &[1000, 2000]
+    } else {
+        &[1000, 2000, 4000, 8000, 16_000]
+    };
+    println!(
+        "{:>6} {:>18} {:>18} {:>18} {:>18} {:>18} {:>18}",
+        "p",
+        "optimal, free",
+        "optimal, root p/2",
+        "free, empty blocks",
+        "binary, free",
+        "rank-ordered, free",
+        "peak MiB"
+    );
+    let mut before: Option<[f64; 5]> = None;
+    for &p in sizes {
+        let free = problem(p, 1, None);
+        let given = problem(p, 1, Some(p / 2));
+        let empty = problem(p, 0, None);
+        let repetitions = (4000 / p).clamp(1, 5);
+        let by = |problem: &Problem| {
+            fastest(repetitions, || {
+                optimal::time_by(problem, Method::Quadratic).unwrap()
+            })
+        };
+        let times = [
+            by(&free),
+            by(&given),
+            if p > 8000 { f64::NAN } else { by(&empty) },
+            fastest(repetitions, || free.time(&binary::tree(&free).unwrap())),
+            fastest(repetitions, || {
+                free.time(&rank_ordered::tree(&free).unwrap())
+            }),
+        ];
+        print!("{p:>6}");
+        for (i, &t) in times.iter().enumerate() {
+            let growth = before.map_or(String::new(), |b| format!(" ({:.1}x)", t / b[i]));
+            print!(" {:>18}", format!("{:.1} ms{growth}", 1e3 * t));
+        }
+        println!(" {:>18}", peak_mib().map_or("-".into(), |m| m.to_string()));
+        before = Some(times);
+    }
+
+    let p = if quick { 300 } else { 1000 };
+    for root in [None, Some(p / 2)] {
+        let one = problem(p, 1, root);
+        let mut results = [0.0; 2];
+        let quadratic = fastest(3, || {
+            results[0] = optimal::time_by(&one, Method::Quadratic).unwrap();
+            results[0]
+        });
+        let cubic = fastest(1, || {
+            results[1] = optimal::time_by(&one, Method::Cubic).unwrap();
+            results[1]
+        });
+        assert_eq!(results[0], results[1], "the two programs disagree");
+        println!(
+            "p = {p}, root {root:?}: O(p^2) {:.1} ms, O(p^3) {:.0} ms, ratio {:.0}",
+            1e3 * quadratic,
+            1e3 * cubic,
+            cubic / quadratic
+        );
+    }
+
+    let ranks: &[usize] = if quick { &[32, 64] } else { &[32, 64, 128] };
+    for &p in ranks {
+        let problem = platform(p);
+        let general = fastest(1, || problem.time(&heterogeneous::tree(&problem).unwrap()));
+        let binary = fastest(1, || {
+            problem.time(&heterogeneous::binary(&problem).unwrap())
+        });
+        println!(
+            "heterogeneous, p = {p}: best tree {:.1} ms, best binary tree {:.1} ms",
+            1e3 * general,
+            1e3 * binary
+        );
+    }
+}
+
+/// Random sizes from `least` on.
+fn problem(p: usize, least: usize, root: Option<usize>) -> Problem {
+    let sizes = Distribution::Random
+        .sizes(p, 1000, 5, 1)
+        .expect("small sizes");
+    // With empty blocks: a third of them.
+    let size = |(r, &s): (usize, &usize)| {
+        if least == 0 && r % 3 == 1 {
+            0
+        } else {
+            s as u64
+        }
+    };
+    let sizes = sizes.iter().enumerate().map(size).collect();
+    let cost = CostModel::new(100.0, 1.0).gamma_copy(1.0);
+    Problem::new(sizes, cost, root).expect("a good problem")
+}
+
+fn platform(p: usize) -> Problem {
+    let mut random = Generator::new(5);
+    let mut matrix = |top: usize| -> Vec<Vec<Option<f64>>> {
+        let mut row = || (0..p).map(|_| Some(random.below(top) as f64)).collect();
+        (0..p).map(|_| row()).collect()
+    };
+    let cost = CostModel::heterogeneous(Links {
+        alpha: matrix(1000),
+        beta: matrix(10),
+        gamma: Vec::new(),
+        gamma_copy: vec![1.0; p],
+    });
+    let sizes = (0..p as u64).map(|r| 1 + r * 7919 % 1000).collect();
+    Problem::new(sizes, cost.expect("good links"), None).expect("a good problem")
+}
+
+/// Seconds of the fastest of several runs.
+fn fastest(repetitions: usize, mut run: impl FnMut() -> f64) -> f64 {
+    let runs = (0..repetitions).map(|_| {
+        let start = Instant::now();
+        black_box(run());
+        start.elapsed()
+    });
+    runs.min().unwrap_or(Duration::ZERO).as_secs_f64()
+}
+
+/// Most memory that this process has held, where the system says it.
+fn peak_mib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1024)
+}

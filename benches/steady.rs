@@ -1,0 +1,48 @@
+//! How long the exact throughput of series of broadcasts takes: 20 random platforms of 30 nodes and 150 edges under both port models, and
+//! one of 100 nodes and 500 edges with bidirectional ports.
+//!
+//! ```text
+//! cargo bench --bench steady            all of it
+//! cargo bench --bench steady -- 5       only so many of the 20
+//! ```
+
+use std::time::Instant;
+
+use oneport::Ports;
+use oneport::plan::steady::{Method, Operation, generate, show_short, solve};
+
+fn main() {
+    let counts = std::env::args().filter_map(|a| a.parse().ok());
+    let platforms: u64 = counts.last().unwrap_or(20);
+    let mut all = 0.0;
+    for (ports, name) in [(Ports::BI, "bi"), (Ports::UNI, "uni")] {
+        let mut sum = 0.0;
+        for seed in 0..platforms {
+            let (time, text) = timed("random:30:150", seed, ports);
+            println!("random:30:150, seed {seed:2}, {name:3}: {time:6.2} s, {text}");
+            sum += time;
+        }
+        println!("{platforms} platforms of 30 nodes, {name}: {sum:.2} s");
+        all += sum;
+    }
+    println!("both port models together: {all:.2} s (to be less than 60)");
+    let (time, text) = timed("random:100:500", 0, Ports::BI);
+    println!("random:100:500, bi: {time:.2} s, {text} (to be less than 60)");
+}
+
+/// Seconds, and what came out.
+fn timed(name: &str, seed: u64, ports: Ports) -> (f64, String) {
+    let platform = generate(name, seed).expect("the name is right");
+    let start = Instant::now();
+    let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports);
+    let time = start.elapsed().as_secs_f64();
+    let solution = solution.expect("every node can be reached");
+    assert!(solution.certificate.is_some() && solution.is_optimal);
+    let text = format!(
+        "throughput {}, {} trees, {} matchings",
+        show_short(&solution.throughput),
+        solution.routes.len(),
+        solution.slots.len()
+    );
+    (time, text)
+}

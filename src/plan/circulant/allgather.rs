@@ -1,0 +1,99 @@
+//! Circulant allgather, its reversal reduce-scatter, and allreduce, which is one after the other: logarithmic for any number of ranks.
+//!
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 7, and the same backwards.
+//! Ports: bidirectional, one-ported. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal,
+//! `L = ceil(log2 p)`, skips as in [`schedule`](super::schedule).
+//! Rounds: `L`, optimal; `2L` for the allreduce. Volume: `(p-1) m`, allreduce `2 (p-1) m`.
+//! Time for equal blocks: `L alpha + (p-1) beta b`, optimal; the reduce-scatter takes `(p-1) gamma b` more, the allreduce
+//! `2L alpha + (p-1)(2 beta + gamma) b`. Restrictions: operators must commute; blocks may have any sizes. The request's segments are ignored but
+//! for their sum.
+//!
+//! In round `k` rank `r` has blocks `r .. r + skip[k]`, sends the first `skip[k+1] - skip[k]` of them to `r - skip[k]`, and receives the next ones from
+//! `r + skip[k]`, all modulo `p`. Blocks stay where they stand in the vector, which takes two spans at most; nothing is moved
+//! locally. The reduce-scatter goes from the greatest skip to 1: rank `r` keeps `r ..`, sends what lies `skip[k]` ahead, and combines what
+//! comes from behind.
+//!
+//! `p = 3`, skips 1, 2: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
+
+use super::schedule::Circulant;
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::exchange::rounds::{self, Message, cyclic, equal_size};
+use crate::plan::{Request, consecutive, evenly};
+use crate::schedule::{Schedule, Span};
+
+/// Plans the allgather.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let blocks = request.concatenated();
+    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
+    for (r, &block) in blocks.iter().enumerate() {
+        b.layout(r, whole.len, [block], [whole]);
+    }
+    rounds::forwards(&mut b, request, exchanges(&blocks));
+    b.build()
+}
+
+/// Plans the allreduce.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn allreduce(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let vector = Span::new(0, request.elements());
+    let blocks = consecutive(&evenly(vector.len, request.ranks));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
+    for r in 0..request.ranks {
+        b.layout(r, vector.len, [vector], [vector]);
+    }
+    rounds::backwards(&mut b, request, exchanges(&blocks), vector.len);
+    rounds::forwards(&mut b, request, exchanges(&blocks));
+    b.build()
+}
+
+/// The rounds of the allgather.
+fn exchanges(blocks: &[Span]) -> impl DoubleEndedIterator<Item = Vec<Message>> {
+    let p = blocks.len();
+    let graph = Circulant::new(p);
+    (0..graph.rounds()).map(move |k| {
+        let (skip, count) = (graph.skips()[k], graph.skips()[k + 1] - graph.skips()[k]);
+        let message = |r: usize| Message::new(r, (r + p - skip) % p, cyclic(blocks, r, count));
+        (0..p).map(message).collect()
+    })
+}
+
+/// The executed time of the allgather, when the blocks are equal.
+pub fn time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.concatenated())?;
+    Some(sum_of_rounds(request, b, |n| request.t_comm(n)))
+}
+
+/// The executed time of the reduce-scatter, when the blocks are equal.
+pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.scattered())?;
+    Some(sum_of_rounds(request, b, |n| {
+        request.t_comm(n) + request.t_comp(n)
+    }))
+}
+
+/// The executed time of the allreduce, when `p` divides `m`.
+pub fn allreduce_time(request: &Request) -> Option<f64> {
+    let (p, m) = (request.ranks, request.elements());
+    if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
+        return None;
+    }
+    Some(sum_of_rounds(request, m / p, |n| {
+        2.0 * request.t_comm(n) + request.t_comp(n)
+    }))
+}
+
+/// The time of all rounds, each of which takes `time` of so many elements.
+fn sum_of_rounds(request: &Request, block: usize, time: impl Fn(usize) -> f64) -> f64 {
+    let graph = Circulant::new(request.ranks);
+    let counts = graph.skips().windows(2).map(|pair| pair[1] - pair[0]);
+    counts.map(|count| time(count * block)).sum()
+}

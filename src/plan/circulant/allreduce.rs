@@ -1,0 +1,48 @@
+//! Circulant allreduce of long vectors: the reduction of `n` blocks to rank 0, then their broadcast.
+//!
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 6 backwards and forwards. Ports:
+//! bidirectional, one-ported. Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`, `q` segments of `s` elements, `tc = alpha + beta s`,
+//! `tp = gamma s`.
+//! Rounds: `2 (L + q - 1)`. Volume: `2 (p-1) m`. Time: `(L + q - 1)(2 tc + tp)`: segment 0, which the broadcast begins with, is the one that
+//! the reduction ends with. Best `s`: `sqrt(2 m alpha / ((L - 1)(2 beta + gamma)))`.
+//! Restrictions: the operator must commute; the request's root is ignored.
+//!
+//! `p = 2`, `q = 2`: 1→0 segment 1; 1→0 segment 0; 0→1 segment 0; 0→1 segment 1.
+
+use super::broadcast::rounds;
+use super::n_blocks::NBlocks;
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Layout, Programs, Schedule, Span, Spans};
+
+/// Plans the allreduce.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    let request = &Request {
+        root: 0,
+        ..request.clone()
+    };
+    let (up, down) = (NBlocks::reduce(request)?, NBlocks::broadcast(request)?);
+    let vector = Spans::from(Span::new(0, request.elements()));
+    let layout = Layout {
+        len: request.elements(),
+        input: vector.clone(),
+        output: vector,
+    };
+    let program = |r| up.program_of(r).chain(down.program_of(r)).collect();
+    Schedule::new(
+        request.ports,
+        Collective::Allreduce,
+        vec![layout; request.ranks],
+        (0..request.ranks).map(program).collect(),
+    )
+}
+
+/// `(L + q - 1)(2 tc + tp)`.
+pub fn time(request: &Request) -> Option<f64> {
+    let (_, s) = request.equal_segments()?;
+    Some(rounds(request) * (2.0 * request.t_comm(s) + request.t_comp(s)))
+}

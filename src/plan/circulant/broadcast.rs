@@ -1,0 +1,71 @@
+//! Circulant broadcast: the optimal number of rounds for any number of blocks and ranks.
+//!
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 6 and Theorem 2 (whose -1
+//! belongs outside the logarithm). Ports: bidirectional, one-ported.
+//! Symbols: `p` ranks, `L = ceil(log2 p)` (the `q` of [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n`
+//! blocks), `tc = alpha + beta s`.
+//! Rounds: `L + q - 1`, optimal. Volume: `(p - 1) m`. Time: `(L + q - 1) tc`. Best `s`: `sqrt(m alpha / ((L - 1) beta))`, which takes
+//! `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m) + beta m`. Restrictions: none; every root, by rotation.
+//!
+//! `p = 3`, `q = 2`: round 0: 0→2 segment 0; round 1: 0→1 segment 1; round 2: 0→2 segment 1, 2→1 segment 0.
+
+use super::n_blocks::NBlocks;
+use super::schedule::Circulant;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Programs, Schedule};
+use crate::simulate::{self, Timed};
+
+/// Plans the broadcast.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    NBlocks::broadcast(request)?.stored()
+}
+
+/// Times the broadcast without storing it.
+///
+/// # Errors
+/// As [`plan`], and when a message has no link.
+pub fn timed(request: &Request) -> Result<Timed> {
+    let programs = NBlocks::broadcast(request)?;
+    simulate::on_demand(&programs, &request.cost, request.element_bytes)
+}
+
+/// `(L + q - 1) tc`.
+pub fn time(request: &Request) -> Option<f64> {
+    let (_, s) = request.equal_segments()?;
+    Some(rounds(request) * request.t_comm(s))
+}
+
+/// `L + q - 1`, or 0 for one rank.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub(super) fn rounds(request: &Request) -> f64 {
+    if request.ranks < 2 {
+        return 0.0;
+    }
+    (Circulant::new(request.ranks).rounds() + request.segments.count() - 1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_ranks_two_segments() {
+        let mut request = Request::new(3, 2);
+        request.segments = crate::plan::Segments::of_size(2, 1).unwrap();
+        let schedule = plan(&request).unwrap();
+        let sends: Vec<Vec<_>> = schedule
+            .programs()
+            .iter()
+            .map(|program| {
+                let sends = program.iter().filter(|s| s.is_send());
+                sends.map(|s| (s.peer(), s.reads()[0].offset)).collect()
+            })
+            .collect();
+        let root = vec![(Some(2), 0), (Some(1), 1), (Some(2), 1)];
+        assert_eq!(sends, [root, vec![], vec![(Some(1), 0)]]);
+    }
+}

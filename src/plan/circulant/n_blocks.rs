@@ -1,0 +1,285 @@
+//! Broadcast and reduction of `n` blocks on circulant graphs, a rank's program on demand.
+//!
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 6, and the same
+//! backwards. Ports: bidirectional, one-ported. A block is a segment of the request.
+//!
+//! A rank needs its own schedules only: `O(log p)` time before its first step, `2 q` bytes, constant time a step. Ranks are counted
+//! from the root.
+
+use super::phases::{Phases, Round};
+use super::schedule::Circulant;
+use crate::collective::Collective;
+use crate::cost::Ports;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Layout, Order, Programs, Span, Step};
+
+/// Rounds of a phase: requests are for at most 2^30 ranks.
+const MOST_ROUNDS: usize = 30;
+
+/// Programs of all ranks.
+///
+/// ```
+/// use oneport::plan::circulant::n_blocks::NBlocks;
+/// use oneport::schedule::Programs;
+/// use oneport::{Request, Span, Step};
+/// let all = NBlocks::broadcast(&Request::new(5, 8))?;
+/// let block = Span::new(0, 8);
+/// let program: Vec<Step> = all.program_of(1).collect();
+/// assert_eq!(program, [Step::recv(0, block), Step::send(3, block), Step::send(4, block)]);
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct NBlocks {
+    graph: Circulant,
+    phases: Phases,
+    ports: Ports,
+    root: usize,
+    reduces: bool,
+    vector: Span,
+    blocks: Vec<Span>,
+}
+
+impl NBlocks {
+    /// The broadcast.
+    ///
+    /// # Errors
+    /// When the request's parts do not fit together.
+    pub fn broadcast(request: &Request) -> Result<NBlocks> {
+        NBlocks::new(request, false)
+    }
+
+    /// The reduction.
+    ///
+    /// # Errors
+    /// As [`NBlocks::broadcast`].
+    pub fn reduce(request: &Request) -> Result<NBlocks> {
+        NBlocks::new(request, true)
+    }
+
+    fn new(request: &Request, reduces: bool) -> Result<NBlocks> {
+        request.validate()?;
+        let graph = Circulant::new(request.ranks);
+        Ok(NBlocks {
+            phases: Phases::new(graph.rounds(), request.segments.count()),
+            graph,
+            ports: request.ports,
+            root: request.root,
+            reduces,
+            vector: Span::new(0, request.elements()),
+            blocks: request.segments.spans(),
+        })
+    }
+}
+
+impl Programs for NBlocks {
+    type Program<'a> = Program<'a>;
+
+    fn ranks(&self) -> usize {
+        self.graph.ranks()
+    }
+
+    fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    fn collective(&self) -> Collective {
+        let root = self.root;
+        if self.reduces {
+            Collective::Reduce { root }
+        } else {
+            Collective::Broadcast { root }
+        }
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        let (all, root) = (
+            Some(self.vector),
+            (rank == self.root).then_some(self.vector),
+        );
+        let (input, output) = if self.reduces {
+            (all, root)
+        } else {
+            (root, all)
+        };
+        Layout {
+            len: self.vector.len,
+            input: input.into_iter().collect(),
+            output: output.into_iter().collect(),
+        }
+    }
+
+    fn program_of(&self, rank: usize) -> Program<'_> {
+        let (p, q) = (self.graph.ranks(), self.graph.rounds());
+        let me = (rank + p - self.root) % p;
+        let mut schedules = [[0; MOST_ROUNDS]; 2];
+        self.graph.recv_into(me, &mut schedules[0][..q]);
+        self.graph.send_into(me, &mut schedules[1][..q]);
+        let left = self.phases.rounds();
+        let first = if self.reduces {
+            left.saturating_sub(1)
+        } else {
+            0
+        };
+        Program {
+            all: self,
+            me,
+            schedules,
+            round: (left > 0).then(|| self.phases.round(first)),
+            left,
+            sent: false,
+        }
+    }
+}
+
+/// The program of one rank.
+#[derive(Debug, Clone)]
+pub struct Program<'a> {
+    all: &'a NBlocks,
+    /// The rank, counted from the root.
+    me: usize,
+    /// The receive schedule, then the send schedule.
+    schedules: [[i8; MOST_ROUNDS]; 2],
+    round: Option<Round>,
+    /// Rounds to come, this one included.
+    left: usize,
+    /// Whether the round's send has been given.
+    sent: bool,
+}
+
+impl Program<'_> {
+    /// What travels from here to `skip[k]` ranks ahead in a broadcast, or back in a reduction: the other rank, and the block.
+    fn ahead(&self, round: Round) -> Option<(usize, Span)> {
+        let p = self.all.graph.ranks();
+        let to = self.me + self.all.graph.skips()[round.k];
+        // The root has everything.
+        if to == p {
+            return None;
+        }
+        let to = if to > p { to - p } else { to };
+        let block = round.block(self.schedules[1][round.k])?;
+        Some((self.rank(to), self.all.blocks[block]))
+    }
+
+    /// What travels to here from `skip[k]` ranks behind in a broadcast, or back in a reduction.
+    fn behind(&self, round: Round) -> Option<(usize, Span)> {
+        if self.me == 0 {
+            return None;
+        }
+        let skip = self.all.graph.skips()[round.k];
+        let from = if self.me < skip {
+            self.me + self.all.graph.ranks() - skip
+        } else {
+            self.me - skip
+        };
+        let block = round.block(self.schedules[0][round.k])?;
+        Some((self.rank(from), self.all.blocks[block]))
+    }
+
+    fn rank(&self, counted: usize) -> usize {
+        let (rank, p) = (counted + self.all.root, self.all.graph.ranks());
+        if rank >= p { rank - p } else { rank }
+    }
+}
+
+impl Iterator for Program<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        loop {
+            let round = self.round.filter(|_| self.left > 0)?;
+            if !self.sent {
+                self.sent = true;
+                let send = if self.all.reduces {
+                    self.behind(round)
+                } else {
+                    self.ahead(round)
+                };
+                if let Some((peer, block)) = send {
+                    return Some(Step::send(peer, block));
+                }
+            }
+            self.sent = false;
+            self.left -= 1;
+            let q = self.all.graph.rounds();
+            let step = if self.all.reduces {
+                self.round = Some(round.previous(q));
+                let order = |peer| Order::by_rank(self.rank(self.me), peer);
+                self.ahead(round)
+                    .map(|(peer, block)| Step::recv_combine(peer, block, order(peer)))
+            } else {
+                self.round = Some(round.next(q));
+                self.behind(round)
+                    .map(|(peer, block)| Step::recv(peer, block))
+            };
+            if step.is_some() {
+                return step;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Segments;
+
+    fn request(p: usize, n: usize, root: usize) -> Request {
+        let mut request = Request::new(p, 3 * n - 1);
+        request.segments = Segments::of_count(3 * n - 1, n).unwrap();
+        request.root = root;
+        request
+    }
+
+    /// Every rank but the root receives every block once, and sends only what it has.
+    #[test]
+    fn every_block_arrives_once() {
+        for p in 1..100 {
+            for n in [1, 2, 3, 7, 20] {
+                let root = p / 3;
+                let all = NBlocks::broadcast(&request(p, n, root)).unwrap();
+                let mut steps = 0;
+                for rank in 0..p {
+                    let mut held: Vec<Span> = Vec::new();
+                    for step in all.program_of(rank) {
+                        steps += 1;
+                        match step {
+                            Step::Recv { spans, .. } => {
+                                assert!(!held.contains(&spans[0]), "p={p} n={n} rank {rank}");
+                                held.push(spans[0]);
+                            }
+                            Step::Send { spans, to, .. } => {
+                                assert!(to != root && (rank == root || held.contains(&spans[0])));
+                            }
+                            _ => panic!("{step:?}"),
+                        }
+                    }
+                    held.sort_unstable();
+                    assert_eq!(
+                        held,
+                        if rank == root {
+                            vec![]
+                        } else {
+                            all.blocks.clone()
+                        }
+                    );
+                }
+                assert_eq!(steps, 2 * (p - 1) * n);
+            }
+        }
+    }
+
+    #[test]
+    fn reductions_are_broadcasts_reversed() {
+        for p in 1..40 {
+            for n in [1, 2, 5, 9] {
+                let request = request(p, n, p / 2);
+                let reduce = NBlocks::reduce(&request).unwrap().stored().unwrap();
+                let broadcast = NBlocks::broadcast(&request).unwrap().stored().unwrap();
+                assert_eq!(reduce.reversed().unwrap(), broadcast);
+                // Which operand stands first may differ.
+                assert_eq!(broadcast.reversed().unwrap(), reduce);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Rounds of a broadcast of `n` blocks, divided into phases of `q` rounds.
+//!
+//! The `n - 1 + q` rounds are the last ones of as many phases as hold them. From phase to phase the block numbers of the schedule grow by `q`.
+//! Numbers of blocks that are yet to come are no transfers; in the last phase every rank's base block is past the end or the last block: it
+//! stands for the last block, which no rank has received before.
+
+/// How the rounds are divided.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Phases {
+    /// Rounds of a phase.
+    q: usize,
+    /// Number of blocks.
+    n: usize,
+    /// Rounds left out at the start of the first phase.
+    skipped: usize,
+}
+
+/// One round.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Round {
+    /// Its place in its phase.
+    pub(crate) k: usize,
+    /// What block numbers have grown by, modulo 2^n.
+    shift: usize,
+    /// The last block.
+    last: usize,
+}
+
+impl Phases {
+    /// The rounds of `n` blocks, at least one.
+    pub(crate) fn new(q: usize, n: usize) -> Phases {
+        // x + n - 1 + q is a multiple of q.
+        let skipped = if q == 0 { 0 } else { (q - (n - 1) % q) % q };
+        Phases { q, n, skipped }
+    }
+
+    /// `n - 1 + q`, or none for a single rank.
+    pub(crate) fn rounds(self) -> usize {
+        if self.q == 0 { 0 } else { self.n - 1 + self.q }
+    }
+
+    /// Round `i` of the broadcast, below [`Phases::rounds`].
+    pub(crate) fn round(self, i: usize) -> Round {
+        let i = self.skipped + i;
+        Round {
+            k: i % self.q,
+            shift: (i - i % self.q).wrapping_sub(self.skipped),
+            last: self.n - 1,
+        }
+    }
+}
+
+impl Round {
+    /// The block that the number `v` of a schedule means in this round, if it is one yet.
+    pub(crate) fn block(self, v: i8) -> Option<usize> {
+        let place = self.shift.wrapping_add_signed(v.into());
+        (place <= usize::MAX / 2).then(|| place.min(self.last))
+    }
+
+    /// The round after this one in its phases.
+    pub(crate) fn next(self, q: usize) -> Round {
+        let (k, shift) = if self.k + 1 == q {
+            (0, self.shift.wrapping_add(q))
+        } else {
+            (self.k + 1, self.shift)
+        };
+        Round { k, shift, ..self }
+    }
+
+    /// The round before this one in its phases.
+    pub(crate) fn previous(self, q: usize) -> Round {
+        let (k, shift) = if self.k == 0 {
+            (q - 1, self.shift.wrapping_sub(q))
+        } else {
+            (self.k - 1, self.shift)
+        };
+        Round { k, shift, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_follow_each_other() {
+        for (q, n) in [(1, 1), (3, 1), (3, 7), (5, 5), (5, 6), (4, 40)] {
+            let phases = Phases::new(q, n);
+            assert_eq!(phases.rounds(), n - 1 + q);
+            let key = |r: Round| (r.k, r.shift);
+            let (mut before, last) = (phases.round(0), phases.rounds() - 1);
+            for i in 1..=last {
+                let round = phases.round(i);
+                assert_eq!(key(before.next(q)), key(round));
+                assert_eq!(key(round.previous(q)), key(before));
+                before = round;
+            }
+            // The last phase is whole, and ends with the last block.
+            assert_eq!((before.k, before.block(0)), (q - 1, Some(n - 1)));
+        }
+        // Four blocks over phases of three rounds: the first phase is whole, block 3 is the last.
+        let round = Phases::new(3, 4).round(3);
+        let blocks = [-4, -3, -1, 0, 1].map(|v| round.block(v));
+        assert_eq!(blocks, [None, Some(0), Some(2), Some(3), Some(3)]);
+    }
+}

@@ -1,0 +1,357 @@
+//! Optimal ordered binary gather trees.
+//!
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 7 (whose last line means `m_j`); in `O(p^2)` it is ours.
+//! Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`, `comm(0) = 0`, `gamma` the cost of a
+//! local copy; `C[i,j]` the time of the best tree over the ranks `i..=j` in which no rank receives from more than two others.
+//! `C[i,i] = 0`; the root of `[i,j]` receives in rank order, copying its own block in its place: the least of
+//!
+//! - root `i`: `max(max(gamma m_i, C[i+1,k]) + comm(S[i+1,k]), C[k+1,j]) + comm(S[k+1,j])`, `i < k < j`,
+//! - root `k`: `max(C[i,k-1] + comm(S[i,k-1]) + gamma m_k, C[k+1,j]) + comm(S[k+1,j])`, `i < k < j`,
+//! - root `j`: `max(C[i,k] + comm(S[i,k]), C[k+1,j-1]) + comm(S[k+1,j-1]) + gamma m_j`, `i <= k < j - 1`,
+//! - root `i`, one child: `max(gamma m_i, C[i+1,j]) + comm(S[i+1,j])`; root `j`, one child: `C[i,j-1] + comm(S[i,j-1]) + gamma m_j`.
+//!
+//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`. Memory: 8 bytes a range.
+//!
+//! # Why O(p²) is right
+//! For `gamma <= beta` a range takes no longer without its first or without its last rank, empty blocks or not. By induction: if the first rank `i` is root,
+//! let `i + 1` take its place, which leaves the first child a range without its first rank; `max(gamma m_{i+1}, C[i+2,k]) + comm(S[i+2,k])` is no more than
+//! `C[i+1,k] + comm(S[i+1,k])`, for `gamma m_{i+1} + comm(S[i+2,k]) <= comm(S[i+1,k])`. If the first rank is elsewhere, the subtree that it is in
+//! shrinks, or is gone. The same at the other end, where `j - 1` takes the place of root `j` and copies after its messages. So for
+//! a root `i` the first child is complete ever later, and the second ever earlier, as `k` grows. While the second is later, the largest `k` is best.
+//! From where the first is later, the time is `max(gamma m_i, C[i+1,k])` plus both messages, which carry `S[i+1,j]` whatever `k` is: the smallest `k` is
+//! best. Two candidates, and one pointer a column, which only goes down as `i` does. Root `j` likewise. For root `k` the second case is `C[i,k-1] + (gamma - beta) m_k`
+//! plus what does not depend on `k`: a row keeps the `k` with less of it than all later ones, along which it rises, while the other side falls. Where
+//! they cross moves up with `j`, and what lies two before it is never best again. Where a message is empty (which saves `alpha`) the best `k` is the
+//! first or last such one, which is looked at by itself.
+//!
+//! `p = 3`, `m = 1, 2, 3`, `alpha = beta = 1`, `gamma = 0`: rank 1 receives 2, then 4; rank 2 receives 2 (0→1 took 2), then copies: 2 + 4 = 6; rank 0
+//! receives both, 3 + 4. Best: root 1 or 2, 6.
+
+use std::collections::VecDeque;
+
+use super::optimal::table::Costs;
+use super::optimal::{MOST_RANKS, MOST_RANKS_CUBIC, Method};
+use super::{GatherTree, Problem, heterogeneous};
+use crate::error::{Error, Result};
+use crate::simulate::later;
+
+/// The best binary tree.
+///
+/// # Errors
+/// When there are too many ranks: more than [`MOST_RANKS`], [`MOST_RANKS_CUBIC`] or [`heterogeneous::MOST_RANKS`], depending on the costs.
+pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    if problem.cost().links().is_some() {
+        return heterogeneous::binary(problem);
+    }
+    tree_by(problem, Method::of(problem))
+}
+
+/// As [`tree`], for links that all cost the same, by `method`.
+///
+/// # Errors
+/// As [`tree`].
+pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
+    let most = match method {
+        Method::Quadratic => MOST_RANKS,
+        Method::Cubic => MOST_RANKS_CUBIC,
+    };
+    let p = problem.ranks();
+    if p > most {
+        return Err(Error::usage(format!(
+            "{p} ranks are more than the {most} that optimal binary trees are looked for here"
+        )));
+    }
+    let mut program = Program {
+        costs: Costs::new(problem),
+        cells: vec![0.0; p * (p + 1) / 2],
+    };
+    // Where the root is given, ranges that reach over it are not needed.
+    for (start, end) in match problem.root() {
+        None => vec![(0, p)],
+        Some(root) => vec![(0, root), (root + 1, p)],
+    } {
+        match method {
+            Method::Quadratic => program.fill_fast(start, end),
+            Method::Cubic => program.fill(start, end),
+        }
+    }
+    Ok(program.tree(problem.root()))
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// The first rank receives `[i+1,k]` and `[k+1,j]`.
+    First(usize),
+    /// Rank `k` receives `[i,k-1]` and `[k+1,j]`.
+    Middle(usize),
+    /// The last rank receives `[i,k]` and `[k+1,j-1]`.
+    Last(usize),
+    /// The first rank receives all others.
+    FirstAlone,
+    /// The last rank receives all others.
+    LastAlone,
+}
+
+#[derive(Debug)]
+struct Program<'a> {
+    costs: Costs<'a>,
+    /// Row after row, from the diagonal on.
+    cells: Vec<f64>,
+}
+
+impl Program<'_> {
+    #[inline]
+    fn index(&self, i: usize, j: usize) -> usize {
+        // Rows before i have p, p - 1, ... entries.
+        i * (2 * self.costs.ranks() + 1 - i) / 2 + j - i
+    }
+
+    #[inline]
+    fn at(&self, i: usize, j: usize) -> f64 {
+        self.cells[self.index(i, j)]
+    }
+
+    #[inline]
+    fn time(&self, i: usize, j: usize, shape: Shape) -> f64 {
+        let Program { costs, .. } = self;
+        let received = |t: f64, a: usize, b: usize| later(t, self.at(a, b)) + costs.message(a, b);
+        match shape {
+            Shape::First(k) => received(received(costs.copy(i), i + 1, k), k + 1, j),
+            Shape::Middle(k) => received(received(0.0, i, k - 1) + costs.copy(k), k + 1, j),
+            Shape::Last(k) => received(received(0.0, i, k), k + 1, j - 1) + costs.copy(j),
+            Shape::FirstAlone => received(costs.copy(i), i + 1, j),
+            Shape::LastAlone => received(0.0, i, j - 1) + costs.copy(j),
+        }
+    }
+
+    /// All shapes of `[i, j]`, `i < j`, with root `root` if it is given.
+    fn shapes(i: usize, j: usize, root: Option<usize>) -> impl Iterator<Item = Shape> {
+        let is = move |r: usize| root.is_none_or(|root| root == r);
+        let first = (i + 1..j).filter(move |_| is(i)).map(Shape::First);
+        let middle = (i + 1..j).filter(move |&k| is(k)).map(Shape::Middle);
+        let last = (i..j - 1).filter(move |_| is(j)).map(Shape::Last);
+        let alone = is(i).then_some(Shape::FirstAlone);
+        let alone = alone.into_iter().chain(is(j).then_some(Shape::LastAlone));
+        alone.chain(first).chain(middle).chain(last)
+    }
+
+    fn best(&self, i: usize, j: usize, root: Option<usize>) -> (f64, Shape) {
+        let timed = Self::shapes(i, j, root).map(|s| (self.time(i, j, s), s));
+        timed
+            .reduce(|best, next| if next.0 < best.0 { next } else { best })
+            .unwrap_or((0.0, Shape::FirstAlone))
+    }
+
+    /// All ranges within `start..end`, every shape of each.
+    fn fill(&mut self, start: usize, end: usize) {
+        for i in (start..end).rev() {
+            for j in i + 1..end {
+                let at = self.index(i, j);
+                self.cells[at] = self.best(i, j, None).0;
+            }
+        }
+    }
+
+    /// The same from the few shapes that can be best.
+    fn fill_fast(&mut self, start: usize, end: usize) {
+        // By column: from which split on the first child is later, the first rank being root, and the last.
+        let mut first: Vec<usize> = (0..end).collect();
+        let mut last: Vec<usize> = (0..end).map(|j| j.saturating_sub(1)).collect();
+        let zeros = (start..end).any(|r| self.costs.size(r, r) == 0);
+        // The nearest rank from here on with a block that is not empty, and up to here.
+        let mut next = end;
+        for i in (start..end).rev() {
+            if self.costs.size(i, i) > 0 {
+                next = i;
+            }
+            let mut previous = i;
+            // Middle roots by rising time but for what all share.
+            let mut middle: VecDeque<(usize, f64)> = VecDeque::new();
+            for j in i + 1..end {
+                if self.costs.size(j, j) > 0 {
+                    previous = j;
+                }
+                let mut best =
+                    self.time(i, j, Shape::FirstAlone)
+                        .min(self.time(i, j, Shape::LastAlone));
+                if j - i >= 2 {
+                    best = best.min(self.first(i, j, &mut first[j]));
+                    best = best.min(self.last(i, j, &mut last[j]));
+                    best = best.min(self.middle(i, j, &mut middle));
+                    if zeros {
+                        best = best.min(self.around_empty(i, j, next, previous));
+                    }
+                }
+                let at = self.index(i, j);
+                self.cells[at] = best;
+            }
+        }
+    }
+
+    /// The best of two children of the first rank.
+    #[inline]
+    fn first(&self, i: usize, j: usize, even: &mut usize) -> f64 {
+        let mut best = f64::INFINITY;
+        while *even > i + 1 {
+            let k = *even - 1;
+            let ready = later(self.costs.copy(i), self.at(i + 1, k)) + self.costs.message(i + 1, k);
+            let other = self.at(k + 1, j);
+            if ready < other {
+                best = other + self.costs.message(k + 1, j);
+                break;
+            }
+            *even = k;
+        }
+        if *even < j {
+            best = best.min(self.time(i, j, Shape::First(*even)));
+        }
+        best
+    }
+
+    /// The best of two children of the last rank.
+    #[inline]
+    fn last(&self, i: usize, j: usize, even: &mut usize) -> f64 {
+        let mut best = f64::INFINITY;
+        while *even > i {
+            let k = *even - 1;
+            let ready = self.at(i, k) + self.costs.message(i, k);
+            let other = self.at(k + 1, j - 1);
+            if ready < other {
+                best = other + self.costs.message(k + 1, j - 1) + self.costs.copy(j);
+                break;
+            }
+            *even = k;
+        }
+        if *even < j - 1 {
+            best = best.min(self.time(i, j, Shape::Last(*even)));
+        }
+        best
+    }
+
+    /// The best root in between.
+    #[inline]
+    fn middle(&self, i: usize, j: usize, roots: &mut VecDeque<(usize, f64)>) -> f64 {
+        let costs = &self.costs;
+        let ready = |k: usize| self.at(i, k - 1) + costs.message(i, k - 1) + costs.copy(k);
+        // What is left of both messages and the copy when what all roots share is taken away.
+        let new = j - 1;
+        let time = self.at(i, new - 1) + costs.copy(new) - costs.sending(new);
+        while roots.back().is_some_and(|b| b.1 >= time) {
+            roots.pop_back();
+        }
+        roots.push_back((new, time));
+        while let Some(&(second, _)) = roots.get(1)
+            && ready(second) < self.at(second + 1, j)
+        {
+            roots.pop_front();
+        }
+        let both = roots.iter().take(2);
+        both.map(|&(k, _)| self.time(i, j, Shape::Middle(k)))
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    /// The best shapes with an empty message. `next` is the first rank from `i` on with something, `previous` the last one up to `j`.
+    fn around_empty(&self, i: usize, j: usize, next: usize, previous: usize) -> f64 {
+        // First rank with something after i, and last one before j.
+        let after = (i + 1..j).find(|&r| self.costs.size(r, r) > 0);
+        let before = (i..j).rev().find(|&r| self.costs.size(r, r) > 0);
+        let inner = |k: &usize| (i + 1..j).contains(k);
+        let firsts = [after.map_or(j - 1, |a| a - 1), previous];
+        let middles = [next, next.saturating_sub(1), previous, previous + 1];
+        let lasts = [next.saturating_sub(1), before.unwrap_or(i)];
+        let firsts = firsts.into_iter().filter(inner).map(Shape::First);
+        let middles = middles.into_iter().filter(inner).map(Shape::Middle);
+        let lasts = lasts
+            .into_iter()
+            .filter(|k| (i..j - 1).contains(k))
+            .map(Shape::Last);
+        firsts
+            .chain(middles)
+            .chain(lasts)
+            .map(|s| self.time(i, j, s))
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    fn tree(&self, root: Option<usize>) -> GatherTree {
+        let p = self.costs.ranks();
+        let mut tree = GatherTree::bare(p, 0);
+        let mut work = vec![(0, p - 1, root, None)];
+        while let Some((i, j, root, receiver)) = work.pop() {
+            let (top, left, right) = if i == j {
+                (i, None, None)
+            } else {
+                match self.best(i, j, root).1 {
+                    Shape::First(k) => (i, None, Some((i + 1, k, k + 1, j))),
+                    Shape::Middle(k) => (k, Some((i, k - 1)), Some((k + 1, j, 0, 0))),
+                    Shape::Last(k) => (j, Some((i, k)), Some((k + 1, j - 1, 0, 0))),
+                    Shape::FirstAlone => (i, None, Some((i + 1, j, 0, 0))),
+                    Shape::LastAlone => (j, Some((i, j - 1)), None),
+                }
+            };
+            match receiver {
+                None => tree.set_root(top),
+                Some((parent, slot)) => tree.name_child(parent, slot, top),
+            }
+            let mut receive = |tree: &mut GatherTree, range: (usize, usize)| {
+                let slot = tree.children(top).len();
+                tree.receive(top, range.0, 0);
+                work.push((range.0, range.1, None, Some((top, slot))));
+            };
+            if let Some(range) = left {
+                receive(&mut tree, range);
+            }
+            if left.is_some() && right.is_none_or(|r| r.0 > top) {
+                tree.copy_now(top);
+            }
+            if let Some((a, b, c, d)) = right {
+                receive(&mut tree, (a, b));
+                if c > 0 {
+                    receive(&mut tree, (c, d));
+                }
+                if a < top {
+                    tree.copy_now(top);
+                }
+            }
+        }
+        tree
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, prove};
+    use super::*;
+    use crate::CostModel;
+
+    #[test]
+    fn the_fast_program_equals_the_published_one() {
+        let mut random = Random(21);
+        for round in 0..6000 {
+            let p = 1 + random.below(if round % 50 == 0 { 50 } else { 12 }) as usize;
+            let beta = random.below(4);
+            let alpha = [0, 1, 5, 100, 1000][random.below(5) as usize];
+            let cost =
+                CostModel::new(alpha as f64, beta as f64).gamma_copy(random.below(beta + 1) as f64);
+            let root = random.below(p as u64) as usize;
+            let root = (round % 2 == 0).then_some(root);
+            let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+            let trees = [Method::Quadratic, Method::Cubic].map(|m| tree_by(&problem, m).unwrap());
+            let [fast, published] = [0, 1].map(|t| problem.time(&trees[t]));
+            assert_eq!(fast, published, "{problem:?}");
+            assert!(trees[0].is_rank_ordered());
+            assert!((0..p).all(|r| trees[0].children(r).len() <= 2));
+            let mut program = Program {
+                costs: Costs::new(&problem),
+                cells: vec![0.0; p * (p + 1) / 2],
+            };
+            program.fill_fast(0, p);
+            let fast = std::mem::take(&mut program.cells);
+            program.cells = vec![0.0; p * (p + 1) / 2];
+            program.fill(0, p);
+            assert_eq!(program.cells, fast, "{problem:?}");
+            if round % 60 == 0 {
+                prove(&problem, &trees[0]);
+            }
+        }
+    }
+}

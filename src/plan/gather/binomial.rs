@@ -1,0 +1,264 @@
+//! Binomial gather trees over ordered subcubes: oblivious of the block sizes, and adapted to them.
+//!
+//! Source: folklore (oblivious); Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter", Lemmas 1
+//! and 2 (adaptive). Ports: one-ported.
+//! Symbols: `p` ranks, blocks `m_i`; a subcube is a range of ranks `[a 2^d, (a + 1) 2^d)`, the last one possibly cut off at `p`.
+//!
+//! Two adjacent subcubes are joined by one message from the root of one to the root of the other. A subcube with the given root of the whole is
+//! rooted there. Otherwise:
+//! - oblivious: the higher-numbered side receives, so every subcube is rooted at its last rank;
+//! - adaptive: the side that takes longer to gather receives, by the estimate `sum_{i != root} m_i`; of equal ones the side with more data, then the
+//!   higher-numbered one. Nobody waits, unless for a given root: `ceil(log2 p) alpha + beta sum_{i != r} m_i + gamma_copy m_r` at most,
+//!   where the root is free and `gamma_copy = 0`.
+//!
+//! Rounds: `ceil(log2 p)`. Every rank copies its own block before it receives. Adjacent trees.
+//!
+//! `p = 11`, `m = 1,0,2,3,4,2,0,0,1,7,5`, root 9, adaptive: 1→0, 2→3, 5→4, 6→7, 8→9; 0→3, 7→4, 10→9; 4→3; 3→9.
+
+use super::{GatherTree, Problem};
+use crate::error::Result;
+use crate::simulate::later;
+
+/// The tree that takes no notice of the sizes. With a free root the published choice: the best of `0`, `p - 1` and all `2^k - 1`.
+///
+/// # Errors
+/// None at present.
+pub fn oblivious(problem: &Problem) -> Result<GatherTree> {
+    let p = problem.ranks();
+    let root = problem.root().unwrap_or_else(|| {
+        let powers = (0..usize::BITS)
+            .map(|k| (1usize << k) - 1)
+            .take_while(|&r| r < p);
+        best_of(problem, powers.chain([p - 1]))
+    });
+    Ok(joined(problem, Some(root), |_, _| false))
+}
+
+/// The best of the trees that take no notice of the sizes, over all roots.
+///
+/// # Errors
+/// None at present.
+pub fn oblivious_best_root(problem: &Problem) -> Result<GatherTree> {
+    let root = problem
+        .root()
+        .unwrap_or_else(|| best_of(problem, 0..problem.ranks()));
+    Ok(joined(problem, Some(root), |_, _| false))
+}
+
+/// The tree adapted to the sizes.
+///
+/// # Errors
+/// None at present.
+pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
+    Ok(joined(problem, problem.root(), |low, high| {
+        low.receives_from(high)
+    }))
+}
+
+/// The tree in which the side with more data receives: with `gamma_copy = beta` and a free root it takes
+/// `ceil(log2 p) alpha + beta sum m_i` at most (Proposition 1 of "On Optimal Trees ..."). [`adaptive`], which leaves roots' own blocks out of account, need not.
+///
+/// # Errors
+/// None at present.
+pub fn adaptive_to_data(problem: &Problem) -> Result<GatherTree> {
+    Ok(joined(problem, problem.root(), |low, high| {
+        low.data() > high.data()
+    }))
+}
+
+/// A joined subcube, as far as it matters for joining it with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cube {
+    /// Where its data is gathered.
+    pub(crate) root: usize,
+    /// Size of the root's own block.
+    pub(crate) block: u64,
+    /// Everything else in it: how long it takes to gather, but for latency.
+    pub(crate) others: u64,
+}
+
+impl Cube {
+    /// Whether this one receives when joined with its higher-numbered neighbour, both free to.
+    pub(crate) fn receives_from(self, high: Cube) -> bool {
+        let weight = |c: Cube| (c.others, c.others + c.block);
+        weight(self) > weight(high)
+    }
+
+    /// All data in it.
+    pub(crate) fn data(self) -> u64 {
+        self.others + self.block
+    }
+
+    /// This one joined with what it receives.
+    pub(crate) fn with(self, sender: Cube) -> Cube {
+        Cube {
+            others: self.others + sender.data(),
+            ..self
+        }
+    }
+}
+
+/// Joins subcubes dimension by dimension.
+fn joined(
+    problem: &Problem,
+    root: Option<usize>,
+    low_receives: impl Fn(Cube, Cube) -> bool,
+) -> GatherTree {
+    let p = problem.ranks();
+    let mut cubes: Vec<Cube> = (0..p)
+        .map(|r| Cube {
+            root: r,
+            block: problem.sizes()[r],
+            others: 0,
+        })
+        .collect();
+    let mut tree = GatherTree::bare(p, 0);
+    while cubes.len() > 1 {
+        let pairs = cubes.chunks(2).map(|pair| {
+            let &[low, high] = pair else { return pair[0] };
+            let low_is_root = match root {
+                Some(root) if low.root == root => true,
+                Some(root) if high.root == root => false,
+                _ => low_receives(low, high),
+            };
+            let (to, from) = if low_is_root {
+                (low, high)
+            } else {
+                (high, low)
+            };
+            tree.receive(to.root, from.root, 0);
+            to.with(from)
+        });
+        cubes = pairs.collect();
+    }
+    tree.set_root(cubes[0].root);
+    tree
+}
+
+/// The first of the best roots among `roots` for oblivious trees, each timed in `O(log p)`.
+fn best_of(problem: &Problem, roots: impl Iterator<Item = usize>) -> usize {
+    let cubes = Levels::new(problem);
+    let timed = roots.map(|root| (cubes.time(problem, root), root));
+    timed
+        .reduce(|best, next| if next.0 < best.0 { next } else { best })
+        .map_or(0, |(_, root)| root)
+}
+
+/// Size and time of every subcube rooted at its last rank, by dimension.
+struct Levels(Vec<Vec<(u64, f64)>>);
+
+impl Levels {
+    fn new(problem: &Problem) -> Levels {
+        let (sizes, cost, p) = (problem.sizes(), problem.cost(), problem.ranks());
+        let mut levels = vec![sizes.iter().map(|&s| (s, 0.0)).collect::<Vec<_>>()];
+        for d in 0.. {
+            let below: &Vec<(u64, f64)> = &levels[d];
+            if below.len() == 1 {
+                break;
+            }
+            let join = |(a, pair): (usize, &[(u64, f64)])| {
+                let &[low, high] = pair else { return pair[0] };
+                let last = |c: usize| (((c + 1) << d) - 1).min(p - 1);
+                let (from, to) = (last(2 * a), last(2 * a + 1));
+                let alone = from + 1 == to;
+                let own = cost.copy(to, sizes[to]);
+                // A rank that has received nothing yet has not copied its block either.
+                let ready = if alone { own } else { high.1 };
+                let time = match low.0 {
+                    0 => ready,
+                    size => later(ready, low.1) + cost.transfer(from, to, size),
+                };
+                (low.0 + high.0, time)
+            };
+            let next = below.chunks(2).enumerate().map(join).collect();
+            levels.push(next);
+        }
+        Levels(levels)
+    }
+
+    /// The time of the tree rooted at `root`.
+    fn time(&self, problem: &Problem, root: usize) -> f64 {
+        let (sizes, cost, p) = (problem.sizes(), problem.cost(), problem.ranks());
+        if p == 1 {
+            return 0.0;
+        }
+        let mut time = cost.copy(root, sizes[root]);
+        for (d, level) in self.0.iter().enumerate() {
+            let sibling = (root >> d) ^ 1;
+            let Some(&(size, ready)) = level.get(sibling) else {
+                continue;
+            };
+            if size > 0 && level.len() > 1 {
+                let from = (((sibling + 1) << d) - 1).min(p - 1);
+                time = later(time, ready) + cost.transfer(from, root, size);
+            }
+        }
+        time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::linear;
+    use super::super::testing::{Random, prove};
+    use super::*;
+    use crate::CostModel;
+
+    #[test]
+    fn the_example_of_the_paper() {
+        let sizes = vec![1, 0, 2, 3, 4, 2, 0, 0, 1, 7, 5];
+        let problem = Problem::new(sizes, CostModel::new(1.0, 1.0), Some(9)).unwrap();
+        let tree = adaptive(&problem).unwrap();
+        let of = |r: usize| tree.children(r).iter().map(|c| c.rank).collect::<Vec<_>>();
+        assert_eq!(of(9), [8, 10, 3]);
+        assert_eq!(of(3), [2, 0, 4]);
+        assert_eq!(of(4), [5, 7]);
+        assert_eq!((of(0), of(7)), (vec![1], vec![6]));
+        prove(&problem, &tree);
+    }
+
+    #[test]
+    fn schedules_take_the_trees_time() {
+        let mut random = Random(1);
+        for p in 1..=40 {
+            for _ in 0..6 {
+                let cost = CostModel::new(random.below(20) as f64, random.below(4) as f64)
+                    .gamma_copy(random.below(4) as f64);
+                let root = random.below(p as u64) as usize;
+                for root in [None, Some(root)] {
+                    let problem = Problem::new(random.sizes(p), cost.clone(), root).unwrap();
+                    for tree in [
+                        linear::tree(&problem).unwrap(),
+                        oblivious(&problem).unwrap(),
+                        oblivious_best_root(&problem).unwrap(),
+                        adaptive(&problem).unwrap(),
+                    ] {
+                        prove(&problem, &tree);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn roots_are_timed_as_their_trees() {
+        let mut random = Random(2);
+        for p in 1..=33 {
+            let cost = CostModel::new(7.0, 2.0).gamma_copy(random.below(3) as f64);
+            let problem = Problem::new(random.sizes(p), cost, None).unwrap();
+            let levels = Levels::new(&problem);
+            for root in 0..p {
+                let tree = joined(&problem, Some(root), |_, _| false);
+                assert_eq!(
+                    levels.time(&problem, root),
+                    problem.time(&tree),
+                    "{p} {root}"
+                );
+            }
+            let best = |f: fn(&Problem) -> Result<GatherTree>| problem.time(&f(&problem).unwrap());
+            let linears = (0..p).map(|r| problem.time(&linear::rooted(p, r)));
+            assert_eq!(best(linear::tree), linears.fold(f64::INFINITY, f64::min));
+            assert!(best(oblivious_best_root) <= best(oblivious));
+        }
+    }
+}

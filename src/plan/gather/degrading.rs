@@ -1,0 +1,89 @@
+//! Graceful degradation: an adaptive tree in which every subtree with much data sends it straight to the root.
+//!
+//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter", section 3. Ports: one-ported.
+//! Symbols: `p` ranks, blocks `m_i`, a threshold `t`: a rank whose subtree in the adaptive tree has more than `t` bytes sends what it gathers to
+//! the root instead of its parent, which then gathers less. The root receives in the order in which subtrees are complete. Non-ordered in general.
+//! Volume: data beyond the threshold is sent once more at most. Empty subtrees hang on the root, where they cost nothing. With `t = 0` the
+//! tree is linear, with `t` beyond all data the adaptive one but for these.
+//! [`tree`] takes the best of both of these and of the powers of two between.
+//!
+//! `m = 1,1,1,9,1`, root 4, `t = 4`: the adaptive tree has 0→1, 2→3, 1→3, 3→4; here 3→4 is the only one with more, and sends to the root anyway.
+
+use super::{Child, GatherTree, Problem, binomial};
+use crate::error::Result;
+
+/// The best such tree over all thresholds that are powers of two.
+///
+/// # Errors
+/// None at present.
+pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    let adaptive = binomial::adaptive(problem)?;
+    let total: u64 = problem.sizes().iter().sum();
+    let thresholds = (0..64 - total.leading_zeros())
+        .map(|e| 1u64 << e)
+        .chain([0]);
+    let trees = thresholds.map(|t| straight(problem, &adaptive, t));
+    let trees: Vec<GatherTree> = [adaptive.clone()].into_iter().chain(trees).collect();
+    Ok(problem.fastest(trees).unwrap_or(adaptive))
+}
+
+/// The tree for one threshold, in bytes.
+///
+/// # Errors
+/// None at present.
+pub fn with_threshold(problem: &Problem, threshold: u64) -> Result<GatherTree> {
+    Ok(straight(problem, &binomial::adaptive(problem)?, threshold))
+}
+
+fn straight(problem: &Problem, adaptive: &GatherTree, threshold: u64) -> GatherTree {
+    let root = adaptive.root();
+    let data = adaptive.subtree_sizes(problem.sizes());
+    let mut tree = GatherTree::bare(problem.ranks(), root);
+    let mut to_root = Vec::new();
+    for r in adaptive.downwards() {
+        for c in adaptive.children(r) {
+            // An empty subtree costs nothing at the root, elsewhere a copy.
+            if r == root || data[c.rank] > threshold || data[c.rank] == 0 {
+                to_root.push(*c);
+            } else {
+                tree.receive(r, c.rank, c.port);
+            }
+        }
+    }
+    // They all are children of the root before their times can be told.
+    tree.set_children(root, to_root.clone());
+    let times = tree.times(problem.sizes(), problem.cost());
+    to_root.sort_by(|a: &Child, b| times[a.rank].total_cmp(&times[b.rank]));
+    tree.set_children(root, to_root);
+    tree
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::linear;
+    use super::super::testing::{Random, prove};
+    use super::*;
+    use crate::CostModel;
+
+    #[test]
+    fn between_linear_and_adaptive() {
+        let mut random = Random(61);
+        for p in 1..=30 {
+            for root in [None, Some(p / 2)] {
+                let cost = CostModel::new(random.below(20) as f64, 1.0).gamma_copy(1.0);
+                let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+                let best = tree(&problem).unwrap();
+                prove(&problem, &best);
+                let all = with_threshold(&problem, u64::MAX).unwrap();
+                let adaptive = binomial::adaptive(&problem).unwrap();
+                assert!(problem.time(&best) <= problem.time(&adaptive));
+                assert!(problem.time(&all) <= problem.time(&adaptive));
+                let none = with_threshold(&problem, 0).unwrap();
+                prove(&problem, &none);
+                let fixed = problem.with_root(Some(none.root())).unwrap();
+                let linear = linear::tree(&fixed).unwrap();
+                assert!(fixed.time(&none) <= fixed.time(&linear));
+            }
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! Optimal ordered trees on a platform whose links and ranks differ: gather and scatter, binary ones, broadcast and reduction.
+//!
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 5, Theorems 1, 3 and 4. Ports: one-ported.
+//! Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm_sr(m) = alpha_sr + beta_sr m` from `s` to `r`, infinite without a link, `comm_sr(0) = 0`;
+//! `C[i,j,r]` the time of the best adjacent tree over `i..=j` rooted at `r`. `C[i,i,i] = 0`; for `i < j` the least, over `s`, of
+//!
+//! - `max(gamma_r m_r, C[i+1,j,s]) + comm_sr(S[i+1,j])` for `r = i`,
+//! - `C[i,j-1,s] + comm_sr(S[i,j-1]) + gamma_r m_r` for `r = j`,
+//! - `max(C[i,k,r], C[k+1,j,s]) + comm_sr(S[k+1,j])` for `i < k < j`, `r` in `[i,k]`,
+//! - `max(C[i,k,s], C[k+1,j,r]) + comm_sr(S[i,k])` for `i <= k < j - 1`, `r` in `[k+1,j]`.
+//!
+//! Evaluated as they stand these are `O(p^5)` operations (Theorem 1 forgets an index). What a rank `r` ready at `t` needs to receive a range is the least of
+//! `max(t, C[..,s]) + comm_sr` over its roots `s`. Sorted by `C[..,s]`, only roots with less `comm_sr` than all before them matter, so one look-up
+//! is a binary search: `O(p^4 log p)`. Columns are filled one after another, from the bottom. What ranks to the left receive from a range is known
+//! as soon as the range is, and done at once; what ranks to the right receive from it is kept, for all later columns. Memory: `O(p^3)` and what is kept,
+//! a few roots for each range and receiver (`O(p^4)` at worst, if every root of every range matters to every rank; refused beyond 4 GiB).
+//!
+//! Binary trees: at most two children, received in rank order. Here the first child's best root does not depend on the second child: `O(p^4)`.
+//!
+//! Broadcast and reduction: every message has the same size, and a rank that receives combines (`gamma m`, 0 for a broadcast). A broadcast is a
+//! reduction run backwards over the links the other way.
+
+use super::{GatherTree, Problem};
+use crate::cost::CostModel;
+use crate::error::{Error, Result};
+use crate::simulate::later;
+
+/// Most ranks for which these programs are run.
+pub const MOST_RANKS: usize = 256;
+/// Most kept roots (24 bytes each).
+const MOST_KEPT: usize = (4 << 30) / 24;
+
+/// The best adjacent tree.
+///
+/// # Errors
+/// When there are more than [`MOST_RANKS`] ranks, the links do not connect them, or too much would have to be kept.
+pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    let platform = Platform::of(problem)?;
+    let mut program = Program::new(&platform)?;
+    program.fill()?;
+    program.tree(problem.root())
+}
+
+/// The best binary tree.
+///
+/// # Errors
+/// When there are more than [`MOST_RANKS`] ranks, or the links do not connect them.
+pub fn binary(problem: &Problem) -> Result<GatherTree> {
+    let platform = Platform::of(problem)?;
+    let mut program = Program::new(&platform)?;
+    program.fill_binary();
+    program.binary_tree(problem.root())
+}
+
+/// The best ordered tree for a reduction of `size` bytes over `ranks` ranks to `root` (to the best, if `None`): every message has this size, and is
+/// combined where it is received.
+///
+/// # Errors
+/// As [`tree`].
+pub fn reduction_tree(
+    cost: &CostModel,
+    ranks: usize,
+    size: u64,
+    root: Option<usize>,
+) -> Result<GatherTree> {
+    let platform = Platform {
+        cost,
+        before: vec![0; ranks + 1],
+        same: Some(size),
+        copy: vec![0.0; ranks],
+        combine: (0..ranks).map(|r| cost.combine(r, size)).collect(),
+    };
+    let mut program = Program::new(&platform)?;
+    program.fill()?;
+    program.tree(root)
+}
+
+/// What messages between ranks, and copies, cost.
+#[derive(Debug)]
+struct Platform<'a> {
+    cost: &'a CostModel,
+    /// Bytes of all blocks before a rank.
+    before: Vec<u64>,
+    /// The size of every message, if it is always the same.
+    same: Option<u64>,
+    copy: Vec<f64>,
+    /// What each rank adds to every message that it receives.
+    combine: Vec<f64>,
+}
+
+impl<'a> Platform<'a> {
+    fn of(problem: &'a Problem) -> Result<Platform<'a>> {
+        let (p, cost) = (problem.ranks(), problem.cost());
+        let mut before = vec![0];
+        before.extend(problem.sizes().iter().scan(0, |sum, &size| {
+            *sum += size;
+            Some(*sum)
+        }));
+        Ok(Platform {
+            cost,
+            before,
+            same: None,
+            copy: (0..p).map(|r| cost.copy(r, problem.sizes()[r])).collect(),
+            combine: vec![0.0; p],
+        })
+    }
+
+    fn ranks(&self) -> usize {
+        self.copy.len()
+    }
+
+    /// Time of the message with what the ranks `a..=b` have.
+    #[inline]
+    fn message(&self, from: usize, to: usize, (a, b): Range) -> f64 {
+        let size = self.same.unwrap_or(self.before[b + 1] - self.before[a]);
+        self.cost.transfer(from, to, size) + self.combine[to]
+    }
+}
+
+/// First and last rank.
+type Range = (usize, usize);
+
+/// What the root of a range receives last.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// The range received, and its root.
+    range: Range,
+    from: usize,
+}
+
+#[derive(Debug)]
+struct Program<'a> {
+    platform: &'a Platform<'a>,
+    /// `C[i, j, r]`.
+    cells: Vec<f64>,
+}
+
+/// The roots of a range that matter to a receiver: by rising time of the root and falling time of the message.
+#[derive(Debug, Clone, Default)]
+struct Offers(Vec<Offer>);
+
+#[derive(Debug, Clone, Copy)]
+struct Offer {
+    ready: f64,
+    message: f64,
+    /// The least sum of both from here on.
+    least: f64,
+}
+
+impl Offers {
+    /// When a receiver has it that is ready at `time`.
+    #[inline]
+    fn received(&self, time: f64) -> f64 {
+        let later = self.0.partition_point(|o| o.ready <= time);
+        let now = match later.checked_sub(1) {
+            Some(best) => time + self.0[best].message,
+            None => f64::INFINITY,
+        };
+        self.0.get(later).map_or(now, |o| now.min(o.least))
+    }
+}
+
+impl<'a> Program<'a> {
+    fn new(platform: &'a Platform<'a>) -> Result<Program<'a>> {
+        let p = platform.ranks();
+        if p > MOST_RANKS {
+            return Err(Error::usage(format!(
+                "{p} ranks are more than the {MOST_RANKS} for which the best tree on a heterogeneous platform is looked for"
+            )));
+        }
+        let mut program = Program {
+            platform,
+            cells: vec![f64::INFINITY; p * p * (p + 1) / 2],
+        };
+        for r in 0..p {
+            *program.cell(r, r, r) = 0.0;
+        }
+        Ok(program)
+    }
+
+    #[inline]
+    fn index(&self, i: usize, j: usize, r: usize) -> usize {
+        (j * (j + 1) / 2 + i) * self.platform.ranks() + r
+    }
+
+    #[inline]
+    fn at(&self, i: usize, j: usize, r: usize) -> f64 {
+        self.cells[self.index(i, j, r)]
+    }
+
+    #[inline]
+    fn cell(&mut self, i: usize, j: usize, r: usize) -> &mut f64 {
+        let at = self.index(i, j, r);
+        &mut self.cells[at]
+    }
+
+    /// Roots of a range by rising time, without those that no link reaches.
+    fn sorted(&self, (a, b): Range) -> Vec<(f64, usize)> {
+        let all = (a..=b).map(|s| (self.at(a, b, s), s));
+        let mut roots: Vec<_> = all.filter(|r| r.0.is_finite()).collect();
+        roots.sort_by(|x, y| x.0.total_cmp(&y.0));
+        roots
+    }
+
+    fn offers(&self, range: Range, roots: &[(f64, usize)], receiver: usize) -> Offers {
+        let mut offers: Vec<Offer> = Vec::new();
+        for &(ready, s) in roots {
+            let message = self.platform.message(s, receiver, range);
+            if offers
+                .last()
+                .map_or(message.is_finite(), |o| message < o.message)
+            {
+                offers.push(Offer {
+                    ready,
+                    message,
+                    least: ready + message,
+                });
+            }
+        }
+        let mut least = f64::INFINITY;
+        for offer in offers.iter_mut().rev() {
+            least = least.min(offer.least);
+            offer.least = least;
+        }
+        Offers(offers)
+    }
+
+    /// Fills the table, each range when all that it consists of are done.
+    fn fill(&mut self) -> Result<()> {
+        let p = self.platform.ranks();
+        // What ranks after a range (from its end on) receive from it.
+        let mut kept: Vec<Vec<Offers>> = vec![Vec::new(); p * (p + 1) / 2];
+        let mut count = 0;
+        for j in 0..p {
+            for a in (0..=j).rev() {
+                // [a, j] is done: ranks before it receive it ...
+                let roots = self.sorted((a, j));
+                for r in 0..a {
+                    let offers = self.offers((a, j), &roots, r);
+                    for i in 0..=r {
+                        let ready = if i + 1 == a {
+                            self.platform.copy[r]
+                        } else {
+                            self.at(i, a - 1, r)
+                        };
+                        let time = offers.received(ready);
+                        let cell = self.cell(i, j, r);
+                        *cell = cell.min(time);
+                    }
+                }
+                // ... its ranks receive ranges before it ...
+                for i in 0..a {
+                    let before = &kept[a * (a - 1) / 2 + i];
+                    for r in a..=j {
+                        let offers = &before[r - a];
+                        let time = if a == j {
+                            offers.received(0.0) + self.platform.copy[r]
+                        } else {
+                            offers.received(self.at(a, j, r))
+                        };
+                        let cell = (j * (j + 1) / 2 + i) * p + r;
+                        self.cells[cell] = self.cells[cell].min(time);
+                    }
+                }
+                // ... and ranks after it will receive it.
+                let after: Vec<Offers> =
+                    (j + 1..p).map(|r| self.offers((a, j), &roots, r)).collect();
+                count += after.iter().map(|o| o.0.len()).sum::<usize>();
+                if count > MOST_KEPT {
+                    return Err(Error::usage(format!(
+                        "{p} ranks with links as different as these need more than 4 GiB: take fewer ranks"
+                    )));
+                }
+                kept[j * (j + 1) / 2 + a] = after;
+            }
+        }
+        Ok(())
+    }
+
+    /// The best last message to `r`, root of `[i, j]`.
+    fn last(&self, i: usize, j: usize, r: usize) -> Last {
+        let mut best = (f64::INFINITY, None);
+        let mut offer = |range: Range, ready: f64, after: f64| {
+            for from in range.0..=range.1 {
+                let time = later(ready, self.at(range.0, range.1, from))
+                    + self.platform.message(from, r, range)
+                    + after;
+                if best.1.is_none() || time < best.0 {
+                    best = (time, Some(Last { range, from }));
+                }
+            }
+        };
+        for k in r..j {
+            let ready = if k == i {
+                self.platform.copy[r]
+            } else {
+                self.at(i, k, r)
+            };
+            offer((k + 1, j), ready, 0.0);
+        }
+        for k in i..r {
+            if k + 1 == j {
+                offer((i, k), 0.0, self.platform.copy[r]);
+            } else {
+                offer((i, k), self.at(k + 1, j, r), 0.0);
+            }
+        }
+        best.1.expect("a range of two ranks receives something")
+    }
+
+    /// The root asked for, or the first of the best ones.
+    fn root(&self, root: Option<usize>) -> Result<usize> {
+        let p = self.platform.ranks();
+        let times = (0..p).map(|r| self.at(0, p - 1, r));
+        let best = root.unwrap_or_else(|| {
+            let all = times.enumerate();
+            let best = all.reduce(|best, next| if next.1 < best.1 { next } else { best });
+            best.map_or(0, |b| b.0)
+        });
+        if self.at(0, p - 1, best).is_finite() {
+            Ok(best)
+        } else {
+            Err(Error::usage(match root {
+                Some(root) => {
+                    format!("the links do not connect all ranks to root {root} by such a tree")
+                }
+                None => "the links do not connect all ranks by such a tree".into(),
+            }))
+        }
+    }
+
+    fn tree(&self, root: Option<usize>) -> Result<GatherTree> {
+        let p = self.platform.ranks();
+        let root = self.root(root)?;
+        let mut tree = GatherTree::bare(p, root);
+        let mut work = vec![((0, p - 1), root)];
+        while let Some(((i, j), r)) = work.pop() {
+            let (mut low, mut high) = (i, j);
+            let mut received = Vec::new();
+            while low < high {
+                let last = self.last(low, high, r);
+                if last.range.0 == low {
+                    low = last.range.1 + 1;
+                } else {
+                    high = last.range.0 - 1;
+                }
+                received.push(last);
+            }
+            let copy_last = received.last().is_some_and(|first| first.range.1 + 1 == r);
+            for (slot, last) in received.iter().rev().enumerate() {
+                tree.receive(r, last.from, 0);
+                if slot == 0 && copy_last {
+                    tree.copy_now(r);
+                }
+                work.push((last.range, last.from));
+            }
+        }
+        Ok(tree)
+    }
+
+    /// When a rank ready at `time` has received `range`, and from which root.
+    fn received(&self, time: f64, range: Range, to: usize) -> (f64, usize) {
+        let mut best = (f64::INFINITY, range.0);
+        for from in range.0..=range.1 {
+            let end = later(time, self.at(range.0, range.1, from))
+                + self.platform.message(from, to, range);
+            if end < best.0 {
+                best = (end, from);
+            }
+        }
+        best
+    }
+
+    fn fill_binary(&mut self) {
+        let p = self.platform.ranks();
+        for i in (0..p).rev() {
+            // When i has received [i+1, k], by k; when r has received [i, r-1] and copied, by r.
+            let mut first = vec![f64::INFINITY; p];
+            let mut middle = vec![f64::INFINITY; p];
+            for j in i + 1..p {
+                first[j] = self.received(self.platform.copy[i], (i + 1, j), i).0;
+                middle[j] = self.received(0.0, (i, j - 1), j).0 + self.platform.copy[j];
+                let two = (i + 1..j).map(|k| self.received(first[k], (k + 1, j), i).0);
+                *self.cell(i, j, i) = two.fold(first[j], f64::min);
+                for r in i + 1..j {
+                    *self.cell(i, j, r) = self.received(middle[r], (r + 1, j), r).0;
+                }
+                let two = (i..j - 1).map(|k| {
+                    let ready = self.received(0.0, (i, k), j).0;
+                    self.received(ready, (k + 1, j - 1), j).0 + self.platform.copy[j]
+                });
+                *self.cell(i, j, j) = two.fold(middle[j], f64::min);
+            }
+        }
+    }
+
+    /// The ranges that root `r` of `[i, j]` receives at best, in order, and how many of them before it copies.
+    fn children(&self, i: usize, j: usize, r: usize) -> (Vec<Last>, usize) {
+        let copy = self.platform.copy[r];
+        let receive = |time: f64, range: Range| {
+            let (end, from) = self.received(time, range, r);
+            (end, Last { range, from })
+        };
+        if i == j {
+            return (Vec::new(), 0);
+        }
+        if i < r && r < j {
+            let (ready, left) = receive(0.0, (i, r - 1));
+            return (vec![left, receive(ready + copy, (r + 1, j)).1], 1);
+        }
+        // All others on one side, in one or two parts.
+        let (a, b, start) = if r == i {
+            (i + 1, j, copy)
+        } else {
+            (i, j - 1, 0.0)
+        };
+        let (mut best, alone) = receive(start, (a, b));
+        let mut children = vec![alone];
+        for k in a..b {
+            let (ready, one) = receive(start, (a, k));
+            let (end, two) = receive(ready, (k + 1, b));
+            if end < best {
+                best = end;
+                children = vec![one, two];
+            }
+        }
+        let copy_after = if r == i { 0 } else { children.len() };
+        (children, copy_after)
+    }
+
+    fn binary_tree(&self, root: Option<usize>) -> Result<GatherTree> {
+        let p = self.platform.ranks();
+        let root = self.root(root)?;
+        let mut tree = GatherTree::bare(p, root);
+        let mut work = vec![((0, p - 1), root)];
+        while let Some(((i, j), r)) = work.pop() {
+            let (children, copy_after) = self.children(i, j, r);
+            for (slot, child) in children.iter().enumerate() {
+                if slot == copy_after {
+                    tree.copy_now(r);
+                }
+                tree.receive(r, child.from, 0);
+                work.push((child.range, child.from));
+            }
+            if copy_after == children.len() {
+                tree.copy_now(r);
+            }
+        }
+        Ok(tree)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, prove};
+    use super::super::{binary as homogeneous_binary, optimal};
+    use super::*;
+    use crate::cost::Links;
+
+    fn links(random: &mut Random, p: usize, missing: u64) -> CostModel {
+        let mut matrix = |top: u64| -> Vec<Vec<Option<f64>>> {
+            (0..p)
+                .map(|_| (0..p).map(|_| Some(random.below(top) as f64)).collect())
+                .collect()
+        };
+        let (mut alpha, mut beta) = (matrix(50), matrix(6));
+        for i in 0..p {
+            for j in 0..p {
+                // Neighbours are always linked.
+                if i.abs_diff(j) > 1 && random.below(100) < missing {
+                    (alpha[i][j], beta[i][j]) = (None, None);
+                }
+            }
+        }
+        CostModel::heterogeneous(Links {
+            alpha,
+            beta,
+            gamma: (0..p).map(|_| random.below(4) as f64).collect(),
+            gamma_copy: (0..p).map(|_| random.below(4) as f64).collect(),
+        })
+        .unwrap()
+    }
+
+    /// The equations as they stand.
+    fn direct(program: &mut Program<'_>) {
+        let p = program.platform.ranks();
+        for j in 0..p {
+            for i in (0..j).rev() {
+                for r in i..=j {
+                    let last = program.last(i, j, r);
+                    let (range, from) = (last.range, last.from);
+                    let copy = program.platform.copy[r];
+                    let message = program.platform.message(from, r, range);
+                    let other = program.at(range.0, range.1, from);
+                    let time = if range == (i + 1, j) {
+                        later(if r == i { copy } else { f64::NAN }, other) + message
+                    } else if range == (i, j - 1) {
+                        other + message + copy
+                    } else if range.0 == i {
+                        later(program.at(range.1 + 1, j, r), other) + message
+                    } else {
+                        later(program.at(i, range.0 - 1, r), other) + message
+                    };
+                    *program.cell(i, j, r) = time;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_equals_the_equations() {
+        let mut random = Random(41);
+        for round in 0..300 {
+            let p = 1 + random.below(11) as usize;
+            let cost = links(&mut random, p, if round % 3 == 0 { 30 } else { 0 });
+            let problem = Problem::new(random.sizes(p), cost, None).unwrap();
+            let platform = Platform::of(&problem).unwrap();
+            let mut fast = Program::new(&platform).unwrap();
+            fast.fill().unwrap();
+            let mut slow = Program::new(&platform).unwrap();
+            direct(&mut slow);
+            assert_eq!(fast.cells, slow.cells, "{problem:?}");
+            let mut binary = Program::new(&platform).unwrap();
+            binary.fill_binary();
+            for root in (0..p).map(Some).chain([None]) {
+                let problem = problem.clone().with_root(root).unwrap();
+                for (program, plan) in [
+                    (&fast, tree as fn(&Problem) -> Result<GatherTree>),
+                    (&binary, super::binary),
+                ] {
+                    let Ok(tree) = plan(&problem) else { continue };
+                    let time = program.at(0, p - 1, tree.root());
+                    assert_eq!(problem.time(&tree), time, "{problem:?}");
+                    assert!(tree.is_weakly_ordered());
+                    if round % 20 == 0 && round % 3 != 0 {
+                        prove_gather(&problem, &tree);
+                    }
+                }
+            }
+        }
+    }
+
+    /// As [`prove`], for the gather alone: a scatter takes the links the other way.
+    fn prove_gather(problem: &Problem, tree: &GatherTree) {
+        let blocks: Vec<usize> = problem.sizes().iter().map(|&s| s as usize).collect();
+        let schedule = tree.gather(&blocks, crate::Ports::UNI).unwrap();
+        let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
+        let simulated = prepared.try_simulate(problem.cost(), 1).unwrap().time();
+        assert_eq!(simulated, problem.time(tree));
+    }
+
+    #[test]
+    fn equal_links_are_a_homogeneous_network() {
+        let mut random = Random(42);
+        for _ in 0..100 {
+            let p = 1 + random.below(14) as usize;
+            let (alpha, beta, gamma) = (random.below(30), random.below(4), random.below(4));
+            let [alpha, beta, gamma] = [alpha, beta, gamma].map(|c| c as f64);
+            let sizes = random.sizes(p);
+            let equal = CostModel::heterogeneous(Links {
+                alpha: vec![vec![Some(alpha); p]; p],
+                beta: vec![vec![Some(beta); p]; p],
+                gamma: Vec::new(),
+                gamma_copy: vec![gamma; p],
+            });
+            let plain = CostModel::new(alpha, beta).gamma_copy(gamma);
+            for root in [None, Some(p / 2)] {
+                let on =
+                    |cost: &CostModel| Problem::new(sizes.clone(), cost.clone(), root).unwrap();
+                let (one, other) = (on(equal.as_ref().unwrap()), on(&plain));
+                let time = |tree: Result<GatherTree>| other.time(&tree.unwrap());
+                assert_eq!(time(tree(&one)), time(optimal::tree(&other)));
+                assert_eq!(time(binary(&one)), time(homogeneous_binary::tree(&other)));
+                prove(&other, &tree(&one).unwrap());
+            }
+        }
+    }
+}

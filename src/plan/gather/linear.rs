@@ -1,0 +1,54 @@
+//! Linear gather: the root receives every block itself, in rank order.
+//!
+//! Source: folklore; Träff, section 5.1. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, root `r`.
+//! Rounds: one message of every other rank that has something. Volume: `sum_{i != r} m_i`.
+//! Time: `sum_{i != r, m_i > 0} (alpha + beta m_i) + gamma_copy m_r`, the own copy in its place in rank order. Rank-ordered.
+//!
+//! `p = 3`, root 1, `m = 2, 3, 0`, `alpha = beta = gamma_copy = 1`: 3 + 3.
+
+use super::{GatherTree, Problem};
+use crate::error::Result;
+
+/// The tree; with a free root, the first of the best ones.
+///
+/// # Errors
+/// None at present.
+pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    let root = problem.root().unwrap_or_else(|| best_root(problem));
+    Ok(rooted(problem.ranks(), root))
+}
+
+/// Everything goes straight to `root`, in rank order.
+pub(super) fn rooted(p: usize, root: usize) -> GatherTree {
+    let mut tree = GatherTree::bare(p, root);
+    for r in 0..p {
+        if r == root {
+            tree.copy_now(root);
+        } else {
+            tree.receive(root, r, 0);
+        }
+    }
+    tree
+}
+
+/// The root for which everything else takes the least time to arrive, one after another.
+fn best_root(problem: &Problem) -> usize {
+    let (sizes, cost) = (problem.sizes(), problem.cost());
+    let time = |root: usize| {
+        let others = (0..sizes.len()).filter(|&r| r != root);
+        let messages: f64 = others.map(|r| cost.transfer(r, root, sizes[r])).sum();
+        messages + cost.copy(root, sizes[root])
+    };
+    // Where all links cost the same, all roots' times differ by what they save and what they pay alone.
+    let alone = |root: usize| cost.copy(root, sizes[root]) - cost.transfer(root, root, sizes[root]);
+    let by = |f: &dyn Fn(usize) -> f64| {
+        (0..sizes.len())
+            .min_by(|&a, &b| f(a).total_cmp(&f(b)))
+            .unwrap_or(0)
+    };
+    if cost.links().is_some() {
+        by(&time)
+    } else {
+        by(&alone)
+    }
+}

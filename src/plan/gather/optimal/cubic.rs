@@ -1,0 +1,19 @@
+//! The dynamic program as published: every option of every range, in `O(p^3)`.
+//!
+//! For any costs that are the same on all links; also the reference that the faster one is held against.
+
+use super::table::Table;
+use crate::plan::gather::Problem;
+
+/// Fills the table.
+pub(super) fn fill(problem: &Problem, root: Option<usize>) -> Table<'_> {
+    let mut table = Table::new(problem, root);
+    for j in 1..problem.ranks() {
+        for i in (0..j).rev() {
+            let mut best = f64::INFINITY;
+            table.options(i, j, |time, _| best = best.min(time));
+            table.set(i, j, best);
+        }
+    }
+    table
+}

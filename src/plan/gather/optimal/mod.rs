@@ -1,0 +1,231 @@
+//! Optimal adjacent gather trees.
+//!
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 5 and 6; in `O(p^2)` it is ours. Ports: one-ported.
+//! Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`, `comm(0) = 0`, `gamma` the cost of a local copy;
+//! `C[i,j]` the time of the best tree over the ranks `i..=j`.
+//! Optimal among the trees in which everything that a rank receives touches what it already holds. `C[i,i] = 0`, and for `i < j` the
+//! least of
+//!
+//! - root `i`: `max(gamma m_i, C[i+1,j]) + comm(S[i+1,j])`,
+//! - root `j`: `C[i,j-1] + comm(S[i,j-1]) + gamma m_j`,
+//! - root in `[i,k]`, `i < k < j`: `max(C[i,k], C[k+1,j]) + comm(S[k+1,j])`,
+//! - root in `[k+1,j]`, `i <= k < j - 1`: `max(C[i,k], C[k+1,j]) + comm(S[i,k])`.
+//!
+//! With a given root `r`, a range that contains `r` is rooted there.
+//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`; on a heterogeneous platform see [`super::heterogeneous`].
+//! Memory: 8 bytes a range, and a quarter of that for what is remembered of rows.
+//!
+//! `p = 3`, `m = 1, 2, 3`, `alpha = 1`, `beta = 1`, `gamma = 0`, free root: 1→0 takes 3, or 0→1 2; then 1→2: 2 + 4 = 6; but 1→2 first, then 0→2:
+//! 3 + 2 = 5.
+//!
+//! # Why O(p²) is right
+//!
+//! Let `0 <= gamma <= beta`, `alpha >= 0`, sizes any (empty blocks, too).
+//!
+//! **Left removal.** `C[i+1,j] <= C[i,j]` for `i < j`. By induction on the length; look at the best option for `[i,j]`. Root `i`: it has received
+//! `[i+1,j]`, so `C[i+1,j]` is part of its time. Root `j`: `C[i,j-1] >= C[i+1,j-1]`, and the message is no shorter (for `j = i + 1` there is nothing to show).
+//! Root in `[k+1,j]`: for `k = i` the time is at least `C[i+1,j]`; otherwise `C[i+1,k] <= C[i,k]`. Root in `[i,k]`: for `k > i + 1`
+//! `C[i+1,k] <= C[i,k]`. For `k = i + 1` let `i + 1` be root of `[i+1,j]`: `max(gamma m_{i+1}, C[i+2,j]) + comm(S[i+2,j])`, and
+//! `gamma m_{i+1} <= C[i,i+1]` whichever of the two is root, since a message of `m_{i+1}` takes at least `beta m_{i+1}`.
+//!
+//! **Right removal**, `C[i,k] <= C[i,j]` for `k < j`, holds too, except where `m_k > 0` and `m_{k+1} = ... = m_j = 0`: an *exceptional* pair `(k,j)`.
+//! There `k` may be root, receive an empty block, copy its own meanwhile, and receive `[i,k-1]` last, where without the empty block the copy comes after
+//! all messages (the published convention: the last rank as root copies after its first receive). Then `C[i,k] <= C[i,j] + alpha`. Both by induction
+//! on the length of `[i,j]`, for `i < k` (`C[i,i] = 0`). First for a pair that is not exceptional:
+//!
+//! 1. Root `i`: `C[i+1,k] <= C[i+1,j]` (or `i + 1 = k`, where it is 0), and the message is no shorter.
+//! 2. Root `j`: if `(k,j-1)` is not exceptional, or `k = j - 1`, then `C[i,k] <= C[i,j-1]`. Otherwise let `k` be root: `C[i,k-1] + comm(S[i,k-1]) + gamma m_k`, of which
+//!    `C[i,k-1] <= C[i,j-1]`, as `m_k > 0` makes `(k-1,j-1)` not exceptional, and the rest is at most `comm(S[i,k])`, a part of the time.
+//! 3. Root in `[i,l]`: for `l < k`, `C[l+1,k] <= C[l+1,j]`. For `l >= k` the time is at least `C[i,l] + comm(S[l+1,j])`, enough if `(k,l)` is not exceptional
+//!    or `l = k`; if it is, then `S[l+1,j] > 0`, the message takes at least `alpha`, and `C[i,k] <= C[i,l] + alpha`.
+//! 4. Root in `[l+1,j]`: for `l + 1 < k`, `C[l+1,k] <= C[l+1,j]`. For `l >= k` as in 3: the message carries `m_k`, or `(k,l)` is not exceptional. For
+//!    `l + 1 = k` the time is `T = max(C[i,k-1], C[k,j]) + comm(S[i,k-1])`. If `m_k = 0`, let `k` be root: `C[i,k-1] + comm(S[i,k-1])`. If `m_k > 0`, some
+//!    other block of `[k,j]` is not empty, so `C[k,j] >= alpha + gamma m_k`: rank `k` is root, copies, and receives a message, or its block is sent. Let `q < k` be
+//!    the last rank before `k` with `m_q > 0`. (If there is none, `k` is root, copies and receives nothing: `gamma m_k`.) Let `k` be root, receive the empty
+//!    blocks between them, then `q`, then `[i,q-1]`, copying before `q` or right after it: at most
+//!    `max(C[i,q-1], alpha + beta m_q + gamma m_k) + comm(S[i,q-1])`. The first is at most `C[i,k-1] + comm(S[i,k-1])`, because `(q-1,k-1)` is not
+//!    exceptional; the second at most `2 alpha + beta S[i,k-1] + gamma m_k <= T`. (For `q = i` there is nothing left to receive after it:
+//!    `alpha + beta m_q + gamma m_k <= T`.)
+//!
+//! For an exceptional pair with `C[i,j] + alpha` the same cases do: in 2 to 4 the induction is used with `+ alpha` on one part of the maximum, and in the last
+//! case `C[k,j] >= gamma m_k` is all that is needed.
+//!
+//! So `B_k = C[k+1,j]` never rises with `k`, and `A_k = C[i,k]` never falls along the `k` with `m_k > 0`, nor along those with `m_k = 0`: two *classes*, one
+//! if no block is empty. `U_k = S[i,k]` never falls, `V_k = S[k+1,j]` never rises.
+//!
+//! **The best split.** For `i < k < j - 1` the two options of `k` are `max(A_k, B_k) + comm(min(U_k, V_k))`. Within a class let `x` be the first `k` with `A_k >= B_k`, and
+//! `y` the first with `U_k >= V_k`. From `x` to `y` it is `A_k + comm(U_k)`, best at `x`; from `y` to `x` it is `B_k + comm(V_k)`, best at the last `k`
+//! before `x`. Before both it is `C[k+1,j] + beta P[k+1]` less `beta P[i]`, plus `alpha`, with `P` the prefix sums: the minimum over a window of values
+//! that belong to column `j`. When `i` goes down, new `k` come in at the low end, and `x` and `y` go down. After both it is
+//! `C[i,k] - beta P[k+1]`, plus `beta P[j+1] + alpha`: values of row `i`. When `j` goes up both ends of their window do, among the columns `j` with `m_j > 0`
+//! and among those with `m_j = 0`, as `B_k` rises from one to the next (right removal again); each of the two kinds has windows of its own. So every
+//! `k` enters a window once and leaves it once: `O(1)` an entry, amortised.
+//!
+//! `comm(0) = 0` breaks the sums where `U_k = 0` or `V_k = 0`: they then say `alpha` too much, never too little, and a `k` with such a sum may hide others
+//! only if its true time is no more than theirs. If `U_k = 0` the true time is `C[k+1,j]`, and the option that rank `i`, alone and empty, is received takes
+//! `C[i+1,j]`, the same by left removal and because an empty block in front costs nothing. If `V_k = 0`, it is `C[i,k]`, and that rank `j`, alone and
+//! empty, is received takes `C[i,j-1] <= C[i,k]`, as empty blocks behind cost nothing. Both options are looked at for every range.
+//!
+//! **Given root** `r`. With `D[i,j]` for ranges that contain it, the same two removals hold by the same cases, and for splits `k >= r` the option is
+//! `max(D[i,k], C[k+1,j]) + comm(S[k+1,j])`: before `D[i,k] >= C[k+1,j]` the last `k` is best, after it a window of row `i`. For `k < r` it is
+//! `max(C[i,k], D[k+1,j]) + comm(S[i,k])`: from `C[i,k] >= D[k+1,j]` on the first `k` is best, before it a window of column `j`.
+//!
+//! With `gamma > beta` left removal fails already for two ranks: it may be cheaper to send a block than to copy it.
+
+mod cubic;
+mod quadratic;
+pub(super) mod table;
+
+use super::{GatherTree, Problem};
+use crate::error::{Error, Result};
+
+/// Most ranks for the program in `O(p^2)`: 4 GiB of times.
+pub const MOST_RANKS: usize = 1 << 15;
+/// Most ranks for the program in `O(p^3)`, and in those for other classes: seconds.
+pub const MOST_RANKS_CUBIC: usize = 2500;
+
+/// How the optimum is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// In `O(p^2)`: linear costs, `gamma_copy <= beta`.
+    Quadratic,
+    /// In `O(p^3)`: any costs that are the same for all ranks.
+    Cubic,
+}
+
+impl Method {
+    /// The fastest one that is right for `problem`.
+    pub fn of(problem: &Problem) -> Method {
+        let cost = problem.cost();
+        if cost.is_linear() && cost.gamma_copy <= cost.beta {
+            Method::Quadratic
+        } else {
+            Method::Cubic
+        }
+    }
+}
+
+/// The best adjacent tree.
+///
+/// # Errors
+/// When there are more ranks than [`MOST_RANKS`], [`MOST_RANKS_CUBIC`] where that program is needed
+/// or the links differ.
+pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    if problem.cost().links().is_some() {
+        return super::heterogeneous::tree(problem);
+    }
+    tree_by(problem, Method::of(problem))
+}
+
+/// As [`tree`], found by `method`.
+///
+/// # Errors
+/// As [`tree`], and when `method` is not right for the costs.
+pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
+    Ok(filled(problem, method)?.tree())
+}
+
+/// The completion time of the best adjacent tree.
+///
+/// # Errors
+/// As [`tree_by`].
+pub fn time_by(problem: &Problem, method: Method) -> Result<f64> {
+    Ok(filled(problem, method)?.at(0, problem.ranks() - 1))
+}
+
+fn filled(problem: &Problem, method: Method) -> Result<table::Table<'_>> {
+    let p = problem.ranks();
+    let (most, name) = match method {
+        Method::Quadratic => (MOST_RANKS, "O(p^2)"),
+        Method::Cubic => (MOST_RANKS_CUBIC, "O(p^3)"),
+    };
+    if p > most {
+        let why = match method {
+            Method::Quadratic => "",
+            Method::Cubic => ", which is needed for gamma_copy > beta and for costs in pieces",
+        };
+        return Err(Error::usage(format!(
+            "{p} ranks are more than the {most} that the program in {name}{why} is for"
+        )));
+    }
+    if problem.cost().links().is_some() {
+        return Err(Error::usage("the links' costs differ"));
+    }
+    Ok(match method {
+        Method::Quadratic if Method::of(problem) == Method::Cubic => {
+            return Err(Error::usage(
+                "the program in O(p^2) needs linear costs with gamma_copy <= beta",
+            ));
+        }
+        Method::Quadratic => quadratic::fill(problem, problem.root()),
+        Method::Cubic => cubic::fill(problem, problem.root()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, prove};
+    use super::*;
+    use crate::CostModel;
+
+    fn both(problem: &Problem) -> (f64, f64) {
+        let time = |method| {
+            let table = filled(problem, method).unwrap();
+            let tree = table.tree();
+            assert!(tree.is_adjacent());
+            let time = table.at(0, problem.ranks() - 1);
+            assert_eq!(problem.time(&tree), time, "{problem:?} {method:?}");
+            time
+        };
+        (time(Method::Quadratic), time(Method::Cubic))
+    }
+
+    #[test]
+    fn the_fast_program_equals_the_published_one() {
+        let mut random = Random(11);
+        for round in 0..12_000 {
+            let p = 1 + random.below(if round % 50 == 0 { 70 } else { 13 }) as usize;
+            let beta = random.below(4);
+            let alpha = [0, 1, 5, 100, 1000][random.below(5) as usize];
+            let cost =
+                CostModel::new(alpha as f64, beta as f64).gamma_copy(random.below(beta + 1) as f64);
+            let root = random.below(p as u64) as usize;
+            let root = (round % 2 == 0).then_some(root);
+            let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+            let (fast, published) = both(&problem);
+            assert_eq!(fast, published, "{problem:?}");
+            if round % 100 == 0 {
+                prove(&problem, &tree(&problem).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn empty_blocks_with_a_copy_cost() {
+        for (alpha, sizes, optimum) in [
+            (5.0, vec![1, 1, 3, 0, 1, 0, 1, 3, 0, 0], 24.0),
+            (1000.0, vec![0, 8, 6, 56, 0, 0, 2, 0, 0, 0, 86, 0], 3098.0),
+        ] {
+            let cost = CostModel::new(alpha, 1.0).gamma_copy(1.0);
+            let problem = Problem::new(sizes, cost, None).unwrap();
+            assert_eq!(both(&problem), (optimum, optimum));
+        }
+    }
+
+    #[test]
+    fn dear_copies() {
+        let cost = CostModel::new(1.0, 1.0).gamma_copy(3.0);
+        let problem = Problem::new(vec![5, 1, 4, 2], cost, None).unwrap();
+        assert_eq!(Method::of(&problem), Method::Cubic);
+        let tree = tree(&problem).unwrap();
+        prove(&problem, &tree);
+        assert!(tree_by(&problem, Method::Quadratic).is_err());
+    }
+
+    #[test]
+    fn adjacent_is_not_weakly_ordered() {
+        let cost = CostModel::new(5.0, 1.0);
+        let problem = Problem::new(vec![10, 10, 2, 50], cost, None).unwrap();
+        assert_eq!(both(&problem), (37.0, 37.0));
+    }
+}

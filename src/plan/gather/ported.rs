@@ -1,0 +1,297 @@
+//! Gather trees for ranks with several ports.
+//!
+//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter", after Theorem 1 (adaptive); the exact one and the
+//! heuristics are ours (the optimum is NP-hard: Theorem 6 of "On Optimal Trees for Irregular Gather and Scatter Collectives"). Ports: `k`-ported.
+//! Symbols: `p` ranks, blocks `m_i`, `k` ports.
+//!
+//! - [`adaptive`]: `k + 1` adjacent subcubes of `(k + 1)^d` ranks are joined at once, the one that takes longest to gather receives from all others, each by a
+//!   port of its own. Rounds: `ceil(log_{k+1} p)`. For `k = 1` the adaptive binomial tree.
+//! - [`exact`], for `gamma_copy = 0`: `P[G]`, the time of one port that receives all of `G`: `P[{}] = 0`, otherwise the least
+//!   `max(P[G - Q], T[Q]) + comm(size(Q))` over non-empty `Q` in `G`; `W[1,G] = P[G]`, `W[j,G]` the least `max(W[j-1,G-H], P[H])` over `H` in `G`;
+//!   `T[Q]` the least `W[k,Q-r]` over `r` in `Q`. `O(k 3^p)`; refused for more than 15 ranks.
+//! - [`tree`]: exact for few ranks where copies are free, otherwise the best of the adaptive tree, of blocks that all go straight to the root, large ones first, and of `k` groups of about as
+//!   much data, each gathered through a port of the root by the best tree over its ranks in decreasing order.
+
+use super::unordered;
+use super::{Child, GatherTree, Problem};
+use crate::error::{Error, Result};
+use crate::simulate::later;
+
+/// Most ranks for [`exact`].
+pub const MOST_EXACT: usize = 15;
+/// Up to as many ranks [`tree`] is exact.
+const EXACT: usize = 10;
+
+/// The adaptive tree for the problem's ports.
+///
+/// # Errors
+/// None at present.
+pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
+    let (p, k) = (problem.ranks(), problem.ported());
+    let mut tree = GatherTree::bare(p, 0);
+    let mut cubes: Vec<super::binomial::Cube> = problem
+        .sizes()
+        .iter()
+        .enumerate()
+        .map(|(root, &block)| super::binomial::Cube {
+            root,
+            block,
+            others: 0,
+        })
+        .collect();
+    while cubes.len() > 1 {
+        let joined = cubes.chunks(k.saturating_add(1)).map(|group| {
+            let given = group.iter().position(|c| Some(c.root) == problem.root());
+            let best = given.unwrap_or_else(|| {
+                (0..group.len()).fold(0, |best, i| {
+                    if group[best].receives_from(group[i]) {
+                        best
+                    } else {
+                        i
+                    }
+                })
+            });
+            let senders = group.iter().enumerate().filter(|&(i, _)| i != best);
+            senders
+                .enumerate()
+                .fold(group[best], |to, (port, (_, &from))| {
+                    tree.receive(to.root, from.root, port);
+                    to.with(from)
+                })
+        });
+        cubes = joined.collect();
+    }
+    tree.set_root(cubes[0].root);
+    Ok(tree)
+}
+
+/// The best tree that is found: see the [module documentation](self).
+///
+/// # Errors
+/// None at present.
+pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    let (p, cost) = (problem.ranks(), problem.cost());
+    let free = (0..p).all(|r| cost.copy(r, problem.sizes()[r]) == 0.0);
+    if p <= EXACT && free && cost.links().is_none() {
+        return exact(problem);
+    }
+    let adaptive = adaptive(problem)?;
+    let root = adaptive.root();
+    let mut order: Vec<usize> = (0..p).filter(|&r| r != root).collect();
+    order.sort_by_key(|&r| std::cmp::Reverse(problem.sizes()[r]));
+    let k = problem.ported().min(p.max(2) - 1);
+    // Each block to the port that is free first.
+    let mut ports = vec![0.0; k];
+    let mut groups = vec![Vec::new(); k];
+    let mut star = GatherTree::bare(p, root);
+    for &r in &order {
+        let port = (0..k).fold(0, |best, port| {
+            if ports[port] < ports[best] {
+                port
+            } else {
+                best
+            }
+        });
+        ports[port] += cost.transfer(r, root, problem.sizes()[r]);
+        groups[port].push(r);
+        star.receive(root, r, port);
+    }
+    let grouped = if cost.links().is_some() {
+        None
+    } else {
+        let mut tree = GatherTree::bare(p, root);
+        for (port, group) in groups.iter().enumerate() {
+            unordered::along(problem, root, group, port, &mut tree)?;
+        }
+        Some(tree)
+    };
+    let trees = [adaptive.clone(), star].into_iter().chain(grouped);
+    Ok(problem.fastest(trees).unwrap_or(adaptive))
+}
+
+/// The best tree of all, ordered or not, by its tables over sets of ranks.
+///
+/// # Errors
+/// When there are more than [`MOST_EXACT`] ranks, a copy costs anything, or links differ.
+pub fn exact(problem: &Problem) -> Result<GatherTree> {
+    let p = problem.ranks();
+    if p > MOST_EXACT {
+        return Err(Error::usage(format!(
+            "{p} ranks are more than the {MOST_EXACT} for which the best of all trees is looked for"
+        )));
+    }
+    if problem.cost().links().is_some() {
+        return Err(Error::usage(
+            "the best of all trees is looked for where links cost the same",
+        ));
+    }
+    if (0..p).any(|r| problem.cost().copy(r, problem.sizes()[r]) > 0.0) {
+        return Err(Error::usage(
+            "the best of all trees with several ports is looked for where copies cost nothing (gamma_copy 0)",
+        ));
+    }
+    let mut sets = Sets::new(problem);
+    sets.fill();
+    Ok(sets.tree(problem.root()))
+}
+
+/// Times by set of ranks, as a bit mask.
+struct Sets {
+    p: usize,
+    k: usize,
+    message: Vec<f64>,
+    /// `W[j, G]` for `j` from 1 on; `W[1]` is `P`.
+    ports: Vec<Vec<f64>>,
+    /// `T[Q]`.
+    rooted: Vec<f64>,
+}
+
+impl Sets {
+    fn new(problem: &Problem) -> Sets {
+        let p = problem.ranks();
+        let k = problem.ported().min(p.max(2) - 1);
+        let size = |g: usize| {
+            (0..p)
+                .filter(move |r| g >> r & 1 == 1)
+                .map(|r| problem.sizes()[r])
+        };
+        let message = (0..1usize << p).map(|g| problem.cost().transfer(0, 0, size(g).sum()));
+        Sets {
+            p,
+            k,
+            message: message.collect(),
+            ports: vec![vec![0.0; 1 << p]; k],
+            rooted: vec![0.0; 1 << p],
+        }
+    }
+
+    fn members(&self, g: usize) -> impl Iterator<Item = usize> {
+        (0..self.p).filter(move |r| g >> r & 1 == 1)
+    }
+
+    /// The best last set that a port receives when it receives all of `g`.
+    fn last(&self, g: usize) -> (f64, usize) {
+        let time = |q: usize| later(self.ports[0][g & !q], self.rooted[q]) + self.message[q];
+        least(subsets(g).map(|q| (time(q), q)))
+    }
+
+    /// The best set for port `j`, of what ports up to `j` receive.
+    fn share(&self, j: usize, g: usize) -> (f64, usize) {
+        let time = |h: usize| later(self.ports[j - 1][g & !h], self.ports[0][h]);
+        least(subsets(g).chain([0]).map(|h| (time(h), h)))
+    }
+
+    fn root(&self, q: usize) -> (f64, usize) {
+        least(
+            self.members(q)
+                .map(|r| (self.ports[self.k - 1][q & !(1 << r)], r)),
+        )
+    }
+
+    fn fill(&mut self) {
+        for g in 1..1usize << self.p {
+            self.rooted[g] = self.root(g).0;
+            self.ports[0][g] = self.last(g).0;
+            for j in 1..self.k {
+                self.ports[j][g] = self.share(j, g).0;
+            }
+        }
+    }
+
+    fn tree(&self, root: Option<usize>) -> GatherTree {
+        let all = (1usize << self.p) - 1;
+        let root = root.unwrap_or_else(|| self.root(all).1);
+        let mut tree = GatherTree::bare(self.p, root);
+        let mut work = vec![(root, all)];
+        while let Some((r, set)) = work.pop() {
+            let mut rest = set & !(1 << r);
+            let mut children = Vec::new();
+            for port in (0..self.k).rev() {
+                let mut group = if port == 0 {
+                    rest
+                } else {
+                    self.share(port, rest).1
+                };
+                rest &= !group;
+                while group > 0 {
+                    let q = self.last(group).1;
+                    let rank = self.root(q).1;
+                    children.push(Child { rank, port });
+                    work.push((rank, q));
+                    group &= !q;
+                }
+            }
+            children.reverse();
+            tree.set_children(r, children);
+        }
+        tree
+    }
+}
+
+/// All non-empty subsets.
+pub(super) fn subsets(set: usize) -> impl Iterator<Item = usize> {
+    let first = (set > 0).then_some(set);
+    std::iter::successors(first, move |q| Some((q - 1) & set).filter(|&q| q > 0))
+}
+
+/// The first of those with the least time.
+pub(super) fn least(all: impl Iterator<Item = (f64, usize)>) -> (f64, usize) {
+    all.reduce(|best, next| if next.0 < best.0 { next } else { best })
+        .unwrap_or((0.0, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, prove};
+    use super::super::{binomial, unordered};
+    use super::*;
+    use crate::CostModel;
+
+    #[test]
+    fn exact_is_best_and_adaptive_is_short() {
+        let mut random = Random(71);
+        for round in 0..150 {
+            let p = 1 + random.below(8) as usize;
+            let k = 1 + random.below(3) as usize;
+            let cost = CostModel::new(random.below(20) as f64, random.below(3) as f64);
+            let root = (round % 2 == 0).then_some(p / 2);
+            let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+            let problem = problem.with_ports(k).unwrap();
+            let best = exact(&problem).unwrap();
+            prove(&problem, &best);
+            let adaptive = adaptive(&problem).unwrap();
+            prove(&problem, &adaptive);
+            assert!(problem.time(&best) <= problem.time(&adaptive));
+            if k == 1 {
+                let one = unordered::exact(&problem).unwrap();
+                assert_eq!(problem.time(&best), problem.time(&one));
+                assert_eq!(adaptive, binomial::adaptive(&problem).unwrap());
+            }
+        }
+        for p in 1..200 {
+            for k in 1..6 {
+                let cost = CostModel::new(1.0, 0.0);
+                let problem = Problem::new(vec![1; p], cost.gamma_copy(1.0), Some(p / 2)).unwrap();
+                let problem = problem.with_ports(k).unwrap();
+                let time = problem.time(&adaptive(&problem).unwrap());
+                let mut reach = 1;
+                let mut rounds = 0.0;
+                while reach < p {
+                    reach *= k + 1;
+                    rounds += 1.0;
+                }
+                assert_eq!(time, if p == 1 { 0.0 } else { rounds + 1.0 });
+                prove(&problem, &tree(&problem).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_ranks_are_refused() {
+        let cost = CostModel::new(1.0, 1.0);
+        let problem = Problem::new(vec![1; 16], cost.clone(), None).unwrap();
+        assert!(exact(&problem).unwrap_err().to_string().contains("15"));
+        let problem = Problem::new(vec![1; 6], cost.gamma_copy(1.0), None).unwrap();
+        assert!(exact(&problem).is_err());
+    }
+}

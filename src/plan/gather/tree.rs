@@ -1,0 +1,444 @@
+//! Gather trees: who sends to whom, in which order, and when everything has arrived.
+
+use crate::collective::Collective;
+use crate::cost::{CostModel, Ports};
+use crate::error::{Error, Result};
+use crate::schedule::{Layout, Schedule, Span, Spans, Step};
+use crate::simulate::later;
+
+/// A rank from which another receives, and the port that it comes in by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Child {
+    /// The rank that sends.
+    pub rank: usize,
+    /// The receiver's port, 0 unless it has several.
+    pub port: usize,
+}
+
+/// A gather tree: for every rank the ranks it receives from, in that order, and after how many of them it copies its own block.
+///
+/// Read backwards it is a scatter tree of the same cost. A leaf copies nothing: it sends from where its block stands.
+///
+/// # Completion time
+/// A rank's time starts at 0. Child `c` of size `s > 0`: `t = max(t, Time(c)) + alpha + beta s`; an empty one changes nothing. Its own copy:
+/// `t += gamma_copy m_r`. With several ports each has a time of its own, and the copy waits for all of them and holds up all. The same rules as
+/// those of [`crate::schedule`]: [`GatherTree::time`] is what the schedules of [`GatherTree::gather`] and [`GatherTree::scatter`] take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatherTree {
+    root: usize,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Node {
+    children: Vec<Child>,
+    /// Children received from before the own block is copied.
+    copy_after: usize,
+}
+
+impl GatherTree {
+    /// A tree of `ranks` ranks of which none receives anything yet.
+    pub(super) fn bare(ranks: usize, root: usize) -> GatherTree {
+        GatherTree {
+            root,
+            nodes: vec![Node::default(); ranks],
+        }
+    }
+
+    /// The tree in which rank `r` receives from `children[r]` in this order, copying its own block after `copy_after[r]` of them.
+    ///
+    /// # Errors
+    /// When this is not a tree over all ranks with this root, or a copy comes after more children than there are.
+    pub fn new(
+        root: usize,
+        children: Vec<Vec<Child>>,
+        copy_after: Vec<usize>,
+    ) -> Result<GatherTree> {
+        let p = children.len();
+        if root >= p || copy_after.len() != p {
+            return Err(Error::malformed(format!(
+                "a tree over {p} ranks with root {root} and {} places of copies",
+                copy_after.len()
+            )));
+        }
+        let mut seen = vec![false; p];
+        for (r, list) in children.iter().enumerate() {
+            if copy_after[r] > list.len() {
+                return Err(Error::malformed(format!(
+                    "rank {r} copies its block after {} of {} children",
+                    copy_after[r],
+                    list.len()
+                )));
+            }
+            for c in list {
+                if c.rank >= p || c.rank == root || std::mem::replace(&mut seen[c.rank], true) {
+                    return Err(Error::malformed(format!(
+                        "rank {r} receives from {}, which is no rank, the root, or has sent before",
+                        c.rank
+                    )));
+                }
+            }
+        }
+        let nodes = children
+            .into_iter()
+            .zip(copy_after)
+            .map(|(children, copy_after)| Node {
+                children,
+                copy_after,
+            })
+            .collect();
+        let tree = GatherTree { root, nodes };
+        let reached = tree.downwards().len();
+        if reached != p {
+            return Err(Error::malformed(format!(
+                "only {reached} of {p} ranks are connected to root {root}"
+            )));
+        }
+        Ok(tree)
+    }
+
+    /// The rank at which everything arrives.
+    pub fn root(&self) -> usize {
+        self.root
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The ranks that `rank` receives from, in this order.
+    pub fn children(&self, rank: usize) -> &[Child] {
+        &self.nodes[rank].children
+    }
+
+    /// How many of its children `rank` has received from when it copies its own block.
+    pub fn copy_after(&self, rank: usize) -> usize {
+        self.nodes[rank].copy_after
+    }
+
+    /// By rank: the rank it sends to; `None` for the root.
+    pub fn parents(&self) -> Vec<Option<usize>> {
+        let mut parents = vec![None; self.ranks()];
+        for (r, node) in self.nodes.iter().enumerate() {
+            for c in &node.children {
+                parents[c.rank] = Some(r);
+            }
+        }
+        parents
+    }
+
+    /// Ports that a rank needs at most.
+    pub fn ported(&self) -> usize {
+        let ports = self.nodes.iter().flat_map(|n| &n.children).map(|c| c.port);
+        ports.max().map_or(1, |port| port + 1)
+    }
+
+    /// `to` receives from `from` through `port`, after all it received from before.
+    pub(super) fn receive(&mut self, to: usize, from: usize, port: usize) {
+        self.nodes[to].children.push(Child { rank: from, port });
+    }
+
+    /// `rank` copies its own block after all it received so far.
+    pub(super) fn copy_now(&mut self, rank: usize) {
+        self.nodes[rank].copy_after = self.nodes[rank].children.len();
+    }
+
+    /// Says which rank child number `slot` of `rank` is.
+    pub(super) fn name_child(&mut self, rank: usize, slot: usize, child: usize) {
+        self.nodes[rank].children[slot].rank = child;
+    }
+
+    /// Makes `root` the root.
+    pub(super) fn set_root(&mut self, root: usize) {
+        self.root = root;
+    }
+
+    /// Puts the children of `rank` into another order, its copy first.
+    pub(super) fn set_children(&mut self, rank: usize, children: Vec<Child>) {
+        self.nodes[rank] = Node {
+            children,
+            copy_after: 0,
+        };
+    }
+
+    /// Ranks reached from the root, parents before children.
+    pub(super) fn downwards(&self) -> Vec<usize> {
+        let mut order = vec![self.root];
+        let mut next = 0;
+        while let Some(&r) = order.get(next) {
+            next += 1;
+            order.extend(self.nodes[r].children.iter().map(|c| c.rank));
+        }
+        order
+    }
+
+    /// By rank: what its subtree holds, of blocks of these sizes.
+    pub fn subtree_sizes(&self, sizes: &[u64]) -> Vec<u64> {
+        let mut sums = sizes.to_vec();
+        for &r in self.downwards().iter().rev() {
+            for c in &self.nodes[r].children {
+                sums[r] = sums[r].saturating_add(sums[c.rank]);
+            }
+        }
+        sums
+    }
+
+    /// When each rank has everything of its subtree, for blocks of `sizes` bytes.
+    ///
+    /// # Panics
+    /// When there is not one size a rank.
+    pub fn times(&self, sizes: &[u64], cost: &CostModel) -> Vec<f64> {
+        assert_eq!(sizes.len(), self.ranks(), "one size a rank");
+        let sums = self.subtree_sizes(sizes);
+        let mut times = vec![0.0; self.ranks()];
+        let mut ports = vec![0.0; self.ported()];
+        for &r in self.downwards().iter().rev() {
+            let node = &self.nodes[r];
+            if node.children.is_empty() {
+                continue;
+            }
+            ports.fill(0.0);
+            let copy = |ports: &mut [f64]| {
+                let all = ports.iter().copied().fold(0.0, later) + cost.copy(r, sizes[r]);
+                ports.fill(all);
+            };
+            for (i, c) in node.children.iter().enumerate() {
+                if i == node.copy_after {
+                    copy(&mut ports);
+                }
+                if sums[c.rank] > 0 {
+                    let t = &mut ports[c.port];
+                    *t = later(*t, times[c.rank]) + cost.transfer(c.rank, r, sums[c.rank]);
+                }
+            }
+            if node.copy_after == node.children.len() {
+                copy(&mut ports);
+            }
+            times[r] = ports.iter().copied().fold(0.0, later);
+        }
+        times
+    }
+
+    /// When the root has everything: the completion time of the gather. (Of the scatter too, where links cost the same in both
+    /// directions.)
+    ///
+    /// # Panics
+    /// When there is not one size a rank.
+    pub fn time(&self, sizes: &[u64], cost: &CostModel) -> f64 {
+        self.times(sizes, cost)[self.root]
+    }
+
+    /// Ranks that the subtree of each rank spans, if they are consecutive: first and last.
+    fn ranges(&self) -> Vec<Option<(usize, usize)>> {
+        let mut ranges: Vec<(usize, usize, usize)> = (0..self.ranks()).map(|r| (r, r, 1)).collect();
+        for &r in self.downwards().iter().rev() {
+            for c in &self.nodes[r].children {
+                let (low, high, count) = ranges[c.rank];
+                let mine = &mut ranges[r];
+                *mine = (mine.0.min(low), mine.1.max(high), mine.2 + count);
+            }
+        }
+        let range = |(low, high, count)| (high - low + 1 == count).then_some((low, high));
+        ranges.into_iter().map(range).collect()
+    }
+
+    /// Whether every rank gathers consecutive ranks (in whatever order).
+    pub fn is_weakly_ordered(&self) -> bool {
+        self.ranges().iter().all(Option::is_some)
+    }
+
+    /// Whether, too, every rank receives in rank order, its own copy in its place (Definition 3 of the paper).
+    pub fn is_rank_ordered(&self) -> bool {
+        let ordered = |(r, node): (usize, &Node)| {
+            let (before, after) = node.children.split_at(node.copy_after);
+            let rising = node.children.is_sorted_by_key(|c| c.rank);
+            node.children.is_empty()
+                || rising && before.iter().all(|c| c.rank < r) && after.iter().all(|c| c.rank > r)
+        };
+        self.is_weakly_ordered() && self.nodes.iter().enumerate().all(ordered)
+    }
+
+    /// Whether, too, everything that a rank receives touches what it already holds, so that it always holds consecutive ranks.
+    pub fn is_adjacent(&self) -> bool {
+        let ranges = self.ranges();
+        let touches = |(r, node): (usize, &Node)| {
+            let mut held = (r, r);
+            node.children.iter().all(|c| {
+                let Some((low, high)) = ranges[c.rank] else {
+                    return false;
+                };
+                let touches = high + 1 == held.0 || held.1 + 1 == low;
+                held = (held.0.min(low), held.1.max(high));
+                touches
+            })
+        };
+        ranges.iter().all(Option::is_some) && self.nodes.iter().enumerate().all(touches)
+    }
+
+    /// The gather of `blocks` elements a rank along this tree.
+    ///
+    /// Every inner rank assembles what it gathers in rank order behind its own block, which it copies into its place; a leaf sends its block from
+    /// where it stands. A message takes as many spans as it has runs of consecutive ranks (of those that the receiver gathers): one in
+    /// ordered trees.
+    ///
+    /// # Errors
+    /// When there is not one block a rank, they do not fit into memory together, or the tree needs more ports than `ports` has.
+    pub fn gather(&self, blocks: &[usize], ports: Ports) -> Result<Schedule> {
+        let p = self.ranks();
+        if blocks.len() != p {
+            return Err(Error::usage(format!(
+                "{} blocks for a tree of {p} ranks",
+                blocks.len()
+            )));
+        }
+        if self.ported() > ports.k() {
+            return Err(Error::usage(format!(
+                "the tree needs {} ports a rank, there are {}",
+                self.ported(),
+                ports.k()
+            )));
+        }
+        let total = blocks.iter().try_fold(0usize, |sum, &b| {
+            sum.checked_add(b)
+                .filter(|&sum| sum <= usize::MAX / 4 && sum <= isize::MAX as usize)
+        });
+        if total.is_none() {
+            return Err(Error::usage("the blocks add up to more than any memory"));
+        }
+        let places = Places::new(blocks);
+        let mut layout = vec![Layout::default(); p];
+        let mut programs = vec![Vec::new(); p];
+        let parents = self.parents();
+        // By rank: what it has gathered, until its parent has taken over.
+        let mut gathered: Vec<Runs> = (0..p).map(Runs::one).collect();
+        for &r in self.downwards().iter().rev() {
+            let node = &self.nodes[r];
+            let own = Span::new(0, blocks[r]);
+            let leaf = node.children.is_empty();
+            let parts: Vec<Runs> = node
+                .children
+                .iter()
+                .map(|c| std::mem::take(&mut gathered[c.rank]))
+                .collect();
+            let mine = std::mem::take(&mut gathered[r]);
+            let held = Runs::merged(parts.iter().chain([&mine]));
+            let whole = Span::new(if leaf { 0 } else { own.len }, places.elements(&held));
+            let program: &mut Vec<Step> = &mut programs[r];
+            let copy = |program: &mut Vec<Step>| {
+                if !leaf && own.len > 0 {
+                    let place = places.of(&mine, &held, whole.offset);
+                    program.push(Step::copy(own, place));
+                }
+            };
+            for (i, (c, part)) in node.children.iter().zip(&parts).enumerate() {
+                if i == node.copy_after {
+                    copy(program);
+                }
+                let spans = places.of(part, &held, whole.offset);
+                if !spans.is_empty() {
+                    program.push(Step::recv(c.rank, spans).on_port(c.port));
+                }
+            }
+            if node.copy_after == node.children.len() {
+                copy(program);
+            }
+            if let Some(parent) = parents[r]
+                && whole.len > 0
+            {
+                program.push(Step::send(parent, whole));
+            }
+            let spans = |span: Span| (span.len > 0).then_some(span).into_iter().collect();
+            layout[r] = Layout {
+                len: whole.end(),
+                input: spans(own),
+                output: Spans::new(),
+            };
+            if r == self.root {
+                layout[r].output = spans(whole);
+            }
+            gathered[r] = held;
+        }
+        let collective = Collective::Gather { root: self.root };
+        Schedule::new(ports, collective, layout, programs)
+    }
+
+    /// The scatter of `blocks` elements a rank along this tree: the gather run backwards.
+    ///
+    /// # Errors
+    /// As [`GatherTree::gather`].
+    pub fn scatter(&self, blocks: &[usize], ports: Ports) -> Result<Schedule> {
+        self.gather(blocks, ports)?.into_reversed()
+    }
+}
+
+/// Some ranks, as runs of consecutive ones: first rank, one past the last.
+#[derive(Debug, Clone, Default)]
+struct Runs(Vec<(usize, usize)>);
+
+impl Runs {
+    fn one(rank: usize) -> Runs {
+        Runs(vec![(rank, rank + 1)])
+    }
+
+    fn merged<'a>(parts: impl Iterator<Item = &'a Runs>) -> Runs {
+        let mut all: Vec<_> = parts.flat_map(|b| b.0.iter().copied()).collect();
+        all.sort_unstable();
+        let mut runs: Vec<(usize, usize)> = Vec::with_capacity(all.len());
+        for (first, end) in all {
+            match runs.last_mut() {
+                Some(last) if last.1 == first => last.1 = end,
+                _ => runs.push((first, end)),
+            }
+        }
+        Runs(runs)
+    }
+}
+
+/// Where blocks stand when those of some ranks are assembled in rank order.
+struct Places {
+    /// Elements of the blocks of all ranks before; one entry more, for all.
+    before: Vec<usize>,
+}
+
+impl Places {
+    fn new(blocks: &[usize]) -> Places {
+        let mut before = vec![0];
+        let mut sum = 0;
+        before.extend(blocks.iter().map(|b| {
+            sum += b;
+            sum
+        }));
+        Places { before }
+    }
+
+    fn run(&self, (first, end): (usize, usize)) -> usize {
+        self.before[end] - self.before[first]
+    }
+
+    fn elements(&self, held: &Runs) -> usize {
+        held.0.iter().map(|&run| self.run(run)).sum()
+    }
+
+    /// The spans of the blocks of `part` among those of `held`, which contains it and begins at `base`.
+    fn of(&self, part: &Runs, held: &Runs, base: usize) -> Spans {
+        let mut spans = Spans::new();
+        let mut offset = base;
+        let mut parts = part.0.iter().peekable();
+        for &run in &held.0 {
+            while let Some(&&(first, end)) = parts.peek()
+                && first < run.1
+            {
+                parts.next();
+                let span = Span::new(offset + self.run((run.0, first)), self.run((first, end)));
+                match spans.last_mut() {
+                    _ if span.len == 0 => {}
+                    Some(last) if last.end() == span.offset => last.len += span.len,
+                    _ => spans.push(span),
+                }
+            }
+            offset += self.run(run);
+        }
+        spans
+    }
+}

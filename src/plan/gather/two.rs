@@ -1,0 +1,135 @@
+//! TWO: two regular gathers side by side, of large blocks and of small ones, and one last message.
+//!
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Lemma 2 and section 5.2. Ports: one-ported.
+//! Symbols: `p` ranks, blocks `m_i`, those larger than a threshold and the others: two groups, each gathered along a binomial tree over its ranks in
+//! order; then the root of one sends everything to the root of the other. Non-ordered (spans of several blocks).
+//! The root of a group is the given root, otherwise its first rank with the largest block. Without a given root the better of the two receives. The threshold is the
+//! best of those that separate different sizes (of 64 of these, if there are more).
+//! Rounds: the logarithms of both groups' sizes, side by side, and one. For one large block `y` and `p - 1` of `x`, `gamma_copy = beta`,
+//! `ceil(log2(p-1)) alpha + beta (p-1) x <= beta y` the time is `alpha + beta m`, which is optimal (Lemma 2).
+//!
+//! `m = 1,9,1`, `alpha = beta = gamma_copy = 1`: 2→0 in 3, meanwhile rank 1 copies in 9; 0→1 in 3: 12.
+
+use super::{GatherTree, Problem};
+use crate::error::Result;
+
+/// Thresholds that are tried.
+const MOST_THRESHOLDS: usize = 64;
+
+/// The best such tree; a binomial tree where all blocks have the same size.
+///
+/// # Errors
+/// None at present.
+pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    let mut sizes = problem.sizes().to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    // A threshold is the largest size that counts as small.
+    let thresholds = sizes.len() - 1;
+    let tried = thresholds.min(MOST_THRESHOLDS);
+    let trees = (0..tried).flat_map(|t| {
+        let threshold = sizes[t * thresholds / tried];
+        let small_receives = [Some(false), Some(true)]
+            .into_iter()
+            .filter(|_| problem.root().is_none());
+        let given = problem.root().map(|_| None);
+        small_receives
+            .chain(given)
+            .map(move |small| (threshold, small))
+    });
+    let trees = trees.map(|(threshold, small)| joined(problem, threshold, small));
+    let all: Vec<usize> = (0..problem.ranks()).collect();
+    Ok(problem.fastest(trees).unwrap_or_else(|| {
+        let root = problem.root().unwrap_or(0);
+        let mut tree = GatherTree::bare(problem.ranks(), root);
+        gathered(&mut tree, &all, root);
+        tree
+    }))
+}
+
+/// The tree for one threshold.
+fn joined(problem: &Problem, threshold: u64, small_receives: Option<bool>) -> GatherTree {
+    let sizes = problem.sizes();
+    let (small, large): (Vec<usize>, Vec<usize>) =
+        (0..problem.ranks()).partition(|&r| sizes[r] <= threshold);
+    let root_of = |group: &[usize]| {
+        let given = problem.root().filter(|root| group.contains(root));
+        let largest = group
+            .iter()
+            .copied()
+            .reduce(|a, b| if sizes[b] > sizes[a] { b } else { a });
+        given.or(largest).unwrap_or(0)
+    };
+    let roots = (root_of(&small), root_of(&large));
+    let small_receives = small_receives.unwrap_or(problem.root() == Some(roots.0));
+    let (to, from) = if small_receives {
+        roots
+    } else {
+        (roots.1, roots.0)
+    };
+    let mut tree = GatherTree::bare(problem.ranks(), to);
+    gathered(&mut tree, &small, roots.0);
+    gathered(&mut tree, &large, roots.1);
+    tree.receive(to, from, 0);
+    tree
+}
+
+/// A binomial tree over `group`, numbered from `root` on, which is one of it.
+fn gathered(tree: &mut GatherTree, group: &[usize], root: usize) {
+    let n = group.len();
+    let first = group.iter().position(|&r| r == root).unwrap_or(0);
+    let real = |v: usize| group[(first + v) % n];
+    let mut half = 1;
+    while half < n {
+        for v in (0..n - half).step_by(2 * half) {
+            tree.receive(real(v), real(v + half), 0);
+        }
+        half *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, prove};
+    use super::*;
+    use crate::CostModel;
+
+    #[test]
+    fn one_large_block_is_gathered_optimally() {
+        for p in 2..40u32 {
+            for (x, alpha) in [(1u64, 1u64), (3, 10), (7, 100)] {
+                let others = u64::from(p) - 1;
+                let latency = u64::from(u64::BITS - (others - 1).leading_zeros()) * alpha;
+                let y = latency + others * x;
+                for at in [0, p as usize / 2, p as usize - 1] {
+                    let mut sizes = vec![x; p as usize];
+                    sizes[at] = y;
+                    let cost = CostModel::new(alpha as f64, 1.0).gamma_copy(1.0);
+                    for root in [None, Some(at)] {
+                        let problem = Problem::new(sizes.clone(), cost.clone(), root).unwrap();
+                        let tree = tree(&problem).unwrap();
+                        assert_eq!(problem.time(&tree), (alpha + others * x + y) as f64);
+                        if at == 0 {
+                            // The last rank as root would copy after its messages in such trees.
+                            let best = super::super::optimal::tree(&problem).unwrap();
+                            assert_eq!(problem.time(&best), problem.time(&tree));
+                        }
+                        prove(&problem, &tree);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn schedules_take_the_trees_time() {
+        let mut random = Random(51);
+        for p in 1..=30 {
+            for root in [None, Some(p / 3)] {
+                let cost = CostModel::new(random.below(20) as f64, 1.0).gamma_copy(1.0);
+                let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+                prove(&problem, &tree(&problem).unwrap());
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Gather trees in which the ranks of a subtree need not be consecutive.
+//!
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Proposition 2 (finding the best one is NP-hard: Theorem 7); the heuristics are
+//! ours, but for decreasing blocks, which is Träff's earlier one. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`.
+//!
+//! - [`exact`]: `T[S,r]`, the time of the best tree over the ranks of `S` rooted at `r`: `T[{r},r] = 0`, otherwise the least over non-empty `Q` in `S - r` of
+//!   `max(t, min_x T[Q,x]) + comm(size(Q))`, with `t = gamma m_r` for `Q = S - r`, else `T[S - Q,r]`. `O(p 3^p)`; refused for more than 16 ranks.
+//! - [`tree`]: exact for few ranks; beyond, the best adjacent tree over the ranks in another order (a permutation): in rank order, in decreasing
+//!   order of blocks from the root on, then with ranks moved as long as that helps, in a fixed number of tries; and [`super::two`].
+//!
+//! Schedules assemble blocks in rank order at every rank, so messages may have several spans; this costs nothing in the model.
+//!
+//! `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root: 982, where adjacent trees take 983 and rank-ordered ones 986.
+
+use super::ported::{least, subsets};
+use super::{GatherTree, Problem, optimal, two};
+use crate::distribution::Generator;
+use crate::error::{Error, Result};
+use crate::simulate::later;
+
+/// Most ranks for [`exact`].
+pub const MOST_EXACT: usize = 16;
+/// Up to as many ranks [`tree`] is exact.
+const EXACT: usize = 12;
+/// Entries of tables that the search fills altogether, about; and the most tries.
+const SEARCHED: usize = 1 << 17;
+const MOST_TRIES: usize = 24;
+
+/// The best tree that is found: see the [module documentation](self).
+///
+/// # Errors
+/// As [`optimal::tree`] for more ranks than are tried exactly.
+pub fn tree(problem: &Problem) -> Result<GatherTree> {
+    let p = problem.ranks();
+    if problem.cost().links().is_some() {
+        return optimal::tree(problem);
+    }
+    if p <= EXACT {
+        return exact(problem);
+    }
+    let mut order: Vec<usize> = (0..p).collect();
+    let mut best = ordered(problem, &order)?;
+    let mut time = problem.time(&best);
+    let mut attempt = |order: &[usize], best: &mut GatherTree| -> Result<bool> {
+        let next = ordered(problem, order)?;
+        let better = problem.time(&next) < time;
+        if better {
+            (time, *best) = (problem.time(&next), next);
+        }
+        Ok(better)
+    };
+    let mut falling = order.clone();
+    falling.sort_by_key(|&r| {
+        let first = problem.root() != Some(r);
+        (first, std::cmp::Reverse(problem.sizes()[r]))
+    });
+    if attempt(&falling, &mut best)? {
+        order = falling;
+    }
+    let mut random = Generator::new(p as u64);
+    for _ in 0..(SEARCHED / (p * p)).min(MOST_TRIES) {
+        let mut next = order.clone();
+        let moved = next.remove(random.below(p));
+        next.insert(random.below(p), moved);
+        if attempt(&next, &mut best)? {
+            order = next;
+        }
+    }
+    let two = two::tree(problem)?;
+    Ok(if problem.time(&two) < time { two } else { best })
+}
+
+/// The best adjacent tree over the ranks in this order.
+fn ordered(problem: &Problem, order: &[usize]) -> Result<GatherTree> {
+    let sizes = order.iter().map(|&r| problem.sizes()[r]).collect();
+    let root = problem
+        .root()
+        .and_then(|root| order.iter().position(|&r| r == root));
+    let renumbered = Problem::new(sizes, problem.cost().clone(), root)?;
+    let tree = optimal::tree(&renumbered)?;
+    let mut real = GatherTree::bare(order.len(), order[tree.root()]);
+    for (v, &r) in order.iter().enumerate() {
+        copied(&tree, v, &mut real, r, |c| order[c], 0);
+    }
+    Ok(real)
+}
+
+/// Lets `root` receive the ranks of `group`, in this order, through `port`: its part of the best adjacent tree over itself, with nothing of its own, and them.
+pub(super) fn along(
+    problem: &Problem,
+    root: usize,
+    group: &[usize],
+    port: usize,
+    into: &mut GatherTree,
+) -> Result<()> {
+    let sizes = group.iter().map(|&r| problem.sizes()[r]);
+    let sizes = std::iter::once(0).chain(sizes).collect();
+    let tree = optimal::tree(&Problem::new(sizes, problem.cost().clone(), Some(0))?)?;
+    copied(&tree, 0, into, root, |c| group[c - 1], port);
+    for (v, &r) in group.iter().enumerate() {
+        copied(&tree, v + 1, into, r, |c| group[c - 1], 0);
+    }
+    Ok(())
+}
+
+/// Copies the children of `v` to `r`.
+fn copied(
+    from: &GatherTree,
+    v: usize,
+    into: &mut GatherTree,
+    r: usize,
+    real: impl Fn(usize) -> usize,
+    port: usize,
+) {
+    for (i, c) in from.children(v).iter().enumerate() {
+        into.receive(r, real(c.rank), port);
+        if i + 1 == from.copy_after(v) {
+            into.copy_now(r);
+        }
+    }
+}
+
+/// The best tree of all.
+///
+/// # Errors
+/// When there are more than [`MOST_EXACT`] ranks, or links differ.
+pub fn exact(problem: &Problem) -> Result<GatherTree> {
+    let p = problem.ranks();
+    if p > MOST_EXACT {
+        return Err(Error::usage(format!(
+            "{p} ranks are more than the {MOST_EXACT} for which the best of all trees is looked for"
+        )));
+    }
+    if problem.cost().links().is_some() {
+        return Err(Error::usage(
+            "the best of all trees is looked for where links cost the same",
+        ));
+    }
+    let mut sets = Sets::new(problem);
+    for set in 1..1usize << p {
+        for r in (0..p).filter(|r| set >> r & 1 == 1) {
+            let time = sets.last(set, r).0;
+            sets.times[set * p + r] = time;
+        }
+        sets.best[set] = sets.root(set);
+    }
+    let all = (1 << p) - 1;
+    let root = problem.root().unwrap_or(sets.best[all].1);
+    let mut tree = GatherTree::bare(p, root);
+    let mut work = vec![(all, root)];
+    while let Some((mut set, r)) = work.pop() {
+        let mut children = Vec::new();
+        while set != 1 << r {
+            let q = sets.last(set, r).1;
+            let rank = sets.best[q].1;
+            children.push(super::Child { rank, port: 0 });
+            work.push((q, rank));
+            set &= !q;
+        }
+        children.reverse();
+        tree.set_children(r, children);
+    }
+    Ok(tree)
+}
+
+/// Times by set of ranks, as a bit mask.
+struct Sets {
+    p: usize,
+    message: Vec<f64>,
+    copy: Vec<f64>,
+    /// `T[S, r]`.
+    times: Vec<f64>,
+    /// The best root of a set, after its time.
+    best: Vec<(f64, usize)>,
+}
+
+impl Sets {
+    fn new(problem: &Problem) -> Sets {
+        let (p, cost, sizes) = (problem.ranks(), problem.cost(), problem.sizes());
+        let size = |set: usize| (0..p).filter(move |r| set >> r & 1 == 1).map(|r| sizes[r]);
+        let message = (0..1usize << p).map(|set| cost.transfer(0, 0, size(set).sum()));
+        Sets {
+            p,
+            message: message.collect(),
+            copy: (0..p).map(|r| cost.copy(r, sizes[r])).collect(),
+            times: vec![0.0; p << p],
+            best: vec![(0.0, 0); 1 << p],
+        }
+    }
+
+    /// The best last set that `r` receives, to have all of `set`.
+    fn last(&self, set: usize, r: usize) -> (f64, usize) {
+        let others = set & !(1 << r);
+        let time = |q: usize| {
+            let ready = if q == others {
+                self.copy[r]
+            } else {
+                self.times[(set & !q) * self.p + r]
+            };
+            later(ready, self.best[q].0) + self.message[q]
+        };
+        least(subsets(others).map(|q| (time(q), q)))
+    }
+
+    fn root(&self, set: usize) -> (f64, usize) {
+        let members = (0..self.p).filter(|r| set >> r & 1 == 1);
+        least(members.map(|r| (self.times[set * self.p + r], r)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, prove};
+    use super::super::{rank_ordered, weakly};
+    use super::*;
+    use crate::CostModel;
+
+    #[test]
+    fn the_partition_instance() {
+        let sizes = vec![21, 31, 31, 31, 41, 41, 41, 61, 61, 131, 240, 250];
+        let cost = CostModel::new(1.0, 1.0).gamma_copy(1.0);
+        let problem = Problem::new(sizes, cost, None).unwrap();
+        let best = exact(&problem).unwrap();
+        assert_eq!(problem.time(&best), 982.0);
+        assert!(!best.is_weakly_ordered());
+        prove(&problem, &best);
+        let adjacent = optimal::tree(&problem).unwrap();
+        assert_eq!(problem.time(&adjacent), 983.0);
+    }
+
+    #[test]
+    fn no_class_beats_a_larger_one() {
+        let mut random = Random(81);
+        for round in 0..200 {
+            let p = 1 + random.below(9) as usize;
+            let cost =
+                CostModel::new(random.below(30) as f64, 1.0).gamma_copy(random.below(3) as f64);
+            let root = (round % 2 == 0).then_some(p / 2);
+            let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+            let all = exact(&problem).unwrap();
+            let weak = weakly::exact(&problem).unwrap();
+            assert!(weak.is_weakly_ordered());
+            prove(&problem, &all);
+            prove(&problem, &weak);
+            let time = |tree: &GatherTree| problem.time(tree);
+            assert!(time(&all) <= time(&weak));
+            for ordered in [
+                optimal::tree(&problem).unwrap(),
+                rank_ordered::tree(&problem).unwrap(),
+            ] {
+                assert!(time(&weak) <= time(&ordered), "{problem:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn heuristics_are_never_worse_than_ordered_trees() {
+        let mut random = Random(82);
+        for p in [13, 17, 30, 64] {
+            for root in [None, Some(p / 2)] {
+                let cost = CostModel::new(random.below(30) as f64, 1.0).gamma_copy(1.0);
+                let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+                let found = tree(&problem).unwrap();
+                prove(&problem, &found);
+                let ordered = optimal::tree(&problem).unwrap();
+                assert!(problem.time(&found) <= problem.time(&ordered));
+                let weak = weakly::tree(&problem).unwrap();
+                prove(&problem, &weak);
+                assert!(problem.time(&weak) <= problem.time(&ordered));
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_ranks_are_refused() {
+        let problem = Problem::new(vec![1; 17], CostModel::new(1.0, 1.0), None).unwrap();
+        assert!(exact(&problem).unwrap_err().to_string().contains("16"));
+    }
+}

@@ -1,0 +1,347 @@
+//! Linear systems in exact numbers, by lifting: the inverse modulo one prime gives one digit of the solution after another in the base
+//! of that prime, and enough digits of a fraction tell which one it is. Time grows with the length of the answer, not with that of the
+//! numbers that elimination would meet on the way.
+
+use dashu_int::ops::DivRem;
+use dashu_int::{IBig, UBig};
+
+use super::super::fraction::{Fraction, common_denominator, magnitude, scaled};
+use crate::error::{Error, Result};
+
+/// A Mersenne prime: remainders are cheap.
+const PRIME: u64 = (1 << 61) - 1;
+/// Entries below this are multiplied without big numbers: a sum of 2^14 products with digits stays below 2^127.
+const SMALL: i64 = 1 << 50;
+
+/// A basis whose systems can be solved.
+pub(super) struct Basis {
+    size: usize,
+    /// Each row was multiplied by this, to make it whole.
+    scale: Vec<UBig>,
+    /// Entries by column.
+    columns: Vec<Vec<(usize, Entry)>>,
+    /// The inverse modulo the prime, by rows.
+    inverse: Vec<u64>,
+}
+
+enum Entry {
+    Small(i64),
+    Large(IBig),
+}
+
+impl Basis {
+    /// The basis with these columns, each a list of entries by row; none if it is singular.
+    pub(super) fn new(size: usize, columns: &[Vec<(usize, Fraction)>]) -> Option<Basis> {
+        let mut by_row: Vec<Vec<&Fraction>> = vec![Vec::new(); size];
+        for (row, a) in columns.iter().flatten() {
+            by_row[*row].push(a);
+        }
+        let scale: Vec<UBig> = by_row
+            .iter()
+            .map(|entries| common_denominator(entries.iter().copied()))
+            .collect();
+        let whole = |(row, a): &(usize, Fraction)| {
+            let a = scaled(a, &scale[*row]);
+            let entry = match i64::try_from(&a) {
+                Ok(small) if small.abs() < SMALL => Entry::Small(small),
+                _ => Entry::Large(a),
+            };
+            (*row, entry)
+        };
+        let columns: Vec<Vec<(usize, Entry)>> = columns
+            .iter()
+            .map(|entries| entries.iter().map(whole).collect())
+            .collect();
+        let inverse = inverse(size, &columns)?;
+        Some(Basis {
+            size,
+            scale,
+            columns,
+            inverse,
+        })
+    }
+
+    /// `x` with `basis * x = right`.
+    pub(super) fn values(&self, right: &[(usize, Fraction)]) -> Result<Vec<Fraction>> {
+        let mut rows = vec![Fraction::ZERO; self.size];
+        for (row, b) in right {
+            rows[*row] = b * Fraction::from(self.scale[*row].clone());
+        }
+        self.solve(&rows, false)
+    }
+
+    /// `y` with `y * basis = right`.
+    pub(super) fn prices(&self, right: &[Fraction]) -> Result<Vec<Fraction>> {
+        let scaled = self.solve(right, true)?;
+        let scale = self.scale.iter().cloned().map(Fraction::from);
+        Ok(scaled.into_iter().zip(scale).map(|(y, s)| y * s).collect())
+    }
+
+    fn solve(&self, right: &[Fraction], transposed: bool) -> Result<Vec<Fraction>> {
+        let n = self.size;
+        let below = common_denominator(right);
+        let right: Vec<IBig> = right.iter().map(|b| scaled(b, &below)).collect();
+        let mut rest = right.clone();
+        let mut digits: Vec<Vec<u64>> = Vec::new();
+        let mut next_try = 2;
+        let most = self.most_digits(&right);
+        while digits.len() < most {
+            let remainders: Vec<u64> = rest.iter().map(remainder).collect();
+            let digit = self.times_inverse(&remainders, transposed);
+            let product = self.times(&digit, transposed);
+            for (r, p) in rest.iter_mut().zip(product) {
+                *r = (&*r - p) / IBig::from(PRIME);
+            }
+            digits.push(digit);
+            let exact = rest.iter().all(IBig::is_zero);
+            if digits.len() >= next_try || exact || digits.len() == most {
+                next_try = digits.len() * 3 / 2 + 1;
+                if let Some((above, common)) = fractions(&digits, n)
+                    && self.solves(&above, &common, &right, transposed)
+                {
+                    let common = Fraction::from(common * &below);
+                    return Ok(above
+                        .into_iter()
+                        .map(|a| Fraction::from(a) / &common)
+                        .collect());
+                }
+            }
+        }
+        Err(Error::system("a linear system has no exact solution"))
+    }
+
+    /// Twice as many digits as the solution's numerators and denominator can have, by Hadamard's bound.
+    fn most_digits(&self, right: &[IBig]) -> usize {
+        let bits = |e: &Entry| match e {
+            Entry::Small(a) => 64 - a.unsigned_abs().leading_zeros() as usize,
+            Entry::Large(a) => bit_len(a),
+        };
+        let column = |c: &Vec<(usize, Entry)>| {
+            let most = c.iter().map(|(_, e)| bits(e)).max().unwrap_or(0);
+            most + (c.len().max(1).ilog2() as usize).div_ceil(2) + 1
+        };
+        let determinant: usize = self.columns.iter().map(column).sum();
+        let right = right.iter().map(bit_len).max().unwrap_or(0) + 64;
+        2 * (determinant + right) / 61 + 4
+    }
+
+    /// The matrix times a vector of digits.
+    fn times(&self, digits: &[u64], transposed: bool) -> Vec<IBig> {
+        let mut small = vec![0i128; self.size];
+        let mut large: Vec<(usize, IBig)> = Vec::new();
+        for (place, entries) in self.columns.iter().enumerate() {
+            for (row, entry) in entries {
+                let (from, to) = if transposed {
+                    (*row, place)
+                } else {
+                    (place, *row)
+                };
+                match entry {
+                    Entry::Small(a) => small[to] += i128::from(*a) * i128::from(digits[from]),
+                    Entry::Large(a) => large.push((to, a * IBig::from(digits[from]))),
+                }
+            }
+        }
+        let mut sums: Vec<IBig> = small.into_iter().map(IBig::from).collect();
+        for (to, product) in large {
+            sums[to] += product;
+        }
+        sums
+    }
+
+    /// The inverse modulo the prime times a vector.
+    fn times_inverse(&self, vector: &[u64], transposed: bool) -> Vec<u64> {
+        let n = self.size;
+        if !transposed {
+            let row = |i: usize| {
+                let row = &self.inverse[i * n..(i + 1) * n];
+                dot(row.iter().copied().zip(vector.iter().copied()))
+            };
+            return (0..n).map(row).collect();
+        }
+        let mut sums = vec![0u64; n];
+        for (i, &v) in vector.iter().enumerate().filter(|(_, v)| **v != 0) {
+            let row = &self.inverse[i * n..(i + 1) * n];
+            for (s, &a) in sums.iter_mut().zip(row) {
+                *s = reduce(u128::from(a) * u128::from(v) + u128::from(*s));
+            }
+        }
+        sums
+    }
+
+    /// Whether `above / common` solves the system.
+    fn solves(&self, above: &[IBig], common: &UBig, right: &[IBig], transposed: bool) -> bool {
+        let mut sums = vec![IBig::ZERO; self.size];
+        for (place, entries) in self.columns.iter().enumerate() {
+            for (row, entry) in entries {
+                let (from, to) = if transposed {
+                    (*row, place)
+                } else {
+                    (place, *row)
+                };
+                if above[from].is_zero() {
+                    continue;
+                }
+                match entry {
+                    Entry::Small(a) => sums[to] += &above[from] * IBig::from(*a),
+                    Entry::Large(a) => sums[to] += &above[from] * a,
+                }
+            }
+        }
+        sums.iter()
+            .zip(right)
+            .all(|(s, b)| *s == b * IBig::from(common.clone()))
+    }
+}
+
+/// `value mod 2^61 - 1`.
+#[inline]
+fn reduce(value: u128) -> u64 {
+    let folded = (value & u128::from(PRIME)) as u64 as u128 + (value >> 61);
+    let folded = ((folded & u128::from(PRIME)) + (folded >> 61)) as u64;
+    if folded >= PRIME {
+        folded - PRIME
+    } else {
+        folded
+    }
+}
+
+fn times(a: u64, b: u64) -> u64 {
+    reduce(u128::from(a) * u128::from(b))
+}
+
+fn dot(pairs: impl Iterator<Item = (u64, u64)>) -> u64 {
+    pairs.fold(0, |sum, (a, b)| {
+        reduce(u128::from(a) * u128::from(b) + u128::from(sum))
+    })
+}
+
+fn power(base: u64, mut exponent: u64) -> u64 {
+    let (mut square, mut result) = (base, 1);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = times(result, square);
+        }
+        square = times(square, square);
+        exponent >>= 1;
+    }
+    result
+}
+
+fn remainder(value: &IBig) -> u64 {
+    let rest = u64::try_from(magnitude(value) % UBig::from(PRIME)).unwrap_or(0);
+    if rest != 0 && *value < IBig::ZERO {
+        PRIME - rest
+    } else {
+        rest
+    }
+}
+
+fn bit_len(value: &IBig) -> usize {
+    use dashu_int::ops::BitTest;
+    magnitude(value).bit_len()
+}
+
+/// The inverse modulo the prime, by rows; none if there is none.
+fn inverse(n: usize, columns: &[Vec<(usize, Entry)>]) -> Option<Vec<u64>> {
+    let mut matrix = vec![0u64; n * n];
+    for (place, entries) in columns.iter().enumerate() {
+        for (row, entry) in entries {
+            matrix[row * n + place] = match entry {
+                Entry::Small(a) => a.rem_euclid(PRIME as i64) as u64,
+                Entry::Large(a) => remainder(a),
+            };
+        }
+    }
+    let mut inverse = vec![0u64; n * n];
+    for i in 0..n {
+        inverse[i * n + i] = 1;
+    }
+    for k in 0..n {
+        let at = (k..n).find(|&i| matrix[i * n + k] != 0)?;
+        if at != k {
+            for j in 0..n {
+                matrix.swap(at * n + j, k * n + j);
+                inverse.swap(at * n + j, k * n + j);
+            }
+        }
+        let scale = power(matrix[k * n + k], PRIME - 2);
+        for j in 0..n {
+            matrix[k * n + j] = times(matrix[k * n + j], scale);
+            inverse[k * n + j] = times(inverse[k * n + j], scale);
+        }
+        let matrix_row = matrix[k * n..(k + 1) * n].to_vec();
+        let inverse_row = inverse[k * n..(k + 1) * n].to_vec();
+        let inverse_support: Vec<usize> = (0..n).filter(|&j| inverse_row[j] != 0).collect();
+        for i in 0..n {
+            let factor = matrix[i * n + k];
+            if i == k || factor == 0 {
+                continue;
+            }
+            let minus = u128::from(PRIME - factor);
+            for j in k..n {
+                let m = &mut matrix[i * n + j];
+                *m = reduce(minus * u128::from(matrix_row[j]) + u128::from(*m));
+            }
+            for &j in &inverse_support {
+                let m = &mut inverse[i * n + j];
+                *m = reduce(minus * u128::from(inverse_row[j]) + u128::from(*m));
+            }
+        }
+    }
+    Some(inverse)
+}
+
+/// The fractions with these digits, over one denominator; none if there are too few digits for that.
+fn fractions(digits: &[Vec<u64>], n: usize) -> Option<(Vec<IBig>, UBig)> {
+    let modulus = UBig::from(PRIME).pow(digits.len());
+    let half = IBig::from(&modulus >> 1);
+    let root = UBig::ONE << (digits.len() * 61).saturating_sub(4).div_euclid(2);
+    let signed = |value: UBig| {
+        let value = IBig::from(value);
+        if value > half {
+            value - IBig::from(modulus.clone())
+        } else {
+            value
+        }
+    };
+    let mut common = UBig::ONE;
+    let mut values = Vec::with_capacity(n);
+    for i in 0..n {
+        let value = horner(digits, i);
+        let times_common = &value * &common % &modulus;
+        if magnitude(&signed(times_common.clone())) >= root {
+            common *= denominator(&times_common, &modulus, &root)?;
+            if common >= root {
+                return None;
+            }
+        }
+        values.push(value);
+    }
+    let above = values.into_iter().map(|v| signed(v * &common % &modulus));
+    let above: Vec<IBig> = above.collect();
+    above
+        .iter()
+        .all(|a| magnitude(a) < root)
+        .then_some((above, common))
+}
+
+fn horner(digits: &[Vec<u64>], i: usize) -> UBig {
+    let prime = UBig::from(PRIME);
+    let from_top = digits.iter().rev();
+    from_top.fold(UBig::ZERO, |v, digit| v * &prime + UBig::from(digit[i]))
+}
+
+/// The denominator of the fraction with a small numerator and denominator that `value` is modulo `modulus`.
+fn denominator(value: &UBig, modulus: &UBig, root: &UBig) -> Option<UBig> {
+    let (mut above, mut rest) = (modulus.clone(), value.clone());
+    let (mut before, mut factor) = (IBig::ZERO, IBig::ONE);
+    while rest >= *root {
+        let (quotient, remainder) = above.div_rem(&rest);
+        above = std::mem::replace(&mut rest, remainder);
+        let next = before - IBig::from(quotient) * &factor;
+        before = std::mem::replace(&mut factor, next);
+    }
+    let denominator = magnitude(&factor);
+    (denominator < *root && !denominator.is_zero()).then_some(denominator)
+}

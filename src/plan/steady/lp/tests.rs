@@ -1,0 +1,104 @@
+use super::*;
+use crate::plan::steady::fraction::{parse_fraction, show_fraction};
+
+fn column(gain: &str, entries: &[(usize, &str)]) -> Column<usize> {
+    let f = |t: &str| parse_fraction(t).unwrap();
+    Column {
+        gain: f(gain),
+        entries: entries.iter().map(|(r, a)| (*r, f(a))).collect(),
+        what: 0,
+    }
+}
+
+fn solve(bounds: &[&str], columns: Vec<Column<usize>>) -> String {
+    let bounds: Vec<Fraction> = bounds.iter().map(|t| parse_fraction(t).unwrap()).collect();
+    let optimum = maximise(&bounds, columns, &mut Closed).unwrap();
+    show_fraction(&optimum.value)
+}
+
+#[test]
+fn small_programs() {
+    // x + y <= 1, x + 3y <= 2, gain 1 and 2.
+    let columns = || {
+        vec![
+            column("1", &[(0, "1"), (1, "1")]),
+            column("2", &[(0, "1"), (1, "3")]),
+        ]
+    };
+    assert_eq!(solve(&["1", "2"], columns()), "3/2");
+    assert_eq!(solve(&["0", "2"], columns()), "0");
+    assert_eq!(solve(&["1/3", "2/7"], columns()), "1/3");
+    assert_eq!(solve(&["1"], Vec::new()), "0");
+}
+
+#[test]
+fn degenerate_programs() {
+    // Beale's example, on which the plain simplex method cycles.
+    let columns = vec![
+        column("3/4", &[(0, "1/4"), (1, "1/2")]),
+        column("-150", &[(0, "-60"), (1, "-90")]),
+        column("1/50", &[(0, "-1/25"), (1, "-1/50"), (2, "1")]),
+        column("-6", &[(0, "9"), (1, "3")]),
+    ];
+    assert_eq!(solve(&["0", "0", "1"], columns), "1/20");
+}
+
+#[test]
+fn large_numbers() {
+    let columns = vec![
+        column("1", &[(0, "123456789012345678901/3"), (1, "1")]),
+        column("1", &[(0, "1"), (1, "98765432109876543210/7")]),
+    ];
+    let bounds = [whole(1), whole(1)];
+    let optimum = maximise(&bounds, columns, &mut Closed).unwrap();
+    let spent = sum(optimum.prices.iter().cloned());
+    assert_eq!(optimum.value, spent);
+}
+
+/// Exact and floating-point answers of random programs agree, and the prices prove them.
+#[test]
+fn random_programs() {
+    let mut state = 12345u64;
+    let mut random = |n: u64| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) % n
+    };
+    for _ in 0..60 {
+        let rows = 1 + random(8) as usize;
+        let bounds: Vec<Fraction> = (0..rows).map(|_| whole(random(3) as usize)).collect();
+        let columns: Vec<Column<usize>> = (0..1 + random(12) as usize)
+            .map(|i| Column {
+                gain: whole(random(5) as usize),
+                entries: (0..rows)
+                    .map(|r| {
+                        (
+                            r,
+                            whole(random(4) as usize + 1) / whole(random(3) as usize + 1),
+                        )
+                    })
+                    .collect(),
+                what: i,
+            })
+            .collect();
+        let optimum = maximise(&bounds, columns.clone(), &mut Closed).unwrap();
+        let mut loads = vec![Fraction::ZERO; rows];
+        let mut gained = Fraction::ZERO;
+        for (i, x) in &optimum.used {
+            assert!(*x > Fraction::ZERO);
+            gained += &columns[*i].gain * x;
+            for (r, a) in &columns[*i].entries {
+                loads[*r] += a * x;
+            }
+        }
+        assert_eq!(gained, optimum.value);
+        assert!(loads.iter().zip(&bounds).all(|(l, b)| l <= b));
+        for c in &columns {
+            let cost = sum(c.entries.iter().map(|(r, a)| a * &optimum.prices[*r]));
+            assert!(cost >= c.gain);
+        }
+        let spent = sum(optimum.prices.iter().zip(&bounds).map(|(p, b)| p * b));
+        assert_eq!(spent, optimum.value);
+    }
+}

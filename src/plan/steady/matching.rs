@@ -1,0 +1,538 @@
+//! Maximum-weight matchings of general graphs (Edmonds 1965), with the prices that prove them maximal.
+//!
+//! Vertices have prices, and so have odd sets of vertices (blossoms): for every edge, the prices of its ends and of the sets that hold both
+//! add up to its weight at least. A matching has at most `(|S| - 1) / 2` edges within a set `S`, so no matching is heavier than all
+//! vertex prices plus `(|S| - 1) / 2` times the price of each set; the one found is as heavy as that.
+//!
+//! The primal-dual method with trees grown from all free vertices at once, O(n^3); a bipartite graph never forms a blossom, and the method
+//! is then the Hungarian one.
+
+use super::weight::{Whole, least};
+
+/// A matching and its proof, in halves of weights.
+#[derive(Debug, Clone)]
+pub(super) struct Matching<W> {
+    /// By vertex, its partner.
+    pub(super) mate: Vec<Option<usize>>,
+    /// By vertex, twice its price.
+    pub(super) twice_prices: Vec<W>,
+    /// Odd sets with twice their prices (not zero).
+    pub(super) twice_odd: Vec<(Vec<usize>, W)>,
+}
+
+/// The heaviest matching of a graph of `n` vertices; `weights[a * n + b]` is symmetric, and 0 where there is no edge.
+pub(super) fn maximum<W: Whole>(n: usize, weights: &[W]) -> Matching<W> {
+    let mut search = Search::new(n, weights);
+    while search.augment_once() {}
+    search.outcome()
+}
+
+/// Vertices are 1 to `n`, blossoms above; 0 is none.
+struct Search<'w, W> {
+    n: usize,
+    weights: &'w [W],
+    /// Vertices and blossoms in use are at most this.
+    top: usize,
+    /// For two vertices or blossoms, the ends of the edge between them with the least slack; (0, 0) for none.
+    edge: Vec<(usize, usize)>,
+    width: usize,
+    /// Twice the prices.
+    label: Vec<W>,
+    /// The vertex at the other end of the matched edge.
+    mate: Vec<usize>,
+    /// The vertex, outside, whose edge to this one has the least slack.
+    slack: Vec<usize>,
+    /// The outermost blossom around it.
+    outer: Vec<usize>,
+    /// The vertex through which the tree came.
+    parent: Vec<usize>,
+    /// By blossom and vertex, the part that the vertex belongs to.
+    part: Vec<usize>,
+    side: Vec<Side>,
+    seen: Vec<usize>,
+    mark: usize,
+    /// Parts of a blossom in order round the cycle, from its base.
+    cycle: Vec<Vec<usize>>,
+    queue: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Side {
+    Free,
+    Even,
+    Odd,
+}
+
+impl<'w, W: Whole> Search<'w, W> {
+    fn new(n: usize, weights: &'w [W]) -> Self {
+        let width = 2 * n + 2;
+        let mut heaviest = W::default();
+        for w in weights {
+            if *w > heaviest {
+                heaviest = w.clone();
+            }
+        }
+        let mut search = Search {
+            n,
+            weights,
+            top: n,
+            edge: vec![(0, 0); width * width],
+            width,
+            label: vec![W::default(); width],
+            mate: vec![0; width],
+            slack: vec![0; width],
+            outer: (0..width).map(|v| if v <= n { v } else { 0 }).collect(),
+            parent: vec![0; width],
+            part: vec![0; width * (n + 1)],
+            side: vec![Side::Free; width],
+            seen: vec![0; width],
+            mark: 0,
+            cycle: vec![Vec::new(); width],
+            queue: Vec::new(),
+        };
+        for a in 1..=n {
+            search.label[a] = heaviest.clone();
+            search.part[a * (n + 1) + a] = a;
+            for b in 1..=n {
+                if weights[(a - 1) * n + b - 1] > W::default() {
+                    search.edge[a * width + b] = (a, b);
+                }
+            }
+        }
+        search
+    }
+
+    fn edge(&self, a: usize, b: usize) -> (usize, usize) {
+        self.edge[a * self.width + b]
+    }
+
+    /// How much more than its weight an edge's ends pay, twice.
+    fn excess(&self, (a, b): (usize, usize)) -> W {
+        let w = &self.weights[(a - 1) * self.n + b - 1];
+        self.label[a].clone() + self.label[b].clone() - w.clone() - w.clone()
+    }
+
+    fn try_slack(&mut self, from: usize, to: usize) {
+        let old = self.slack[to];
+        if old == 0 || self.excess(self.edge(from, to)) < self.excess(self.edge(old, to)) {
+            self.slack[to] = from;
+        }
+    }
+
+    fn find_slack(&mut self, to: usize) {
+        self.slack[to] = 0;
+        for from in 1..=self.n {
+            if self.edge(from, to).0 != 0
+                && self.outer[from] != to
+                && self.side[self.outer[from]] == Side::Even
+            {
+                self.try_slack(from, to);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, x: usize) {
+        if x <= self.n {
+            self.queue.push(x);
+        } else {
+            for part in self.cycle[x].clone() {
+                self.enqueue(part);
+            }
+        }
+    }
+
+    fn set_outer(&mut self, x: usize, blossom: usize) {
+        self.outer[x] = blossom;
+        if x > self.n {
+            for part in self.cycle[x].clone() {
+                self.set_outer(part, blossom);
+            }
+        }
+    }
+
+    /// The even number of steps from the base of a blossom to a part; turns the cycle round if need be.
+    fn steps_to(&mut self, blossom: usize, part: usize) -> usize {
+        let cycle = &mut self.cycle[blossom];
+        let at = cycle.iter().position(|&p| p == part).unwrap_or(0);
+        if at.is_multiple_of(2) {
+            return at;
+        }
+        cycle[1..].reverse();
+        cycle.len() - at
+    }
+
+    /// Matches `x` over its edge to `y`, and the parts of `x` among themselves.
+    fn set_mate(&mut self, x: usize, y: usize) {
+        let (a, b) = self.edge(x, y);
+        self.mate[x] = b;
+        if x <= self.n {
+            return;
+        }
+        let entered = self.part[x * (self.n + 1) + a];
+        let steps = self.steps_to(x, entered);
+        for i in 0..steps {
+            let (p, q) = (self.cycle[x][i], self.cycle[x][i ^ 1]);
+            self.set_mate(p, q);
+        }
+        self.set_mate(entered, y);
+        self.cycle[x].rotate_left(steps);
+    }
+
+    fn augment(&mut self, mut x: usize, mut y: usize) {
+        loop {
+            let next = self.outer[self.mate[x]];
+            self.set_mate(x, y);
+            if next == 0 {
+                return;
+            }
+            let up = self.outer[self.parent[next]];
+            self.set_mate(next, up);
+            (x, y) = (up, next);
+        }
+    }
+
+    /// Where the ways up from two nodes of the trees meet; 0 if they do not.
+    fn meeting(&mut self, mut x: usize, mut y: usize) -> usize {
+        self.mark += 1;
+        while x != 0 || y != 0 {
+            if x != 0 {
+                if self.seen[x] == self.mark {
+                    return x;
+                }
+                self.seen[x] = self.mark;
+                x = self.outer[self.mate[x]];
+                if x != 0 {
+                    x = self.outer[self.parent[x]];
+                }
+            }
+            std::mem::swap(&mut x, &mut y);
+        }
+        0
+    }
+
+    fn shrink(&mut self, x: usize, base: usize, y: usize) {
+        let (n, width) = (self.n, self.width);
+        let unused = (n + 1..=self.top).find(|&b| self.outer[b] == 0);
+        let b = unused.unwrap_or(self.top + 1);
+        self.top = self.top.max(b);
+        self.label[b] = W::default();
+        self.side[b] = Side::Even;
+        self.mate[b] = self.mate[base];
+        let mut cycle = vec![base];
+        for (i, start) in [x, y].into_iter().enumerate() {
+            if i == 1 {
+                cycle[1..].reverse();
+            }
+            let mut at = start;
+            while at != base {
+                cycle.push(at);
+                let odd = self.outer[self.mate[at]];
+                cycle.push(odd);
+                self.enqueue(odd);
+                at = self.outer[self.parent[odd]];
+            }
+        }
+        self.cycle[b].clone_from(&cycle);
+        self.set_outer(b, b);
+        for v in 1..=self.top {
+            self.edge[b * width + v] = (0, 0);
+            self.edge[v * width + b] = (0, 0);
+        }
+        for v in 0..=n {
+            self.part[b * (n + 1) + v] = 0;
+        }
+        for part in cycle {
+            for v in 1..=self.top {
+                let new = self.edge(part, v);
+                let old = self.edge(b, v);
+                if new.0 != 0 && (old.0 == 0 || self.excess(new) < self.excess(old)) {
+                    self.edge[b * width + v] = new;
+                    self.edge[v * width + b] = self.edge(v, part);
+                }
+            }
+            for v in 1..=n {
+                if self.part[part * (n + 1) + v] != 0 {
+                    self.part[b * (n + 1) + v] = part;
+                }
+            }
+        }
+        self.find_slack(b);
+    }
+
+    fn expand(&mut self, b: usize) {
+        for part in self.cycle[b].clone() {
+            self.set_outer(part, part);
+        }
+        let entered = self.part[b * (self.n + 1) + self.edge(b, self.outer_parent(b)).0];
+        let steps = self.steps_to(b, entered);
+        let cycle = self.cycle[b].clone();
+        for i in (0..steps).step_by(2) {
+            let (odd, even) = (cycle[i], cycle[i + 1]);
+            self.parent[odd] = self.edge(even, odd).0;
+            self.side[odd] = Side::Odd;
+            self.side[even] = Side::Even;
+            self.slack[odd] = 0;
+            self.find_slack(even);
+            self.enqueue(even);
+        }
+        self.side[entered] = Side::Odd;
+        self.parent[entered] = self.parent[b];
+        for &part in &cycle[steps + 1..] {
+            self.side[part] = Side::Free;
+            self.find_slack(part);
+        }
+        self.outer[b] = 0;
+    }
+
+    fn outer_parent(&self, b: usize) -> usize {
+        self.parent[b]
+    }
+
+    /// An edge whose ends pay just its weight: the tree grows, a blossom shrinks, or an augmenting path is found.
+    fn use_edge(&mut self, (a, b): (usize, usize)) -> bool {
+        let (x, y) = (self.outer[a], self.outer[b]);
+        match self.side[y] {
+            Side::Free => {
+                self.parent[y] = a;
+                self.side[y] = Side::Odd;
+                let next = self.outer[self.mate[y]];
+                self.slack[y] = 0;
+                self.slack[next] = 0;
+                self.side[next] = Side::Even;
+                self.enqueue(next);
+                false
+            }
+            Side::Even => {
+                let base = self.meeting(x, y);
+                if base == 0 {
+                    self.augment(x, y);
+                    self.augment(y, x);
+                    return true;
+                }
+                self.shrink(x, base, y);
+                false
+            }
+            Side::Odd => false,
+        }
+    }
+
+    /// Makes the matching one edge larger; false when it is the heaviest.
+    fn augment_once(&mut self) -> bool {
+        self.side.fill(Side::Free);
+        self.slack.fill(0);
+        self.queue.clear();
+        for x in 1..=self.top {
+            if self.outer[x] == x && self.mate[x] == 0 {
+                self.parent[x] = 0;
+                self.side[x] = Side::Even;
+                self.enqueue(x);
+            }
+        }
+        if self.queue.is_empty() {
+            return false;
+        }
+        loop {
+            while let Some(a) = self.queue.pop() {
+                if self.side[self.outer[a]] == Side::Odd {
+                    continue;
+                }
+                for b in 1..=self.n {
+                    if self.edge(a, b).0 == 0 || self.outer[a] == self.outer[b] {
+                        continue;
+                    }
+                    if self.excess((a, b)) == W::default() {
+                        if self.use_edge((a, b)) {
+                            return true;
+                        }
+                    } else {
+                        self.try_slack(a, self.outer[b]);
+                    }
+                }
+            }
+            if !self.change_prices() {
+                return false;
+            }
+            self.queue.clear();
+            for x in 1..=self.top {
+                let from = self.slack[x];
+                if self.outer[x] == x && from != 0 && self.outer[from] != x {
+                    let edge = self.edge(from, x);
+                    if self.excess(edge) == W::default() && self.use_edge(edge) {
+                        return true;
+                    }
+                }
+            }
+            for b in self.n + 1..=self.top {
+                if self.outer[b] == b && self.side[b] == Side::Odd && self.label[b] == W::default()
+                {
+                    self.expand(b);
+                }
+            }
+        }
+    }
+
+    /// Moves the prices as far as they stay a proof; false when a free vertex comes to 0.
+    fn change_prices(&mut self) -> bool {
+        let mut step: Option<W> = None;
+        let mut at_most = |w: W| {
+            step = Some(match step.take() {
+                None => w,
+                Some(old) => least(old, w),
+            });
+        };
+        for b in self.n + 1..=self.top {
+            if self.outer[b] == b && self.side[b] == Side::Odd {
+                at_most(self.label[b].clone().half());
+            }
+        }
+        for x in 1..=self.top {
+            let from = self.slack[x];
+            if self.outer[x] != x || from == 0 {
+                continue;
+            }
+            match self.side[x] {
+                Side::Free => at_most(self.excess(self.edge(from, x))),
+                Side::Even => at_most(self.excess(self.edge(from, x)).half()),
+                Side::Odd => {}
+            }
+        }
+        let mut lowest: Option<W> = None;
+        for v in 1..=self.n {
+            if self.side[self.outer[v]] == Side::Even {
+                let label = self.label[v].clone();
+                lowest = Some(match lowest.take() {
+                    None => label,
+                    Some(old) => least(old, label),
+                });
+            }
+        }
+        let lowest = lowest.unwrap_or_default();
+        let (step, goes_on) = match step {
+            Some(step) if step < lowest => (step, true),
+            _ => (lowest, false),
+        };
+        for v in 1..=self.n {
+            let label = self.label[v].clone();
+            match self.side[self.outer[v]] {
+                Side::Even => self.label[v] = label - step.clone(),
+                Side::Odd => self.label[v] = label + step.clone(),
+                Side::Free => {}
+            }
+        }
+        for b in self.n + 1..=self.top {
+            if self.outer[b] != b {
+                continue;
+            }
+            let label = self.label[b].clone();
+            match self.side[b] {
+                Side::Even => self.label[b] = label + step.clone() + step.clone(),
+                Side::Odd => self.label[b] = label - step.clone() - step.clone(),
+                Side::Free => {}
+            }
+        }
+        goes_on
+    }
+
+    fn members(&self, x: usize, into: &mut Vec<usize>) {
+        if x <= self.n {
+            into.push(x - 1);
+        } else {
+            for &part in &self.cycle[x] {
+                self.members(part, into);
+            }
+        }
+    }
+
+    fn outcome(self) -> Matching<W> {
+        let blossoms = (self.n + 1..=self.top)
+            .filter(|&b| self.outer[b] != 0 && self.label[b] != W::default());
+        let twice_odd = blossoms.map(|b| {
+            let mut members = Vec::new();
+            self.members(b, &mut members);
+            members.sort_unstable();
+            (members, self.label[b].clone())
+        });
+        Matching {
+            mate: (1..=self.n).map(|v| self.mate[v].checked_sub(1)).collect(),
+            twice_odd: twice_odd.collect(),
+            twice_prices: self.label[1..=self.n].to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn brute(n: usize, weights: &[i64], used: u32) -> i64 {
+        let Some(v) = (0..n).find(|v| used & (1 << v) == 0) else {
+            return 0;
+        };
+        let alone = brute(n, weights, used | 1 << v);
+        (v + 1..n)
+            .filter(|&u| used & (1 << u) == 0 && weights[v * n + u] > 0)
+            .map(|u| weights[v * n + u] + brute(n, weights, used | 1 << v | 1 << u))
+            .fold(alone, i64::max)
+    }
+
+    #[test]
+    fn maximal_and_proved() {
+        let mut state = 7u64;
+        let mut random = |n: u64| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        for round in 0..3000 {
+            let n = 1 + random(9) as usize;
+            let most = [2, 4, 100][round % 3];
+            let density = 1 + random(4);
+            let mut weights = vec![0i64; n * n];
+            for a in 0..n {
+                for b in 0..a {
+                    if random(4) < density {
+                        let w = random(most) as i64;
+                        weights[a * n + b] = w;
+                        weights[b * n + a] = w;
+                    }
+                }
+            }
+            let found = maximum(n, &weights);
+            let mut total = 0;
+            for (v, mate) in found.mate.iter().enumerate() {
+                if let Some(u) = *mate {
+                    assert_eq!(found.mate[u], Some(v));
+                    total += weights[v * n + u];
+                }
+            }
+            assert_eq!(total / 2, brute(n, &weights, 0), "{n} {weights:?}");
+            // The proof.
+            assert!(found.twice_prices.iter().all(|p| *p >= 0));
+            assert!(
+                found
+                    .twice_odd
+                    .iter()
+                    .all(|(s, p)| *p > 0 && s.len() % 2 == 1)
+            );
+            for a in 0..n {
+                for b in 0..a {
+                    let sets = found
+                        .twice_odd
+                        .iter()
+                        .filter(|(s, _)| s.contains(&a) && s.contains(&b));
+                    let paid = found.twice_prices[a]
+                        + found.twice_prices[b]
+                        + sets.map(|(_, p)| p).sum::<i64>();
+                    assert!(paid >= 2 * weights[a * n + b]);
+                }
+            }
+            let sets: i64 = found
+                .twice_odd
+                .iter()
+                .map(|(s, p)| (s.len() as i64 - 1) / 2 * p)
+                .sum();
+            assert_eq!(found.twice_prices.iter().sum::<i64>() + sets, total);
+        }
+    }
+}

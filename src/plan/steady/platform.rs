@@ -1,0 +1,454 @@
+//! Heterogeneous platforms: a directed graph whose edges say how long a message takes.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::fraction::{Fraction, parse_fraction, show_fraction, to_f64};
+use crate::cost::{CostModel, Links};
+use crate::error::{Error, Result};
+
+/// More nodes than this are refused: the matrices of a schedule's costs would not fit.
+const MOST_NODES: usize = 2000;
+
+/// A directed link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// Node that sends.
+    pub src: usize,
+    /// Node that receives.
+    pub dst: usize,
+    /// Time of one message (more than 0).
+    pub cost: Fraction,
+    /// Time before the first byte of a packet, for long messages cut into packets (not negative).
+    pub latency: Fraction,
+}
+
+/// A heterogeneous platform with a source and targets; see [`Platform::parse`] for the file.
+///
+/// ```
+/// use oneport::plan::steady::Platform;
+/// let text = r#"{"nodes": 3, "source": 0, "edges": [
+///     {"src": 0, "dst": 1, "cost": 1}, {"src": 0, "dst": 2, "cost": 1}, {"src": 1, "dst": 2, "cost": "1/2"}]}"#;
+/// let platform = Platform::parse(text)?;
+/// assert_eq!(platform.targets(), [1, 2]);
+/// assert_eq!(platform.edges().len(), 3);
+/// assert!(Platform::parse(r#"{"nodes": 2, "edges": []}"#).is_err());
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Platform {
+    nodes: usize,
+    source: usize,
+    targets: Vec<usize>,
+    edges: Vec<Edge>,
+    compute: Vec<Fraction>,
+}
+
+/// The file's form.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    nodes: usize,
+    #[serde(default)]
+    source: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    targets: Option<Vec<usize>>,
+    edges: Vec<FileEdge>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    compute: Vec<Value>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileEdge {
+    src: usize,
+    dst: usize,
+    cost: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency: Option<Value>,
+}
+
+impl Edge {
+    /// An edge without latency.
+    pub fn new(src: usize, dst: usize, cost: Fraction) -> Edge {
+        Edge {
+            src,
+            dst,
+            cost,
+            latency: Fraction::ZERO,
+        }
+    }
+}
+
+impl Platform {
+    /// A platform; `targets` are all nodes but the source if absent. Its edges are put in order.
+    ///
+    /// # Errors
+    /// When there are fewer than two nodes; a node does not exist; an edge is a loop, is there twice, or has a cost that is not positive;
+    /// there is no target, or the source is one.
+    pub fn new(
+        nodes: usize,
+        source: usize,
+        targets: Option<Vec<usize>>,
+        mut edges: Vec<Edge>,
+    ) -> Result<Platform> {
+        if nodes < 2 {
+            return Err(Error::malformed(format!(
+                "platform: {nodes} nodes are too few: there must be a source and a target"
+            )));
+        }
+        if nodes > MOST_NODES {
+            return Err(Error::malformed(format!(
+                "platform: {nodes} nodes are more than the {MOST_NODES} that are planned for"
+            )));
+        }
+        let node = |what: &str, v: usize| {
+            if v < nodes {
+                return Ok(());
+            }
+            Err(Error::malformed(format!(
+                "platform: {what} {v} is not one of the nodes 0 to {}",
+                nodes - 1
+            )))
+        };
+        node("source", source)?;
+        let mut seen = HashSet::new();
+        for e in &edges {
+            let name = format!("edge {} -> {}", e.src, e.dst);
+            node(&format!("{name}: node"), e.src)?;
+            node(&format!("{name}: node"), e.dst)?;
+            let wrong = |why: String| Err(Error::malformed(format!("platform: {name} {why}")));
+            if e.src == e.dst {
+                return wrong("leads to where it starts".into());
+            }
+            if e.cost <= Fraction::ZERO {
+                return wrong(format!(
+                    "has cost {}: a cost is more than 0",
+                    show_fraction(&e.cost)
+                ));
+            }
+            if e.latency < Fraction::ZERO {
+                let latency = show_fraction(&e.latency);
+                return wrong(format!("has latency {latency}: it cannot be negative"));
+            }
+            if !seen.insert((e.src, e.dst)) {
+                return wrong("is there twice".into());
+            }
+        }
+        edges.sort_unstable_by_key(|e| (e.src, e.dst));
+        let mut targets = targets.unwrap_or_else(|| (0..nodes).filter(|&v| v != source).collect());
+        for &t in &targets {
+            node("target", t)?;
+            if t == source {
+                return Err(Error::malformed(format!(
+                    "platform: target {t} is the source itself"
+                )));
+            }
+        }
+        targets.sort_unstable();
+        if let Some(twice) = targets.windows(2).find(|w| w[0] == w[1]) {
+            return Err(Error::malformed(format!(
+                "platform: target {} is there twice",
+                twice[0]
+            )));
+        }
+        if targets.is_empty() {
+            return Err(Error::malformed("platform: there is no target"));
+        }
+        Ok(Platform {
+            nodes,
+            source,
+            targets,
+            edges,
+            compute: Vec::new(),
+        })
+    }
+
+    /// Reads `{"nodes": 3, "source": 0, "targets": [1, 2], "edges": [{"src": 0, "dst": 1, "cost": "1/2"}, ...]}`.
+    ///
+    /// Costs are whole numbers, decimal numbers (read as they are written) or fractions in quotes. `source` is 0 and `targets` all other
+    /// nodes if absent. An edge may have a `latency`, the platform `compute`: for each node the time of one combination, for
+    /// reductions in rank order.
+    ///
+    /// # Errors
+    /// As [`Platform::new`], or when the text is not such an object.
+    pub fn parse(text: &str) -> Result<Platform> {
+        let file: File =
+            serde_json::from_str(text).map_err(|e| Error::malformed(format!("platform: {e}")))?;
+        let number = |what: &str, v: &Value| {
+            fraction_of(v).ok_or_else(|| {
+                Error::malformed(format!(
+                    "platform: {what} is {v}: write a number, or a fraction such as \"1/2\""
+                ))
+            })
+        };
+        let mut edges = Vec::with_capacity(file.edges.len());
+        for e in &file.edges {
+            let name = format!("edge {} -> {}: ", e.src, e.dst);
+            edges.push(Edge {
+                src: e.src,
+                dst: e.dst,
+                cost: number(&format!("{name}cost"), &e.cost)?,
+                latency: match &e.latency {
+                    None => Fraction::ZERO,
+                    Some(v) => number(&format!("{name}latency"), v)?,
+                },
+            });
+        }
+        let compute = file.compute.iter().enumerate();
+        let compute = compute
+            .map(|(v, c)| number(&format!("compute time of node {v}"), c))
+            .collect::<Result<Vec<_>>>()?;
+        Platform::new(file.nodes, file.source, file.targets, edges)?.with_compute(compute)
+    }
+
+    /// The file's text.
+    pub fn to_json(&self) -> String {
+        let value = |c: &Fraction| match u64::try_from(c.clone()) {
+            Ok(n) => Value::from(n),
+            Err(_) => Value::from(show_fraction(c)),
+        };
+        let edges = self.edges.iter().map(|e| FileEdge {
+            src: e.src,
+            dst: e.dst,
+            cost: value(&e.cost),
+            latency: (!e.latency.is_zero()).then(|| value(&e.latency)),
+        });
+        let file = File {
+            nodes: self.nodes,
+            source: self.source,
+            targets: Some(self.targets.clone()),
+            edges: edges.collect(),
+            compute: self.compute.iter().map(value).collect(),
+        };
+        serde_json::to_string(&file).unwrap_or_default()
+    }
+
+    /// The same with times of one combination, by node; none for free combinations.
+    ///
+    /// # Errors
+    /// When there is not one for each node, or one is negative.
+    pub fn with_compute(mut self, compute: Vec<Fraction>) -> Result<Platform> {
+        if !compute.is_empty() && compute.len() != self.nodes {
+            return Err(Error::malformed(format!(
+                "platform: compute has {} entries for {} nodes",
+                compute.len(),
+                self.nodes
+            )));
+        }
+        if let Some(v) = compute.iter().position(|c| *c < Fraction::ZERO) {
+            return Err(Error::malformed(format!(
+                "platform: compute time of node {v} is negative"
+            )));
+        }
+        self.compute = compute;
+        Ok(self)
+    }
+
+    /// The same with other costs, by edge in the order of [`Platform::edges`].
+    ///
+    /// # Errors
+    /// As [`Platform::new`].
+    pub fn with_costs(&self, mut cost: impl FnMut(usize, &Edge) -> Fraction) -> Result<Platform> {
+        let edges = self.edges.iter().enumerate();
+        let edges = edges.map(|(i, e)| Edge {
+            cost: cost(i, e),
+            ..e.clone()
+        });
+        let targets = Some(self.targets.clone());
+        Platform::new(self.nodes, self.source, targets, edges.collect())?
+            .with_compute(self.compute.clone())
+    }
+
+    /// The platform with every edge turned round: what gathers and reduces on this one scatters and broadcasts on that.
+    #[must_use]
+    pub fn reversed(&self) -> Platform {
+        let mut reversed = self.clone();
+        for e in &mut reversed.edges {
+            std::mem::swap(&mut e.src, &mut e.dst);
+        }
+        reversed.edges.sort_unstable_by_key(|e| (e.src, e.dst));
+        reversed
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Where messages come from (or, for gathers and reductions, where they go).
+    pub fn source(&self) -> usize {
+        self.source
+    }
+
+    /// Where they go, in order.
+    pub fn targets(&self) -> &[usize] {
+        &self.targets
+    }
+
+    /// Whether every node but the source is a target.
+    pub fn targets_all(&self) -> bool {
+        self.targets.len() + 1 == self.nodes
+    }
+
+    /// The links, by sender and receiver.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// Time of one combination, by node; empty where combining is free.
+    pub fn compute(&self) -> &[Fraction] {
+        &self.compute
+    }
+
+    /// The nodes that `from` reaches.
+    pub(crate) fn reachable(&self, from: usize) -> Vec<bool> {
+        let mut seen = vec![false; self.nodes];
+        seen[from] = true;
+        let mut open = vec![from];
+        while let Some(v) = open.pop() {
+            let first = self.edges.partition_point(|e| e.src < v);
+            for e in self.edges[first..].iter().take_while(|e| e.src == v) {
+                if !seen[e.dst] {
+                    seen[e.dst] = true;
+                    open.push(e.dst);
+                }
+            }
+        }
+        seen
+    }
+
+    /// Checks that `from` reaches all of `to`.
+    pub(crate) fn reaches(&self, from: usize, to: &[usize], reversed: bool) -> Result<()> {
+        let seen = self.reachable(from);
+        match to.iter().find(|&&t| !seen[t]) {
+            None => Ok(()),
+            Some(t) if reversed => Err(Error::malformed(format!(
+                "platform: node {t} cannot reach node {from}"
+            ))),
+            Some(t) => Err(Error::malformed(format!(
+                "platform: node {t} cannot be reached from node {from}"
+            ))),
+        }
+    }
+
+    /// The cost model of schedules whose messages are `elements` elements long: times in units of `unit`.
+    ///
+    /// # Errors
+    /// When a cost is too large for a floating-point number.
+    pub fn cost_model(&self, elements: usize, unit: f64) -> Result<CostModel> {
+        let none = || vec![vec![None; self.nodes]; self.nodes];
+        let mut links = Links {
+            alpha: none(),
+            beta: none(),
+            gamma: Vec::new(),
+            gamma_copy: Vec::new(),
+        };
+        let elements = elements.max(1) as f64;
+        for e in &self.edges {
+            links.alpha[e.src][e.dst] = Some(to_f64(&e.latency) * unit);
+            links.beta[e.src][e.dst] = Some(to_f64(&e.cost) * unit / elements);
+        }
+        let compute = self.compute.iter();
+        links.gamma = compute.map(|c| to_f64(c) * unit / elements).collect();
+        CostModel::heterogeneous(links)
+    }
+}
+
+/// A number of a file, as it is written there.
+fn fraction_of(value: &Value) -> Option<Fraction> {
+    match value {
+        Value::Number(n) => parse_fraction(&n.to_string()),
+        Value::String(s) => parse_fraction(s),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        let error = Platform::parse(text).unwrap_err();
+        assert!(error.is_usage());
+        error.to_string()
+    }
+
+    #[test]
+    fn costs_are_exact() {
+        let text = r#"{"nodes": 2, "edges": [{"src": 0, "dst": 1, "cost": 0.1, "latency": 1e-3}, {"src": 1, "dst": 0, "cost": "7/3"}]}"#;
+        let platform = Platform::parse(text).unwrap();
+        let costs: Vec<_> = platform
+            .edges()
+            .iter()
+            .map(|e| show_fraction(&e.cost))
+            .collect();
+        assert_eq!(costs, ["1/10", "7/3"]);
+        assert_eq!(show_fraction(&platform.edges()[0].latency), "1/1000");
+        assert_eq!(Platform::parse(&platform.to_json()).unwrap(), platform);
+        assert_eq!(platform.reversed().reversed(), platform);
+    }
+
+    #[test]
+    fn wrong_platforms_say_why() {
+        let edge = |e: &str| format!(r#"{{"nodes": 3, "edges": [{e}]}}"#);
+        for (text, expected) in [
+            ("{", "platform: EOF"),
+            (r#"{"nodes": 1, "edges": []}"#, "1 nodes are too few"),
+            (
+                r#"{"nodes": 3, "source": 3, "edges": []}"#,
+                "source 3 is not one of the nodes 0 to 2",
+            ),
+            (
+                r#"{"nodes": 3, "targets": [0], "edges": []}"#,
+                "target 0 is the source itself",
+            ),
+            (
+                r#"{"nodes": 3, "targets": [9], "edges": []}"#,
+                "target 9 is not one of",
+            ),
+            (
+                r#"{"nodes": 3, "targets": [1, 1], "edges": []}"#,
+                "target 1 is there twice",
+            ),
+            (
+                r#"{"nodes": 3, "targets": [], "edges": []}"#,
+                "there is no target",
+            ),
+            (r#"{"nodes": 3, "edges": [], "color": 1}"#, "unknown field"),
+            (
+                &edge(r#"{"src": 0, "dst": 5, "cost": 1}"#),
+                "edge 0 -> 5: node 5 is not one of",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 0, "cost": 1}"#),
+                "edge 0 -> 0 leads to where it starts",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": 0}"#),
+                "edge 0 -> 1 has cost 0",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": "-1/2"}"#),
+                "edge 0 -> 1 has cost -1/2",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": "x"}"#),
+                "edge 0 -> 1: cost is \"x\"",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": null}"#),
+                "edge 0 -> 1: cost is null",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": 1}, {"src": 0, "dst": 1, "cost": 2}"#),
+                "is there twice",
+            ),
+        ] {
+            let message = error(text);
+            assert!(message.contains(expected), "{message} for {text}");
+        }
+    }
+}

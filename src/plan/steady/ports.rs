@@ -1,0 +1,279 @@
+//! What may take place at the same time, and how loads of the edges become a sequence of such sets.
+
+use std::collections::HashMap;
+
+use super::fraction::{Fraction, over_common, sum};
+use super::matching::maximum;
+use super::platform::Platform;
+use super::weight::{Weight, Whole};
+use crate::cost::Ports;
+use dashu_int::IBig;
+
+/// A set of edges that may be busy at the same time (a matching), and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// Edges, by their number in the platform, in order.
+    pub edges: Vec<usize>,
+    /// Share of the time.
+    pub share: Fraction,
+}
+
+impl Slot {
+    /// A slot; its edges are put in order.
+    pub(super) fn new(mut edges: Vec<usize>, share: Fraction) -> Slot {
+        edges.sort_unstable();
+        Slot { edges, share }
+    }
+}
+
+/// The ports of a platform as vertices: a set of edges may be busy at the same time if no two share a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PortGraph {
+    pub(super) nodes: usize,
+    pub(super) bidirectional: bool,
+}
+
+impl PortGraph {
+    pub(super) fn new(platform: &Platform, ports: Ports) -> PortGraph {
+        PortGraph {
+            nodes: platform.nodes(),
+            bidirectional: ports.is_bidirectional(),
+        }
+    }
+
+    /// Number of ports.
+    pub(super) fn len(self) -> usize {
+        self.nodes * (1 + usize::from(self.bidirectional))
+    }
+
+    /// The two ports of an edge.
+    pub(super) fn ends(self, src: usize, dst: usize) -> (usize, usize) {
+        if self.bidirectional {
+            (src, self.nodes + dst)
+        } else {
+            (src, dst)
+        }
+    }
+
+    /// Weights between ports, from those of edges: of two that are opposite, the greater.
+    pub(super) fn weights<W: Weight>(self, platform: &Platform, weights: &[W]) -> Vec<W> {
+        let n = self.len();
+        let mut matrix = vec![W::default(); n * n];
+        for (e, w) in platform.edges().iter().zip(weights) {
+            let (a, b) = self.ends(e.src, e.dst);
+            if *w > matrix[a * n + b] {
+                matrix[a * n + b] = w.clone();
+                matrix[b * n + a] = w.clone();
+            }
+        }
+        matrix
+    }
+
+    /// The heaviest matching of the edges.
+    pub(super) fn heaviest<W: Whole>(self, platform: &Platform, weights: &[W]) -> Vec<usize> {
+        let mate = maximum(self.len(), &self.weights(platform, weights)).mate;
+        let mut chosen: Vec<Option<usize>> = vec![None; self.len()];
+        for (i, e) in platform.edges().iter().enumerate() {
+            let (a, b) = self.ends(e.src, e.dst);
+            if mate[a] != Some(b) {
+                continue;
+            }
+            let at = &mut chosen[a.min(b)];
+            if at.is_none_or(|old| weights[i] > weights[old]) {
+                *at = Some(i);
+            }
+        }
+        chosen.into_iter().flatten().collect()
+    }
+}
+
+/// Floating-point weights as whole numbers, for the search.
+pub(super) fn rounded(weights: &[f64]) -> Vec<i64> {
+    let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let scale = (1u64 << 45) as f64 / most;
+    weights.iter().map(|w| (w * scale).round() as i64).collect()
+}
+
+/// Slots in which every edge is busy just as long as `loads` say; together as long as the busiest port. For bidirectional ports, where
+/// that is always possible (König 1916, Birkhoff 1946).
+///
+/// The loads, as a matrix of ports out and ports in, are completed to one whose rows and columns all have the same sum; that is a sum
+/// of permutations, found one by one: each takes as much as its least entry has left.
+pub(super) fn bipartite_slots(platform: &Platform, loads: &[Fraction]) -> Vec<Slot> {
+    let n = platform.nodes();
+    let (whole, below) = over_common(loads);
+    let mut rows = vec![IBig::ZERO; 2 * n];
+    let mut columns = vec![IBig::ZERO; 2 * n];
+    // Entries of a matrix twice as large: the loads, their transpose, and what is missing on two diagonals.
+    let mut entries: Vec<(usize, usize, IBig, Option<usize>)> = Vec::new();
+    for (i, e) in platform.edges().iter().enumerate() {
+        if whole[i].is_zero() {
+            continue;
+        }
+        rows[e.src] += &whole[i];
+        columns[e.dst] += &whole[i];
+        entries.push((e.src, e.dst, whole[i].clone(), Some(i)));
+        entries.push((n + e.dst, n + e.src, whole[i].clone(), None));
+    }
+    let busiest = rows
+        .iter()
+        .chain(&columns)
+        .max()
+        .cloned()
+        .unwrap_or_default();
+    for v in 0..n {
+        let (out, into) = (&busiest - &rows[v], &busiest - &columns[v]);
+        for (from, to, missing) in [(v, n + v, out), (n + v, v, into)] {
+            if !missing.is_zero() {
+                entries.push((from, to, missing, None));
+            }
+        }
+    }
+    let mut slots: HashMap<Vec<usize>, IBig> = HashMap::new();
+    let mut order: Vec<Vec<usize>> = Vec::new();
+    let mut permutation = Permutation::new(2 * n, &entries);
+    let mut left = busiest;
+    while !left.is_zero() {
+        let Some(taken) = permutation.complete(&entries) else {
+            // Impossible for a matrix of equal sums.
+            debug_assert!(false, "a matrix of equal sums is a sum of permutations");
+            break;
+        };
+        let least = taken.iter().map(|&i| entries[i].2.clone()).min();
+        let least = least.unwrap_or_else(|| left.clone());
+        let mut edges: Vec<usize> = taken.iter().filter_map(|&i| entries[i].3).collect();
+        edges.sort_unstable();
+        for &i in &taken {
+            entries[i].2 -= &least;
+        }
+        left -= &least;
+        if !edges.is_empty() {
+            let share = slots.entry(edges.clone()).or_insert_with(|| {
+                order.push(edges);
+                IBig::ZERO
+            });
+            *share += least;
+        }
+    }
+    let below = Fraction::from(below);
+    order
+        .into_iter()
+        .map(|edges| Slot {
+            share: Fraction::from(slots[&edges].clone()) / &below,
+            edges,
+        })
+        .collect()
+}
+
+/// A perfect matching of rows and columns over the entries that are left, kept up as entries vanish.
+struct Permutation {
+    size: usize,
+    by_row: Vec<Vec<usize>>,
+    row_entry: Vec<Option<usize>>,
+    column_entry: Vec<Option<usize>>,
+}
+
+impl Permutation {
+    fn new(size: usize, entries: &[(usize, usize, IBig, Option<usize>)]) -> Permutation {
+        let mut by_row = vec![Vec::new(); size];
+        for (i, entry) in entries.iter().enumerate() {
+            by_row[entry.0].push(i);
+        }
+        Permutation {
+            size,
+            by_row,
+            row_entry: vec![None; size],
+            column_entry: vec![None; size],
+        }
+    }
+
+    /// By row, the entry taken.
+    fn complete(&mut self, entries: &[(usize, usize, IBig, Option<usize>)]) -> Option<Vec<usize>> {
+        for row in 0..self.size {
+            if let Some(i) = self.row_entry[row]
+                && entries[i].2.is_zero()
+            {
+                self.row_entry[row] = None;
+                self.column_entry[entries[i].1] = None;
+            }
+        }
+        for row in 0..self.size {
+            if self.row_entry[row].is_none() && !self.augment(row, entries) {
+                return None;
+            }
+        }
+        self.row_entry.iter().copied().collect()
+    }
+
+    /// A shortest augmenting path from a free row.
+    fn augment(&mut self, row: usize, entries: &[(usize, usize, IBig, Option<usize>)]) -> bool {
+        let mut reached_by: Vec<Option<usize>> = vec![None; self.size];
+        let mut open = std::collections::VecDeque::from([row]);
+        while let Some(at) = open.pop_front() {
+            for &i in &self.by_row[at] {
+                let column = entries[i].1;
+                if entries[i].2.is_zero() || reached_by[column].is_some() {
+                    continue;
+                }
+                reached_by[column] = Some(i);
+                match self.column_entry[column] {
+                    Some(taken) => open.push_back(entries[taken].0),
+                    None => {
+                        let mut column = column;
+                        while let Some(i) = reached_by[column] {
+                            let from = entries[i].0;
+                            let before = self.row_entry[from].replace(i);
+                            self.column_entry[column] = Some(i);
+                            match before {
+                                Some(old) if from != row => column = entries[old].1,
+                                _ => break,
+                            }
+                        }
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The slots, each edge left out where it would be busy longer than `loads` say.
+pub(super) fn trimmed(slots: Vec<Slot>, loads: &[Fraction]) -> Vec<Slot> {
+    let mut slots = slots;
+    for (edge, load) in loads.iter().enumerate() {
+        let with_edge = slots.iter().filter(|s| s.edges.contains(&edge));
+        let mut excess = sum(with_edge.map(|s| s.share.clone())) - load;
+        let mut i = 0;
+        while excess > Fraction::ZERO && i < slots.len() {
+            if slots[i].edges.contains(&edge) {
+                let without: Vec<usize> = slots[i]
+                    .edges
+                    .iter()
+                    .copied()
+                    .filter(|&e| e != edge)
+                    .collect();
+                if slots[i].share <= excess {
+                    excess -= &slots[i].share;
+                    slots[i].edges = without;
+                } else {
+                    slots[i].share -= &excess;
+                    slots.push(Slot {
+                        edges: without,
+                        share: excess,
+                    });
+                    excess = Fraction::ZERO;
+                }
+            }
+            i += 1;
+        }
+    }
+    let mut merged: Vec<Slot> = Vec::new();
+    for slot in slots.into_iter().filter(|s| !s.edges.is_empty()) {
+        match merged.iter_mut().find(|s| s.edges == slot.edges) {
+            Some(same) => same.share += slot.share,
+            None => merged.push(slot),
+        }
+    }
+    merged
+}

@@ -1,0 +1,323 @@
+//! Routes: the way of one message of a series, or of the messages of one operation, through the platform; and the cheapest ones.
+
+use super::arborescence::arborescence;
+use super::platform::Platform;
+use super::weight::Weight;
+
+/// One way to perform one operation of the series: an arborescence for each root.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// The arborescences, by root.
+    pub parts: Vec<Part>,
+}
+
+/// What one root sends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// Where it starts.
+    pub root: usize,
+    /// Its edges, by their number in the platform, each after the one that leads to where it starts.
+    pub edges: Vec<usize>,
+    /// Messages on each edge: 1, or, where every target gets a message of its own, the number of targets behind it.
+    pub messages: Vec<usize>,
+}
+
+impl Route {
+    /// Messages by edge: `(edge, messages)`, in order of the edges.
+    pub fn loads(&self) -> Vec<(usize, usize)> {
+        let mut loads: Vec<(usize, usize)> = Vec::new();
+        for part in &self.parts {
+            loads.extend(
+                part.edges
+                    .iter()
+                    .copied()
+                    .zip(part.messages.iter().copied()),
+            );
+        }
+        loads.sort_unstable();
+        loads.dedup_by(|b, a| {
+            let same = a.0 == b.0;
+            if same {
+                a.1 += b.1;
+            }
+            same
+        });
+        loads
+    }
+
+    /// The most edges that a message passes.
+    pub fn depth(&self, platform: &Platform) -> usize {
+        let part = |part: &Part| part.depths(platform).into_iter().max().unwrap_or(0);
+        self.parts.iter().map(part).max().unwrap_or(0)
+    }
+}
+
+impl Part {
+    /// By edge of the part, its number of edges from the root, itself included.
+    pub(crate) fn depths(&self, platform: &Platform) -> Vec<usize> {
+        let mut depth = vec![0; platform.nodes()];
+        let mut depths = Vec::with_capacity(self.edges.len());
+        for &e in &self.edges {
+            let edge = &platform.edges()[e];
+            depth[edge.dst] = depth[edge.src] + 1;
+            depths.push(depth[edge.dst]);
+        }
+        depths
+    }
+}
+
+/// What every operation of a series asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Demand {
+    /// Who sends.
+    pub(super) roots: Vec<usize>,
+    /// By root, who receives.
+    pub(super) targets: Vec<Vec<usize>>,
+    /// Whether every target gets a message of its own.
+    pub(super) personal: bool,
+}
+
+/// Most targets for which the cheapest tree to some of the nodes is found exactly.
+pub(super) const MOST_EXACT_TARGETS: usize = 9;
+
+impl Demand {
+    /// Whether the cheapest routes are found exactly: not for trees to many but not all nodes.
+    pub(super) fn is_exact(&self, nodes: usize) -> bool {
+        self.personal
+            || (self.targets.iter()).all(|t| t.len() + 1 == nodes || t.len() <= MOST_EXACT_TARGETS)
+    }
+
+    /// The cheapest route under weights by edge (not negative); none if a target cannot be reached.
+    pub(super) fn cheapest<W: Weight>(&self, platform: &Platform, weights: &[W]) -> Option<Route> {
+        let parts = self.roots.iter().zip(&self.targets);
+        let parts = parts.map(|(&root, targets)| self.part(platform, weights, root, targets));
+        Some(Route {
+            parts: parts.collect::<Option<Vec<Part>>>()?,
+        })
+    }
+
+    fn part<W: Weight>(
+        &self,
+        platform: &Platform,
+        weights: &[W],
+        root: usize,
+        targets: &[usize],
+    ) -> Option<Part> {
+        let entering = if self.personal {
+            shortest_paths(platform, weights, root).0
+        } else if targets.len() + 1 == platform.nodes() {
+            let edges: Vec<(usize, usize)> =
+                platform.edges().iter().map(|e| (e.src, e.dst)).collect();
+            arborescence(platform.nodes(), root, &edges, weights)?.edges
+        } else if targets.len() <= MOST_EXACT_TARGETS {
+            steiner(platform, weights, root, targets)?
+        } else {
+            nearest_first(platform, weights, root, targets)?
+        };
+        self.pruned(platform, root, targets, &entering)
+    }
+
+    /// The part that the entering edges of the nodes make, without those that lead to no target.
+    pub(super) fn pruned(
+        &self,
+        platform: &Platform,
+        root: usize,
+        targets: &[usize],
+        entering: &[Option<usize>],
+    ) -> Option<Part> {
+        let mut below = vec![0; platform.nodes()];
+        for &t in targets {
+            let mut v = t;
+            while v != root {
+                below[v] += 1;
+                if below[v] > targets.len() {
+                    return None;
+                }
+                v = platform.edges()[entering[v]?].src;
+            }
+        }
+        let mut children = vec![Vec::new(); platform.nodes()];
+        for v in (0..platform.nodes()).filter(|&v| below[v] > 0) {
+            let e = entering[v]?;
+            children[platform.edges()[e].src].push(e);
+        }
+        let (mut edges, mut messages) = (Vec::new(), Vec::new());
+        let mut open = vec![root];
+        while let Some(v) = open.pop() {
+            for &e in &children[v] {
+                let to = platform.edges()[e].dst;
+                edges.push(e);
+                messages.push(if self.personal { below[to] } else { 1 });
+                open.push(to);
+            }
+        }
+        Some(Part {
+            root,
+            edges,
+            messages,
+        })
+    }
+}
+
+/// Shortest paths from `root`: by node, the edge that enters it, and its distance (none where it cannot be reached).
+pub(super) fn shortest_paths<W: Weight>(
+    platform: &Platform,
+    weights: &[W],
+    root: usize,
+) -> (Vec<Option<usize>>, Vec<Option<W>>) {
+    let mut start = vec![None; platform.nodes()];
+    start[root] = Some(W::default());
+    paths_from(platform, weights, start)
+}
+
+/// Shortest paths from where distances are given already.
+fn paths_from<W: Weight>(
+    platform: &Platform,
+    weights: &[W],
+    mut distance: Vec<Option<W>>,
+) -> (Vec<Option<usize>>, Vec<Option<W>>) {
+    let n = platform.nodes();
+    let edges = platform.edges();
+    let mut first = vec![edges.len(); n + 1];
+    for (i, e) in edges.iter().enumerate().rev() {
+        first[e.src] = i;
+    }
+    let mut entering = vec![None; n];
+    let mut done = vec![false; n];
+    loop {
+        let mut nearest: Option<usize> = None;
+        for v in (0..n).filter(|&v| !done[v] && distance[v].is_some()) {
+            if nearest.is_none_or(|u| distance[v] < distance[u]) {
+                nearest = Some(v);
+            }
+        }
+        let Some(v) = nearest else {
+            return (entering, distance);
+        };
+        done[v] = true;
+        let Some(here) = distance[v].clone() else {
+            continue;
+        };
+        for (i, e) in edges.iter().enumerate().skip(first[v]) {
+            if e.src != v {
+                break;
+            }
+            let there = here.clone() + weights[i].clone();
+            if !done[e.dst] && distance[e.dst].as_ref().is_none_or(|d| there < *d) {
+                distance[e.dst] = Some(there);
+                entering[e.dst] = Some(i);
+            }
+        }
+    }
+}
+
+/// The cheapest tree from `root` to the targets (Dreyfus and Wagner 1971, for directed graphs): by node, the edge that enters it.
+fn steiner<W: Weight>(
+    platform: &Platform,
+    weights: &[W],
+    root: usize,
+    targets: &[usize],
+) -> Option<Vec<Option<usize>>> {
+    #[derive(Clone, Copy)]
+    enum From {
+        Nothing,
+        Edge(usize),
+        Split(usize),
+    }
+    let (n, all) = (platform.nodes(), (1usize << targets.len()) - 1);
+    let reversed = platform.reversed();
+    // Edge of the reversed platform to edge of the platform.
+    let mut number: Vec<usize> = (0..platform.edges().len()).collect();
+    number.sort_unstable_by_key(|&i| (platform.edges()[i].dst, platform.edges()[i].src));
+    let weights: Vec<W> = number.iter().map(|&i| weights[i].clone()).collect();
+    let mut cost: Vec<Vec<Option<W>>> = vec![vec![None; n]; all + 1];
+    let mut from = vec![vec![From::Nothing; n]; all + 1];
+    for set in 1..=all {
+        let mut start: Vec<Option<W>> = vec![None; n];
+        if set.is_power_of_two() {
+            start[targets[set.trailing_zeros() as usize]] = Some(W::default());
+        }
+        let mut part = (set - 1) & set;
+        while part > set / 2 {
+            for v in 0..n {
+                if let (Some(a), Some(b)) = (&cost[part][v], &cost[set ^ part][v]) {
+                    let both = a.clone() + b.clone();
+                    if start[v].as_ref().is_none_or(|s| both < *s) {
+                        start[v] = Some(both);
+                        from[set][v] = From::Split(part);
+                    }
+                }
+            }
+            part = (part - 1) & set;
+        }
+        let (entering, distance) = paths_from(&reversed, &weights, start);
+        for (v, e) in entering.into_iter().enumerate() {
+            if let Some(e) = e {
+                from[set][v] = From::Edge(number[e]);
+            }
+        }
+        cost[set] = distance;
+    }
+    cost[all][root].as_ref()?;
+    let mut used = vec![false; platform.edges().len()];
+    let mut open = vec![(all, root)];
+    while let Some((set, v)) = open.pop() {
+        match from[set][v] {
+            From::Nothing => {}
+            From::Edge(e) => {
+                used[e] = true;
+                open.push((set, platform.edges()[e].dst));
+            }
+            From::Split(part) => open.extend([(part, v), (set ^ part, v)]),
+        }
+    }
+    // A tree within the edges used: they may meet again where edges cost nothing.
+    let mut entering = vec![None; n];
+    let mut open = vec![root];
+    while let Some(v) = open.pop() {
+        for (i, e) in platform.edges().iter().enumerate() {
+            if used[i] && e.src == v && e.dst != root && entering[e.dst].is_none() {
+                entering[e.dst] = Some(i);
+                open.push(e.dst);
+            }
+        }
+    }
+    Some(entering)
+}
+
+/// A cheap tree from `root` to the targets: always the nearest target next, from all that is reached already
+/// (Takahashi and Matsuyama 1980). By node, the edge that enters it.
+fn nearest_first<W: Weight>(
+    platform: &Platform,
+    weights: &[W],
+    root: usize,
+    targets: &[usize],
+) -> Option<Vec<Option<usize>>> {
+    let n = platform.nodes();
+    let mut entering = vec![None; n];
+    let mut reached = vec![false; n];
+    reached[root] = true;
+    let mut left: Vec<usize> = targets.to_vec();
+    while !left.is_empty() {
+        let start = reached.iter().map(|&r| r.then(W::default)).collect();
+        let (into, distance) = paths_from(platform, weights, start);
+        let mut nearest = 0;
+        for (i, &t) in left.iter().enumerate() {
+            let better = match (&distance[t], &distance[left[nearest]]) {
+                (Some(a), Some(b)) => a < b,
+                (Some(_), None) => true,
+                _ => false,
+            };
+            if better {
+                nearest = i;
+            }
+        }
+        let mut v = left.swap_remove(nearest);
+        while !reached[v] {
+            reached[v] = true;
+            entering[v] = Some(into[v]?);
+            v = platform.edges()[into[v]?].src;
+        }
+    }
+    Some(entering)
+}

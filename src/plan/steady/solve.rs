@@ -1,0 +1,339 @@
+//! The optimal throughput: a linear program over routes, and over matchings or ports.
+//!
+//! Route `t` is used `x_t` times a time unit; edge `e` is then busy a share `w_e = c_e * sum of x_t * (messages of t on e)` of the time. Two
+//! forms of the program say which loads are possible:
+//!
+//! - *ports*: no port is busy more than all the time. That is enough for bidirectional ports (König); for unidirectional ones there is also
+//!   `sum of w_e over the edges within S <= (|S| - 1) / 2` for odd sets `S` of nodes (Edmonds 1965), which are added when they are
+//!   violated (Padberg and Rao 1982). Only routes are made on demand, and there are about two rows a node.
+//! - *matchings*: `w_e <= sum of y_m over the matchings m with e`, `sum of y_m <= 1`; columns for routes and for matchings
+//!   are made on demand, priced by a cheapest route and a heaviest matching. There is a row for each edge, and most bounds are 0: slower.
+//!
+//! With ports, the loads become matchings afterwards: by Birkhoff's theorem for bidirectional ports; by a linear program of their own,
+//! fractional edge colouring, for unidirectional ones. If that takes more than all the time, its prices name an odd set that is violated.
+
+use dashu_int::{IBig, UBig};
+
+use super::arborescence::arborescence;
+use super::certificate::{Certificate, Proof};
+use super::colouring::{Slotted, general_slots, violated_sets};
+use super::fraction::{Fraction, common_denominator, over_common, scaled, to_f64, whole};
+use super::lp::{Column, Optimum, Pricing, maximise};
+use super::matching::maximum;
+use super::platform::Platform;
+use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
+use super::route::{Demand, Route, shortest_paths};
+use crate::cost::Ports;
+use crate::error::{Error, Result};
+
+/// How a throughput is computed. Both give the same; that is a test of either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Method {
+    /// Routes, and ports that are busy no more than all the time, with odd sets of them where they are unidirectional.
+    #[default]
+    Ports,
+    /// Routes and matchings, one row for each edge; slower.
+    Matchings,
+}
+
+/// The best rates.
+#[derive(Debug, Clone)]
+pub(super) struct Rates {
+    pub(super) throughput: Fraction,
+    /// Operations a time unit on each route.
+    pub(super) routes: Vec<(Route, Fraction)>,
+    pub(super) slots: Vec<Slot>,
+    /// Why it cannot be more; absent where routes were priced by other than a cheapest path or arborescence.
+    pub(super) certificate: Option<Certificate>,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Route(Route),
+    Slot(Vec<usize>),
+}
+
+/// The platform's costs in both kinds of numbers, and the program's rows.
+struct Rows<'a> {
+    platform: &'a Platform,
+    graph: PortGraph,
+    demand: &'a Demand,
+    matchings: bool,
+    /// Odd sets of nodes with a row of their own, after the ports.
+    odd_sets: Vec<Vec<usize>>,
+    costs: Vec<f64>,
+    whole_costs: Vec<IBig>,
+}
+
+/// The best rates for `demand`.
+pub(super) fn best_rates(
+    platform: &Platform,
+    ports: Ports,
+    demand: &Demand,
+    method: Method,
+) -> Result<Rates> {
+    let graph = PortGraph::new(platform, ports);
+    let costs: Vec<Fraction> = platform.edges().iter().map(|e| e.cost.clone()).collect();
+    let mut rows = Rows {
+        platform,
+        graph,
+        demand,
+        matchings: method == Method::Matchings,
+        odd_sets: Vec::new(),
+        costs: costs.iter().map(to_f64).collect(),
+        whole_costs: over_common(&costs).0,
+    };
+    let (optimum, slots) = if rows.matchings {
+        let mut bounds = vec![Fraction::ZERO; costs.len()];
+        bounds.push(whole(1));
+        let optimum = maximise(&bounds, rows.start()?, &mut rows)?;
+        let slots = optimum.used.iter().filter_map(|(what, share)| match what {
+            What::Route(_) => None,
+            What::Slot(edges) => Some(Slot::new(edges.clone(), share.clone())),
+        });
+        let slots = trimmed(
+            slots.collect(),
+            &edge_loads(platform, &used_routes(&optimum)),
+        );
+        (optimum, slots)
+    } else {
+        rows.within_ports()?
+    };
+    let certificate = rows.certificate(&optimum.value, &optimum.prices);
+    if let Some(certificate) = &certificate {
+        certificate.verify(platform, ports, demand)?;
+    }
+    Ok(Rates {
+        routes: used_routes(&optimum),
+        throughput: optimum.value,
+        slots,
+        certificate,
+    })
+}
+
+fn used_routes(optimum: &Optimum<What>) -> Vec<(Route, Fraction)> {
+    let routes = optimum.used.iter().filter_map(|(what, rate)| match what {
+        What::Route(route) => Some((route.clone(), rate.clone())),
+        What::Slot(_) => None,
+    });
+    routes.collect()
+}
+
+/// More rounds of odd sets than any platform needs.
+const MOST_ROUNDS: usize = 1000;
+
+/// Share of the time that each edge is busy.
+pub(super) fn edge_loads(platform: &Platform, routes: &[(Route, Fraction)]) -> Vec<Fraction> {
+    let mut loads = vec![Fraction::ZERO; platform.edges().len()];
+    for (route, rate) in routes {
+        for (e, messages) in route.loads() {
+            loads[e] += &platform.edges()[e].cost * rate * whole(messages);
+        }
+    }
+    loads
+}
+
+impl Rows<'_> {
+    /// The optimum by ports and odd sets, and its slots.
+    fn within_ports(&mut self) -> Result<(Optimum<What>, Vec<Slot>)> {
+        let mut columns = self.start()?;
+        for _ in 0..MOST_ROUNDS {
+            let mut bounds = vec![whole(1); self.graph.len()];
+            let sets = self.odd_sets.iter();
+            bounds.extend(sets.map(|s| whole((s.len() - 1) / 2)));
+            let optimum = maximise(&bounds, columns, self)?;
+            let routes = used_routes(&optimum);
+            let loads = edge_loads(self.platform, &routes);
+            if self.graph.bidirectional {
+                return Ok((optimum, bipartite_slots(self.platform, &loads)));
+            }
+            let mut new = violated_sets(self.platform, &loads);
+            if new.is_empty() {
+                match general_slots(self.platform, &loads)? {
+                    Slotted::Fits(slots) => return Ok((optimum, slots)),
+                    Slotted::Violates(sets) => new = sets,
+                }
+            }
+            new.retain(|s| !self.odd_sets.contains(s));
+            if new.is_empty() {
+                break;
+            }
+            self.odd_sets.extend(new);
+            let routes = routes.into_iter().map(|(r, _)| r);
+            columns = routes.map(|r| self.route_column(r)).collect();
+        }
+        Err(Error::system("odd sets did not come to an end"))
+    }
+
+    /// The rows that an edge takes from.
+    fn rows_of(&self, edge: usize) -> Vec<usize> {
+        if self.matchings {
+            return vec![edge];
+        }
+        let e = &self.platform.edges()[edge];
+        let (out, into) = self.graph.ends(e.src, e.dst);
+        let mut rows = vec![out, into];
+        for (i, set) in self.odd_sets.iter().enumerate() {
+            if set.contains(&e.src) && set.contains(&e.dst) {
+                rows.push(self.graph.len() + i);
+            }
+        }
+        rows
+    }
+
+    /// A few columns to start with: the cheapest route when all edges have their cost as price, and heavy matchings of its edges.
+    fn start(&self) -> Result<Vec<Column<What>>> {
+        let route = self.demand.cheapest(self.platform, &self.costs);
+        let route =
+            route.ok_or_else(|| Error::malformed("platform: a target cannot be reached"))?;
+        let mut columns = vec![self.route_column(route)];
+        if self.matchings {
+            let edges = 0..self.platform.edges().len();
+            columns.extend(edges.map(|e| self.slot_column(vec![e])));
+        }
+        Ok(columns)
+    }
+
+    fn route_column(&self, route: Route) -> Column<What> {
+        let mut entries: Vec<(usize, Fraction)> = Vec::new();
+        for (e, messages) in route.loads() {
+            let edge = &self.platform.edges()[e];
+            let load = &edge.cost * whole(messages);
+            entries.extend(self.rows_of(e).into_iter().map(|row| (row, load.clone())));
+        }
+        entries.sort_unstable_by_key(|(row, _)| *row);
+        entries.dedup_by(|next, first| {
+            let same = next.0 == first.0;
+            if same {
+                first.1 += &next.1;
+            }
+            same
+        });
+        Column {
+            gain: whole(1),
+            entries,
+            what: What::Route(route),
+        }
+    }
+
+    fn slot_column(&self, edges: Vec<usize>) -> Column<What> {
+        let time = self.platform.edges().len();
+        let mut entries: Vec<(usize, Fraction)> = edges.iter().map(|&e| (e, -whole(1))).collect();
+        entries.sort_unstable_by_key(|(row, _)| *row);
+        entries.push((time, whole(1)));
+        Column {
+            gain: Fraction::ZERO,
+            entries,
+            what: What::Slot(edges),
+        }
+    }
+
+    /// Prices of edges, from those of rows.
+    fn edge_prices<P: Clone + Default + std::ops::Add<Output = P>>(&self, prices: &[P]) -> Vec<P> {
+        let rows = (0..self.platform.edges().len()).map(|e| self.rows_of(e));
+        rows.map(|rows| {
+            rows.into_iter()
+                .fold(P::default(), |sum, row| sum + prices[row].clone())
+        })
+        .collect()
+    }
+
+    /// The proof that the prices are. `denominator * prices` are whole.
+    fn certificate(&self, value: &Fraction, prices: &[Fraction]) -> Option<Certificate> {
+        let demand = self.demand;
+        let nodes = self.platform.nodes();
+        if !demand.personal && demand.targets.iter().any(|t| t.len() + 1 != nodes) {
+            return None;
+        }
+        let edge_prices = self.edge_prices(prices);
+        let (ports, odd_sets) = if self.matchings {
+            let (scaled, below) = over_common(&edge_prices);
+            let found = maximum(
+                self.graph.len(),
+                &self.graph.weights(self.platform, &scaled),
+            );
+            let twice = Fraction::from(below * UBig::from(2u8));
+            let of = |w: IBig| Fraction::from(w) / &twice;
+            let sets = found.twice_odd.into_iter().map(|(s, w)| (s, of(w)));
+            (
+                found.twice_prices.into_iter().map(of).collect(),
+                sets.collect(),
+            )
+        } else {
+            let (ports, sets) = prices.split_at(self.graph.len());
+            let sets = self.odd_sets.iter().cloned().zip(sets.iter().cloned());
+            (ports.to_vec(), sets.collect())
+        };
+        let costs = self.platform.edges().iter().map(|e| &e.cost);
+        let weights: Vec<Fraction> = edge_prices.iter().zip(costs).map(|(p, c)| p * c).collect();
+        let below = common_denominator(&weights);
+        let weights: Vec<IBig> = weights.iter().map(|w| scaled(w, &below)).collect();
+        let below = Fraction::from(below);
+        let edges: Vec<(usize, usize)> = self
+            .platform
+            .edges()
+            .iter()
+            .map(|e| (e.src, e.dst))
+            .collect();
+        let proof = |&root: &usize| {
+            if demand.personal {
+                let far = shortest_paths(self.platform, &weights, root).1;
+                // What cannot be reached is no target; any distance does that no edge contradicts.
+                let most = far.iter().flatten().max().cloned().unwrap_or_default();
+                let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
+                Some(Proof::Potentials(
+                    far.map(|d| Fraction::from(d) / &below).collect(),
+                ))
+            } else {
+                let cuts = arborescence(nodes, root, &edges, &weights)?.cuts;
+                let cuts = cuts
+                    .into_iter()
+                    .map(|(s, w)| (s, Fraction::from(w) / &below));
+                Some(Proof::Cuts(cuts.collect()))
+            }
+        };
+        Some(Certificate {
+            bound: value.clone(),
+            prices: edge_prices,
+            ports,
+            odd_sets,
+            roots: demand.roots.iter().map(proof).collect::<Option<Vec<_>>>()?,
+        })
+    }
+}
+
+impl Pricing<What> for Rows<'_> {
+    fn improve(&mut self, prices: &[f64]) -> Vec<Column<What>> {
+        let edge_prices = self.edge_prices(prices);
+        let weights: Vec<f64> = edge_prices
+            .iter()
+            .zip(&self.costs)
+            .map(|(p, c)| p * c)
+            .collect();
+        let route = self.demand.cheapest(self.platform, &weights);
+        let mut columns: Vec<Column<What>> =
+            route.into_iter().map(|r| self.route_column(r)).collect();
+        if self.matchings {
+            let edges = self.graph.heaviest(self.platform, &rounded(&edge_prices));
+            columns.push(self.slot_column(edges));
+        }
+        columns
+    }
+
+    fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<What>> {
+        let edge_prices = self.edge_prices(prices);
+        let weights = edge_prices
+            .iter()
+            .zip(&self.whole_costs)
+            .map(|(p, c)| p * c);
+        let weights: Vec<IBig> = weights.collect();
+        let route = self.demand.cheapest(self.platform, &weights);
+        let mut columns: Vec<Column<What>> =
+            route.into_iter().map(|r| self.route_column(r)).collect();
+        if self.matchings {
+            let edges = self.graph.heaviest(self.platform, &edge_prices);
+            columns.push(self.slot_column(edges));
+        }
+        columns
+    }
+}

@@ -1,0 +1,183 @@
+//! Messages as sequences of elements: spans of a buffer, one after another.
+
+use std::ops::Range;
+
+use super::copy::copy;
+use crate::run::element::Element;
+use crate::run::operator::Operator;
+use crate::schedule::{Order, Span};
+
+/// A message in memory.
+pub(super) struct Packed<'s, T> {
+    pub(super) base: *mut T,
+    pub(super) spans: &'s [Span],
+}
+
+/// What a receive does with the message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Intake<'o, T> {
+    /// Stores it.
+    Store,
+    /// Combines it into the spans.
+    Combine(&'o Operator<T>, Order),
+}
+
+impl<T: Element> Packed<'_, T> {
+    /// Calls `f(to, from, elements)` for each stretch of `range` that is contiguous on both sides.
+    ///
+    /// # Safety
+    /// Both messages hold `range`, and their spans are within their buffers.
+    unsafe fn stretches(
+        to: &Packed<'_, T>,
+        from: &Packed<'_, T>,
+        range: Range<usize>,
+        mut f: impl FnMut(*mut T, *mut T, usize),
+    ) {
+        if let ([a], [b]) = (to.spans, from.spans) {
+            // SAFETY: the range is inside the span, which is within the buffer.
+            let dst = unsafe { to.base.add(a.offset + range.start) };
+            // SAFETY: as above.
+            let src = unsafe { from.base.add(b.offset + range.start) };
+            f(dst, src, range.len());
+            return;
+        }
+        let (mut a, mut b) = (
+            Cursor::at(to.spans, range.start),
+            Cursor::at(from.spans, range.start),
+        );
+        let mut left = range.len();
+        while left > 0 {
+            let n = a.left(to.spans).min(b.left(from.spans)).min(left);
+            // SAFETY: the cursor is inside a span, which is within the buffer.
+            let dst = unsafe { to.base.add(a.offset(to.spans)) };
+            // SAFETY: as above.
+            let src = unsafe { from.base.add(b.offset(from.spans)) };
+            f(dst, src, n);
+            a.advance(to.spans, n);
+            b.advance(from.spans, n);
+            left -= n;
+        }
+    }
+
+    /// Stores `range` of `from` into `to`, past the caches with `stream`.
+    ///
+    /// # Safety
+    /// As [`Packed::stretches`]; nobody else writes `from`, or touches `to`, in that range, and the two do not overlap.
+    pub(super) unsafe fn copy(
+        to: &Packed<'_, T>,
+        from: &Packed<'_, T>,
+        range: Range<usize>,
+        stream: bool,
+    ) {
+        let copy = |dst: *mut T, src: *mut T, n| {
+            // SAFETY: `n` elements at both, not overlapping.
+            unsafe { copy(dst.cast(), src.cast(), n * size_of::<T>(), stream) }
+        };
+        // SAFETY: the caller's.
+        unsafe { Packed::stretches(to, from, range, copy) }
+    }
+}
+
+impl<T: Element> Intake<'_, T> {
+    /// Takes `range` of `message` into `mine`; what is only stored goes past the caches with `stream`.
+    ///
+    /// # Safety
+    /// As [`Packed::copy`].
+    pub(super) unsafe fn apply(
+        self,
+        mine: &Packed<'_, T>,
+        message: &Packed<'_, T>,
+        range: Range<usize>,
+        stream: bool,
+    ) {
+        match self {
+            // SAFETY: the caller's.
+            Intake::Store => unsafe { Packed::copy(mine, message, range, stream) },
+            Intake::Combine(operator, order) => {
+                let combine = |dst: *mut T, src: *mut T, n| {
+                    // SAFETY: `n` elements that nobody else touches.
+                    let acc = unsafe { std::slice::from_raw_parts_mut(dst, n) };
+                    // SAFETY: `n` elements that nobody writes, not overlapping `acc`.
+                    let other = unsafe { std::slice::from_raw_parts(src, n) };
+                    operator.combine(acc, other, order);
+                };
+                // SAFETY: the caller's.
+                unsafe { Packed::stretches(mine, message, range, combine) }
+            }
+        }
+    }
+}
+
+/// A place in a packed message.
+struct Cursor {
+    span: usize,
+    within: usize,
+}
+
+impl Cursor {
+    fn at(spans: &[Span], mut element: usize) -> Cursor {
+        let mut span = 0;
+        while span < spans.len() && element >= spans[span].len {
+            element -= spans[span].len;
+            span += 1;
+        }
+        Cursor {
+            span,
+            within: element,
+        }
+    }
+
+    fn left(&self, spans: &[Span]) -> usize {
+        spans[self.span].len - self.within
+    }
+
+    fn offset(&self, spans: &[Span]) -> usize {
+        spans[self.span].offset + self.within
+    }
+
+    fn advance(&mut self, spans: &[Span], n: usize) {
+        self.within += n;
+        while self.span < spans.len() && self.within >= spans[self.span].len {
+            self.within -= spans[self.span].len;
+            self.span += 1;
+        }
+    }
+}
+
+/// Whether an element is in two of the spans.
+pub(super) fn self_overlap(spans: &[Span]) -> bool {
+    if spans.is_sorted_by(|a, b| a.end() <= b.offset) {
+        return false;
+    }
+    let sorted = sorted(spans);
+    !sorted.is_sorted_by(|a, b| a.end() <= b.offset)
+}
+
+fn sorted(spans: &[Span]) -> Vec<Span> {
+    let mut v: Vec<Span> = spans.iter().copied().filter(|s| s.len > 0).collect();
+    v.sort_unstable();
+    v
+}
+
+/// Whether an element is in both.
+#[inline]
+pub(crate) fn any_overlap(a: &[Span], b: &[Span]) -> bool {
+    match (a, b) {
+        ([a], [b]) => a.overlaps(*b),
+        _ => any_of_many(a, b),
+    }
+}
+
+fn any_of_many(a: &[Span], b: &[Span]) -> bool {
+    if a.len() * b.len() <= 64 {
+        return a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
+    }
+    let (a, b) = (sorted(a), sorted(b));
+    let mut b = b.iter().peekable();
+    a.iter().any(|x| {
+        while b.peek().is_some_and(|y| y.end() <= x.offset) {
+            b.next();
+        }
+        b.peek().is_some_and(|y| y.overlaps(*x))
+    })
+}
