@@ -884,12 +884,6 @@ const ALGORITHMS: &[Algorithm] = &[
         tree::reduce_broadcast::over_uni_greedy,
         tree::reduce_broadcast::over_uni_greedy_time,
     ),
-    allreduce(
-        OUT_OF_ORDER,
-        "twice those of the reduction",
-        tree::reduce_broadcast::over_out_of_order,
-        tree::reduce_broadcast::over_out_of_order_time,
-    ),
     DUAL_ROOT,
     CIRCULANT_ALLGATHER,
     CIRCULANT_BLOCKS,
