@@ -743,6 +743,7 @@ const ORDERED: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
