@@ -1,15 +1,16 @@
 //! Combining element by element, with the widest vectors that the machine turns out to have.
 
-/// Elements from which on looking for wide vectors pays.
-const MANY: usize = 64;
-
 /// `acc[i] = f(acc[i], other[i])`.
 #[inline]
 pub(crate) fn combine_each<T: Copy>(acc: &mut [T], other: &[T], f: impl Fn(T, T) -> T) {
     #[cfg(target_arch = "x86_64")]
-    if acc.len() >= MANY && is_x86_feature_detected!("avx2") {
-        // SAFETY: the machine has the instructions.
-        return unsafe { combine_wide(acc, other, f) };
+    {
+        /// Elements from which on looking for wide vectors pays.
+        const MANY: usize = 64;
+        if acc.len() >= MANY && is_x86_feature_detected!("avx2") {
+            // SAFETY: the machine has the instructions.
+            return unsafe { combine_wide(acc, other, f) };
+        }
     }
     combine_plain(acc, other, f);
 }
