@@ -317,3 +317,74 @@ fn paced_runs_reach_the_throughput() {
         assert!((rate / rho - 1.0).abs() < 0.05, "{name}: {rate} of {rho}");
     }
 }
+
+fn oneport(args: &[&str]) -> (Option<i32>, String, String) {
+    let out = assert_cmd::Command::cargo_bin("oneport")
+        .unwrap()
+        .args(args)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+#[test]
+fn command_line() {
+    let folder = std::env::temp_dir().join(format!("oneport-steady-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_string();
+    let (schedule, picture, gantt) = (file("s.json"), file("p.svg"), file("g.svg"));
+    let args = [
+        "steady",
+        "--generate",
+        "fig3",
+        "--ports",
+        "uni",
+        "--json",
+        "--messages",
+        "10",
+    ];
+    let files = [
+        "-o", &schedule, "--draw", &picture, "--gantt", &gantt, "--drift", "0.1",
+    ];
+    let (code, out, _) = oneport(&[&args[..], &files[..]].concat());
+    assert_eq!(code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["throughput"]["fraction"], "2/3");
+    assert_eq!(json["period"], 3);
+    assert_eq!(
+        json["trees"][0]["edges"],
+        serde_json::json!([[0, 1], [1, 2]])
+    );
+    assert_eq!(json["matchings"].as_array().unwrap().len(), 2);
+    assert_eq!(json["drift"]["guaranteed"]["fraction"], "20/33");
+    assert_eq!(oneport(&["check", "--schedule", &schedule]).0, Some(0));
+    for picture in [&picture, &gantt] {
+        assert!(
+            std::fs::read_to_string(picture)
+                .unwrap()
+                .starts_with("<svg")
+        );
+    }
+    let platform = file("bad.json");
+    for (text, expected) in [
+        (
+            r#"{"nodes": 3, "edges": [{"src": 0, "dst": 1, "cost": 1}]}"#,
+            "node 2 cannot be reached",
+        ),
+        (
+            r#"{"nodes": 2, "edges": [{"src": 0, "dst": 1, "cost": -1}]}"#,
+            "a cost is more than 0",
+        ),
+        ("[]", "platform"),
+    ] {
+        std::fs::write(&platform, text).unwrap();
+        let (code, out, error) = oneport(&["steady", &platform]);
+        assert_eq!((code, out.as_str()), (Some(2), ""));
+        assert!(
+            error.contains(expected) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
