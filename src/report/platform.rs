@@ -37,7 +37,10 @@ pub fn platform(solution: &Solution) -> String {
     let centre = (room / 2.0, top + around + 40.0);
     let at = |v: usize| {
         let angle = std::f64::consts::TAU * v as f64 / n as f64 - std::f64::consts::FRAC_PI_2;
-        (centre.0 + around * angle.cos(), centre.1 + around * angle.sin())
+        (
+            centre.0 + around * angle.cos(),
+            centre.1 + around * angle.sin(),
+        )
     };
     svg.raw(
         "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
@@ -58,7 +61,10 @@ pub fn platform(solution: &Solution) -> String {
         let side = 3.0;
         let shift = (-uy * side, ux * side);
         let start = (a.0 + ux * RADIUS + shift.0, a.1 + uy * RADIUS + shift.1);
-        let end = (b.0 - ux * (RADIUS + 1.0) + shift.0, b.1 - uy * (RADIUS + 1.0) + shift.1);
+        let end = (
+            b.0 - ux * (RADIUS + 1.0) + shift.0,
+            b.1 - uy * (RADIUS + 1.0) + shift.1,
+        );
         let title = format!(
             "{from} to {to}: cost {}, {} messages a time unit, busy {}% of the time",
             show_short(cost),
@@ -67,18 +73,24 @@ pub fn platform(solution: &Solution) -> String {
         );
         svg.open("class=\"link\"", &title);
         if messages[e].is_zero() {
-            let grey = "stroke=\"#d5d8dc\" stroke-width=\"0.7\" marker-end=\"url(#head)\" opacity=\"0.6\"";
+            let grey =
+                "stroke=\"#d5d8dc\" stroke-width=\"0.7\" marker-end=\"url(#head)\" opacity=\"0.6\"";
             svg.line(start, end, grey);
         } else {
             let width = 0.8 + 3.2 * busy.min(1.0);
-            let style = format!("stroke=\"#456\" stroke-width=\"{width:.2}\" marker-end=\"url(#head)\"");
+            let style =
+                format!("stroke=\"#456\" stroke-width=\"{width:.2}\" marker-end=\"url(#head)\"");
             svg.line(start, end, &style);
             let place = (
                 start.0 + (end.0 - start.0) * 0.4 + shift.0 * 2.2,
                 start.1 + (end.1 - start.1) * 0.4 + shift.1 * 2.2 + 3.0,
             );
             let label = show_short(&messages[e]);
-            let label = if label.len() > 9 { number(to_f64(&messages[e]), 3) } else { label };
+            let label = if label.len() > 9 {
+                number(to_f64(&messages[e]), 3)
+            } else {
+                label
+            };
             svg.text(place, &label, Anchor::Middle, 9.0, "fill=\"#124\"");
         }
         svg.close();

@@ -22,8 +22,13 @@ pub(crate) fn throughput(platform: &Platform, ports: Ports) -> Fraction {
     }
     let mut bounds = vec![Fraction::ZERO; edges.len()];
     bounds.push(Fraction::ONE);
-    let gains = (0..trees.len() + matchings.len())
-        .map(|j| if j < trees.len() { Fraction::ONE } else { Fraction::ZERO });
+    let gains = (0..trees.len() + matchings.len()).map(|j| {
+        if j < trees.len() {
+            Fraction::ONE
+        } else {
+            Fraction::ZERO
+        }
+    });
     maximum(rows, bounds, gains.collect())
 }
 
@@ -84,10 +89,20 @@ fn matchings(platform: &Platform, ports: Ports) -> Vec<Vec<usize>> {
 }
 
 /// `maximise gains * x` under `rows * x <= bounds`, `x >= 0`, with bounds not negative: the simplex method on a full table, by Bland's rule.
-fn maximum(mut rows: Vec<Vec<Fraction>>, mut bounds: Vec<Fraction>, gains: Vec<Fraction>) -> Fraction {
+fn maximum(
+    mut rows: Vec<Vec<Fraction>>,
+    mut bounds: Vec<Fraction>,
+    gains: Vec<Fraction>,
+) -> Fraction {
     let m = rows.len();
     for (i, row) in rows.iter_mut().enumerate() {
-        row.extend((0..m).map(|j| if i == j { Fraction::ONE } else { Fraction::ZERO }));
+        row.extend((0..m).map(|j| {
+            if i == j {
+                Fraction::ONE
+            } else {
+                Fraction::ZERO
+            }
+        }));
     }
     let mut basis: Vec<usize> = (gains.len()..gains.len() + m).collect();
     let mut excess = gains;

@@ -5,8 +5,7 @@ mod brute;
 use oneport::check::{self, check};
 use oneport::plan::steady::{
     Edge, Fraction, Method, Operation, Platform, best_packets, flow_bound, generate,
-    multicast_bounds, parse_fraction, show_fraction, solve,
-    to_f64,
+    multicast_bounds, parse_fraction, show_fraction, solve, to_f64,
 };
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use oneport::simulate::Prepared;
@@ -24,7 +23,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 33) % n as u64) as usize
     }
 }
@@ -42,7 +44,9 @@ fn random_platform(random: &mut Random) -> Platform {
     let cost = |random: &mut Random| {
         Fraction::from(1 + random.below(6)) / Fraction::from(1 + random.below(3))
     };
-    let edges = pairs.into_iter().map(|(a, b)| Edge::new(a, b, cost(random)));
+    let edges = pairs
+        .into_iter()
+        .map(|(a, b)| Edge::new(a, b, cost(random)));
     let edges: Vec<Edge> = edges.collect();
     Platform::new(n, 0, None, edges).unwrap()
 }
@@ -69,7 +73,11 @@ fn satisfies_equations(solution: &oneport::plan::steady::Solution) {
         let (mut outs, mut ins) = (Vec::new(), Vec::new());
         for &e in &slot.edges {
             outs.push(platform.edges()[e].src);
-            let into = if solution.ports.is_bidirectional() { &mut ins } else { &mut outs };
+            let into = if solution.ports.is_bidirectional() {
+                &mut ins
+            } else {
+                &mut outs
+            };
             into.push(platform.edges()[e].dst);
         }
         for ports in [&mut outs, &mut ins] {
@@ -112,7 +120,9 @@ fn multicasts_lie_between_their_bounds() {
     for _ in 0..40 {
         let all = random_platform(&mut random);
         let n = all.nodes();
-        let targets: Vec<usize> = (1..n).filter(|&v| v == n - 1 || random.below(2) == 0).collect();
+        let targets: Vec<usize> = (1..n)
+            .filter(|&v| v == n - 1 || random.below(2) == 0)
+            .collect();
         let platform = Platform::new(n, 0, Some(targets), all.edges().to_vec()).unwrap();
         for ports in [Ports::BI, Ports::UNI] {
             let solution = solve(&platform, Operation::Multicast, ports, Method::Ports).unwrap();
@@ -161,7 +171,10 @@ fn complete_graphs_and_triangles() {
     assert_eq!(of("ring:3", Operation::Broadcast, Ports::BI), "1");
     assert_eq!(of("ring:3", Operation::Broadcast, Ports::UNI), "1/2");
     for (n, expected) in [(3, "1/2"), (4, "2/3"), (5, "1/2"), (6, "3/5"), (8, "4/7")] {
-        assert_eq!(of(&format!("complete:{n}"), Operation::Reduce, Ports::UNI), expected);
+        assert_eq!(
+            of(&format!("complete:{n}"), Operation::Reduce, Ports::UNI),
+            expected
+        );
     }
 }
 
@@ -176,7 +189,10 @@ fn runs(name: &str, operation: Operation, ports: Ports) {
     let report = check(&schedule, &check::Options::default());
     assert!(report.ok(), "{what}: {:?}", report.errors);
     let cost = periodic.cost(1.0).unwrap();
-    let time = Prepared::new(&schedule, false).unwrap().simulate(&cost, 1).time();
+    let time = Prepared::new(&schedule, false)
+        .unwrap()
+        .simulate(&cost, 1)
+        .time();
     let bound = to_f64(&periodic.time_bound(n));
     assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
     let operator = Operator::<u8>::named("sum").unwrap();
@@ -221,7 +237,10 @@ fn time_grows_with_the_rate() {
         for factor in [1, 2, 5, 17, 40] {
             let n = factor * periodic.operations();
             let schedule = periodic.schedule(n).unwrap();
-            let time = Prepared::new(&schedule, false).unwrap().simulate(&cost, 1).time();
+            let time = Prepared::new(&schedule, false)
+                .unwrap()
+                .simulate(&cost, 1)
+                .time();
             let least = n as f64 / to_f64(&solution.throughput);
             assert!(time >= least * (1.0 - 1e-9));
             assert!(time <= n as f64 / rate + constant, "{factor}: {time}");
@@ -242,7 +261,9 @@ fn small_periods() {
             let schedule: Schedule = periodic.schedule(2 * periodic.operations()).unwrap();
             assert!(check(&schedule, &check::Options::default()).ok());
         }
-        let error = solution.periodic(Some(&fraction("1/1000")), None).unwrap_err();
+        let error = solution
+            .periodic(Some(&fraction("1/1000")), None)
+            .unwrap_err();
         assert!(error.is_usage());
     }
 }
@@ -271,7 +292,11 @@ fn drift() {
 #[test]
 #[ignore = "measures wall-clock: needs two idle cores"]
 fn paced_runs_reach_the_throughput() {
-    for (name, ports) in [("fig3", Ports::BI), ("fig3", Ports::UNI), ("ring:3", Ports::UNI)] {
+    for (name, ports) in [
+        ("fig3", Ports::BI),
+        ("fig3", Ports::UNI),
+        ("ring:3", Ports::UNI),
+    ] {
         let platform = generate(name, 0).unwrap();
         let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
         let periodic = solution.periodic(None, None).unwrap();
@@ -291,4 +316,75 @@ fn paced_runs_reach_the_throughput() {
         let rho = to_f64(&solution.throughput);
         assert!((rate / rho - 1.0).abs() < 0.05, "{name}: {rate} of {rho}");
     }
+}
+
+fn oneport(args: &[&str]) -> (Option<i32>, String, String) {
+    let out = assert_cmd::Command::cargo_bin("oneport")
+        .unwrap()
+        .args(args)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+#[test]
+fn command_line() {
+    let folder = std::env::temp_dir().join(format!("oneport-steady-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_string();
+    let (schedule, picture, gantt) = (file("s.json"), file("p.svg"), file("g.svg"));
+    let args = [
+        "steady",
+        "--generate",
+        "fig3",
+        "--ports",
+        "uni",
+        "--json",
+        "--messages",
+        "10",
+    ];
+    let files = [
+        "-o", &schedule, "--draw", &picture, "--gantt", &gantt, "--drift", "0.1",
+    ];
+    let (code, out, _) = oneport(&[&args[..], &files[..]].concat());
+    assert_eq!(code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["throughput"]["fraction"], "2/3");
+    assert_eq!(json["period"], 3);
+    assert_eq!(
+        json["trees"][0]["edges"],
+        serde_json::json!([[0, 1], [1, 2]])
+    );
+    assert_eq!(json["matchings"].as_array().unwrap().len(), 2);
+    assert_eq!(json["drift"]["guaranteed"]["fraction"], "20/33");
+    assert_eq!(oneport(&["check", "--schedule", &schedule]).0, Some(0));
+    for picture in [&picture, &gantt] {
+        assert!(
+            std::fs::read_to_string(picture)
+                .unwrap()
+                .starts_with("<svg")
+        );
+    }
+    let platform = file("bad.json");
+    for (text, expected) in [
+        (
+            r#"{"nodes": 3, "edges": [{"src": 0, "dst": 1, "cost": 1}]}"#,
+            "node 2 cannot be reached",
+        ),
+        (
+            r#"{"nodes": 2, "edges": [{"src": 0, "dst": 1, "cost": -1}]}"#,
+            "a cost is more than 0",
+        ),
+        ("[]", "platform"),
+    ] {
+        std::fs::write(&platform, text).unwrap();
+        let (code, out, error) = oneport(&["steady", &platform]);
+        assert_eq!((code, out.as_str()), (Some(2), ""));
+        assert!(
+            error.contains(expected) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }

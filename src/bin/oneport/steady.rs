@@ -216,7 +216,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         PortModel::Uni => Ports::UNI,
         PortModel::Bi => Ports::BI,
     };
-    for path in [&args.output, &args.draw, &args.gantt].into_iter().flatten() {
+    for path in [&args.output, &args.draw, &args.gantt]
+        .into_iter()
+        .flatten()
+    {
         output::writable(path)?;
     }
     let solution = solve(&platform, operation, ports, Method::default())?;
@@ -228,15 +231,23 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         bail!("the schedule is wrong: {}", error.message);
     }
     let cost = periodic.cost(1.0)?;
-    let model_time = Prepared::new(&schedule, false)?.try_simulate(&cost, 1)?.time();
+    let model_time = Prepared::new(&schedule, false)?
+        .try_simulate(&cost, 1)?
+        .time();
     let single = best_single(&solution)?;
-    let drift = args.drift.as_ref().map(|d| solution.robustness(d)).transpose()?;
+    let drift = args
+        .drift
+        .as_ref()
+        .map(|d| solution.robustness(d))
+        .transpose()?;
     let bounds = match operation {
         Operation::Multicast => Some(multicast_bounds(&platform, ports)?),
         _ => None,
     };
     let packets = args.size.as_ref();
-    let packets = packets.map(|size| best_packets(&platform, operation, ports, size)).transpose()?;
+    let packets = packets
+        .map(|size| best_packets(&platform, operation, ports, size))
+        .transpose()?;
     let run = if args.run {
         Some(execute(args, &periodic, messages, &schedule, model_time)?)
     } else {
@@ -309,8 +320,10 @@ impl Args {
     fn platform(&self) -> Result<Platform> {
         match (&self.generate, &self.platform) {
             (Some(name), _) => Ok(generate(name, self.seed)?),
-            (None, Some(path)) => Ok(Platform::parse(&read_text(path)?)
-                .with_context(|| path.display().to_string())?),
+            (None, Some(path)) => {
+                Ok(Platform::parse(&read_text(path)?)
+                    .with_context(|| path.display().to_string())?)
+            }
             (None, None) => bail!("give a PLATFORM.json, or --generate NAME"),
         }
     }
@@ -333,7 +346,9 @@ fn exact(value: &Fraction) -> Exact {
 fn trees(solution: &Solution) -> Vec<Tree> {
     let tree = |(route, weight): &(oneport::plan::steady::Route, Fraction)| {
         let parts = route.parts.iter();
-        let edges = parts.clone().flat_map(|p| p.edges.iter().map(|&e| solution.link(e)));
+        let edges = parts
+            .clone()
+            .flat_map(|p| p.edges.iter().map(|&e| solution.link(e)));
         let messages: Vec<usize> = parts.flat_map(|p| p.messages.iter().copied()).collect();
         Tree {
             weight: show_fraction(weight),
@@ -473,9 +488,17 @@ fn print(
     let mut facts = vec![
         (
             "platform",
-            format!("{} nodes, {} links, source {}", output.nodes, output.edges, solution.platform().source()),
+            format!(
+                "{} nodes, {} links, source {}",
+                output.nodes,
+                output.edges,
+                solution.platform().source()
+            ),
         ),
-        ("series of", format!("{}, {} ports", output.collective, output.ports)),
+        (
+            "series of",
+            format!("{}, {} ports", output.collective, output.ports),
+        ),
         (
             "throughput",
             format!(
@@ -489,7 +512,11 @@ fn print(
             format!(
                 "{}{}",
                 show_short(&single.throughput),
-                if single.is_optimal { "" } else { " (best found)" }
+                if single.is_optimal {
+                    ""
+                } else {
+                    " (best found)"
+                }
             ),
         ),
         (
@@ -525,7 +552,10 @@ fn print(
     if let Some(bounds) = &output.bounds {
         facts.push((
             "bounds",
-            format!("{:.6} (scatters) to {:.6} (flows)", bounds.lower.float, bounds.upper.float),
+            format!(
+                "{:.6} (scatters) to {:.6} (flows)",
+                bounds.lower.float, bounds.upper.float
+            ),
         ));
     }
     if let Some(long) = &output.long_message {
@@ -556,14 +586,22 @@ fn print(
         writeln!(out, "  {}  {}", tree.weight, edges(&tree.edges))?;
     }
     if output.trees.len() > MOST_LINES {
-        writeln!(out, "  and {} more (--json)", output.trees.len() - MOST_LINES)?;
+        writeln!(
+            out,
+            "  and {} more (--json)",
+            output.trees.len() - MOST_LINES
+        )?;
     }
     writeln!(out, "matchings:")?;
     for matching in output.matchings.iter().take(MOST_LINES) {
         writeln!(out, "  {}  {}", matching.weight, edges(&matching.edges))?;
     }
     if output.matchings.len() > MOST_LINES {
-        writeln!(out, "  and {} more (--json)", output.matchings.len() - MOST_LINES)?;
+        writeln!(
+            out,
+            "  and {} more (--json)",
+            output.matchings.len() - MOST_LINES
+        )?;
     }
     Ok(())
 }
@@ -574,14 +612,17 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
         "total-exchange" => "allgather",
         other => other,
     };
-    Operation::ALL.into_iter().find(|o| o.name() == wanted).ok_or_else(|| {
-        let names: Vec<&str> = Operation::ALL.iter().map(|o| o.name()).collect();
-        format!(
-            "unknown collective '{text}': choose one of {}{}",
-            names.join(", "),
-            did_you_mean(text, names.iter().copied())
-        )
-    })
+    Operation::ALL
+        .into_iter()
+        .find(|o| o.name() == wanted)
+        .ok_or_else(|| {
+            let names: Vec<&str> = Operation::ALL.iter().map(|o| o.name()).collect();
+            format!(
+                "unknown collective '{text}': choose one of {}{}",
+                names.join(", "),
+                did_you_mean(text, names.iter().copied())
+            )
+        })
 }
 
 /// A number, exactly.

@@ -90,10 +90,17 @@ impl Peeling<'_> {
         let tight: Vec<&Vec<usize>> = tight.map(|(s, _)| s).collect();
         let mut wanted = busy.iter().filter(|b| **b == self.time).count();
         wanted += tight.iter().map(|s| (s.len() - 1) / 2).sum::<usize>();
-        let most = self.left.iter().map(to_f64).fold(f64::MIN_POSITIVE, f64::max);
+        let most = self
+            .left
+            .iter()
+            .map(to_f64)
+            .fold(f64::MIN_POSITIVE, f64::max);
         let counts: Vec<usize> = (edges.iter())
             .map(|e| {
-                let ports = [e.src, e.dst].iter().filter(|&&v| busy[v] == self.time).count();
+                let ports = [e.src, e.dst]
+                    .iter()
+                    .filter(|&&v| busy[v] == self.time)
+                    .count();
                 let inside = |s: &&&Vec<usize>| s.contains(&e.src) && s.contains(&e.dst);
                 ports + tight.iter().filter(inside).count()
             })

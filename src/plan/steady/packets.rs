@@ -50,8 +50,7 @@ pub fn best_packets(
     let doubled = std::iter::successors(Some(2), |n| Some(2 * n));
     let counts = std::iter::once(1).chain(doubled.flat_map(|n: usize| [n, n + n / 2]));
     for count in counts.take_while(|&n| n <= MOST_PACKETS) {
-        let packets =
-            platform.with_costs(|_, e| &e.latency + &e.cost * size / whole(count))?;
+        let packets = platform.with_costs(|_, e| &e.latency + &e.cost * size / whole(count))?;
         let solution = solve(&packets, operation, ports, Method::Ports)?;
         let periodic = solution.periodic(None, None)?;
         let periods = count / periodic.operations().max(1) + periodic.depth() + 1;

@@ -9,11 +9,13 @@
 //! Elements are whole: where a cut would fall within one it moves to the next boundary, and the slots become a little longer.
 //! [`Periodic::throughput`] takes that into account; [`Periodic::loss`] says how much it is.
 
-use dashu_int::ops::BitTest;
+use dashu_int::ops::{BitTest, Gcd};
 use dashu_int::{IBig, UBig};
 
 use super::colouring::{Slotted, general_slots};
-use super::fraction::{Fraction, common_denominator, lcm, to_f64, to_usize, whole};
+use super::fraction::{
+    Fraction, common_denominator, lcm, magnitude, scaled, to_f64, to_usize, whole,
+};
 use super::ports::{Slot, bipartite_slots};
 use super::problem::{Operation, Solution};
 use super::route::Route;
@@ -69,11 +71,21 @@ impl Solution {
     ///
     /// # Errors
     /// When no operation fits into the period, or a message has no elements.
-    pub fn periodic(&self, longest: Option<&Fraction>, elements: Option<usize>) -> Result<Periodic> {
+    pub fn periodic(
+        &self,
+        longest: Option<&Fraction>,
+        elements: Option<usize>,
+    ) -> Result<Periodic> {
         if elements == Some(0) {
             return Err(Error::usage("a message needs at least one element"));
         }
-        let below = Fraction::from(common_denominator(self.routes.iter().map(|(_, x)| x)));
+        // The shortest period in which every route has whole operations; it need not be a whole number.
+        let below = common_denominator(self.routes.iter().map(|(_, x)| x));
+        let common = self
+            .routes
+            .iter()
+            .fold(UBig::ZERO, |g, (_, x)| g.gcd(magnitude(&scaled(x, &below))));
+        let below = Fraction::from(below) / Fraction::from(common);
         let operations = &below * &self.throughput;
         let fits = match longest {
             Some(longest) => below <= *longest && operations <= whole(100 * MOST_OPERATIONS),
@@ -182,7 +194,12 @@ impl Solution {
     }
 
     /// Cuts the messages of a period where slots end.
-    fn cut(&self, counts: Vec<usize>, slots: Vec<Slot>, elements: Option<usize>) -> Result<Periodic> {
+    fn cut(
+        &self,
+        counts: Vec<usize>,
+        slots: Vec<Slot>,
+        elements: Option<usize>,
+    ) -> Result<Periodic> {
         let edges = self.platform.edges();
         let mut done = vec![Fraction::ZERO; edges.len()];
         let mut ends: Vec<Vec<Fraction>> = Vec::with_capacity(slots.len());
@@ -283,7 +300,10 @@ impl Periodic {
     }
 
     /// Start, length and edges of each slot of a period: sender, receiver and how long the transfer takes.
-    #[allow(clippy::type_complexity, reason = "start, end, and who sends to whom for how long")]
+    #[allow(
+        clippy::type_complexity,
+        reason = "start, end, and who sends to whom for how long"
+    )]
     pub fn slots(&self) -> Vec<(Fraction, Fraction, Vec<(usize, usize, Fraction)>)> {
         let edges = self.solution.platform.edges();
         let mut start = Fraction::ZERO;
@@ -295,7 +315,11 @@ impl Periodic {
                     (from, to, time)
                 })
                 .collect();
-            let length = transfers.iter().map(|t| t.2.clone()).max().unwrap_or_default();
+            let length = transfers
+                .iter()
+                .map(|t| t.2.clone())
+                .max()
+                .unwrap_or_default();
             let begin = start.clone();
             start += &length;
             (begin, length, transfers)
@@ -591,14 +615,20 @@ impl<'a> Places<'a> {
             Operation::Multicast => (Vec::new(), Vec::new()),
             Operation::Scatter | Operation::Gather => {
                 let block = self.targets.binary_search(&rank).ok();
-                (Vec::new(), block.map(|b| self.span(b)).into_iter().collect())
+                (
+                    Vec::new(),
+                    block.map(|b| self.span(b)).into_iter().collect(),
+                )
             }
             Operation::Allgather => (vec![self.span(rank)], all),
             Operation::Alltoall => (
-                (0..self.ranks).map(|t| self.span(rank * self.ranks + t)).collect(),
-                (0..self.ranks).map(|s| self.span(s * self.ranks + rank)).collect(),
+                (0..self.ranks)
+                    .map(|t| self.span(rank * self.ranks + t))
+                    .collect(),
+                (0..self.ranks)
+                    .map(|s| self.span(s * self.ranks + rank))
+                    .collect(),
             ),
         }
     }
 }
-

@@ -37,12 +37,18 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
     let mut routes: Vec<Route> = solution.routes.iter().map(|(r, _)| r.clone()).collect();
     routes.extend(demand.cheapest(platform, &to_floats(&costs)));
     let busiest = |r: &Route| busy(platform, r, bidirectional);
-    let best = routes.into_iter().map(|r| (busiest(&r), r)).min_by(|a, b| a.0.cmp(&b.0));
+    let best = routes
+        .into_iter()
+        .map(|r| (busiest(&r), r))
+        .min_by(|a, b| a.0.cmp(&b.0));
     let Some((mut least, mut route)) = best else {
         return Err(Error::system("a solution without routes"));
     };
     let mut is_optimal = false;
-    let spans_all = demand.targets.iter().all(|t| t.len() + 1 == platform.nodes());
+    let spans_all = demand
+        .targets
+        .iter()
+        .all(|t| t.len() + 1 == platform.nodes());
     if demand.roots.len() == 1 && !demand.personal && spans_all {
         loop {
             let better = exchanged(platform, &demand, &route, bidirectional, &least);

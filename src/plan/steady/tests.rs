@@ -22,11 +22,18 @@ fn known_throughputs() {
     }
 }
 
-
 /// Schedules are right, and take no longer than they promise.
 #[test]
 fn schedules() {
-    let names = ["fig3", "ring:3", "complete:4", "grid:2x3", "star:4", "clustered:2x3", "random:6:12"];
+    let names = [
+        "fig3",
+        "ring:3",
+        "complete:4",
+        "grid:2x3",
+        "star:4",
+        "clustered:2x3",
+        "random:6:12",
+    ];
     for name in names {
         for ports in [Ports::BI, Ports::UNI] {
             for operation in Operation::ALL {
@@ -46,7 +53,10 @@ fn schedules() {
                     let time = prepared.simulate(&cost, 1).time();
                     let bound = to_f64(&periodic.time_bound(n));
                     assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
-                    assert!(n as f64 / time <= to_f64(&solution.throughput) * (1.0 + 1e-9), "{what}");
+                    assert!(
+                        n as f64 / time <= to_f64(&solution.throughput) * (1.0 + 1e-9),
+                        "{what}"
+                    );
                 }
             }
         }
@@ -61,7 +71,9 @@ fn drift_and_single_trees() {
         let best = best_single(&solution).unwrap();
         assert_eq!(show_fraction(&best.throughput), single);
         assert!(best.is_optimal);
-        let robust = solution.robustness(&parse_fraction("1/4").unwrap()).unwrap();
+        let robust = solution
+            .robustness(&parse_fraction("1/4").unwrap())
+            .unwrap();
         let expected = &solution.throughput * parse_fraction("4/5").unwrap();
         assert_eq!(robust.guaranteed, expected);
         assert_eq!(robust.best_guaranteed, expected);

@@ -211,7 +211,9 @@ impl Simplex {
         // Of the rows that would leave almost first, the one with the largest pivot (Harris 1973).
         let rows = direction.iter().enumerate().filter(|(_, d)| **d > PIVOT);
         let ratio = |i: usize, d: f64, slack: f64| (self.values[i].max(0.0) + slack) / d;
-        let least = rows.clone().fold(f64::INFINITY, |m, (i, &d)| m.min(ratio(i, d, TINY)));
+        let least = rows
+            .clone()
+            .fold(f64::INFINITY, |m, (i, &d)| m.min(ratio(i, d, TINY)));
         let best = rows
             .filter(|&(i, &d)| ratio(i, d, 0.0) <= least)
             .max_by(|a, b| a.1.total_cmp(b.1));
@@ -363,8 +365,9 @@ impl Simplex {
                 }
             }
             let slack = TINY * self.scale_of_gains();
-            let least = (candidates.iter())
-                .fold(f64::INFINITY, |m, (short, change, ..)| m.min((short + slack) / change));
+            let least = (candidates.iter()).fold(f64::INFINITY, |m, (short, change, ..)| {
+                m.min((short + slack) / change)
+            });
             let best = (candidates.into_iter())
                 .filter(|(short, change, ..)| short / change <= least)
                 .max_by(|a, b| a.1.total_cmp(&b.1));
