@@ -1,8 +1,10 @@
 //! Irregular gather and scatter: the published tables, bounds and small theorems.
 
+use oneport::cost::Links;
 use oneport::distribution::Distribution;
 use oneport::plan::gather::{
-    GatherTree, Problem, binary, binomial, linear, optimal, rank_ordered, two, weakly,
+    GatherTree, Problem, binary, binomial, heterogeneous, linear, optimal, ported, rank_ordered,
+    two, weakly,
 };
 use oneport::{CostModel, Result};
 
@@ -137,6 +139,76 @@ fn nothing_beats_the_lower_bound() {
             }
         }
     }
+}
+
+#[test]
+fn nothing_beats_the_bounds_on_platforms_and_with_ports() {
+    for p in [2usize, 5, 9] {
+        for (distribution, sizes) in distributions(p, 10) {
+            let entry = |i: usize, j: usize, f: usize| Some(((i * f + j * 5) % 17 + 1) as f64);
+            let matrix = |f: usize| -> Vec<Vec<Option<f64>>> {
+                let row = |i: usize| (0..p).map(|j| entry(i, j, f)).collect();
+                (0..p).map(row).collect()
+            };
+            let gamma_copy: Vec<f64> = (0..p).map(|r| (r % 3) as f64).collect();
+            let cost = CostModel::heterogeneous(Links {
+                alpha: matrix(7),
+                beta: matrix(3),
+                gamma: Vec::new(),
+                gamma_copy: gamma_copy.clone(),
+            })
+            .unwrap();
+            for root in 0..p {
+                // min_j (alpha_jr + beta_jr sum) + gamma_r m_r, when something moves.
+                let moved = sizes.iter().sum::<u64>() - sizes[root];
+                let others = (0..p).filter(|&j| j != root);
+                let least = others
+                    .map(|j| cost.transfer(j, root, moved))
+                    .fold(f64::INFINITY, f64::min);
+                let bound = least + gamma_copy[root] * sizes[root] as f64;
+                let problem = Problem::new(sizes.clone(), cost.clone(), Some(root)).unwrap();
+                for plan in [
+                    linear::tree as Plan,
+                    heterogeneous::tree,
+                    heterogeneous::binary,
+                ] {
+                    let time = problem.time(&plan(&problem).unwrap());
+                    assert!(time >= bound, "{distribution:?} {p} {root} {time} {bound}");
+                }
+                // alpha + beta max over ports, of the best partition of all other blocks.
+                for k in [2, 3] {
+                    let cost = CostModel::new(9.0, 2.0);
+                    let problem = Problem::new(sizes.clone(), cost, Some(root)).unwrap();
+                    let problem = problem.with_ports(k).unwrap();
+                    let share = best_partition(&sizes, root, k);
+                    let bound = problem.cost().transfer(0, 1, share);
+                    for plan in [ported::tree as Plan, ported::adaptive, ported::exact] {
+                        let time = problem.time(&plan(&problem).unwrap());
+                        assert!(time >= bound, "{distribution:?} {p} {root} {k}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The least largest part when the blocks of all ranks but `root` are dealt out to `k` ports.
+fn best_partition(sizes: &[u64], root: usize, k: usize) -> u64 {
+    let blocks: Vec<u64> = (0..sizes.len())
+        .filter(|&r| r != root)
+        .map(|r| sizes[r])
+        .collect();
+    let ways = k.pow(blocks.len() as u32);
+    let largest = |way: usize| {
+        let mut parts = vec![0; k];
+        let mut rest = way;
+        for &block in &blocks {
+            parts[rest % k] += block;
+            rest /= k;
+        }
+        parts.into_iter().max().unwrap()
+    };
+    (0..ways).map(largest).min().unwrap()
 }
 
 #[test]

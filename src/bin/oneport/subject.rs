@@ -363,6 +363,17 @@ fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
 
 /// Says on standard error what could surprise about the options.
 pub(crate) fn remarks(args: &Common, schedule: &Schedule) {
+    let kind = schedule.collective().kind();
+    if matches!(kind, Kind::Gather | Kind::Scatter)
+        && args.schedule.is_none()
+        && let Ok((cost, _)) = args.machine.cost()
+        && cost.is_linear()
+        && cost.gamma_copy > cost.beta
+    {
+        output::note(
+            "gamma_copy is greater than beta: the best trees are looked for in O(p^3) instead of O(p^2)",
+        );
+    }
     if args.root.is_some() && schedule.collective().root().is_none() {
         output::note(&format!(
             "{} has no root; --root is ignored",
