@@ -241,7 +241,15 @@ impl Demand {
             };
             let sent = number(input - own);
             let received = number(total_len(&l.output).saturating_sub(own));
-            demand.reach = demand.reach.max(reach);
+            let heard = layout.iter().enumerate().filter(|&(from, l)| {
+                from != rank && l.input.get(rank).is_some_and(|block| block.len > 0)
+            });
+            let heard = if l.input.len() == p {
+                heard.count() + 1
+            } else {
+                reach
+            };
+            demand.reach = demand.reach.max(reach).max(heard);
             demand.sent = demand.sent.max(sent);
             demand.received = demand.received.max(received);
             demand.both = demand.both.max(sent + received);
@@ -420,6 +428,89 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// With blocks of any sizes, one of them huge, some or all of them empty.
+    #[test]
+    fn no_schedule_with_irregular_blocks_undercuts_them() {
+        let costs = [
+            (7.0, 3.0, 2.0),
+            (0.0, 1.0, 0.0),
+            (1.0, 0.0, 0.0),
+            (0.0, 0.0, 1.0),
+        ];
+        let mut compared = 0;
+        for p in (1..=12).chain([16, 31]) {
+            let sizes: [Vec<usize>; 4] = [
+                (0..p).map(|r| if r == p / 3 { 50 } else { 0 }).collect(),
+                (0..p)
+                    .map(|r| if r == p - 1 { 200 } else { r % 3 })
+                    .collect(),
+                (0..p).map(|r| (7 * r + 3) % (p + 2)).collect(),
+                vec![0; p],
+            ];
+            for blocks in sizes {
+                let (all, most) = (
+                    blocks.iter().sum(),
+                    blocks.iter().copied().max().unwrap_or(0),
+                );
+                for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
+                    for ports in [Ports::UNI, Ports::BI] {
+                        let of_vector = algorithm.collective == Kind::ReduceScatter;
+                        let mut r = Request::new(p, if of_vector { all } else { most });
+                        r.blocks = Some(blocks.clone());
+                        r.ports = ports;
+                        r.root = p / 2;
+                        let Ok(schedule) = algorithm.plan(&r) else {
+                            continue;
+                        };
+                        let prepared = Prepared::new(&schedule, false).unwrap();
+                        for (alpha, beta, gamma) in costs {
+                            let cost = CostModel::new(alpha, beta).gamma(gamma);
+                            let time = prepared.simulate(&cost, 4).time();
+                            let bounds = lower_bound_of(&schedule, &cost, 4);
+                            assert!(
+                                bounds.largest <= time * (1.0 + 1e-12),
+                                "{} {p} {blocks:?} {ports:?}: {bounds:?}, {time}",
+                                algorithm.name
+                            );
+                            compared += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(compared > 1000);
+    }
+
+    /// `max_r (M - m_r) beta` for allgatherv; to and from everybody, for alltoallv.
+    #[test]
+    fn bounds_of_irregular_blocks() {
+        let bounds = |kind, name, ports| {
+            let mut r = Request::new(4, 9);
+            r.blocks = Some(vec![2, 9, 0, 5]);
+            r.ports = ports;
+            if kind == Kind::ReduceScatter {
+                r.segments = Segments::whole(16);
+            }
+            let schedule = registry::find(kind, name).unwrap().plan(&r).unwrap();
+            let b = lower_bound_of(&schedule, &COST(), 1);
+            (b.latency, b.bandwidth, b.computation)
+        };
+        let (uni, bi) = (Ports::UNI, Ports::BI);
+        assert_eq!(bounds(Kind::Allgather, "ring", bi), (14.0, 48.0, 0.0));
+        assert_eq!(bounds(Kind::Allgather, "ring", uni), (14.0, 72.0, 0.0));
+        assert_eq!(bounds(Kind::ReduceScatter, "ring", bi), (14.0, 48.0, 24.0));
+        // Rank 1 receives 27, rank 2 sends 16; together all send 48.
+        assert_eq!(bounds(Kind::Alltoall, "pairwise", bi), (14.0, 81.0, 0.0));
+        // Rank 1 receives 27 and sends 7.
+        assert_eq!(bounds(Kind::Alltoall, "pairwise", uni), (14.0, 102.0, 0.0));
+        // Everybody sends to rank 1 alone, which hears from all.
+        let mut r = Request::new(8, 5);
+        r.blocks = Some(vec![0, 5, 0, 0, 0, 0, 0, 0]);
+        let pairwise = registry::find(Kind::Alltoall, "pairwise").unwrap();
+        let schedule = pairwise.plan(&r).unwrap();
+        assert_eq!(lower_bound_of(&schedule, &COST(), 1).latency, 21.0);
     }
 
     /// Two ranks that exchange: the bounds of an allreduce are met.

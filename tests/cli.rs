@@ -529,8 +529,8 @@ fn bad_usage_is_one_clear_message_and_exit_code_2() {
         ("simulate sort", "choose one of broadcast, reduce"),
         ("simulate reduce -a chian", "did you mean 'chain'?"),
         ("simulate reduce -a all", "--algorithm all"),
-        ("simulate scan -a chain", "no algorithm for scan"),
-        ("compare scan", "no algorithm for scan"),
+        ("simulate multicast -a chain", "no algorithm for multicast"),
+        ("compare multicast", "no algorithm for multicast"),
         ("simulate reduce --op summ", "similar value exists: 'sum'"),
         ("simulate reduce --dtype f16", "possible values: u8"),
         (

@@ -46,7 +46,8 @@ fn published_times_are_reproduced() {
     const P: usize = 2000;
     let rows = Published::all();
     assert_eq!(rows.len(), 72);
-    side_by_side(&rows, |row| {
+    let numbered: Vec<(usize, &Published)> = rows.iter().enumerate().collect();
+    side_by_side(&numbered, |&(number, row)| {
         let name = row.get("distribution");
         let sizes = Distribution::parse(name)
             .unwrap()
@@ -65,6 +66,10 @@ fn published_times_are_reproduced() {
             ("adaptive", binomial::adaptive),
             ("optimal_corrected", optimal::tree),
         ] {
+            // What takes longest, in part only where code is slow.
+            if column == "binary" && cfg!(debug_assertions) && number % 3 > 0 {
+                continue;
+            }
             // The time of the tree, so its root attains what is published.
             let tree = plan(&problem).unwrap();
             assert_eq!(

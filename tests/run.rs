@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use oneport::plan::{Segments, registry};
-use oneport::run::{Clock, Element, Operator, RunOptions, Team, TeamOptions, inputs, oracle};
+use oneport::run::{
+    Clock, Element, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
+    inputs, oracle,
+};
 use oneport::simulate::Prepared;
 use oneport::{
     Collective, CostModel, ErrorKind, Kind, Order, Ports, Request, Schedule, Span, Step,
@@ -34,8 +37,18 @@ fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, w
 
 #[test]
 fn every_algorithm_runs_as_simulated() {
-    for p in (1..=17).chain([31, 32, 33, 64]) {
-        let mut team = Team::new(p).unwrap();
+    every_algorithm((1..=17).chain([31, 32, 33, 64]), |p| Team::new(p).unwrap());
+}
+
+#[test]
+fn every_algorithm_runs_folded_as_simulated() {
+    every_algorithm((1..=17).chain([33]), |p| folded(p, 2));
+    every_algorithm([1, 2, 7, 16].into_iter(), |p| folded(p, 1));
+}
+
+fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> Team) {
+    for p in ranks {
+        let mut team = team(p);
         for algorithm in registry::all() {
             for (n, elements, segments) in [
                 (0, 0, 1),
@@ -136,7 +149,17 @@ fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
         deadline: Duration::from_millis(200),
         ..TeamOptions::default()
     };
-    let team = &mut Team::with(2, &options).unwrap();
+    wrong_schedules(&mut Team::with(2, &options).unwrap());
+}
+
+#[test]
+fn wrong_schedules_fail_folded_too() {
+    for cores in [1, 2] {
+        wrong_schedules(&mut folded(2, cores));
+    }
+}
+
+fn wrong_schedules(team: &mut Team) {
     let half = |r: usize| Span::new(r * 20, 20);
 
     // Both send first through their only port.
@@ -232,8 +255,8 @@ fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
 
 #[test]
 fn a_panicking_operator_ends_the_run_only() {
-    for (p, elements) in [(2, 10), (2, 100_000), (8, 1000)] {
-        let mut team = Team::new(p).unwrap();
+    let panicking = |mut team: Team, elements: usize| {
+        let p = team.ranks();
         let schedule = registry::find(Kind::Reduce, "binomial")
             .unwrap()
             .plan(&Request::new(p, elements))
@@ -248,6 +271,10 @@ fn a_panicking_operator_ends_the_run_only() {
             "{error}"
         );
         run_and_compare::<i64>(&mut team, &schedule, "sum", "after a panic");
+    };
+    for (p, elements) in [(2, 10), (2, 100_000), (8, 1000)] {
+        panicking(Team::new(p).unwrap(), elements);
+        panicking(folded(p, 2), elements);
     }
 }
 
@@ -309,4 +336,74 @@ fn order_is_kept_by_both_kinds_of_combination() {
     }
     let schedule = b.build().unwrap();
     run_and_compare::<u64>(&mut Team::new(2).unwrap(), &schedule, "affine", "exchange");
+}
+
+/// One worker a core, at most `cores` of them.
+fn folded(ranks: usize, cores: usize) -> Team {
+    let ids = core_affinity::get_core_ids().unwrap_or_default();
+    let cores = ids.iter().take(cores).map(|c| c.id).collect();
+    let options = TeamOptions {
+        cores: Some(cores),
+        deadline: Duration::from_millis(300),
+        workers: Workers::Cores,
+        ..TeamOptions::default()
+    };
+    Team::with(ranks, &options).unwrap()
+}
+
+#[test]
+fn folded_long_vectors() {
+    for (p, cores) in [(2, 2), (5, 2), (5, 1)] {
+        let mut team = folded(p, cores);
+        let mut request = Request::new(p, 100_001);
+        request.segments = Segments::whole(100_001);
+        for kind in [Kind::Reduce, Kind::Broadcast] {
+            let schedule = registry::find(kind, "binomial")
+                .unwrap()
+                .plan(&request)
+                .unwrap();
+            run_and_compare::<f32>(&mut team, &schedule, "sum", "folded");
+        }
+    }
+}
+
+#[test]
+fn what_needs_a_thread_for_each_rank_is_refused() {
+    let mut team = folded(2, 1);
+    let schedule = exchange(Ports::BI);
+    let sum = Operator::<i64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &sum);
+    let paced = RunOptions {
+        clock: Clock::Paced,
+        ..RunOptions::default()
+    };
+    let error = team.run(&schedule, &data, &sum, &paced).unwrap_err();
+    assert!(
+        error.to_string().contains("thread for each rank"),
+        "{error}"
+    );
+    let error = team
+        .scope(
+            &mut [vec![0i64], vec![0]],
+            &ScopeOptions::new(sum),
+            |_: &mut Endpoint<i64>| Ok(()),
+        )
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("thread for each rank"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_hundred_thousand_ranks() {
+    let p = 100_000;
+    let mut team = folded(p, 2);
+    for kind in [Kind::Broadcast, Kind::Reduce] {
+        let schedule = registry::find(kind, "binomial")
+            .unwrap()
+            .plan(&Request::new(p, 2))
+            .unwrap();
+        run_and_compare::<i64>(&mut team, &schedule, "sum", "many");
+    }
 }

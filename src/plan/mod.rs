@@ -93,9 +93,17 @@ impl Request {
                 )));
             }
             let sum = blocks.iter().try_fold(0usize, |a, &b| a.checked_add(b));
-            if sum.is_none() {
-                return Err(Error::usage("block sizes overflow"));
+            if sum.is_none_or(|sum| sum > MOST_ELEMENTS) {
+                return Err(Error::usage(
+                    "the blocks have more than the 2^60 elements that can be planned for",
+                ));
             }
+        }
+        if self.elements() > MOST_ELEMENTS {
+            return Err(Error::usage(format!(
+                "{} elements are more than the 2^60 that can be planned for",
+                self.elements()
+            )));
         }
         self.cost.validate()?;
         self.cost.covers(self.ranks)
@@ -161,6 +169,8 @@ impl Request {
 
 /// Each transfer has two steps, and steps are numbered with 32 bits.
 pub(crate) const MOST_TRANSFERS: usize = 1 << 30;
+/// Buffers hold a vector a few times over: far from overflowing, far beyond any memory.
+const MOST_ELEMENTS: usize = 1 << 60;
 /// A vector has at most this many segments: more would not fit into memory as steps.
 const MOST_SEGMENTS: usize = 1 << 26;
 

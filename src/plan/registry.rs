@@ -22,6 +22,8 @@ pub struct Algorithm {
     pub ports: PortModels,
     /// Whether it needs an operator that commutes.
     pub commutative_only: bool,
+    /// Whether it needs links that all cost the same.
+    pub uniform_links_only: bool,
     /// Whether it needs blocks of one size.
     pub regular_only: bool,
     /// Whether it splits the vector, or every block, into the request's segments.
@@ -148,6 +150,14 @@ impl Algorithm {
             )));
         }
         self.accepts_blocks(request)?;
+        if self.uniform_links_only && request.cost.links().is_some() {
+            return Err(Error::usage(format!(
+                "{} {} needs links that all cost the same: {}",
+                self.name,
+                self.collective.name(),
+                self.others(|a| !a.uniform_links_only && a.ports.allow(request.ports))
+            )));
+        }
         if !self.ports.allow(request.ports) {
             return Err(Error::usage(format!(
                 "{} {} is not planned for {} ports: {}",
@@ -286,6 +296,7 @@ const BINOMIAL: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -302,6 +313,7 @@ const CHAIN: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -318,6 +330,7 @@ const BINARY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -332,13 +345,14 @@ const BINARY: Algorithm = Algorithm {
 const BUTTERFLY: Algorithm = Algorithm {
     name: "butterfly",
     collective: Kind::Reduce,
-    ports: PortModels::Bi,
+    ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
     source: "Rabenseifner 2004",
-    rounds: "2 ceil(log2 p); 2 floor(log2 p)+1, if p is not a power of two",
+    rounds: "2 floor(log2 p), if p is not a power of two 1 more (bi); about 3 floor(log2 p) (uni)",
     volume: "(p-1) m + floor(log2 p)/2 m",
     restrictions: "",
     planner: Planner::Direct(exchange::butterfly::plan),
@@ -350,6 +364,7 @@ const CIRCULANT: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -439,6 +454,7 @@ const CIRCULANT_RSG: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -455,6 +471,7 @@ const RING: Algorithm = Algorithm {
     collective: Kind::Allgather,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: for_each_pair,
@@ -482,6 +499,7 @@ const DOUBLING_ALLGATHER: Algorithm = Algorithm {
     collective: Kind::Allgather,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -506,6 +524,7 @@ const RABENSEIFNER: Algorithm = Algorithm {
     collective: Kind::Allreduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic_twice,
@@ -522,6 +541,7 @@ const HALVING: Algorithm = Algorithm {
     collective: Kind::ReduceScatter,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -538,6 +558,7 @@ const BRUCK: Algorithm = Algorithm {
     collective: Kind::Allgather,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -576,6 +597,7 @@ const PAIRWISE: Algorithm = Algorithm {
     collective: Kind::Alltoall,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: for_each_pair,
@@ -592,6 +614,7 @@ const VAN_DE_GEIJN: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic_twice,
@@ -618,6 +641,7 @@ const DUAL_ROOT: Algorithm = Algorithm {
     collective: Kind::Allreduce,
     ports: PortModels::Bi,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment_twice,
@@ -651,6 +675,7 @@ const BI_GREEDY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -667,6 +692,7 @@ const TWO_TREE: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -683,6 +709,7 @@ const UNI_GREEDY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Uni,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -699,6 +726,7 @@ const OUT_OF_ORDER: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Uni,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -708,6 +736,29 @@ const OUT_OF_ORDER: Algorithm = Algorithm {
     restrictions: "",
     planner: Planner::Direct(pipeline::out_of_order::plan),
     time: Some(pipeline::out_of_order::time),
+};
+
+const ORDERED: Algorithm = Algorithm {
+    name: "ordered",
+    collective: Kind::Reduce,
+    ports: PortModels::Both,
+    commutative_only: false,
+    uniform_links_only: false,
+    regular_only: false,
+    segmented: false,
+    transfers: logarithmic,
+    source: "Träff, optimal gather trees, Theorem 4",
+    rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
+    volume: "(p-1) m",
+    restrictions: "at most 256 ranks where links differ",
+    planner: Planner::Direct(tree::ordered::plan),
+    time: Some(tree::ordered::time),
+};
+
+const ORDERED_BROADCAST: Algorithm = Algorithm {
+    collective: Kind::Broadcast,
+    planner: Planner::Direct(tree::ordered::broadcast),
+    ..ORDERED
 };
 
 /// A broadcast that is the reversal of a reduction.
@@ -763,6 +814,7 @@ const fn reduce_scatter(allgather: Algorithm, time: fn(&Request) -> Option<f64>)
 
 const ALGORITHMS: &[Algorithm] = &[
     BINOMIAL,
+    ORDERED,
     BINARY,
     TWO_TREE,
     CHAIN,
@@ -775,17 +827,27 @@ const ALGORITHMS: &[Algorithm] = &[
     VAN_DE_GEIJN,
     VAN_DE_GEIJN_RING,
     broadcast(BINOMIAL),
+    ORDERED_BROADCAST,
     broadcast(BINARY),
     broadcast(TWO_TREE),
     broadcast(CHAIN),
     broadcast(UNI_GREEDY),
     broadcast(OUT_OF_ORDER),
     broadcast(BI_GREEDY),
-    broadcast(BUTTERFLY),
+    Algorithm {
+        planner: Planner::ReverseOf(exchange::butterfly::plan_for_broadcast),
+        ..broadcast(BUTTERFLY)
+    },
     CIRCULANT_BROADCAST,
     broadcast(CIRCULANT_RSG),
-    broadcast(VAN_DE_GEIJN),
-    broadcast(VAN_DE_GEIJN_RING),
+    Algorithm {
+        planner: Planner::ReverseOf(exchange::van_de_geijn::plan_for_broadcast),
+        ..broadcast(VAN_DE_GEIJN)
+    },
+    Algorithm {
+        planner: Planner::ReverseOf(exchange::van_de_geijn::plan_ring_for_broadcast),
+        ..broadcast(VAN_DE_GEIJN_RING)
+    },
     CENSUS,
     CIRCULANT_RSAG,
     CIRCULANT_ALLREDUCE,
@@ -835,8 +897,15 @@ const ALGORITHMS: &[Algorithm] = &[
     ),
     reduce_scatter(CIRCULANT_BLOCKS, circulant::allgatherv::reduce_scatter_time),
     HALVING,
-    reduce_scatter(BRUCK, exchange::bruck::reduce_scatter_time),
-    reduce_scatter(RING, exchange::ring::reduce_scatter_time),
+    // Not reversed allgathers: on one port, combining can wait until a rank has sent, too.
+    Algorithm {
+        planner: Planner::Direct(exchange::bruck::reduce_scatter),
+        ..reduce_scatter(BRUCK, exchange::bruck::reduce_scatter_time)
+    },
+    Algorithm {
+        planner: Planner::Direct(exchange::ring::reduce_scatter),
+        ..reduce_scatter(RING, exchange::ring::reduce_scatter_time)
+    },
     PAIRWISE,
     BRUCK_ALLTOALL,
     DOUBLING_SCAN,

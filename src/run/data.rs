@@ -2,7 +2,7 @@
 
 use super::element::Element;
 use super::operator::Operator;
-use crate::collective::{Collective, Kind};
+use crate::collective::{Collective, Kind, Totals};
 use crate::error::Result;
 use crate::schedule::{Layout, Order, total_len};
 
@@ -56,13 +56,30 @@ pub fn oracle<T: Element>(
     operator: &Operator<T>,
     inputs: &[Vec<T>],
 ) -> Result<Vec<Vec<T>>> {
+    let totals = Totals::new(collective, layout);
     let mut common: Option<Vec<T>> = None;
+    let mut before: Option<(std::ops::Range<usize>, Vec<T>)> = None;
     (0..layout.len())
         .map(|rank| {
             let mut output = Vec::new();
-            for promise in collective.promises(layout, rank)? {
+            for promise in totals.promises(rank)? {
                 let part = promise.offset..promise.offset + promise.len;
-                if promise.ranks.len() == layout.len() && collective.kind() != Kind::Scan {
+                if collective.kind() == Kind::Scan {
+                    // All ranks before this one are combined already.
+                    let prefix = match before.take() {
+                        Some((ranks, mut acc))
+                            if ranks == (0..rank)
+                                && promise.ranks == (0..rank + 1)
+                                && acc.len() == promise.len =>
+                        {
+                            operator.combine(&mut acc, &inputs[rank][part], Order::MineFirst);
+                            acc
+                        }
+                        _ => fold(operator, inputs, promise.ranks.clone(), part),
+                    };
+                    output.extend_from_slice(&prefix);
+                    before = Some((promise.ranks, prefix));
+                } else if promise.ranks.len() == layout.len() {
                     // The same combination of everything serves all ranks.
                     let all = common.get_or_insert_with(|| {
                         fold(operator, inputs, 0..layout.len(), 0..inputs[0].len())

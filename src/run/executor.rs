@@ -32,6 +32,26 @@ pub(crate) struct Setting<'r, T> {
     pub(crate) share_copies: bool,
 }
 
+/// How a rank's executor reaches the others.
+pub(crate) trait Others {
+    /// `rank` has something to look at.
+    fn wake(&self, rank: usize);
+
+    /// Whether `rank` has finished run `run`.
+    fn has_left(&self, rank: usize, run: u64) -> bool;
+}
+
+impl Others for Crowd {
+    #[inline]
+    fn wake(&self, rank: usize) {
+        Crowd::wake(self, rank);
+    }
+
+    fn has_left(&self, rank: usize, run: u64) -> bool {
+        Crowd::has_left(self, rank, run)
+    }
+}
+
 /// Why a rank stopped early.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -80,8 +100,8 @@ enum Phase {
 }
 
 /// What one look at a rank's lists brought.
-struct Look {
-    moved: bool,
+pub(crate) struct Look {
+    pub(crate) moved: bool,
     /// The earliest model time at which a step may start that is ready but for the pace.
     gate: Option<f64>,
 }
@@ -119,23 +139,38 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.at
     }
 
-    /// Runs the program once; the model time at which this rank finishes. `start` is model time 0 for a paced clock; `run` numbers the
-    /// repetitions of the team's life.
+    /// Goes back to the start of the program. `start` is model time 0 for a paced clock.
+    pub(crate) fn begin(&mut self, start: Instant) {
+        self.start = start;
+        self.times.fill(f64::NAN);
+        self.lists.fill(List::default());
+        self.held.fill(None);
+        (self.next_local, self.finished, self.finish) = (0, 0, 0.0);
+    }
+
+    /// Whether the whole program is done.
+    pub(crate) fn is_done(&self) -> bool {
+        self.finished == self.program.steps.len()
+    }
+
+    /// The model time at which the last step done so far ended.
+    pub(crate) fn finish(&self) -> f64 {
+        self.finish
+    }
+
+    /// Runs the program once, on a thread of its own; the model time at which this rank finishes. `start` as for
+    /// [`Executor::begin`]; `run` numbers the repetitions of the team's life.
     pub(crate) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         start: Instant,
         run: u64,
     ) -> Result<f64, Failure> {
-        self.start = start;
-        self.times.fill(f64::NAN);
-        self.lists.fill(List::default());
-        self.held.fill(None);
-        (self.next_local, self.finished, self.finish) = (0, 0, 0.0);
+        self.begin(start);
         let s = self.setting;
         let mut waiter = Waiter::new(s.crowd, self.rank, s.deadline, s.paced);
-        while self.finished < self.program.steps.len() {
-            let look = self.look(memory)?;
+        while !self.is_done() {
+            let look = self.look(memory, s.crowd)?;
             if look.moved {
                 waiter.moved();
                 continue;
@@ -157,7 +192,8 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                     Stop::Deadline => Failure::Own(self.overdue()),
                 });
             }
-            if waiter.long() && self.check_partners(memory, run)? {
+            waiter.spin(|| self.stirs(memory));
+            if waiter.long() && self.check_partners(memory, s.crowd, run)? {
                 waiter.moved();
             }
         }
@@ -168,13 +204,35 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         Ok(self.finish)
     }
 
-    fn look(&mut self, memory: &mut RankMemory<'_, 'r, T>) -> Result<Look, Failure> {
+    /// Whether an open transfer has something to look at.
+    #[inline]
+    fn stirs(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
+        let mut lists = self.lists.iter().zip(&self.program.lists).enumerate();
+        lists.any(|(list, (l, steps))| {
+            let (Phase::Open(_), Some(&i)) = (l.phase, steps.get(l.next)) else {
+                return false;
+            };
+            match &self.program.steps[i as usize] {
+                Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
+                    self.wire(i as usize).lane(*from, self.rank).is_offered()
+                }
+                _ => memory.send_stirs(list),
+            }
+        })
+    }
+
+    /// Takes every list as far as it can go.
+    pub(crate) fn look(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
+    ) -> Result<Look, Failure> {
         let mut look = Look {
             moved: false,
             gate: None,
         };
         for list in 0..self.lists.len() {
-            while self.advance(list, memory, &mut look)? {
+            while self.advance(list, memory, others, &mut look)? {
                 look.moved = true;
             }
         }
@@ -189,6 +247,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         &mut self,
         list: usize,
         memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
         look: &mut Look,
     ) -> Result<bool, Failure> {
         let List { next, phase } = self.lists[list];
@@ -211,7 +270,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                         many => Lent::Many(many),
                     };
                     memory.open_send(list, self.wire(i), *to, lent, ready);
-                    self.setting.crowd.wake(*to);
+                    others.wake(*to);
                 }
                 self.lists[list].phase = Phase::Open(ready);
                 Ok(true)
@@ -226,7 +285,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                     Sent::Refused => Err(Failure::Aborted),
                     Sent::Waiting | Sent::Shared => Ok(false),
                 },
-                _ => self.receive(list, i, step, ready, memory),
+                _ => self.receive(list, i, step, ready, memory, others),
             },
             Phase::Combined => {
                 let transferred = self.times[Event::transferred(i).index()];
@@ -252,6 +311,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         step: &Step,
         ready: f64,
         memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
     ) -> Result<bool, Failure> {
         let s = self.setting;
         let (from, spans, intake) = match step {
@@ -268,7 +328,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             Received::Spoilt => Err(Failure::Aborted),
             Received::Nothing => Ok(false),
             Received::Done(end) => {
-                s.crowd.wake(from);
+                others.wake(from);
                 self.transferred(list, i, step, end);
                 Ok(true)
             }
@@ -435,9 +495,10 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
 
     /// Looks for partners that will never come: they have left, or need the port that this rank holds. True when a transfer ended
     /// meanwhile.
-    fn check_partners(
+    pub(crate) fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
         run: u64,
     ) -> Result<bool, Failure> {
         let open: Vec<_> = self.open_steps().collect();
@@ -445,7 +506,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             let step = &self.program.steps[i];
             let Some(peer) = step.peer() else { continue };
             let port = step.port().unwrap_or(0);
-            let left = self.setting.crowd.has_left(peer, run);
+            let left = others.has_left(peer, run);
             // Both partners send to each other and have one port each: neither can receive.
             let head_on = self.setting.ports == Ports::UNI
                 && step.is_send()
@@ -458,7 +519,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 moved: false,
                 gate: None,
             };
-            if self.advance(list, memory, &mut look)? {
+            if self.advance(list, memory, others, &mut look)? {
                 return Ok(true);
             }
             let error = if left {
@@ -484,7 +545,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     }
 
     /// The error of a rank whose deadline has passed.
-    fn overdue(&self) -> Error {
+    pub(crate) fn overdue(&self) -> Error {
         let (_, i) = self.open_steps().next().unwrap_or((0, self.at));
         let step = &self.program.steps[i];
         ErrorKind::Deadline {

@@ -1,6 +1,6 @@
 //! Running schedules with real bytes on real threads.
 //!
-//! A [`Team`] holds one pinned thread a rank. [`Team::run`] interprets a schedule; every message carries the model clock, so each run returns both its
+//! A [`Team`] holds one pinned thread a rank, or one a core ([`Workers`]). [`Team::run`] interprets a schedule; every message carries the model clock, so each run returns both its
 //! wall-clock and its model time as executed.
 
 mod barrier;
@@ -10,8 +10,12 @@ mod data;
 mod element;
 mod endpoint;
 mod executor;
+mod folded;
+pub mod gather;
 mod greedy;
+mod inbox;
 mod operator;
+mod perform;
 mod program;
 mod rank;
 mod recorder;
@@ -28,5 +32,6 @@ pub use endpoint::{
 };
 pub use greedy::{uni_greedy_layout, uni_greedy_reduce};
 pub use operator::Operator;
+pub use perform::{Clock, Outcome, RunOptions};
 pub use scope::{ScopeOptions, ScopeOutcome};
-pub use team::{Clock, Outcome, RunOptions, Team, TeamOptions};
+pub use team::{Team, TeamOptions, Workers};

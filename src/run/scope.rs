@@ -8,13 +8,14 @@ use parking_lot::Mutex;
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
 use super::operator::Operator;
+use super::perform::{Clock, panicked};
 use super::rank::Rank;
-use super::team::{Clock, Team, panic_message};
+use super::team::{Team, Workers};
 use super::transfer::{Lazy, RankMemory, Wire};
 use super::wait::Crowd;
 use crate::collective::Collective;
 use crate::cost::{CostModel, OneLine, Ports};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::schedule::{Layout, Schedule, Step};
 use crate::simulate::later;
 
@@ -149,7 +150,7 @@ impl Team {
     /// ```
     ///
     /// # Errors
-    /// The first error that a rank's program returns, or its panic as [`ErrorKind::Panicked`]. The team can be used again.
+    /// The first error that a rank's program returns, or its panic as [`ErrorKind::Panicked`](crate::ErrorKind::Panicked). The team can be used again.
     pub fn scope<T, P, R, F>(
         &mut self,
         buffers: &mut [Vec<T>],
@@ -162,6 +163,11 @@ impl Team {
         R: Send,
         F: Fn(&mut Endpoint<'_, T, P>) -> Result<R> + Sync,
     {
+        if self.workers() == Workers::Cores {
+            return Err(Error::usage(
+                "rank programs need a thread for each rank, this team has one for each core",
+            ));
+        }
         options.cost.validate()?;
         options.cost.covers(self.ranks())?;
         if buffers.len() != self.ranks() {
@@ -216,14 +222,7 @@ impl Team {
                 Ok(Ok(done)) => *report = Some(done),
                 Ok(Err(error)) if follows => self.crowd.fail_after(error),
                 Ok(Err(error)) => self.crowd.fail(error),
-                Err(payload) => self.crowd.fail(
-                    ErrorKind::Panicked {
-                        rank,
-                        step,
-                        message: panic_message(&*payload),
-                    }
-                    .into(),
-                ),
+                Err(payload) => self.crowd.fail(panicked(rank, step, &*payload)),
             }
             self.crowd.leave(rank, setting.run);
         };

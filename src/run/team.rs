@@ -1,26 +1,14 @@
-//! Teams: one pinned thread a rank, living across runs.
+//! Teams: pinned threads, one a rank or one a core, living across runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use hdrhistogram::Histogram;
-use parking_lot::Mutex;
 
-use super::element::Element;
-use super::executor::{Executor, Failure, Setting, nanoseconds};
-use super::operator::Operator;
-use super::program::Program;
-use super::recorder::{Off, Recorder, Stopwatch};
-use super::transfer::{Errand, RankMemory, lend};
-use super::wait::{Crowd, Waiter, ask_for_precise_timers, sleep_until};
-use crate::cost::{CostModel, Ports};
-use crate::error::{Error, ErrorKind, Result};
-use crate::report::Trace;
-use crate::schedule::{Layout, Schedule, Span, total_len};
-use crate::simulate::{Prepared, later};
+use super::transfer::{Errand, lend};
+use super::wait::{Crowd, ask_for_precise_timers};
+use crate::error::{Error, Result};
 
 /// How a team is set up: see [`Team::with`].
 #[derive(Debug, Clone)]
@@ -33,6 +21,20 @@ pub struct TeamOptions {
     pub deadline: Duration,
     /// Whether both partners of a transfer copy parts of a long message, where every rank has a core of its own.
     pub share_copies: bool,
+    /// Who does the ranks' work.
+    pub workers: Workers,
+}
+
+/// Who does the work of a team's ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Workers {
+    /// A thread for each rank.
+    #[default]
+    Ranks,
+    /// A thread for each core, which takes turns at its ranks' programs: *folded* runs. The same steps move the same bytes under the same
+    /// rules, with the same model clock, but no rank ever waits for a core, and far more ranks fit. For schedules under the native
+    /// clock only: rank programs written by hand, and the paced clock, need a thread for each rank.
+    Cores,
 }
 
 impl Default for TeamOptions {
@@ -42,11 +44,13 @@ impl Default for TeamOptions {
             stack_bytes: 256 << 10,
             deadline: Duration::from_secs(10),
             share_copies: true,
+            workers: Workers::Ranks,
         }
     }
 }
 
-/// `p` ranks, each a pinned thread. Threads start once and serve any number of runs; between runs they sleep.
+/// `p` ranks, each a pinned thread, or [folded](Workers::Cores) onto one thread a core. Threads start once and serve any number of
+/// runs; between runs they sleep.
 ///
 /// # Example
 /// ```
@@ -66,79 +70,14 @@ pub struct Team {
     errands: Vec<Sender<Errand>>,
     reports: Receiver<()>,
     threads: Vec<JoinHandle<()>>,
+    ranks: usize,
+    pub(super) workers: Workers,
     pub(super) crowd: Crowd,
     pub(super) deadline: Duration,
     pub(super) share_copies: bool,
-    cores: usize,
-    pinned: bool,
+    pub(super) cores: usize,
+    pub(super) pinned: bool,
     pub(super) runs: u64,
-}
-
-/// Whether a run goes flat out or at the pace of its cost model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Clock {
-    /// As fast as the machine allows.
-    #[default]
-    Native,
-    /// No step starts, and no rank finishes, before its model time (in nanoseconds since the common start) has come in wall-clock.
-    Paced,
-}
-
-/// How a schedule is run.
-#[derive(Debug, Clone)]
-pub struct RunOptions {
-    /// Native or paced.
-    pub clock: Clock,
-    /// The cost model of the model clock; in nanoseconds and bytes for a paced run.
-    pub cost: CostModel,
-    /// Timed repetitions.
-    pub repetitions: usize,
-    /// Repetitions before them that are not counted.
-    pub warmup: usize,
-    /// Ports that the ranks really have, if not those the schedule was made for: opening a busy one is an error.
-    pub ports: Option<Ports>,
-    /// Whether to record when every transfer and computation took place: [`Outcome::trace`]. Reading the clock twice a step takes
-    /// some time of its own; without it there is no cost at all.
-    pub trace: bool,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        RunOptions {
-            clock: Clock::Native,
-            cost: CostModel::new(1000.0, 0.1),
-            repetitions: 1,
-            warmup: 0,
-            ports: None,
-            trace: false,
-        }
-    }
-}
-
-/// What came out of a run.
-#[derive(Debug, Clone)]
-pub struct Outcome<T> {
-    /// What every rank's output spans held after the last repetition, in order.
-    pub outputs: Vec<Vec<T>>,
-    /// Model time as executed: carried along with the messages, equal to what [`crate::simulate`] computes.
-    pub model_time: f64,
-    /// Model time at which each rank finished.
-    pub rank_times: Vec<f64>,
-    /// Wall-clock of every counted repetition, in nanoseconds. The slowest rank's own time where every rank has a core;
-    /// otherwise, and under a paced clock, from the first start to the last end.
-    pub wall: Histogram<u64>,
-    /// All of them together, exactly: the histogram's buckets round.
-    pub wall_total: Duration,
-    /// Whether every thread was pinned to its core.
-    pub pinned: bool,
-    /// Whether ranks outnumber cores.
-    pub oversubscribed: bool,
-    /// What a reader of the wall-clock should know.
-    pub warnings: Vec<String>,
-    /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it: wall-clock, in nanoseconds since the first
-    /// rank started. A message is combined while it arrives. Under a paced clock a step is shown until the model lets it end, however
-    /// soon its bytes have moved.
-    pub trace: Option<Trace>,
 }
 
 impl Team {
@@ -150,18 +89,18 @@ impl Team {
         Team::with(ranks, &TeamOptions::default())
     }
 
-    /// A team of `ranks` threads, rank `r` pinned to core `r mod cores`.
+    /// A team of `ranks` ranks. With a thread for each, rank `r` is pinned to core `r mod cores`.
     ///
     /// # Errors
-    /// When there is no rank, there are more than [`Team::most_ranks`], a core does not exist, or the system refuses a thread.
+    /// When there is no rank, there would be more threads than [`Team::most_ranks`], a core does not exist, or the system refuses a thread.
     pub fn with(ranks: usize, options: &TeamOptions) -> Result<Team> {
         if ranks == 0 {
             return Err(Error::usage("a team needs at least one rank (-p 0)"));
         }
         let most = Team::most_ranks();
-        if ranks > most {
+        if ranks > most && options.workers == Workers::Ranks {
             return Err(Error::usage(format!(
-                "{ranks} ranks are more threads than the {most} that this system can hold"
+                "{ranks} ranks are more threads than the {most} that this system can hold: fold them onto one worker a core"
             )));
         }
         let available = core_affinity::get_core_ids().unwrap_or_default();
@@ -186,11 +125,17 @@ impl Team {
         } else {
             cores.len()
         };
+        let threads = match options.workers {
+            Workers::Ranks => ranks,
+            Workers::Cores => ranks.min(count),
+        };
         let mut team = Team {
-            errands: Vec::with_capacity(ranks),
+            errands: Vec::with_capacity(threads),
             reports: bounded(0).1,
-            threads: Vec::with_capacity(ranks),
-            crowd: Crowd::new(ranks, ranks > count),
+            threads: Vec::with_capacity(threads),
+            ranks,
+            workers: options.workers,
+            crowd: Crowd::new(threads, count),
             deadline: options.deadline,
             share_copies: options.share_copies && ranks <= count,
             cores: count,
@@ -200,12 +145,15 @@ impl Team {
         let (report, reports) = unbounded();
         let (ready, started) = unbounded();
         team.reports = reports;
-        for rank in 0..ranks {
+        for rank in 0..threads {
             let (sender, errands) = bounded::<Errand>(1);
             let (report, ready) = (report.clone(), ready.clone());
             let core = (!cores.is_empty()).then(|| cores[rank % cores.len()]);
             let thread = std::thread::Builder::new()
-                .name(format!("rank {rank}"))
+                .name(match options.workers {
+                    Workers::Ranks => format!("rank {rank}"),
+                    Workers::Cores => format!("worker {rank}"),
+                })
                 .stack_size(options.stack_bytes)
                 .spawn(move || {
                     // `set_for_current` says whether the kernel agreed.
@@ -222,16 +170,19 @@ impl Team {
                     }
                 })
                 .map_err(|e| {
-                    Error::system(format!("cannot start thread {rank} of {ranks}: {e}"))
+                    Error::system(format!("cannot start thread {rank} of {threads}: {e}"))
                 })?;
             team.errands.push(sender);
             team.threads.push(thread);
         }
-        team.pinned = started.iter().take(ranks).fold(true, |all, one| all & one);
+        team.pinned = started
+            .iter()
+            .take(threads)
+            .fold(true, |all, one| all & one);
         Ok(team)
     }
 
-    /// The greatest team that this system can hold.
+    /// The greatest team with a thread for each rank that this system can hold.
     ///
     /// Each thread takes four mappings of memory (a stack, a signal stack and their guard pages), and one that cannot get its own
     /// would abort the process; a fifth is left for everything else.
@@ -245,6 +196,16 @@ impl Team {
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Who does the ranks' work.
+    pub fn workers(&self) -> Workers {
+        self.workers
+    }
+
+    /// Number of threads.
+    pub(super) fn threads(&self) -> usize {
         self.threads.len()
     }
 
@@ -260,7 +221,7 @@ impl Team {
 
     /// Whether ranks outnumber cores.
     pub fn oversubscribed(&self) -> bool {
-        self.crowd.oversubscribed()
+        self.ranks > self.cores
     }
 
     /// Sets how long a rank waits for a partner before a run ends in an error.
@@ -268,237 +229,7 @@ impl Team {
         self.deadline = deadline;
     }
 
-    /// Runs `schedule` with real bytes: `inputs[rank]` goes into the rank's input spans before every repetition, and what its
-    /// output spans hold after the last one comes back.
-    ///
-    /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an error.
-    ///
-    /// # Errors
-    /// When team, schedule, inputs and options do not fit together, or a rank fails: [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`],
-    /// [`ErrorKind::Length`], [`ErrorKind::PortBusy`], [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
-    pub fn run<T: Element>(
-        &mut self,
-        schedule: &Schedule,
-        inputs: &[Vec<T>],
-        operator: &Operator<T>,
-        options: &RunOptions,
-    ) -> Result<Outcome<T>> {
-        if options.trace {
-            self.run_recorded::<T, Stopwatch>(schedule, inputs, operator, options)
-        } else {
-            self.run_recorded::<T, Off>(schedule, inputs, operator, options)
-        }
-    }
-
-    fn run_recorded<T: Element, R: Recorder>(
-        &mut self,
-        schedule: &Schedule,
-        inputs: &[Vec<T>],
-        operator: &Operator<T>,
-        options: &RunOptions,
-    ) -> Result<Outcome<T>> {
-        self.accepts(schedule, inputs, operator, options)?;
-        let program = Program::new(schedule, options.cost.overlap)?;
-        let paced = options.clock == Clock::Paced;
-        let mut warnings = Vec::new();
-        let mut deadline = self.deadline;
-        if paced {
-            // Ranks may rightly wait as long as the whole run takes.
-            if let Ok(prepared) = Prepared::new(schedule, options.cost.overlap) {
-                let time = prepared
-                    .simulate(&options.cost, size_of::<T>() as u64)
-                    .time();
-                deadline = deadline.saturating_add(nanoseconds(time));
-                warnings.extend(self.pace_warning(schedule, time));
-            }
-        } else if self.oversubscribed() {
-            warnings.push(format!(
-                "{} ranks on {} cores: wall-clock includes waiting for a core; try the paced clock",
-                self.ranks(),
-                self.cores
-            ));
-        }
-        if !self.pinned {
-            warnings
-                .push("the system refused to pin some ranks: they may move between cores".into());
-        }
-        let setting = Setting {
-            crowd: &self.crowd,
-            wires: &program.wires,
-            operator,
-            cost: &options.cost,
-            ports: schedule.ports(),
-            enforced: options.ports.unwrap_or(schedule.ports()),
-            deadline,
-            paced,
-            share_copies: self.share_copies,
-        };
-        let repetitions = options.warmup + options.repetitions;
-        let first_run = self.runs + 1;
-        self.runs += repetitions as u64;
-        let epoch = Instant::now();
-        let start_ns = AtomicU64::new(0);
-        let reports: Vec<Mutex<Option<RankReport<T>>>> =
-            (0..self.ranks()).map(|_| Mutex::new(None)).collect();
-        let rank_main = |rank: usize| {
-            let recorder = R::new(program.ranks[rank].steps.len(), epoch);
-            let mut executor = Executor::new(rank, &program.ranks[rank], &setting, recorder);
-            let work = AssertUnwindSafe(|| {
-                let layout = &schedule.layout()[rank];
-                // Allocated and first touched by the rank's own thread.
-                let mut buffer = allocate(rank, layout.len).map_err(Failure::Own)?;
-                let mut report = RankReport {
-                    output: Vec::new(),
-                    model_time: 0.0,
-                    walls: Vec::with_capacity(repetitions),
-                    recorded: Vec::new(),
-                };
-                for n in 0..repetitions {
-                    fill(&mut buffer, layout, &inputs[rank]);
-                    let mut memory =
-                        RankMemory::new(rank, &mut buffer, program.ranks[rank].lists.len());
-                    let start = start_together(&self.crowd, rank, epoch, &start_ns, paced)?;
-                    let entry = Instant::now();
-                    report.model_time = executor.run(&mut memory, start, first_run + n as u64)?;
-                    let exit = Instant::now();
-                    let since = |t: Instant| {
-                        u64::try_from(t.saturating_duration_since(epoch).as_nanos())
-                            .unwrap_or(u64::MAX)
-                    };
-                    report
-                        .walls
-                        .push((since(if paced { start } else { entry }), since(exit)));
-                }
-                report.output = packed(&buffer, &layout.output);
-                report.recorded = executor.recorder().take();
-                Ok(report)
-            });
-            match catch_unwind(work) {
-                Ok(Ok(report)) => *reports[rank].lock() = Some(report),
-                Ok(Err(Failure::Aborted)) => {}
-                Ok(Err(Failure::Own(error))) => self.crowd.fail(error),
-                Err(payload) => self.crowd.fail(
-                    ErrorKind::Panicked {
-                        rank,
-                        step: executor.step(),
-                        message: panic_message(&*payload),
-                    }
-                    .into(),
-                ),
-            }
-        };
-        lend(&self.errands, &self.reports, &rank_main);
-        if let Some(failure) = self.crowd.take_failure() {
-            return Err(failure);
-        }
-        let reports: Option<Vec<_>> = reports.into_iter().map(Mutex::into_inner).collect();
-        let mut reports = reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
-        let trace = if R::ON {
-            let last = reports.iter().filter_map(|r| r.walls.last());
-            let origin = last.map(|w| w.0).min().unwrap_or(0);
-            let recorded: Vec<_> = reports
-                .iter_mut()
-                .map(|r| std::mem::take(&mut r.recorded))
-                .collect();
-            let element_bytes = size_of::<T>() as u64;
-            Some(Trace::wall(schedule, element_bytes, &recorded, origin)?)
-        } else {
-            None
-        };
-        let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
-        let mut total_ns = 0u64;
-        for n in options.warmup..repetitions {
-            let spans = reports.iter().map(|r| r.walls[n]);
-            let time = if paced || self.oversubscribed() {
-                let first = spans.clone().map(|w| w.0).min().unwrap_or(0);
-                spans.map(|w| w.1).max().unwrap_or(0).saturating_sub(first)
-            } else {
-                spans.map(|(entry, exit)| exit - entry).max().unwrap_or(0)
-            };
-            total_ns = total_ns.saturating_add(time);
-            wall.record(time)
-                .map_err(|e| Error::system(e.to_string()))?;
-        }
-        let rank_times: Vec<f64> = reports.iter().map(|r| r.model_time).collect();
-        Ok(Outcome {
-            model_time: rank_times.iter().copied().fold(0.0, later),
-            rank_times,
-            outputs: reports.into_iter().map(|r| r.output).collect(),
-            wall,
-            wall_total: Duration::from_nanos(total_ns),
-            pinned: self.pinned,
-            oversubscribed: self.oversubscribed(),
-            warnings,
-            trace,
-        })
-    }
-
-    fn accepts<T: Element>(
-        &self,
-        schedule: &Schedule,
-        inputs: &[Vec<T>],
-        operator: &Operator<T>,
-        options: &RunOptions,
-    ) -> Result<()> {
-        options.cost.validate()?;
-        options.cost.covers(schedule.ranks())?;
-        options.cost.links_all(schedule)?;
-        if schedule.ranks() != self.ranks() {
-            return Err(Error::usage(format!(
-                "a schedule of {} ranks for a team of {}",
-                schedule.ranks(),
-                self.ranks()
-            )));
-        }
-        if options.repetitions == 0 {
-            return Err(Error::usage("0 repetitions"));
-        }
-        if operator.name().is_empty() {
-            return Err(Error::usage("an operator without a name"));
-        }
-        let given = inputs.len();
-        if given != self.ranks() {
-            return Err(Error::usage(format!(
-                "inputs for {given} ranks, not {}",
-                self.ranks()
-            )));
-        }
-        for (rank, (layout, input)) in schedule.layout().iter().zip(inputs).enumerate() {
-            let expected = total_len(&layout.input);
-            if input.len() != expected {
-                return Err(Error::usage(format!(
-                    "rank {rank}: {} input elements for spans of {expected}",
-                    input.len()
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Warns when waking this many ranks this often is more than the cores can do in the model time.
-    fn pace_warning(&self, schedule: &Schedule, model_ns: f64) -> Option<String> {
-        /// Time to wake a rank, do its part of a transfer and put it to sleep again.
-        const WAKE_NS: f64 = 5_000.0;
-        let halves = schedule
-            .programs()
-            .iter()
-            .flatten()
-            .filter(|s| s.peer().is_some())
-            .count();
-        #[expect(clippy::cast_precision_loss, reason = "a count of steps")]
-        let floor = halves as f64 * WAKE_NS / self.cores.min(self.ranks()) as f64;
-        (floor > model_ns).then(|| {
-            format!(
-                "{} ranks on {} cores cannot keep this pace: about {:.2} ms of switching for {:.2} ms of model time; use a larger alpha, fewer ranks or fewer segments",
-                self.ranks(),
-                self.cores,
-                floor * 1e-6,
-                model_ns * 1e-6
-            )
-        })
-    }
-
-    /// Lends `f` to all ranks' threads until all have returned from it. `f` must not unwind.
+    /// Lends `f` to all threads until all have returned from it. `f` must not unwind.
     pub(super) fn lend(&self, f: &(dyn Fn(usize) + Sync)) {
         lend(&self.errands, &self.reports, f);
     }
@@ -512,75 +243,6 @@ impl Drop for Team {
             let _ = thread.join();
         }
     }
-}
-
-#[derive(Debug)]
-struct RankReport<T> {
-    output: Vec<T>,
-    model_time: f64,
-    /// Start and end of each repetition, in nanoseconds since the run's epoch.
-    walls: Vec<(u64, u64)>,
-    /// Start and end of each step of the last repetition, likewise, if recorded.
-    recorded: Vec<(u64, u64)>,
-}
-
-/// Waits for all ranks; for a paced clock, agrees on a start a little ahead and waits for it too.
-fn start_together(
-    crowd: &Crowd,
-    rank: usize,
-    epoch: Instant,
-    start_ns: &AtomicU64,
-    paced: bool,
-) -> std::result::Result<Instant, Failure> {
-    // Ranks wait for each other's set-up and for each other's last repetition here, not for a transfer: however long that takes, only a
-    // failed rank never comes, and that aborts.
-    let mut waiter = Waiter::new(crowd, rank, Duration::MAX, false);
-    crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)?;
-    if !paced {
-        return Ok(Instant::now());
-    }
-    if rank == 0 {
-        let start = epoch.elapsed() + Duration::from_millis(1);
-        start_ns.store(
-            u64::try_from(start.as_nanos()).unwrap_or(u64::MAX),
-            Ordering::Release,
-        );
-    }
-    crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)?;
-    let start = epoch + Duration::from_nanos(start_ns.load(Ordering::Acquire));
-    sleep_until(start, false);
-    Ok(start)
-}
-
-/// A rank's buffer, or an error where there is not that much memory.
-fn allocate<T: Element>(rank: usize, len: usize) -> Result<Vec<T>> {
-    let mut buffer = Vec::new();
-    buffer.try_reserve_exact(len).map_err(|e| {
-        Error::system(format!(
-            "rank {rank}: no memory for a buffer of {len} elements: {e}"
-        ))
-    })?;
-    buffer.resize(len, T::default());
-    Ok(buffer)
-}
-
-/// Puts the input where it belongs, and default values everywhere else, so that nothing is left of an earlier repetition.
-fn fill<T: Element>(buffer: &mut [T], layout: &Layout, input: &[T]) {
-    buffer.fill(T::default());
-    let mut rest = input;
-    for span in &layout.input {
-        let (now, later) = rest.split_at(span.len);
-        buffer[span.offset..span.end()].copy_from_slice(now);
-        rest = later;
-    }
-}
-
-fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
-    spans
-        .iter()
-        .flat_map(|s| &buffer[s.offset..s.end()])
-        .copied()
-        .collect()
 }
 
 pub(super) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {

@@ -36,6 +36,8 @@ macro_rules! sources {
             mod barrier;
             #[path = "../../src/run/bell.rs"]
             mod bell;
+            #[path = "../../src/run/inbox.rs"]
+            mod inbox;
             #[path = "../../src/run/transfer/lazy.rs"]
             mod lazy;
             #[path = "../../src/run/transfer/protocol.rs"]
@@ -151,8 +153,22 @@ fn an_abort_wakes() {
 
 #[test]
 fn a_barrier_holds() {
-    bounded(4, || scenarios::barrier(2, 1));
-    bounded(4, || scenarios::barrier(2, 2));
+    bounded(4, || scenarios::barrier(2, 2, 1));
+    bounded(4, || scenarios::barrier(2, 2, 2));
+    bounded(4, || scenarios::barrier(2, 1, 2));
+}
+
+#[test]
+fn a_barrier_of_three_on_two_cores_holds() {
+    bounded(2, || scenarios::barrier(3, 3, 1));
+    bounded(2, || scenarios::barrier(3, 2, 1));
+    bounded(1, || scenarios::barrier(3, 2, 2));
+}
+
+#[test]
+fn nothing_told_is_missed() {
+    bounded(4, || scenarios::told(1));
+    bounded(2, || scenarios::told(2));
 }
 
 #[test]
@@ -203,6 +219,6 @@ mod canaries {
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn relaxed_barrier() {
-        bounded(2, || relaxed_release::scenarios::barrier(2, 1));
+        bounded(2, || relaxed_release::scenarios::barrier(2, 2, 1));
     }
 }

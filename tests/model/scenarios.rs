@@ -8,8 +8,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-use super::barrier::Barrier;
+use super::barrier::{Arrival, Barrier};
 use super::bell::Bell;
+use super::inbox::{Inbox, Slip};
 use super::lazy::Lazy;
 use super::protocol::{Lane, Parcel, Pieces, Sent, Wire};
 
@@ -479,15 +480,15 @@ pub(crate) fn abort() {
     waker.join().unwrap();
 }
 
-/// What a rank wrote before a barrier, all may read after it, round after round.
-pub(crate) fn barrier(ranks: usize, rounds: usize) {
-    let shared = Arc::new((Barrier::default(), Memory::several(ranks * rounds)));
+/// What a rank wrote before a barrier, all may read after it, round after round; ranks share `cores` cores.
+pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
+    let shared = Arc::new((Barrier::new(ranks, cores), Memory::several(ranks * rounds)));
     let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
         let (barrier, memory) = shared;
         for round in 0..rounds {
             memory[round * ranks + me].write();
-            if let Some(awaited) = barrier.arrive(ranks) {
-                until(|| barrier.is_open(awaited).then_some(()));
+            if let Arrival::Waits { generation, .. } = barrier.arrive(me) {
+                until(|| barrier.is_open(generation).then_some(()));
             }
             memory[round * ranks..][..ranks].iter().for_each(Memory::read);
         }
@@ -499,6 +500,49 @@ pub(crate) fn barrier(ranks: usize, rounds: usize) {
         })
         .collect();
     rank(0, &shared);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+/// Each of some tellers hands two things over and tells of each: the owner, which only looks at ranks that it is told of, sees
+/// everything in the end. What is missed would have it wait for ever, which loom reports.
+pub(crate) fn told(tellers: usize) {
+    struct Shared {
+        inbox: Inbox,
+        slips: Vec<Slip>,
+        handed: Vec<(Memory, AtomicBool)>,
+    }
+    let shared = Arc::new(Shared {
+        inbox: Inbox::new(),
+        slips: (0..tellers).map(|_| Slip::new()).collect(),
+        handed: (0..2 * tellers).map(|_| (Memory::new(), AtomicBool::new(false))).collect(),
+    });
+    let others: Vec<_> = (0..tellers)
+        .map(|me| {
+            let s = shared.clone();
+            thread::spawn(move || {
+                for (memory, here) in &s.handed[2 * me..2 * me + 2] {
+                    memory.write();
+                    here.store(true, Ordering::Release);
+                    s.inbox.tell(&s.slips, me);
+                }
+            })
+        })
+        .collect();
+    let mut seen = vec![false; 2 * tellers];
+    until(|| {
+        shared.inbox.take(&shared.slips, |rank| {
+            let own = 2 * rank..2 * rank + 2;
+            for ((memory, here), seen) in shared.handed[own.clone()].iter().zip(&mut seen[own]) {
+                if here.load(Ordering::Acquire) {
+                    memory.read();
+                    *seen = true;
+                }
+            }
+        });
+        seen.iter().all(|&s| s).then_some(())
+    });
     for other in others {
         other.join().unwrap();
     }

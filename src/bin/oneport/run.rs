@@ -10,7 +10,9 @@ use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::measure::percentile_distribution;
 use oneport::report::{Caption, Trace};
-use oneport::run::{self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions};
+use oneport::run::{
+    self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers,
+};
 use oneport::schedule::total_len;
 use oneport::simulate::Prepared;
 use serde::Serialize;
@@ -30,8 +32,10 @@ Examples:
   oneport run broadcast -p 4 --bytes 1MiB --segments 8 -a chain
   oneport run reduce -p 4 --bytes 1KiB --clock paced --alpha 100us --beta 10ns
   oneport run reduce -p 2 --bytes 1MiB --segments 16 -a chain --trace run.svg
+  oneport run broadcast -p 100000 --bytes 8 --workers cores
 
-Every rank is a thread, pinned round-robin to the cores. The result is compared with what a sequential computation gives. \
+Every rank is a thread, pinned round-robin to the cores. With --workers cores there is one thread a core, which takes turns at \
+its ranks' programs: the same steps, checks and model time, but no rank waits for a core, and far more ranks fit. The result is compared with what a sequential computation gives. \
 Without --dtype elements are bytes (u8), or u64 for --op affine. The model time is the time of the same run in the cost \
 model, carried along with the messages: what simulate says. With --clock paced the run takes that long in real time, as \
 on a slower network; costs written without a unit are then nanoseconds.")]
@@ -69,6 +73,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "native", help_heading = "Run")]
     clock: Pace,
 
+    /// A thread for each rank, or one for each core that takes turns at its ranks' programs (a folded run)
+    #[arg(long, value_enum, default_value = "ranks", help_heading = "Run")]
+    workers: Work,
+
     /// How long a rank waits for a partner before the run ends in an error
     #[arg(
         long,
@@ -105,6 +113,12 @@ enum Pace {
     Paced,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Work {
+    Ranks,
+    Cores,
+}
+
 #[derive(Serialize)]
 struct Output<'a> {
     /// Absent when the result was not verified.
@@ -118,6 +132,8 @@ struct Output<'a> {
     oversubscribed: bool,
     cores: usize,
     clock: &'static str,
+    /// `threads`: each rank had one; `folded`: each core had one.
+    mode: &'static str,
     dtype: &'static str,
     op: Option<&'static str>,
     #[serde(flatten)]
@@ -202,6 +218,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         oversubscribed: done.oversubscribed,
         cores: done.cores,
         clock: args.clock.name(),
+        mode: args.workers.mode(),
         dtype: dtype.name(),
         op: subject
             .schedule
@@ -232,9 +249,14 @@ impl Args {
     /// Refuses what would not fit into memory, before it is tried.
     fn fits(&self, subject: &Subject) -> Result<()> {
         let (ranks, most) = (subject.schedule.ranks(), Team::most_ranks());
-        if ranks > most {
+        if ranks > most && self.workers == Work::Ranks {
             bail!(
-                "{ranks} ranks are more threads than the {most} that this system can hold: simulate has no such limit"
+                "{ranks} ranks are more threads than the {most} that this system can hold: --workers cores and simulate have no such limit"
+            );
+        }
+        if self.workers == Work::Cores && self.clock == Pace::Paced {
+            bail!(
+                "--clock paced needs a thread for each rank: it cannot be combined with --workers cores"
             );
         }
         let elements = subject.schedule.layout().iter().fold(0u64, |sum, l| {
@@ -287,6 +309,15 @@ impl Args {
     }
 }
 
+impl Work {
+    fn mode(self) -> &'static str {
+        match self {
+            Work::Ranks => "threads",
+            Work::Cores => "folded",
+        }
+    }
+}
+
 impl Pace {
     fn name(self) -> &'static str {
         match self {
@@ -328,6 +359,10 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         &TeamOptions {
             cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
             deadline: args.deadline,
+            workers: match args.workers {
+                Work::Ranks => Workers::Ranks,
+                Work::Cores => Workers::Cores,
+            },
             ..TeamOptions::default()
         },
     )?;
@@ -423,9 +458,16 @@ fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<
     } else {
         "not pinned"
     };
+    let ranks = output.about.ranks;
     facts.push((
         "threads",
-        format!("{} on {} cores, {pinned}", output.about.ranks, output.cores),
+        match output.mode {
+            "folded" => format!(
+                "folded: {ranks} ranks on {} workers, one a core, {pinned}",
+                output.cores.min(ranks)
+            ),
+            _ => format!("{ranks} on {} cores, {pinned}", output.cores),
+        },
     ));
     output::facts(out, &facts)
 }

@@ -265,10 +265,11 @@ impl About {
     pub(crate) fn what(&self) -> String {
         let mut what = self.collective.to_string();
         if let Some(root) = self.root {
-            let free = if self.root_choice == "free" {
-                " (free: every root takes the same time)"
-            } else {
-                ""
+            let blocks = matches!(self.kind, Kind::Gather | Kind::Scatter);
+            let free = match self.root_choice {
+                "free" if blocks => " (free)",
+                "free" => " (free: every root takes the same time)",
+                _ => "",
             };
             what += &format!(", root {root}{free}");
         }

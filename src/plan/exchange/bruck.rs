@@ -1,10 +1,10 @@
-//! Bruck's allgather, its reversal reduce-scatter, and allreduce, which is one after the other: logarithmic for any number of ranks.
+//! Bruck's allgather, reduce-scatter (its rounds backwards) and allreduce (one after the other): logarithmic for any number of ranks.
 //!
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing systems" (1997). Ports: both.
 //! Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal, `q = ceil(log2 p)`.
 //! Rounds: `q` (bidirectional), twice as many for allreduce. Volume: `(p-1) m`, allreduce `2(p-1) m`.
 //! Time for equal blocks: `q alpha + (p-1) beta b`, twice that on unidirectional ranks where `p` is a power of two; the reduce-scatter takes `(p-1) gamma b` more.
-//! Restrictions: operators must commute. Scratch: the longest message for an allreduce on unidirectional ranks.
+//! Restrictions: operators must commute. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
 //!
 //! In round `k` rank `r` has blocks `r .. r + 2^k`, sends as many of them as are still missing to `r - 2^k`, and receives the next ones from `r + 2^k`, all modulo
 //! `p`. Blocks stay where they stand in the vector, which takes two spans at most; nothing is moved locally.
@@ -30,6 +30,23 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         b.layout(r, whole.len, [block], [whole]);
     }
     rounds::forwards(&mut b, request, allgather(0, &blocks));
+    b.build()
+}
+
+/// Plans the reduce-scatter.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let blocks = request.scattered();
+    let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
+    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::ReduceScatter);
+    for (r, &block) in blocks.iter().enumerate() {
+        b.layout(r, vector.len + scratch, [vector], [block]);
+    }
+    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
     b.build()
 }
 
@@ -75,16 +92,11 @@ pub fn time(request: &Request) -> Option<f64> {
     sum_of_rounds(request, |count| time_of_round(request, count * b))
 }
 
-/// The executed time of the reduce-scatter, likewise: on one port the next rank waits for a combination.
+/// The executed time of the reduce-scatter, likewise.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.scattered())?;
-    let factor = if request.ports.is_bidirectional() {
-        1.0
-    } else {
-        2.0
-    };
     sum_of_rounds(request, |count| {
-        factor * (request.t_comm(count * b) + request.t_comp(count * b))
+        time_of_round(request, count * b) + request.t_comp(count * b)
     })
 }
 

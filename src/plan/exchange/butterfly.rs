@@ -1,10 +1,11 @@
 //! Butterfly reduction: reduce-scatter by recursive halving, then a gather to the root by recursive doubling.
 //!
-//! Source: Rabenseifner, "Optimization of collective reduction operations" (2004). Ports: bidirectional, one-ported.
+//! Source: Rabenseifner, "Optimization of collective reduction operations" (2004). Ports: both.
 //! Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! Rounds: `2d`, and one more for `p != n`. Volume: `(p - 1) m` to reduce and `d/2 m` to gather.
-//! Time, when `n` divides `m`: `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`, for `p != n` and `alpha + beta m + gamma m` more.
-//! Restrictions: the request's segments are ignored but for their sum.
+//! Rounds: `2d` (bidirectional), and one more for `p != n`. Volume: `(p - 1) m` to reduce and `d/2 m` to gather.
+//! Time, when `n` divides `m`: bidirectional `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`, unidirectional `3d alpha + 3 (n-1)/n beta m + (n-1)/n gamma m`;
+//! for `p != n`, `alpha + beta m + gamma m` more.
+//! Restrictions: the request's segments are ignored but for their sum. Scratch: `m/2` on unidirectional ranks.
 //!
 //! Keeps operand order: in round `k` partners are `2^k` apart, so each holds contributions of `2^k` consecutive members and its
 //! partner those next to them. The lower partner keeps the lower half of the elements; a member ends with the block whose number is its own with
@@ -16,6 +17,7 @@
 //! 3→1 (one element), 1→0 (two).
 
 use super::cube::{Cube, fold, members_of};
+use super::rounds::{Arrival, time_of_round};
 use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::Request;
@@ -26,19 +28,39 @@ use crate::schedule::{Builder, Schedule, Span};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
+    reduction(request, Cube::arrival)
+}
+
+/// Plans the reduction that is a broadcast when it is reversed: it combines in passing, because what were received into scratch would be copied there.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
+    reduction(request, |_, _| (Arrival::Combined, 0))
+}
+
+fn reduction(
+    request: &Request,
+    arrival: fn(&Cube, &Request) -> (Arrival, usize),
+) -> Result<Schedule> {
     request.validate()?;
     let (p, root) = (request.ranks, request.root);
     let vector = Span::new(0, request.elements());
-    let mut b = Schedule::builder(p, request.ports, Collective::Reduce { root });
-    for r in 0..p {
-        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
-    }
-    fold(&mut b, p, root, vector);
     let cube = Cube {
         members: members_of(p, root),
         elements: vector.len,
     };
-    cube.reduce_scatter(&mut b, request);
+    let (arrival, scratch) = arrival(&cube, request);
+    let output = |r: usize| (r == root).then_some(vector);
+    let mut b = Schedule::builder(p, request.ports, Collective::Reduce { root });
+    for r in 0..p {
+        b.layout(r, vector.len, [vector], output(r));
+    }
+    for &r in &cube.members {
+        b.layout(r, vector.len + scratch, [vector], output(r));
+    }
+    fold(&mut b, p, root, vector);
+    cube.reduce_scatter(&mut b, request, arrival);
     gather(&cube, &mut b, root);
     b.build()
 }
@@ -46,30 +68,23 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// The executed time, when the blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || !request.cost.is_linear() || p == 0 {
+    if !request.closed_forms_hold() || p == 0 {
         return None;
     }
-    let n = 1usize << p.ilog2();
-    if m % n != 0 {
+    let d = p.ilog2();
+    if !m.is_multiple_of(1 << d) {
         return None;
     }
-    let fold = if p == n {
+    let folded = if p.is_power_of_two() {
         0.0
     } else {
         request.t_comm(m) + request.t_comp(m)
     };
-    if m == 0 {
-        return Some(fold);
-    }
-    let rounds = f64::from(p.ilog2());
-    let moved = crate::cost::bytes(m / n * (n - 1), request.element_bytes);
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "sizes stay far below 2^53 bytes"
-    )]
-    let moved = moved as f64;
-    let cost = &request.cost;
-    Some(fold + 2.0 * rounds * cost.alpha + 2.0 * cost.beta * moved + cost.gamma * moved)
+    let rounds = (1..=d).map(|k| {
+        let half = m >> k;
+        time_of_round(request, half) + request.t_comp(half) + request.t_comm(half)
+    });
+    Some(folded + rounds.sum::<f64>())
 }
 
 /// Halving undone, but only towards the root.

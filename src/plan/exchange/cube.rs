@@ -60,13 +60,8 @@ impl Cube {
         Span::from(start(part)..start(part + 1))
     }
 
-    /// Halving: every member ends with its block of the combination. On one port, what comes is stored from the end of the vector on first.
-    pub(super) fn reduce_scatter(&self, b: &mut Builder, request: &Request) {
-        let arrival = if request.ports.is_bidirectional() {
-            Arrival::Combined
-        } else {
-            Arrival::CombinedAfter(self.elements)
-        };
+    /// Halving: every member ends with its block of the combination.
+    pub(super) fn reduce_scatter(&self, b: &mut Builder, request: &Request, arrival: Arrival) {
         for k in 0..self.dimensions() {
             // What a member receives goes into the half that it keeps, what it sends is the other half, so both run at once.
             let messages = self.exchange(k, |partner| self.kept(partner, k + 1));
@@ -74,12 +69,15 @@ impl Cube {
         }
     }
 
-    /// Elements of scratch that [`Cube::reduce_scatter`] takes.
-    pub(super) fn scratch(&self, request: &Request) -> usize {
+    /// How a reduction takes what comes, and the elements of scratch that this needs, from the end of the vector on.
+    pub(super) fn arrival(&self, request: &Request) -> (Arrival, usize) {
         if request.ports.is_bidirectional() || self.members.len() < 2 {
-            0
+            (Arrival::Combined, 0)
         } else {
-            self.elements.div_ceil(2)
+            (
+                Arrival::CombinedAfter(self.elements),
+                self.elements.div_ceil(2),
+            )
         }
     }
 

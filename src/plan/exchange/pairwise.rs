@@ -60,24 +60,24 @@ pub fn time(request: &Request) -> Option<f64> {
 fn partners(request: &Request) -> impl ExactSizeIterator<Item = Vec<(usize, usize)>> {
     let p = request.ranks;
     let both = request.ports.is_bidirectional();
-    let n = if both || p % 2 == 0 { p - 1 } else { p };
-    let rounds = if p == 1 { 0 } else { n };
+    let even = p.is_multiple_of(2);
+    // Sums are modulo this, on one port an odd number.
+    let n = if even && !both { p - 1 } else { p };
+    let rounds = match p {
+        1 => 0,
+        _ if both => p - 1,
+        _ => n,
+    };
     (0..rounds).map(move |k| {
         let partner = |r: usize| {
             if both {
                 return (r + k + 1) % p;
             }
-            // 2r = k has one solution modulo n, which is odd.
+            // The one rank that would meet itself meets the last one, which has no part in the sums, or nobody.
             let alone = if k % 2 == 0 { k / 2 } else { (k + n) / 2 };
             match r {
-                _ if p % 2 == 0 && r == n => alone,
-                _ if r == alone => {
-                    if p % 2 == 0 {
-                        n
-                    } else {
-                        r
-                    }
-                }
+                _ if even && r == n => alone,
+                _ if even && r == alone => n,
                 _ => (k + n - r) % n,
             }
         };

@@ -35,12 +35,12 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     for r in 0..p {
         b.layout(r, vector.len, [vector], [vector]);
     }
+    let (arrival, scratch) = cube.arrival(request);
     for &r in &cube.members {
-        let len = vector.len + cube.scratch(request);
-        b.layout(r, len, [vector], [vector]);
+        b.layout(r, vector.len + scratch, [vector], [vector]);
     }
     fold(&mut b, p, 0, vector);
-    cube.reduce_scatter(&mut b, request);
+    cube.reduce_scatter(&mut b, request, arrival);
     cube.allgather(&mut b, request);
     unfold(&mut b, p, vector);
     b.build()

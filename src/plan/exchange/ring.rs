@@ -1,13 +1,14 @@
-//! Ring exchanges: allgather, its reversal reduce-scatter, and allreduce, which is one after the other.
+//! Ring exchanges: allgather, reduce-scatter (its rounds backwards), and allreduce (one after the other).
 //!
 //! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal.
 //! Rounds: `p-1` (bidirectional), twice as many for allreduce. On unidirectional ranks those at even positions send first: `2(p-1)` for even `p`.
 //! Volume: `(p-1) m`, allreduce `2(p-1) m`. Time for equal blocks: `(p-1)(alpha + beta b)`, twice that on unidirectional ranks with even `p`; the
-//! reduce-scatter takes `gamma b` more for each message that a rank waits for, the allreduce `(p-1) gamma b` more than two allgathers.
-//! Restrictions: operators must commute. Scratch: one block for an allreduce on unidirectional ranks.
+//! reduce-scatter takes `(p-1) gamma b` more, and so does the allreduce than two allgathers.
+//! Restrictions: operators must commute. Scratch: on unidirectional ranks, one block to reduce-scatter.
 //!
 //! In round `k` rank `r` sends block `r-k` to `r+1` and receives block `r-k-1` from `r-1`, all modulo `p`. Blocks arrive where they belong;
-//! nothing is moved locally. Empty blocks are not sent. The reduce-scatter runs the rounds backwards and leaves block `r` at rank `r`.
+//! nothing is moved locally. Empty blocks are not sent. The reduce-scatter runs the rounds backwards and leaves block `r` at rank `r`;
+//! on one port, who receives first combines after sending, so that nobody waits for a combination.
 //!
 //! `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0 block 1.
 
@@ -30,6 +31,23 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         b.layout(r, whole.len, [block], [whole]);
     }
     rounds::forwards(&mut b, request, allgather(0, &blocks));
+    b.build()
+}
+
+/// Plans the reduce-scatter.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let blocks = request.scattered();
+    let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
+    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::ReduceScatter);
+    for (r, &block) in blocks.iter().enumerate() {
+        b.layout(r, vector.len + scratch, [vector], [block]);
+    }
+    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
     b.build()
 }
 
@@ -70,16 +88,10 @@ pub fn time(request: &Request) -> Option<f64> {
     Some(rounds_of(request)? * rounds::time_of_round(request, size))
 }
 
-/// The executed time of the reduce-scatter, likewise: on one port the next rank waits for a combination.
+/// The executed time of the reduce-scatter, likewise.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let size = equal_size(request, &request.scattered())?;
-    let both = request.t_comm(size) + request.t_comp(size);
-    let factor = if request.ports.is_bidirectional() {
-        1.0
-    } else {
-        2.0
-    };
-    Some(rounds_of(request)? * factor * both)
+    Some(rounds_of(request)? * (rounds::time_of_round(request, size) + request.t_comp(size)))
 }
 
 /// The executed time of the allreduce, when the blocks are equal and, on unidirectional ranks, `p` is even.

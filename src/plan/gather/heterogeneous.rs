@@ -52,23 +52,30 @@ pub fn binary(problem: &Problem) -> Result<GatherTree> {
     program.binary_tree(problem.root())
 }
 
-/// The best ordered tree for a reduction of `size` bytes over `ranks` ranks to `root` (to the best, if `None`): every message has this size, and is
-/// combined where it is received.
+/// The best ordered tree for a reduction of `size` bytes to `root` (to the best, if `None`): every message has this size, and rank `r` takes `combine[r]` to
+/// combine it with its own.
 ///
 /// # Errors
-/// As [`tree`].
+/// As [`tree`], and when `combine` is empty.
 pub fn reduction_tree(
     cost: &CostModel,
-    ranks: usize,
     size: u64,
+    combine: Vec<f64>,
     root: Option<usize>,
 ) -> Result<GatherTree> {
+    let ranks = combine.len();
+    cost.covers(ranks)?;
+    if let Some(root) = root.filter(|&root| root >= ranks) {
+        return Err(Error::usage(format!(
+            "root {root} is not one of {ranks} ranks (numbered from 0)"
+        )));
+    }
     let platform = Platform {
         cost,
         before: vec![0; ranks + 1],
         same: Some(size),
         copy: vec![0.0; ranks],
-        combine: (0..ranks).map(|r| cost.combine(r, size)).collect(),
+        combine,
     };
     let mut program = Program::new(&platform)?;
     program.fill()?;
@@ -163,6 +170,9 @@ impl Offers {
 impl<'a> Program<'a> {
     fn new(platform: &'a Platform<'a>) -> Result<Program<'a>> {
         let p = platform.ranks();
+        if p == 0 {
+            return Err(Error::usage("a collective needs at least one rank (-p 0)"));
+        }
         if p > MOST_RANKS {
             return Err(Error::usage(format!(
                 "{p} ranks are more than the {MOST_RANKS} for which the best tree on a heterogeneous platform is looked for"
@@ -382,8 +392,8 @@ impl<'a> Program<'a> {
                 middle[j] = self.received(0.0, (i, j - 1), j).0 + self.platform.copy[j];
                 let two = (i + 1..j).map(|k| self.received(first[k], (k + 1, j), i).0);
                 *self.cell(i, j, i) = two.fold(first[j], f64::min);
-                for r in i + 1..j {
-                    *self.cell(i, j, r) = self.received(middle[r], (r + 1, j), r).0;
+                for (r, &ready) in middle.iter().enumerate().take(j).skip(i + 1) {
+                    *self.cell(i, j, r) = self.received(ready, (r + 1, j), r).0;
                 }
                 let two = (i..j - 1).map(|k| {
                     let ready = self.received(0.0, (i, k), j).0;

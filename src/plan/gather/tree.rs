@@ -38,7 +38,7 @@ struct Node {
 
 impl GatherTree {
     /// A tree of `ranks` ranks of which none receives anything yet.
-    pub(super) fn bare(ranks: usize, root: usize) -> GatherTree {
+    pub(in crate::plan) fn bare(ranks: usize, root: usize) -> GatherTree {
         GatherTree {
             root,
             nodes: vec![Node::default(); ranks],
@@ -135,7 +135,7 @@ impl GatherTree {
     }
 
     /// `to` receives from `from` through `port`, after all it received from before.
-    pub(super) fn receive(&mut self, to: usize, from: usize, port: usize) {
+    pub(in crate::plan) fn receive(&mut self, to: usize, from: usize, port: usize) {
         self.nodes[to].children.push(Child { rank: from, port });
     }
 

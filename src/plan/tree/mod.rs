@@ -3,5 +3,6 @@
 pub mod binary;
 pub mod binomial;
 pub mod dual_root;
+pub mod ordered;
 pub mod reduce_broadcast;
 pub mod two_tree;

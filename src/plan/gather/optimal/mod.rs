@@ -51,20 +51,20 @@
 //! case `C[k,j] >= gamma m_k` is all that is needed.
 //!
 //! So `B_k = C[k+1,j]` never rises with `k`, and `A_k = C[i,k]` never falls along the `k` with `m_k > 0`, nor along those with `m_k = 0`: two *classes*, one
-//! if no block is empty. `U_k = S[i,k]` never falls, `V_k = S[k+1,j]` never rises.
+//! if no block is empty. `U_k = comm(S[i,k])` never falls, `V_k = comm(S[k+1,j])` never rises.
 //!
-//! **The best split.** For `i < k < j - 1` the two options of `k` are `max(A_k, B_k) + comm(min(U_k, V_k))`. Within a class let `x` be the first `k` with `A_k >= B_k`, and
-//! `y` the first with `U_k >= V_k`. From `x` to `y` it is `A_k + comm(U_k)`, best at `x`; from `y` to `x` it is `B_k + comm(V_k)`, best at the last `k`
-//! before `x`. Before both it is `C[k+1,j] + beta P[k+1]` less `beta P[i]`, plus `alpha`, with `P` the prefix sums: the minimum over a window of values
-//! that belong to column `j`. When `i` goes down, new `k` come in at the low end, and `x` and `y` go down. After both it is
-//! `C[i,k] - beta P[k+1]`, plus `beta P[j+1] + alpha`: values of row `i`. When `j` goes up both ends of their window do, among the columns `j` with `m_j > 0`
-//! and among those with `m_j = 0`, as `B_k` rises from one to the next (right removal again); each of the two kinds has windows of its own. So every
-//! `k` enters a window once and leaves it once: `O(1)` an entry, amortised.
+//! **The best split.** For `i < k < j - 1` the two options of `k` are `max(A_k, B_k) + U_k` and `max(A_k, B_k) + V_k`. Within a class let `x` be the first `k` with
+//! `A_k >= B_k`. Before it they are `B_k + V_k`, best at the last `k` before `x`, and `B_k + U_k = C[k+1,j] + beta P[k+1]` less `beta P[i]`, plus `alpha`,
+//! with `P` the prefix sums: the minimum over a window of values that belong to column `j`. From `x` on they are `A_k + U_k`, best at `x`, and
+//! `A_k + V_k = C[i,k] - beta P[k+1]`, plus `beta P[j+1] + alpha`: over a window of values of row `i`. When `i` goes down, `A_k` rises (left
+//! removal), so `x` goes down, and new `k` come in at the low end of the column's window. When `j` goes up, new `k` come in at the high end of the
+//! row's window, and `x` goes up among the columns `j` with `m_j > 0` and among those with `m_j = 0`, as `B_k` rises from one to the next (right
+//! removal); each of the two kinds has windows of its own. So every `k` enters a window once and leaves it once: `O(1)` an entry, amortised.
 //!
-//! `comm(0) = 0` breaks the sums where `U_k = 0` or `V_k = 0`: they then say `alpha` too much, never too little, and a `k` with such a sum may hide others
-//! only if its true time is no more than theirs. If `U_k = 0` the true time is `C[k+1,j]`, and the option that rank `i`, alone and empty, is received takes
-//! `C[i+1,j]`, the same by left removal and because an empty block in front costs nothing. If `V_k = 0`, it is `C[i,k]`, and that rank `j`, alone and
-//! empty, is received takes `C[i,j-1] <= C[i,k]`, as empty blocks behind cost nothing. Both options are looked at for every range.
+//! `comm(0) = 0` breaks the sums where `S[i,k] = 0` or `S[k+1,j] = 0`: they then say `alpha` too much, never too little, and a `k` with such a sum may hide
+//! others only if its true time is no more than theirs. If `S[i,k] = 0` the true time is `C[k+1,j]`, and the option that rank `i`, alone and empty, is
+//! received takes `C[i+1,j]`, the same by left removal and because an empty block in front costs nothing. If `S[k+1,j] = 0`, it is `C[i,k]`, and that
+//! rank `j`, alone and empty, is received takes `C[i,j-1] <= C[i,k]`, as empty blocks behind cost nothing. Both options are looked at for every range.
 //!
 //! **Given root** `r`. With `D[i,j]` for ranges that contain it, the same two removals hold by the same cases, and for splits `k >= r` the option is
 //! `max(D[i,k], C[k+1,j]) + comm(S[k+1,j])`: before `D[i,k] >= C[k+1,j]` the last `k` is best, after it a window of row `i`. For `k < r` it is

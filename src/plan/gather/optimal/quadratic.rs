@@ -9,8 +9,14 @@ use super::table::Table;
 use crate::plan::gather::Problem;
 use crate::simulate::later;
 
+/// The smaller of two times (neither is NaN).
+#[inline]
+fn earlier(a: f64, b: f64) -> f64 {
+    if b < a { b } else { a }
+}
+
 /// Columns filled together.
-const BLOCK: usize = 32;
+const BLOCK: usize = 128;
 
 /// Fills the table.
 pub(super) fn fill(problem: &Problem, root: Option<usize>) -> Table<'_> {
@@ -45,9 +51,7 @@ struct Column<const N: usize> {
     even: [usize; N],
     /// The same for given roots, among splits whose left part is received.
     even_left: [usize; N],
-    /// First split at which the left part is no smaller than the right.
-    half: usize,
-    /// Splits before both, to which the right part is root, by what they take: sliding minima.
+    /// Splits before, by what they take with the root in the right part: sliding minima.
     minima: [VecDeque<(f64, usize)>; N],
 }
 
@@ -56,7 +60,6 @@ impl<const N: usize> Column<N> {
         Column {
             even: [0; N],
             even_left: [0; N],
-            half: 0,
             minima: std::array::from_fn(|_| VecDeque::new()),
         }
     }
@@ -64,7 +67,6 @@ impl<const N: usize> Column<N> {
     fn start(&mut self, even: usize, even_left: usize) {
         self.even = [even; N];
         self.even_left = [even_left; N];
-        self.half = even;
         for minima in &mut self.minima {
             minima.clear();
         }
@@ -192,7 +194,7 @@ impl<const N: usize> Program<N> {
     #[inline]
     fn message(&self, i: usize, j: usize) -> f64 {
         let size = self.before[j + 1] - self.before[i];
-        if size > 0.0 {
+        if N == 1 || size > 0.0 {
             self.alpha + self.beta * size
         } else {
             0.0
@@ -266,12 +268,12 @@ impl<const N: usize> Program<N> {
         // One rank apart from the others, as root or not.
         let (right, left) = (table.at(i + 1, j), table.at(i, j - 1));
         let mut best = later(self.copy[i], right) + self.message(i + 1, j);
-        best = best.min(left + self.message(i, j - 1) + self.copy[j]);
+        best = earlier(best, left + self.message(i, j - 1) + self.copy[j]);
         if j - i < 2 {
             return best;
         }
-        best = best.min(right + self.message(i, i));
-        best = best.min(left + self.message(j, j));
+        best = earlier(best, right + self.message(i, i));
+        best = earlier(best, left + self.message(j, j));
         if j - i < 3 {
             return best;
         }
@@ -291,18 +293,14 @@ impl<const N: usize> Program<N> {
         let splits = &mut rows.splits[self.class(j)];
         self.join(row, splits, j - 1 - start, start, row_time);
 
-        let both = self.before[i] + self.before[j + 1];
-        while column.half > i + 1 && 2.0 * self.before[column.half] >= both {
-            column.half -= 1;
-        }
-        for class in 0..N {
+        for (class, splits) in splits.iter().enumerate() {
             let mut even = column.even[class];
             let mut times = None;
             while let Some(k) = self.below(class, even, i + 1) {
                 let (a, b) = (table.at(i, k), table.at(k + 1, j));
                 if a < b {
                     // The last one before they are even.
-                    best = best.min(b + self.message(i, k).min(self.message(k + 1, j)));
+                    best = earlier(best, b + self.message(k + 1, j));
                     break;
                 }
                 even = k;
@@ -311,19 +309,17 @@ impl<const N: usize> Program<N> {
             column.even[class] = even;
             if even < j - 1 {
                 let a = times.unwrap_or_else(|| table.at(i, even));
-                best = best.min(a + self.message(i, even).min(self.message(even + 1, j)));
+                best = earlier(best, a + self.message(i, even));
             }
             let minima = &mut column.minima[class];
-            let end = even.min(column.half);
-            while minima.front().is_some_and(|f| f.1 >= end) {
+            while minima.front().is_some_and(|f| f.1 >= even) {
                 minima.pop_front();
             }
             if let Some(&(time, _)) = minima.front() {
-                best = best.min(time - self.sent[i] + self.alpha);
+                best = earlier(best, time - self.sent[i] + self.alpha);
             }
-            let from = even.max(column.half) - start;
-            if let Some(time) = row.windows[class].least(&splits[class], from, row_time) {
-                best = best.min(time + self.sent[j + 1] + self.alpha);
+            if let Some(time) = row.windows[class].least(splits, even - start, row_time) {
+                best = earlier(best, time + self.sent[j + 1] + self.alpha);
             }
         }
         best
@@ -394,9 +390,12 @@ impl<const N: usize> Program<N> {
             best = table.at(i + 1, j) + self.message(i, i);
         }
         if j == root {
-            best = best.min(table.at(i, j - 1) + self.message(i, j - 1) + self.copy[j]);
+            best = earlier(
+                best,
+                table.at(i, j - 1) + self.message(i, j - 1) + self.copy[j],
+            );
         } else if (i, j - 1) != (root, root) {
-            best = best.min(table.at(i, j - 1) + self.message(j, j));
+            best = earlier(best, table.at(i, j - 1) + self.message(j, j));
         }
         // Splits k >= root: [k + 1, j] is received. One joins them in this row.
         let least = root.max(i + 1);
@@ -417,19 +416,19 @@ impl<const N: usize> Program<N> {
             }
             minima.push_back((time, i));
         }
-        for class in 0..N {
+        for (class, splits) in splits.iter().enumerate() {
             let mut even = column.even[class];
             while let Some(k) = self.below(class, even, least) {
                 let b = table.at(k + 1, j);
                 if table.at(i, k) < b {
-                    best = best.min(b + self.message(k + 1, j));
+                    best = earlier(best, b + self.message(k + 1, j));
                     break;
                 }
                 even = k;
             }
             column.even[class] = even;
-            if let Some(time) = row.windows[class].least(&splits[class], even - root, row_time) {
-                best = best.min(time + self.sent[j + 1] + self.alpha);
+            if let Some(time) = row.windows[class].least(splits, even - root, row_time) {
+                best = earlier(best, time + self.sent[j + 1] + self.alpha);
             }
 
             let mut even = column.even_left[class];
@@ -441,14 +440,14 @@ impl<const N: usize> Program<N> {
             }
             column.even_left[class] = even;
             if even < end_left {
-                best = best.min(table.at(i, even) + self.message(i, even));
+                best = earlier(best, table.at(i, even) + self.message(i, even));
             }
             let minima = &mut column.minima[class];
             while minima.front().is_some_and(|f| f.1 >= even) {
                 minima.pop_front();
             }
             if let Some(&(time, _)) = minima.front() {
-                best = best.min(time - self.sent[i] + self.alpha);
+                best = earlier(best, time - self.sent[i] + self.alpha);
             }
         }
         best

@@ -1,0 +1,197 @@
+//! The best ordered tree: reduction and broadcast in whole vectors.
+//!
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Theorem 4. Ports: uni- or bidirectional, one-ported.
+//! Symbols: `p` ranks, `m` elements, `tc = alpha + beta m`, `tp = gamma m`. Volume: `(p - 1) m`.
+//! Every rank combines what consecutive ranks next to those it already has have combined, so operand order is kept, for any root.
+//! Where all links cost the same: ranges are halved, `ceil(log2 p)` rounds, `ceil(log2 p) (tc + tp)`, which no tree beats. Otherwise the program
+//! of [`crate::plan::gather::heterogeneous`]: the least time of all such trees, for at most [`heterogeneous::MOST_RANKS`] ranks. A
+//! broadcast is the reversal, planned for the links the other way.
+//!
+//! `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
+
+use crate::collective::Collective;
+use crate::cost::bytes;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::gather::GatherTree;
+use crate::plan::gather::heterogeneous;
+use crate::schedule::{Order, Schedule, Span, Step};
+
+/// Plans the reduction; the segments of the request are ignored but for their sum.
+///
+/// # Errors
+/// When the request's parts do not fit together, or links differ and there are more than [`heterogeneous::MOST_RANKS`] ranks, or they do not connect them.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    planned(request, true)
+}
+
+/// With combining taken into account or not.
+fn planned(request: &Request, combines: bool) -> Result<Schedule> {
+    request.validate()?;
+    let tree = tree(request, combines)?;
+    let root = tree.root();
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Reduce { root });
+    let vector = Span::new(0, request.elements());
+    let parents = tree.parents();
+    for (r, parent) in parents.into_iter().enumerate() {
+        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
+        for child in tree.children(r) {
+            let order = Order::by_rank(r, child.rank);
+            b.step(r, Step::recv_combine(child.rank, vector, order));
+        }
+        if let Some(parent) = parent {
+            b.step(r, Step::send(parent, vector));
+        }
+    }
+    b.build()
+}
+
+/// Plans the broadcast.
+///
+/// # Errors
+/// As [`plan`].
+pub fn broadcast(request: &Request) -> Result<Schedule> {
+    let request = Request {
+        cost: request.cost.clone().reversed_links()?,
+        keep_order: false,
+        ..request.clone()
+    };
+    planned(&request, false)?.into_reversed()
+}
+
+/// `ceil(log2 p) (tc + tp)`, where all links cost the same.
+pub fn time(request: &Request) -> Option<f64> {
+    let m = request.elements();
+    let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
+    request
+        .closed_forms_hold()
+        .then(|| rounds * (request.t_comm(m) + request.t_comp(m)))
+}
+
+fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
+    let p = request.ranks;
+    if request.cost.links().is_some() {
+        let size = bytes(request.elements(), request.element_bytes);
+        let root = (!request.root_free).then_some(request.root);
+        let combine = |r: usize| {
+            if combines {
+                request.cost.combine(r, size)
+            } else {
+                0.0
+            }
+        };
+        let combine = (0..p).map(combine).collect();
+        return heterogeneous::reduction_tree(&request.cost, size, combine, root);
+    }
+    let mut tree = GatherTree::bare(p, request.root);
+    halved(&mut tree, 0, p, request.root);
+    Ok(tree)
+}
+
+/// Joins `start..end` at `root`, which is one of them: the root's part and the other both have at most half of the next power of two.
+fn halved(tree: &mut GatherTree, start: usize, end: usize, root: usize) {
+    let n = end - start;
+    if n < 2 {
+        return;
+    }
+    let half = n.next_power_of_two() / 2;
+    // The smallest first part, or the largest: whatever keeps the root's part full.
+    let cut = if root < start + half {
+        start + half
+    } else {
+        end - half
+    };
+    let (from, other) = if root < cut {
+        halved(tree, start, cut, root);
+        (cut, (cut, end))
+    } else {
+        halved(tree, cut, end, root);
+        (cut - 1, (start, cut))
+    };
+    halved(tree, other.0, other.1, from);
+    tree.receive(root, from, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CostModel;
+    use crate::check::{Options, check};
+    use crate::cost::Links;
+    use crate::simulate::Prepared;
+
+    /// All ordered trees over `i..=j` rooted at `r`, by brute force.
+    fn least(cost: &CostModel, gamma: f64, i: usize, j: usize, r: usize) -> f64 {
+        if i == j {
+            return 0.0;
+        }
+        let mut best = f64::INFINITY;
+        for k in i..j {
+            let (mine, other) = if r <= k {
+                ((i, k), (k + 1, j))
+            } else {
+                ((k + 1, j), (i, k))
+            };
+            for s in other.0..=other.1 {
+                let mine = least(cost, gamma, mine.0, mine.1, r);
+                let ready = mine.max(least(cost, gamma, other.0, other.1, s));
+                best = best.min(ready + cost.transfer(s, r, 4) + gamma * cost.combine(r, 4));
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn the_best_tree_on_a_platform() {
+        for p in 1..=6usize {
+            let entry =
+                |i: usize, j: usize, f: usize| Some(((i * 7 + j * 11 + f * i * j) % 13) as f64);
+            let matrix = |f: usize| -> Vec<Vec<Option<f64>>> {
+                (0..p)
+                    .map(|i| (0..p).map(|j| entry(i, j, f)).collect())
+                    .collect()
+            };
+            let cost = CostModel::heterogeneous(Links {
+                alpha: matrix(3),
+                beta: matrix(5),
+                gamma: (0..p).map(|r| (r % 3) as f64).collect(),
+                gamma_copy: Vec::new(),
+            })
+            .unwrap();
+            let mut request = Request::new(p, 4);
+            request.cost = cost.clone();
+            request.keep_order = true;
+            let mut times = Vec::new();
+            for root in 0..p {
+                request.root = root;
+                let schedule = plan(&request).unwrap();
+                let options = Options {
+                    keep_order: true,
+                    ..Options::default()
+                };
+                assert!(check(&schedule, &options).ok());
+                let time = Prepared::new(&schedule, false)
+                    .unwrap()
+                    .simulate(&cost, 1)
+                    .time();
+                assert_eq!(time, least(&cost, 1.0, 0, p - 1, root), "{p} {root}");
+                times.push(time);
+                let turned = cost.clone().reversed_links().unwrap();
+                let schedule = broadcast(&request).unwrap();
+                assert!(check(&schedule, &Options::default()).ok());
+                let time = Prepared::new(&schedule, false)
+                    .unwrap()
+                    .simulate(&cost, 1)
+                    .time();
+                assert_eq!(time, least(&turned, 0.0, 0, p - 1, root), "{p} {root}");
+            }
+            request.root_free = true;
+            let schedule = plan(&request).unwrap();
+            let time = Prepared::new(&schedule, false)
+                .unwrap()
+                .simulate(&cost, 1)
+                .time();
+            assert_eq!(time, times.into_iter().fold(f64::INFINITY, f64::min));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Folded runs: one pinned worker a core takes turns at its ranks' programs.
+//!
+//! A worker owns a contiguous part of the ranks. Each rank is an [`Executor`], the very interpreter that otherwise has a thread to itself, so
+//! steps, checks, errors and the model clock are the same. A rank is looked at when something has happened that it may be waiting for: a
+//! partner has offered it a message, or taken one in. So a worker never asks a rank in vain, and the work is linear in the number of
+//! steps, however many ranks there are. Workers tell each other by an [`Inbox`] each.
+//!
+//! When a worker has nothing left to look at, it waits like a rank does, within the same deadline. A lone worker knows then that no rank
+//! can ever go on.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::element::Element;
+use super::executor::{Executor, Failure, Others};
+use super::inbox::{Inbox, Slip};
+use super::perform::{Job, RankReport, Reports, Wall, allocate, fill, panicked};
+use super::recorder::Recorder;
+use super::team::Team;
+use super::transfer::RankMemory;
+use super::wait::{Crowd, Stop, Waiter};
+
+/// Runs `job` on the team's workers; nothing when one of them failed, which the crowd knows then.
+pub(super) fn run<T: Element, R: Recorder>(team: &Team, job: &Job<'_, T>) -> Option<Reports<T>> {
+    let fold = Fold::new(&team.crowd, team.ranks(), team.threads());
+    let reports: Vec<Mutex<Option<WorkerReport<T>>>> =
+        (0..team.threads()).map(|_| Mutex::new(None)).collect();
+    let worker_main = |me: usize| {
+        let worker = Worker::new(&fold, me);
+        let result = catch_unwind(AssertUnwindSafe(|| worker.work::<T, R>(job)));
+        match result {
+            Ok(Ok(report)) => *reports[me].lock() = Some(report),
+            Ok(Err(Failure::Aborted)) => {}
+            Ok(Err(Failure::Own(error))) => team.crowd.fail(error),
+            Err(payload) => {
+                let (rank, step) = worker.at.get();
+                team.crowd.fail(panicked(rank, step, &*payload));
+            }
+        }
+    };
+    team.lend(&worker_main);
+    let mut all = Reports {
+        ranks: Vec::with_capacity(team.ranks()),
+        walls: Vec::with_capacity(team.threads()),
+    };
+    for report in reports {
+        let (ranks, walls) = report.into_inner()?;
+        all.ranks.extend(ranks);
+        all.walls.push(walls);
+    }
+    Some(all)
+}
+
+/// Of each of a worker's ranks, and of all its repetitions.
+type WorkerReport<T> = (Vec<RankReport<T>>, Vec<Wall>);
+
+/// What all workers share.
+#[derive(Debug)]
+struct Fold<'f> {
+    crowd: &'f Crowd,
+    ranks: usize,
+    inboxes: Box<[Inbox]>,
+    slips: Box<[Slip]>,
+    /// By rank: the last run that it has finished.
+    left: Box<[AtomicU64]>,
+}
+
+impl<'f> Fold<'f> {
+    fn new(crowd: &'f Crowd, ranks: usize, workers: usize) -> Self {
+        Fold {
+            crowd,
+            ranks,
+            inboxes: (0..workers).map(|_| Inbox::new()).collect(),
+            slips: (0..ranks).map(|_| Slip::new()).collect(),
+            left: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// First rank of worker `worker`.
+    fn first(&self, worker: usize) -> usize {
+        // Fewer workers than ranks, of which there are fewer than fit into memory: no overflow.
+        worker * self.ranks / self.inboxes.len()
+    }
+
+    fn owner(&self, rank: usize) -> usize {
+        // The last worker whose first rank is not beyond `rank`.
+        ((rank + 1) * self.inboxes.len() - 1) / self.ranks
+    }
+}
+
+/// One worker, between two ranks' turns.
+#[derive(Debug)]
+struct Worker<'f> {
+    fold: &'f Fold<'f>,
+    me: usize,
+    first: usize,
+    last: usize,
+    /// Own ranks to look at, the latest first: what they need is still in the cache.
+    ready: RefCell<Vec<usize>>,
+    /// By own rank: whether it is in `ready`.
+    is_ready: Box<[Cell<bool>]>,
+    /// The rank being looked at, and its step, for errors.
+    at: Cell<(usize, usize)>,
+}
+
+impl Others for Worker<'_> {
+    #[inline]
+    fn wake(&self, rank: usize) {
+        if (self.first..self.last).contains(&rank) {
+            self.is_to_be_looked_at(rank);
+        } else if rank < self.fold.ranks {
+            let owner = self.fold.owner(rank);
+            if self.fold.inboxes[owner].tell(&self.fold.slips, rank) {
+                self.fold.crowd.wake(owner);
+            }
+        }
+    }
+
+    fn has_left(&self, rank: usize, run: u64) -> bool {
+        self.fold.left[rank].load(Ordering::Acquire) >= run
+    }
+}
+
+impl<'f> Worker<'f> {
+    fn new(fold: &'f Fold<'f>, me: usize) -> Self {
+        let (first, last) = (fold.first(me), fold.first(me + 1));
+        Worker {
+            fold,
+            me,
+            first,
+            last,
+            ready: RefCell::new(Vec::with_capacity(last - first)),
+            is_ready: (first..last).map(|_| Cell::new(false)).collect(),
+            at: Cell::new((first, 0)),
+        }
+    }
+
+    /// All repetitions of this worker's ranks.
+    fn work<'j, T: Element, R: Recorder>(
+        &self,
+        job: &Job<'j, T>,
+    ) -> Result<WorkerReport<T>, Failure> {
+        let own = self.first..self.last;
+        let mut executors: Vec<Executor<'j, T, R>> = Vec::with_capacity(own.len());
+        let mut buffers = Vec::with_capacity(own.len());
+        for rank in own.clone() {
+            let program = &job.program.ranks[rank];
+            let recorder = R::new(program.steps.len(), job.epoch);
+            executors.push(Executor::new(rank, program, job.setting, recorder));
+            let len = job.schedule.layout()[rank].len;
+            buffers.push(allocate(rank, len).map_err(Failure::Own)?);
+        }
+        let mut walls = Vec::with_capacity(job.repetitions);
+        for n in 0..job.repetitions {
+            let mut memories: Vec<RankMemory<'_, 'j, T>> = Vec::with_capacity(own.len());
+            for ((rank, buffer), executor) in own.clone().zip(&mut buffers).zip(&mut executors) {
+                let layout = &job.schedule.layout()[rank];
+                fill(buffer, layout, &job.inputs[rank]);
+                let lists = job.program.ranks[rank].lists.len();
+                memories.push(RankMemory::new(rank, buffer, lists));
+                executor.begin(job.epoch);
+            }
+            // As in a run on threads, only a worker that failed never comes.
+            let mut waiter = Waiter::new(self.fold.crowd, self.me, Duration::MAX, false);
+            self.fold
+                .crowd
+                .barrier(&mut waiter)
+                .map_err(|_| Failure::Aborted)?;
+            let entry = Instant::now();
+            let waiter = Waiter::new(self.fold.crowd, self.me, job.setting.deadline, false);
+            self.run_once(
+                &mut executors,
+                &mut memories,
+                waiter,
+                job.first_run + n as u64,
+            )?;
+            walls.push(job.wall(entry, Instant::now()));
+        }
+        let reports = own
+            .zip(&mut executors)
+            .zip(&buffers)
+            .map(|((rank, e), buffer)| RankReport::new(e, buffer, &job.schedule.layout()[rank]))
+            .collect();
+        Ok((reports, walls))
+    }
+
+    /// One repetition.
+    fn run_once<'j, T: Element, R: Recorder>(
+        &self,
+        executors: &mut [Executor<'j, T, R>],
+        memories: &mut [RankMemory<'_, 'j, T>],
+        mut waiter: Waiter<'_>,
+        run: u64,
+    ) -> Result<(), Failure> {
+        let inbox = &self.fold.inboxes[self.me];
+        let mut unfinished = executors.len();
+        (self.first..self.last)
+            .rev()
+            .for_each(|rank| self.is_to_be_looked_at(rank));
+        let mut in_vain = 0u32;
+        loop {
+            if !inbox.is_empty() {
+                inbox.take(&self.fold.slips, |rank| self.is_to_be_looked_at(rank));
+            }
+            if let Some(rank) = self.next() {
+                let (executor, memory) = (
+                    &mut executors[rank - self.first],
+                    &mut memories[rank - self.first],
+                );
+                if self.has_left(rank, run) {
+                    continue;
+                }
+                if in_vain > 0 {
+                    in_vain = 0;
+                    waiter.moved();
+                }
+                self.look(rank, executor, memory)?;
+                if executor.is_done() {
+                    self.fold.left[rank].store(run, Ordering::Release);
+                    unfinished -= 1;
+                }
+                continue;
+            }
+            if unfinished == 0 {
+                return Ok(());
+            }
+            // Nothing to look at: somebody else's rank has to go on first, if there is anybody else.
+            let alone = self.fold.inboxes.len() == 1;
+            in_vain = in_vain.saturating_add(1);
+            if alone || (in_vain >= 1024 && in_vain.is_power_of_two()) {
+                self.check(executors, memories, run)?;
+            }
+            if alone && self.ready.borrow().is_empty() {
+                return Err(self.overdue(executors));
+            }
+            match waiter.pause(None) {
+                Ok(()) => {}
+                Err(Stop::Aborted) => return Err(Failure::Aborted),
+                Err(Stop::Deadline) => return Err(self.overdue(executors)),
+            }
+        }
+    }
+
+    /// Takes `rank` as far as it can go.
+    fn look<'j, T: Element, R: Recorder>(
+        &self,
+        rank: usize,
+        executor: &mut Executor<'j, T, R>,
+        memory: &mut RankMemory<'_, 'j, T>,
+    ) -> Result<(), Failure> {
+        let at = At {
+            worker: self,
+            rank,
+            executor,
+        };
+        while at.executor.look(memory, self)?.moved {}
+        Ok(())
+    }
+
+    /// Looks for ranks whose partners will never come.
+    fn check<'j, T: Element, R: Recorder>(
+        &self,
+        executors: &mut [Executor<'j, T, R>],
+        memories: &mut [RankMemory<'_, 'j, T>],
+        run: u64,
+    ) -> Result<(), Failure> {
+        for (i, (executor, memory)) in executors.iter_mut().zip(memories).enumerate() {
+            let rank = self.first + i;
+            if !executor.is_done() && executor.check_partners(memory, self, run)? {
+                self.is_to_be_looked_at(rank);
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of the first rank that waits for ever.
+    fn overdue<T: Element, R: Recorder>(&self, executors: &[Executor<'_, T, R>]) -> Failure {
+        match executors.iter().find(|e| !e.is_done()) {
+            Some(executor) => Failure::Own(executor.overdue()),
+            None => Failure::Aborted,
+        }
+    }
+
+    fn is_to_be_looked_at(&self, rank: usize) {
+        if !self.is_ready[rank - self.first].replace(true) {
+            self.ready.borrow_mut().push(rank);
+        }
+    }
+
+    fn next(&self) -> Option<usize> {
+        let rank = self.ready.borrow_mut().pop()?;
+        self.is_ready[rank - self.first].set(false);
+        Some(rank)
+    }
+}
+
+/// Remembers where a rank was when it is dropped: also by a panic.
+struct At<'a, 'f, 'j, T: Element, R: Recorder> {
+    worker: &'a Worker<'f>,
+    rank: usize,
+    executor: &'a mut Executor<'j, T, R>,
+}
+
+impl<T: Element, R: Recorder> Drop for At<'_, '_, '_, T, R> {
+    fn drop(&mut self) {
+        self.worker.at.set((self.rank, self.executor.step()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rank_has_one_owner() {
+        let crowd = Crowd::new(1, 1);
+        for workers in 1..9 {
+            for ranks in workers..60 {
+                let fold = Fold::new(&crowd, ranks, workers);
+                for worker in 0..workers {
+                    let own = fold.first(worker)..fold.first(worker + 1);
+                    assert!(!own.is_empty());
+                    assert!(own.into_iter().all(|rank| fold.owner(rank) == worker));
+                }
+                assert_eq!(fold.first(workers), ranks);
+            }
+        }
+    }
+}

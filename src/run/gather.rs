@@ -1,0 +1,270 @@
+//! Irregular gather and scatter without a plan: ranks that know only their own block find the adaptive tree together, then use it.
+//!
+//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter", Lemma 3 and Theorem 1. Ports: bidirectional,
+//! one-ported. The tree is that of [`crate::plan::gather::binomial::adaptive`].
+//!
+//! The ranks `[a 2^d, (a + 1) 2^d)` are a subcube, the last one possibly cut off. Its *fixed root* is its last rank, which everybody can tell; its
+//! *gather root*, where its data will be gathered, is known to these two alone. In iteration `d` the fixed roots of two adjacent subcubes exchange what they know of
+//! theirs: gather root, its block, all other data. Each passes that on to its gather root, if that is another rank. Now four ranks can tell which
+//! gather root receives, how much, and which sends; the higher fixed root is that of the joined subcube. Messages have 3 elements; at most
+//! `2 ceil(log2 p) - 1` of them depend on each other, as nobody is told anything in iteration 0, where both roots are the same rank.
+//!
+//! Time with the gather, for `gamma_copy = 0`: `3 ceil(log2 p) alpha + beta sum_{i != r} m_i`, `(2 ceil(log2 p) - 1) beta` times a control message's bytes, and what a
+//! given root waits for slower subcubes.
+
+use super::element::Element;
+use super::endpoint::{Bidirectional, Endpoint, PortModel};
+use crate::error::{Error, Result};
+use crate::plan::gather::binomial::Cube;
+use crate::schedule::{Layout, Span};
+
+/// What one rank does in a gather.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatherPart {
+    /// Elements of the rank's own block.
+    pub block: usize,
+    /// What it receives, in this order.
+    pub receives: Vec<Received>,
+    /// Where it sends all it has then; `None` for the root.
+    pub parent: Option<usize>,
+}
+
+/// A message to receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// From which rank.
+    pub from: usize,
+    /// Its elements; nothing is sent if there are none.
+    pub elements: usize,
+    /// Whether its blocks stand before those that the receiver has so far.
+    pub before: bool,
+}
+
+/// Elements that [`GatherPart::find`] needs in every rank's buffer.
+pub const CONTROL: usize = 6;
+
+const MINE: Span = Span::new(0, 3);
+const THEIRS: Span = Span::new(3, 3);
+
+impl GatherPart {
+    /// Finds this rank's part in gathering `block` elements from it, and what others have, at `root`, or where it takes least (`None`). All ranks call it with the
+    /// same root. The first [`CONTROL`] elements of the buffer are overwritten.
+    ///
+    /// # Errors
+    /// When the root is not one of the ranks, the buffer is too short, a size does not fit, or as described at [`Endpoint`].
+    pub fn find(
+        endpoint: &mut Endpoint<'_, u64, Bidirectional>,
+        root: Option<usize>,
+        block: usize,
+    ) -> Result<GatherPart> {
+        let (p, me) = (endpoint.ranks(), endpoint.rank());
+        if let Some(root) = root.filter(|&root| root >= p) {
+            return Err(Error::usage(format!(
+                "root {root} is not one of {p} ranks (numbered from 0)"
+            )));
+        }
+        if endpoint.data().len() < CONTROL {
+            return Err(Error::usage(format!(
+                "the buffer has fewer than the {CONTROL} elements that control messages take"
+            )));
+        }
+        let own = Cube {
+            root: me,
+            block: block as u64,
+            others: 0,
+        };
+        let mut part = GatherPart {
+            block,
+            receives: Vec::new(),
+            parent: None,
+        };
+        // What this rank knows as fixed root, and as gather root.
+        let (mut fixed, mut gather) = (Some(own), Some(own));
+        let mut width = 1;
+        while width < p {
+            let cube = me / width;
+            let sibling = cube ^ 1;
+            let last = |cube: usize| ((cube + 1) * width).min(p) - 1;
+            if sibling * width < p {
+                let low = cube < sibling;
+                let mut theirs = None;
+                if let Some(mine) = fixed {
+                    let other = exchanged(endpoint, mine, last(sibling))?;
+                    if mine.root != me {
+                        endpoint.send(mine.root, THEIRS)?;
+                    }
+                    theirs = Some(other);
+                    // The higher one stays the fixed root.
+                    fixed = (!low).then(|| {
+                        let receives = receives(root, low, mine, other);
+                        if receives {
+                            mine.with(other)
+                        } else {
+                            other.with(mine)
+                        }
+                    });
+                }
+                if let Some(mine) = gather {
+                    let other = match theirs {
+                        Some(other) => other,
+                        None => {
+                            endpoint.recv(last(cube), THEIRS)?;
+                            read(endpoint)?
+                        }
+                    };
+                    if receives(root, low, mine, other) {
+                        part.receives.push(Received {
+                            from: other.root,
+                            elements: elements(other.data())?,
+                            before: !low,
+                        });
+                        gather = Some(mine.with(other));
+                    } else {
+                        part.parent = Some(other.root);
+                        gather = None;
+                    }
+                }
+            }
+            width *= 2;
+        }
+        Ok(part)
+    }
+
+    /// All that this rank gathers, in elements.
+    pub fn gathered(&self) -> usize {
+        self.block + self.receives.iter().map(|r| r.elements).sum::<usize>()
+    }
+
+    /// The buffer for [`GatherPart::gather`] and [`GatherPart::scatter`]: the own block first, then, at a rank that receives, room for all that it gathers. The
+    /// output is that of a gather; a scatter has input and output the other way round.
+    pub fn layout(&self) -> Layout {
+        let all = self.all();
+        let spans = |span: Span| (span.len > 0).then_some(span).into_iter().collect();
+        Layout {
+            len: all.end(),
+            input: spans(self.own()),
+            output: if self.parent.is_none() {
+                spans(all)
+            } else {
+                spans(Span::new(0, 0))
+            },
+        }
+    }
+
+    /// Gathers: a buffer as [`GatherPart::layout`] says, with the own block in place.
+    ///
+    /// # Errors
+    /// As described at [`Endpoint`].
+    pub fn gather<T: Element, P: PortModel>(
+        &self,
+        endpoint: &mut Endpoint<'_, T, P>,
+    ) -> Result<()> {
+        let (place, spans) = self.places();
+        if !self.receives.is_empty() && self.block > 0 {
+            endpoint.copy(self.own(), place)?;
+        }
+        for (received, span) in self.receives.iter().zip(spans) {
+            if span.len > 0 {
+                endpoint.recv(received.from, span)?;
+            }
+        }
+        match self.parent {
+            Some(parent) if self.gathered() > 0 => endpoint.send(parent, self.all()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Scatters: the gather backwards. All blocks stand at the root where [`GatherPart::gather`] puts them; every rank ends with its own in place.
+    ///
+    /// # Errors
+    /// As described at [`Endpoint`].
+    pub fn scatter<T: Element, P: PortModel>(
+        &self,
+        endpoint: &mut Endpoint<'_, T, P>,
+    ) -> Result<()> {
+        let (place, spans) = self.places();
+        if let Some(parent) = self.parent
+            && self.gathered() > 0
+        {
+            endpoint.recv(parent, self.all())?;
+        }
+        for (received, span) in self.receives.iter().zip(spans).rev() {
+            if span.len > 0 {
+                endpoint.send(received.from, span)?;
+            }
+        }
+        if !self.receives.is_empty() && self.block > 0 {
+            endpoint.copy(place, self.own())?;
+        }
+        Ok(())
+    }
+
+    fn own(&self) -> Span {
+        Span::new(0, self.block)
+    }
+
+    /// Where all that is gathered stands: a rank that receives nothing leaves its block where it is.
+    fn all(&self) -> Span {
+        let base = if self.receives.is_empty() {
+            0
+        } else {
+            self.block
+        };
+        Span::new(base, self.gathered())
+    }
+
+    /// Where the own block goes, and what is received.
+    fn places(&self) -> (Span, Vec<Span>) {
+        let before = self.receives.iter().filter(|r| r.before);
+        let mut low = self.all().offset + before.map(|r| r.elements).sum::<usize>();
+        let mut high = low + self.block;
+        let place = Span::new(low, self.block);
+        let spans = self.receives.iter().map(|r| {
+            if r.before {
+                low -= r.elements;
+                Span::new(low, r.elements)
+            } else {
+                high += r.elements;
+                Span::new(high - r.elements, r.elements)
+            }
+        });
+        (place, spans.collect())
+    }
+}
+
+/// Tells another fixed root about this one's subcube, and is told about the other's.
+fn exchanged(
+    endpoint: &mut Endpoint<'_, u64, Bidirectional>,
+    mine: Cube,
+    peer: usize,
+) -> Result<Cube> {
+    let words = [mine.root as u64, mine.block, mine.others];
+    endpoint.data_mut()?[..3].copy_from_slice(&words);
+    endpoint.exchange(peer, MINE, peer, THEIRS)?;
+    read(endpoint)
+}
+
+fn read(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Cube> {
+    match endpoint.data()[3..6] {
+        [root, block, others] => Ok(Cube {
+            root: elements(root)?,
+            block,
+            others,
+        }),
+        _ => Err(Error::usage("a control message has 3 elements")),
+    }
+}
+
+/// Whether the gather root of `mine` receives from that of `other`.
+fn receives(root: Option<usize>, low: bool, mine: Cube, other: Cube) -> bool {
+    match root {
+        Some(root) if mine.root == root => true,
+        Some(root) if other.root == root => false,
+        _ if low => mine.receives_from(other),
+        _ => !other.receives_from(mine),
+    }
+}
+
+fn elements(n: u64) -> Result<usize> {
+    usize::try_from(n).map_err(|_| Error::usage(format!("{n} elements do not fit into memory")))
+}

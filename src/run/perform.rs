@@ -1,0 +1,460 @@
+//! Running a schedule on a team: what goes in, who does it, what comes out.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use parking_lot::Mutex;
+
+use super::element::Element;
+use super::executor::{Executor, Failure, Setting, nanoseconds};
+use super::folded;
+use super::operator::Operator;
+use super::program::Program;
+use super::recorder::{Off, Recorder, Stopwatch};
+use super::team::{Team, Workers, panic_message};
+use super::transfer::RankMemory;
+use super::wait::{Crowd, Waiter, sleep_until};
+use crate::cost::{CostModel, Ports};
+use crate::error::{Error, ErrorKind, Result};
+use crate::report::Trace;
+use crate::schedule::{Layout, Schedule, Span, total_len};
+use crate::simulate::{Prepared, later};
+
+/// Whether a run goes flat out or at the pace of its cost model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// As fast as the machine allows.
+    #[default]
+    Native,
+    /// No step starts, and no rank finishes, before its model time (in nanoseconds since the common start) has come in wall-clock.
+    Paced,
+}
+
+/// How a schedule is run.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// Native or paced.
+    pub clock: Clock,
+    /// The cost model of the model clock; in nanoseconds and bytes for a paced run.
+    pub cost: CostModel,
+    /// Timed repetitions.
+    pub repetitions: usize,
+    /// Repetitions before them that are not counted.
+    pub warmup: usize,
+    /// Ports that the ranks really have, if not those the schedule was made for: opening a busy one is an error.
+    pub ports: Option<Ports>,
+    /// Whether to record when every transfer and computation took place: [`Outcome::trace`]. Reading the clock twice a step takes
+    /// some time of its own; without it there is no cost at all.
+    pub trace: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            clock: Clock::Native,
+            cost: CostModel::new(1000.0, 0.1),
+            repetitions: 1,
+            warmup: 0,
+            ports: None,
+            trace: false,
+        }
+    }
+}
+
+/// What came out of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome<T> {
+    /// What every rank's output spans held after the last repetition, in order.
+    pub outputs: Vec<Vec<T>>,
+    /// Model time as executed: carried along with the messages, equal to what [`crate::simulate`] computes.
+    pub model_time: f64,
+    /// Model time at which each rank finished.
+    pub rank_times: Vec<f64>,
+    /// Wall-clock of every counted repetition, in nanoseconds. The slowest rank's own time where every rank has a core;
+    /// otherwise, in a folded run, and under a paced clock, from the first start to the last end.
+    pub wall: Histogram<u64>,
+    /// All of them together, exactly: the histogram's buckets round.
+    pub wall_total: Duration,
+    /// Whether every thread was pinned to its core.
+    pub pinned: bool,
+    /// Whether ranks outnumber cores.
+    pub oversubscribed: bool,
+    /// Whether each rank had a thread, or each core.
+    pub workers: Workers,
+    /// What a reader of the wall-clock should know.
+    pub warnings: Vec<String>,
+    /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it: wall-clock, in nanoseconds since the first
+    /// rank started. A message is combined while it arrives. Under a paced clock a step is shown until the model lets it end, however
+    /// soon its bytes have moved.
+    pub trace: Option<Trace>,
+}
+
+impl Team {
+    /// Runs `schedule` with real bytes: `inputs[rank]` goes into the rank's input spans before every repetition, and what its
+    /// output spans hold after the last one comes back.
+    ///
+    /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an error.
+    ///
+    /// # Errors
+    /// When team, schedule, inputs and options do not fit together, or a rank fails: [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`],
+    /// [`ErrorKind::Length`], [`ErrorKind::PortBusy`], [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
+    pub fn run<T: Element>(
+        &mut self,
+        schedule: &Schedule,
+        inputs: &[Vec<T>],
+        operator: &Operator<T>,
+        options: &RunOptions,
+    ) -> Result<Outcome<T>> {
+        if options.trace {
+            self.run_recorded::<T, Stopwatch>(schedule, inputs, operator, options)
+        } else {
+            self.run_recorded::<T, Off>(schedule, inputs, operator, options)
+        }
+    }
+
+    fn run_recorded<T: Element, R: Recorder>(
+        &mut self,
+        schedule: &Schedule,
+        inputs: &[Vec<T>],
+        operator: &Operator<T>,
+        options: &RunOptions,
+    ) -> Result<Outcome<T>> {
+        self.accepts(schedule, inputs, operator, options)?;
+        let program = Program::new(schedule, options.cost.overlap)?;
+        let paced = options.clock == Clock::Paced;
+        let mut warnings = Vec::new();
+        let mut deadline = self.deadline;
+        if paced {
+            // Ranks may rightly wait as long as the whole run takes.
+            if let Ok(prepared) = Prepared::new(schedule, options.cost.overlap) {
+                let time = prepared
+                    .simulate(&options.cost, size_of::<T>() as u64)
+                    .time();
+                deadline = deadline.saturating_add(nanoseconds(time));
+                warnings.extend(self.pace_warning(schedule, time));
+            }
+        } else if self.oversubscribed() && self.workers == Workers::Ranks {
+            warnings.push(format!(
+                "{} ranks on {} cores: wall-clock includes waiting for a core; try the paced clock",
+                self.ranks(),
+                self.cores
+            ));
+        }
+        if !self.pinned {
+            warnings
+                .push("the system refused to pin some ranks: they may move between cores".into());
+        }
+        let setting = Setting {
+            crowd: &self.crowd,
+            wires: &program.wires,
+            operator,
+            cost: &options.cost,
+            ports: schedule.ports(),
+            enforced: options.ports.unwrap_or(schedule.ports()),
+            deadline,
+            paced,
+            share_copies: self.share_copies,
+        };
+        let repetitions = options.warmup + options.repetitions;
+        let job = Job {
+            schedule,
+            program: &program,
+            inputs,
+            setting: &setting,
+            repetitions,
+            first_run: self.runs + 1,
+            epoch: Instant::now(),
+        };
+        self.runs += repetitions as u64;
+        let reports = match self.workers {
+            Workers::Ranks => self.run_on_threads::<T, R>(&job),
+            Workers::Cores => folded::run::<T, R>(self, &job),
+        };
+        if let Some(failure) = self.crowd.take_failure() {
+            return Err(failure);
+        }
+        let Reports { mut ranks, walls } =
+            reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
+        let trace = if R::ON {
+            let last = walls.iter().filter_map(|w| w.last());
+            let origin = last.map(|w| w.0).min().unwrap_or(0);
+            let recorded: Vec<_> = ranks
+                .iter_mut()
+                .map(|r| std::mem::take(&mut r.recorded))
+                .collect();
+            let element_bytes = size_of::<T>() as u64;
+            Some(Trace::wall(schedule, element_bytes, &recorded, origin)?)
+        } else {
+            None
+        };
+        let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
+        let mut total_ns = 0u64;
+        let whole = paced || self.oversubscribed() || self.workers == Workers::Cores;
+        for n in options.warmup..repetitions {
+            let spans = walls.iter().map(|w| w[n]);
+            let time = if whole {
+                let first = spans.clone().map(|w| w.0).min().unwrap_or(0);
+                spans.map(|w| w.1).max().unwrap_or(0).saturating_sub(first)
+            } else {
+                spans.map(|(entry, exit)| exit - entry).max().unwrap_or(0)
+            };
+            total_ns = total_ns.saturating_add(time);
+            wall.record(time)
+                .map_err(|e| Error::system(e.to_string()))?;
+        }
+        let rank_times: Vec<f64> = ranks.iter().map(|r| r.model_time).collect();
+        Ok(Outcome {
+            model_time: rank_times.iter().copied().fold(0.0, later),
+            rank_times,
+            outputs: ranks.into_iter().map(|r| r.output).collect(),
+            wall,
+            wall_total: Duration::from_nanos(total_ns),
+            pinned: self.pinned,
+            oversubscribed: self.oversubscribed(),
+            workers: self.workers,
+            warnings,
+            trace,
+        })
+    }
+
+    /// Runs each rank on its own thread.
+    fn run_on_threads<T: Element, R: Recorder>(&self, job: &Job<'_, T>) -> Option<Reports<T>> {
+        let Job { setting, epoch, .. } = *job;
+        let start_ns = AtomicU64::new(0);
+        /// Of one rank, and of its repetitions.
+        type Slot<T> = Mutex<Option<(RankReport<T>, Vec<Wall>)>>;
+        let reports: Vec<Slot<T>> = (0..self.ranks()).map(|_| Mutex::new(None)).collect();
+        let rank_main = |rank: usize| {
+            let program = &job.program.ranks[rank];
+            let recorder = R::new(program.steps.len(), epoch);
+            let mut executor = Executor::new(rank, program, setting, recorder);
+            let work = AssertUnwindSafe(|| {
+                let layout = &job.schedule.layout()[rank];
+                // Allocated and first touched by the rank's own thread.
+                let mut buffer = allocate(rank, layout.len).map_err(Failure::Own)?;
+                let mut walls = Vec::with_capacity(job.repetitions);
+                for n in 0..job.repetitions {
+                    fill(&mut buffer, layout, &job.inputs[rank]);
+                    let mut memory = RankMemory::new(rank, &mut buffer, program.lists.len());
+                    let start = start_together(&self.crowd, rank, epoch, &start_ns, setting.paced)?;
+                    let entry = Instant::now();
+                    executor.run(&mut memory, start, job.first_run + n as u64)?;
+                    let exit = Instant::now();
+                    let entry = if setting.paced { start } else { entry };
+                    walls.push(job.wall(entry, exit));
+                }
+                Ok((RankReport::new(&mut executor, &buffer, layout), walls))
+            });
+            match catch_unwind(work) {
+                Ok(Ok(report)) => *reports[rank].lock() = Some(report),
+                Ok(Err(Failure::Aborted)) => {}
+                Ok(Err(Failure::Own(error))) => self.crowd.fail(error),
+                Err(payload) => self.crowd.fail(panicked(rank, executor.step(), &*payload)),
+            }
+        };
+        self.lend(&rank_main);
+        let (ranks, walls) = reports
+            .into_iter()
+            .map(Mutex::into_inner)
+            .collect::<Option<_>>()?;
+        Some(Reports { ranks, walls })
+    }
+
+    fn accepts<T: Element>(
+        &self,
+        schedule: &Schedule,
+        inputs: &[Vec<T>],
+        operator: &Operator<T>,
+        options: &RunOptions,
+    ) -> Result<()> {
+        options.cost.validate()?;
+        options.cost.covers(schedule.ranks())?;
+        options.cost.links_all(schedule)?;
+        if schedule.ranks() != self.ranks() {
+            return Err(Error::usage(format!(
+                "a schedule of {} ranks for a team of {}",
+                schedule.ranks(),
+                self.ranks()
+            )));
+        }
+        if self.workers == Workers::Cores && options.clock == Clock::Paced {
+            return Err(Error::usage(
+                "the paced clock needs a thread for each rank, this team has one for each core",
+            ));
+        }
+        if options.repetitions == 0 {
+            return Err(Error::usage("0 repetitions"));
+        }
+        if operator.name().is_empty() {
+            return Err(Error::usage("an operator without a name"));
+        }
+        let given = inputs.len();
+        if given != self.ranks() {
+            return Err(Error::usage(format!(
+                "inputs for {given} ranks, not {}",
+                self.ranks()
+            )));
+        }
+        for (rank, (layout, input)) in schedule.layout().iter().zip(inputs).enumerate() {
+            let expected = total_len(&layout.input);
+            if input.len() != expected {
+                return Err(Error::usage(format!(
+                    "rank {rank}: {} input elements for spans of {expected}",
+                    input.len()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Warns when waking this many ranks this often is more than the cores can do in the model time.
+    fn pace_warning(&self, schedule: &Schedule, model_ns: f64) -> Option<String> {
+        /// Time to wake a rank, do its part of a transfer and put it to sleep again.
+        const WAKE_NS: f64 = 5_000.0;
+        let halves = schedule
+            .programs()
+            .iter()
+            .flatten()
+            .filter(|s| s.peer().is_some())
+            .count();
+        #[expect(clippy::cast_precision_loss, reason = "a count of steps")]
+        let floor = halves as f64 * WAKE_NS / self.cores.min(self.ranks()) as f64;
+        (floor > model_ns).then(|| {
+            format!(
+                "{} ranks on {} cores cannot keep this pace: about {:.2} ms of switching for {:.2} ms of model time; use a larger alpha, fewer ranks or fewer segments",
+                self.ranks(),
+                self.cores,
+                floor * 1e-6,
+                model_ns * 1e-6
+            )
+        })
+    }
+}
+
+/// What a team's threads are to do.
+#[derive(Debug)]
+pub(super) struct Job<'j, T> {
+    pub(super) schedule: &'j Schedule,
+    pub(super) program: &'j Program<'j>,
+    pub(super) inputs: &'j [Vec<T>],
+    pub(super) setting: &'j Setting<'j, T>,
+    pub(super) repetitions: usize,
+    /// Repetitions are numbered throughout the team's life.
+    pub(super) first_run: u64,
+    pub(super) epoch: Instant,
+}
+
+impl<T> Job<'_, T> {
+    pub(super) fn wall(&self, entry: Instant, exit: Instant) -> Wall {
+        let since = |t: Instant| {
+            let since = t.saturating_duration_since(self.epoch);
+            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+        };
+        (since(entry), since(exit))
+    }
+}
+
+/// Start and end of a repetition, in nanoseconds since the run's epoch.
+pub(super) type Wall = (u64, u64);
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Reports<T> {
+    pub(super) ranks: Vec<RankReport<T>>,
+    /// Every repetition of each thread.
+    pub(super) walls: Vec<Vec<Wall>>,
+}
+
+#[derive(Debug)]
+pub(super) struct RankReport<T> {
+    output: Vec<T>,
+    model_time: f64,
+    /// Start and end of each step of the last repetition, in nanoseconds since the run's epoch, if recorded.
+    recorded: Vec<(u64, u64)>,
+}
+
+impl<T: Element> RankReport<T> {
+    /// Of a rank whose program is done.
+    pub(super) fn new<R: Recorder>(
+        executor: &mut Executor<'_, T, R>,
+        buffer: &[T],
+        layout: &Layout,
+    ) -> Self {
+        RankReport {
+            output: packed(buffer, &layout.output),
+            model_time: executor.finish(),
+            recorded: executor.recorder().take(),
+        }
+    }
+}
+
+/// The error of a rank that panicked.
+pub(super) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + Send)) -> Error {
+    ErrorKind::Panicked {
+        rank,
+        step,
+        message: panic_message(payload),
+    }
+    .into()
+}
+
+/// Waits for all ranks; for a paced clock, agrees on a start a little ahead and waits for it too.
+pub(super) fn start_together(
+    crowd: &Crowd,
+    rank: usize,
+    epoch: Instant,
+    start_ns: &AtomicU64,
+    paced: bool,
+) -> std::result::Result<Instant, Failure> {
+    // Ranks wait for each other's set-up and for each other's last repetition here, not for a transfer: however long that takes, only a
+    // failed rank never comes, and that aborts.
+    let mut waiter = Waiter::new(crowd, rank, Duration::MAX, false);
+    crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)?;
+    if !paced {
+        return Ok(Instant::now());
+    }
+    if rank == 0 {
+        let start = epoch.elapsed() + Duration::from_millis(1);
+        start_ns.store(
+            u64::try_from(start.as_nanos()).unwrap_or(u64::MAX),
+            Ordering::Release,
+        );
+    }
+    crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)?;
+    let start = epoch + Duration::from_nanos(start_ns.load(Ordering::Acquire));
+    sleep_until(start, false);
+    Ok(start)
+}
+
+/// A rank's buffer, or an error where there is not that much memory.
+pub(super) fn allocate<T: Element>(rank: usize, len: usize) -> Result<Vec<T>> {
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(len).map_err(|e| {
+        Error::system(format!(
+            "rank {rank}: no memory for a buffer of {len} elements: {e}"
+        ))
+    })?;
+    buffer.resize(len, T::default());
+    Ok(buffer)
+}
+
+/// Puts the input where it belongs, and default values everywhere else, so that nothing is left of an earlier repetition.
+pub(super) fn fill<T: Element>(buffer: &mut [T], layout: &Layout, input: &[T]) {
+    buffer.fill(T::default());
+    let mut rest = input;
+    for span in &layout.input {
+        let (now, later) = rest.split_at(span.len);
+        buffer[span.offset..span.end()].copy_from_slice(now);
+        rest = later;
+    }
+}
+
+pub(super) fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
+    spans
+        .iter()
+        .flat_map(|s| &buffer[s.offset..s.end()])
+        .copied()
+        .collect()
+}
