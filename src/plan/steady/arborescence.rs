@@ -189,7 +189,9 @@ mod tests {
     fn minimal_and_proved() {
         let mut state = 99u64;
         let mut random = |n: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (state >> 33) % n
         };
         for _ in 0..400 {
@@ -204,12 +206,20 @@ mod tests {
             }
             let weights: Vec<i64> = edges.iter().map(|_| random(10) as i64).collect();
             let found = arborescence(n, 0, &edges, &weights);
-            let cost = found.as_ref().map(|f| f.edges.iter().flatten().map(|&e| weights[e]).sum());
+            let cost = found
+                .as_ref()
+                .map(|f| f.edges.iter().flatten().map(|&e| weights[e]).sum());
             assert_eq!(cost, brute(n, &edges, &weights));
             let Some(found) = found else { continue };
-            assert_eq!(found.cuts.iter().map(|(_, w)| w).sum::<i64>(), cost.unwrap());
+            assert_eq!(
+                found.cuts.iter().map(|(_, w)| w).sum::<i64>(),
+                cost.unwrap()
+            );
             for (i, (from, to)) in edges.iter().enumerate() {
-                let pays = found.cuts.iter().filter(|(s, _)| s.contains(to) && !s.contains(from));
+                let pays = found
+                    .cuts
+                    .iter()
+                    .filter(|(s, _)| s.contains(to) && !s.contains(from));
                 assert!(pays.map(|(_, w)| w).sum::<i64>() <= weights[i]);
             }
         }

@@ -51,7 +51,13 @@ impl Certificate {
             return wrong("its lists do not fit the platform".into());
         }
         let sets = self.odd_sets.iter().map(|(_, p)| p);
-        if self.prices.iter().chain(&self.ports).chain(sets).any(|p| *p < zero) {
+        if self
+            .prices
+            .iter()
+            .chain(&self.ports)
+            .chain(sets)
+            .any(|p| *p < zero)
+        {
             return wrong("a price is negative".into());
         }
         for (e, price) in edges.iter().zip(&self.prices) {
@@ -82,7 +88,10 @@ impl Certificate {
             match proof {
                 Proof::Cuts(cuts) if !demand.personal => {
                     for (set, v) in cuts {
-                        if *v < zero || set.contains(root) || !targets.iter().any(|t| set.contains(t)) {
+                        if *v < zero
+                            || set.contains(root)
+                            || !targets.iter().any(|t| set.contains(t))
+                        {
                             return wrong(format!("{set:?} need not be entered from {root}"));
                         }
                         value += v;

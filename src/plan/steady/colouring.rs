@@ -51,9 +51,7 @@ pub(super) fn general_slots(platform: &Platform, loads: &[Fraction]) -> Result<S
     let (scaled, _) = over_common(&matchings.spread(&optimum.prices));
     let found = maximum(graph.len(), &graph.weights(platform, &scaled));
     let sets = found.twice_odd.into_iter().map(|(set, _)| set);
-    let sets = sets.filter(|set| {
-        within(platform, loads, set) > whole((set.len() - 1) / 2)
-    });
+    let sets = sets.filter(|set| within(platform, loads, set) > whole((set.len() - 1) / 2));
     Ok(Slotted::Violates(sets.collect()))
 }
 

@@ -52,7 +52,11 @@ fn decimal(text: &str) -> Option<Fraction> {
     let number = Fraction::from(IBig::from_str_radix(&all, 10).ok()?);
     let shift = exponent - i32::try_from(part.len()).ok()?;
     let power = Fraction::from(UBig::from(10u8).pow(shift.unsigned_abs() as usize));
-    let value = if shift < 0 { number / power } else { number * power };
+    let value = if shift < 0 {
+        number / power
+    } else {
+        number * power
+    };
     Some(if negative { -value } else { value })
 }
 
@@ -94,7 +98,11 @@ pub(crate) fn lcm(a: &UBig, b: &UBig) -> UBig {
 /// The least common denominator of some numbers; 1 for none.
 pub(crate) fn common_denominator<'a>(values: impl IntoIterator<Item = &'a Fraction>) -> UBig {
     values.into_iter().fold(UBig::ONE, |d, v| {
-        if v.is_int() { d } else { lcm(&d, v.denominator()) }
+        if v.is_int() {
+            d
+        } else {
+            lcm(&d, v.denominator())
+        }
     })
 }
 

@@ -363,7 +363,8 @@ impl<'w, W: Whole> Search<'w, W> {
                 }
             }
             for b in self.n + 1..=self.top {
-                if self.outer[b] == b && self.side[b] == Side::Odd && self.label[b] == W::default() {
+                if self.outer[b] == b && self.side[b] == Side::Odd && self.label[b] == W::default()
+                {
                     self.expand(b);
                 }
             }
@@ -478,7 +479,9 @@ mod tests {
     fn maximal_and_proved() {
         let mut state = 7u64;
         let mut random = |n: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (state >> 33) % n
         };
         for round in 0..3000 {
@@ -506,15 +509,29 @@ mod tests {
             assert_eq!(total / 2, brute(n, &weights, 0), "{n} {weights:?}");
             // The proof.
             assert!(found.twice_prices.iter().all(|p| *p >= 0));
-            assert!(found.twice_odd.iter().all(|(s, p)| *p > 0 && s.len() % 2 == 1));
+            assert!(
+                found
+                    .twice_odd
+                    .iter()
+                    .all(|(s, p)| *p > 0 && s.len() % 2 == 1)
+            );
             for a in 0..n {
                 for b in 0..a {
-                    let sets = found.twice_odd.iter().filter(|(s, _)| s.contains(&a) && s.contains(&b));
-                    let paid = found.twice_prices[a] + found.twice_prices[b] + sets.map(|(_, p)| p).sum::<i64>();
+                    let sets = found
+                        .twice_odd
+                        .iter()
+                        .filter(|(s, _)| s.contains(&a) && s.contains(&b));
+                    let paid = found.twice_prices[a]
+                        + found.twice_prices[b]
+                        + sets.map(|(_, p)| p).sum::<i64>();
                     assert!(paid >= 2 * weights[a * n + b]);
                 }
             }
-            let sets: i64 = found.twice_odd.iter().map(|(s, p)| (s.len() as i64 - 1) / 2 * p).sum();
+            let sets: i64 = found
+                .twice_odd
+                .iter()
+                .map(|(s, p)| (s.len() as i64 - 1) / 2 * p)
+                .sum();
             assert_eq!(found.twice_prices.iter().sum::<i64>() + sets, total);
         }
     }

@@ -175,8 +175,8 @@ impl Platform {
     /// # Errors
     /// As [`Platform::new`], or when the text is not such an object.
     pub fn parse(text: &str) -> Result<Platform> {
-        let file: File = serde_json::from_str(text)
-            .map_err(|e| Error::malformed(format!("platform: {e}")))?;
+        let file: File =
+            serde_json::from_str(text).map_err(|e| Error::malformed(format!("platform: {e}")))?;
         let number = |what: &str, v: &Value| {
             fraction_of(v).ok_or_else(|| {
                 Error::malformed(format!(
@@ -380,7 +380,11 @@ mod tests {
     fn costs_are_exact() {
         let text = r#"{"nodes": 2, "edges": [{"src": 0, "dst": 1, "cost": 0.1, "latency": 1e-3}, {"src": 1, "dst": 0, "cost": "7/3"}]}"#;
         let platform = Platform::parse(text).unwrap();
-        let costs: Vec<_> = platform.edges().iter().map(|e| show_fraction(&e.cost)).collect();
+        let costs: Vec<_> = platform
+            .edges()
+            .iter()
+            .map(|e| show_fraction(&e.cost))
+            .collect();
         assert_eq!(costs, ["1/10", "7/3"]);
         assert_eq!(show_fraction(&platform.edges()[0].latency), "1/1000");
         assert_eq!(Platform::parse(&platform.to_json()).unwrap(), platform);
@@ -393,19 +397,55 @@ mod tests {
         for (text, expected) in [
             ("{", "platform: EOF"),
             (r#"{"nodes": 1, "edges": []}"#, "1 nodes are too few"),
-            (r#"{"nodes": 3, "source": 3, "edges": []}"#, "source 3 is not one of the nodes 0 to 2"),
-            (r#"{"nodes": 3, "targets": [0], "edges": []}"#, "target 0 is the source itself"),
-            (r#"{"nodes": 3, "targets": [9], "edges": []}"#, "target 9 is not one of"),
-            (r#"{"nodes": 3, "targets": [1, 1], "edges": []}"#, "target 1 is there twice"),
-            (r#"{"nodes": 3, "targets": [], "edges": []}"#, "there is no target"),
+            (
+                r#"{"nodes": 3, "source": 3, "edges": []}"#,
+                "source 3 is not one of the nodes 0 to 2",
+            ),
+            (
+                r#"{"nodes": 3, "targets": [0], "edges": []}"#,
+                "target 0 is the source itself",
+            ),
+            (
+                r#"{"nodes": 3, "targets": [9], "edges": []}"#,
+                "target 9 is not one of",
+            ),
+            (
+                r#"{"nodes": 3, "targets": [1, 1], "edges": []}"#,
+                "target 1 is there twice",
+            ),
+            (
+                r#"{"nodes": 3, "targets": [], "edges": []}"#,
+                "there is no target",
+            ),
             (r#"{"nodes": 3, "edges": [], "color": 1}"#, "unknown field"),
-            (&edge(r#"{"src": 0, "dst": 5, "cost": 1}"#), "edge 0 -> 5: node 5 is not one of"),
-            (&edge(r#"{"src": 0, "dst": 0, "cost": 1}"#), "edge 0 -> 0 leads to where it starts"),
-            (&edge(r#"{"src": 0, "dst": 1, "cost": 0}"#), "edge 0 -> 1 has cost 0"),
-            (&edge(r#"{"src": 0, "dst": 1, "cost": "-1/2"}"#), "edge 0 -> 1 has cost -1/2"),
-            (&edge(r#"{"src": 0, "dst": 1, "cost": "x"}"#), "edge 0 -> 1: cost is \"x\""),
-            (&edge(r#"{"src": 0, "dst": 1, "cost": null}"#), "edge 0 -> 1: cost is null"),
-            (&edge(r#"{"src": 0, "dst": 1, "cost": 1}, {"src": 0, "dst": 1, "cost": 2}"#), "is there twice"),
+            (
+                &edge(r#"{"src": 0, "dst": 5, "cost": 1}"#),
+                "edge 0 -> 5: node 5 is not one of",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 0, "cost": 1}"#),
+                "edge 0 -> 0 leads to where it starts",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": 0}"#),
+                "edge 0 -> 1 has cost 0",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": "-1/2"}"#),
+                "edge 0 -> 1 has cost -1/2",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": "x"}"#),
+                "edge 0 -> 1: cost is \"x\"",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": null}"#),
+                "edge 0 -> 1: cost is null",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": 1}, {"src": 0, "dst": 1, "cost": 2}"#),
+                "is there twice",
+            ),
         ] {
             let message = error(text);
             assert!(message.contains(expected), "{message} for {text}");

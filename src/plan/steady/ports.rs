@@ -115,7 +115,12 @@ pub(super) fn bipartite_slots(platform: &Platform, loads: &[Fraction]) -> Vec<Sl
         entries.push((e.src, e.dst, whole[i].clone(), Some(i)));
         entries.push((n + e.dst, n + e.src, whole[i].clone(), None));
     }
-    let busiest = rows.iter().chain(&columns).max().cloned().unwrap_or_default();
+    let busiest = rows
+        .iter()
+        .chain(&columns)
+        .max()
+        .cloned()
+        .unwrap_or_default();
     for v in 0..n {
         let (out, into) = (&busiest - &rows[v], &busiest - &columns[v]);
         for (from, to, missing) in [(v, n + v, out), (n + v, v, into)] {
@@ -242,8 +247,12 @@ pub(super) fn trimmed(slots: Vec<Slot>, loads: &[Fraction]) -> Vec<Slot> {
         let mut i = 0;
         while excess > Fraction::ZERO && i < slots.len() {
             if slots[i].edges.contains(&edge) {
-                let without: Vec<usize> =
-                    slots[i].edges.iter().copied().filter(|&e| e != edge).collect();
+                let without: Vec<usize> = slots[i]
+                    .edges
+                    .iter()
+                    .copied()
+                    .filter(|&e| e != edge)
+                    .collect();
                 if slots[i].share <= excess {
                     excess -= &slots[i].share;
                     slots[i].edges = without;
@@ -268,4 +277,3 @@ pub(super) fn trimmed(slots: Vec<Slot>, loads: &[Fraction]) -> Vec<Slot> {
     }
     merged
 }
-

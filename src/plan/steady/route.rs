@@ -27,7 +27,12 @@ impl Route {
     pub fn loads(&self) -> Vec<(usize, usize)> {
         let mut loads: Vec<(usize, usize)> = Vec::new();
         for part in &self.parts {
-            loads.extend(part.edges.iter().copied().zip(part.messages.iter().copied()));
+            loads.extend(
+                part.edges
+                    .iter()
+                    .copied()
+                    .zip(part.messages.iter().copied()),
+            );
         }
         loads.sort_unstable();
         loads.dedup_by(|b, a| {
@@ -190,7 +195,9 @@ fn paths_from<W: Weight>(
             return (entering, distance);
         };
         done[v] = true;
-        let Some(here) = distance[v].clone() else { continue };
+        let Some(here) = distance[v].clone() else {
+            continue;
+        };
         for (i, e) in edges.iter().enumerate().skip(first[v]) {
             if e.src != v {
                 break;

@@ -14,13 +14,13 @@
 
 use dashu_int::{IBig, UBig};
 
-use super::certificate::{Certificate, Proof};
 use super::arborescence::arborescence;
+use super::certificate::{Certificate, Proof};
+use super::colouring::{Slotted, general_slots, violated_sets};
 use super::fraction::{Fraction, common_denominator, over_common, scaled, to_f64, whole};
 use super::lp::{Column, Optimum, Pricing, maximise};
 use super::matching::maximum;
 use super::platform::Platform;
-use super::colouring::{Slotted, general_slots, violated_sets};
 use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
 use super::route::{Demand, Route, shortest_paths};
 use crate::cost::Ports;
@@ -91,7 +91,10 @@ pub(super) fn best_rates(
             What::Route(_) => None,
             What::Slot(edges) => Some(Slot::new(edges.clone(), share.clone())),
         });
-        let slots = trimmed(slots.collect(), &edge_loads(platform, &used_routes(&optimum)));
+        let slots = trimmed(
+            slots.collect(),
+            &edge_loads(platform, &used_routes(&optimum)),
+        );
         (optimum, slots)
     } else {
         rows.within_ports()?
@@ -181,7 +184,8 @@ impl Rows<'_> {
     /// A few columns to start with: the cheapest route when all edges have their cost as price, and heavy matchings of its edges.
     fn start(&self) -> Result<Vec<Column<What>>> {
         let route = self.demand.cheapest(self.platform, &self.costs);
-        let route = route.ok_or_else(|| Error::malformed("platform: a target cannot be reached"))?;
+        let route =
+            route.ok_or_else(|| Error::malformed("platform: a target cannot be reached"))?;
         let mut columns = vec![self.route_column(route)];
         if self.matchings {
             let edges = 0..self.platform.edges().len();
@@ -244,11 +248,17 @@ impl Rows<'_> {
         let edge_prices = self.edge_prices(prices);
         let (ports, odd_sets) = if self.matchings {
             let (scaled, below) = over_common(&edge_prices);
-            let found = maximum(self.graph.len(), &self.graph.weights(self.platform, &scaled));
+            let found = maximum(
+                self.graph.len(),
+                &self.graph.weights(self.platform, &scaled),
+            );
             let twice = Fraction::from(below * UBig::from(2u8));
             let of = |w: IBig| Fraction::from(w) / &twice;
             let sets = found.twice_odd.into_iter().map(|(s, w)| (s, of(w)));
-            (found.twice_prices.into_iter().map(of).collect(), sets.collect())
+            (
+                found.twice_prices.into_iter().map(of).collect(),
+                sets.collect(),
+            )
         } else {
             let (ports, sets) = prices.split_at(self.graph.len());
             let sets = self.odd_sets.iter().cloned().zip(sets.iter().cloned());
@@ -259,18 +269,26 @@ impl Rows<'_> {
         let below = common_denominator(&weights);
         let weights: Vec<IBig> = weights.iter().map(|w| scaled(w, &below)).collect();
         let below = Fraction::from(below);
-        let edges: Vec<(usize, usize)> =
-            self.platform.edges().iter().map(|e| (e.src, e.dst)).collect();
+        let edges: Vec<(usize, usize)> = self
+            .platform
+            .edges()
+            .iter()
+            .map(|e| (e.src, e.dst))
+            .collect();
         let proof = |&root: &usize| {
             if demand.personal {
                 let far = shortest_paths(self.platform, &weights, root).1;
                 // What cannot be reached is no target; any distance does that no edge contradicts.
                 let most = far.iter().flatten().max().cloned().unwrap_or_default();
                 let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
-                Some(Proof::Potentials(far.map(|d| Fraction::from(d) / &below).collect()))
+                Some(Proof::Potentials(
+                    far.map(|d| Fraction::from(d) / &below).collect(),
+                ))
             } else {
                 let cuts = arborescence(nodes, root, &edges, &weights)?.cuts;
-                let cuts = cuts.into_iter().map(|(s, w)| (s, Fraction::from(w) / &below));
+                let cuts = cuts
+                    .into_iter()
+                    .map(|(s, w)| (s, Fraction::from(w) / &below));
                 Some(Proof::Cuts(cuts.collect()))
             }
         };
@@ -287,7 +305,11 @@ impl Rows<'_> {
 impl Pricing<What> for Rows<'_> {
     fn improve(&mut self, prices: &[f64]) -> Vec<Column<What>> {
         let edge_prices = self.edge_prices(prices);
-        let weights: Vec<f64> = edge_prices.iter().zip(&self.costs).map(|(p, c)| p * c).collect();
+        let weights: Vec<f64> = edge_prices
+            .iter()
+            .zip(&self.costs)
+            .map(|(p, c)| p * c)
+            .collect();
         let route = self.demand.cheapest(self.platform, &weights);
         let mut columns: Vec<Column<What>> =
             route.into_iter().map(|r| self.route_column(r)).collect();
@@ -300,7 +322,10 @@ impl Pricing<What> for Rows<'_> {
 
     fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<What>> {
         let edge_prices = self.edge_prices(prices);
-        let weights = edge_prices.iter().zip(&self.whole_costs).map(|(p, c)| p * c);
+        let weights = edge_prices
+            .iter()
+            .zip(&self.whole_costs)
+            .map(|(p, c)| p * c);
         let weights: Vec<IBig> = weights.collect();
         let route = self.demand.cheapest(self.platform, &weights);
         let mut columns: Vec<Column<What>> =

@@ -21,4 +21,3 @@ fn known_throughputs() {
         assert_eq!(of(&name, Reduce, Ports::UNI), expected, "{name}");
     }
 }
-

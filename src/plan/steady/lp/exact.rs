@@ -131,7 +131,11 @@ impl Basis {
         let mut large: Vec<(usize, IBig)> = Vec::new();
         for (place, entries) in self.columns.iter().enumerate() {
             for (row, entry) in entries {
-                let (from, to) = if transposed { (*row, place) } else { (place, *row) };
+                let (from, to) = if transposed {
+                    (*row, place)
+                } else {
+                    (place, *row)
+                };
                 match entry {
                     Entry::Small(a) => small[to] += i128::from(*a) * i128::from(digits[from]),
                     Entry::Large(a) => large.push((to, a * IBig::from(digits[from]))),
@@ -170,7 +174,11 @@ impl Basis {
         let mut sums = vec![IBig::ZERO; self.size];
         for (place, entries) in self.columns.iter().enumerate() {
             for (row, entry) in entries {
-                let (from, to) = if transposed { (*row, place) } else { (place, *row) };
+                let (from, to) = if transposed {
+                    (*row, place)
+                } else {
+                    (place, *row)
+                };
                 if above[from].is_zero() {
                     continue;
                 }
@@ -180,7 +188,9 @@ impl Basis {
                 }
             }
         }
-        sums.iter().zip(right).all(|(s, b)| *s == b * IBig::from(common.clone()))
+        sums.iter()
+            .zip(right)
+            .all(|(s, b)| *s == b * IBig::from(common.clone()))
     }
 }
 
@@ -189,7 +199,11 @@ impl Basis {
 fn reduce(value: u128) -> u64 {
     let folded = (value & u128::from(PRIME)) as u64 as u128 + (value >> 61);
     let folded = ((folded & u128::from(PRIME)) + (folded >> 61)) as u64;
-    if folded >= PRIME { folded - PRIME } else { folded }
+    if folded >= PRIME {
+        folded - PRIME
+    } else {
+        folded
+    }
 }
 
 fn times(a: u64, b: u64) -> u64 {
@@ -306,7 +320,10 @@ fn fractions(digits: &[Vec<u64>], n: usize) -> Option<(Vec<IBig>, UBig)> {
     }
     let above = values.into_iter().map(|v| signed(v * &common % &modulus));
     let above: Vec<IBig> = above.collect();
-    above.iter().all(|a| magnitude(a) < root).then_some((above, common))
+    above
+        .iter()
+        .all(|a| magnitude(a) < root)
+        .then_some((above, common))
 }
 
 fn horner(digits: &[Vec<u64>], i: usize) -> UBig {

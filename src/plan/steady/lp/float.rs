@@ -93,7 +93,10 @@ impl Simplex {
     }
 
     /// Solves the program, with columns from `more` at prices of the rows.
-    pub(super) fn solve<T>(&mut self, mut more: impl FnMut(&[f64]) -> Vec<Column<T>>) -> Result<()> {
+    pub(super) fn solve<T>(
+        &mut self,
+        mut more: impl FnMut(&[f64]) -> Vec<Column<T>>,
+    ) -> Result<()> {
         for shift in SHIFTS {
             self.enlarge(shift)?;
             self.optimise(&mut more)?;
@@ -191,7 +194,9 @@ impl Simplex {
     fn direction(&self, variable: usize) -> Vec<f64> {
         let rows = self.rows;
         if variable < rows {
-            return (0..rows).map(|i| self.inverse[i * rows + variable]).collect();
+            return (0..rows)
+                .map(|i| self.inverse[i * rows + variable])
+                .collect();
         }
         let entries = self.entries(variable);
         let row = |i: usize| {
@@ -283,9 +288,8 @@ impl Simplex {
             inverse[i * n + i] = 1.0;
         }
         for k in 0..n {
-            let largest = (k..n).max_by(|&a, &b| {
-                matrix[a * n + k].abs().total_cmp(&matrix[b * n + k].abs())
-            });
+            let largest =
+                (k..n).max_by(|&a, &b| matrix[a * n + k].abs().total_cmp(&matrix[b * n + k].abs()));
             let at = largest.unwrap_or(k);
             let pivot = matrix[at * n + k];
             if pivot.abs() < 1e-12 {
@@ -342,7 +346,8 @@ impl Simplex {
     fn restore(&mut self) -> Result<bool> {
         let mut any = false;
         for _ in 0..20 * (self.rows + 10) {
-            let negative = (0..self.rows).min_by(|&a, &b| self.values[a].total_cmp(&self.values[b]));
+            let negative =
+                (0..self.rows).min_by(|&a, &b| self.values[a].total_cmp(&self.values[b]));
             let Some(out) = negative.filter(|&i| self.values[i] < -TINY) else {
                 break;
             };

@@ -60,7 +60,9 @@ fn large_numbers() {
 fn random_programs() {
     let mut state = 12345u64;
     let mut random = |n: u64| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 33) % n
     };
     for _ in 0..60 {
@@ -70,7 +72,12 @@ fn random_programs() {
             .map(|i| Column {
                 gain: whole(random(5) as usize),
                 entries: (0..rows)
-                    .map(|r| (r, whole(random(4) as usize + 1) / whole(random(3) as usize + 1)))
+                    .map(|r| {
+                        (
+                            r,
+                            whole(random(4) as usize + 1) / whole(random(3) as usize + 1),
+                        )
+                    })
                     .collect(),
                 what: i,
             })
