@@ -42,8 +42,8 @@ fn every_algorithm_runs_as_simulated() {
 
 #[test]
 fn every_algorithm_runs_folded_as_simulated() {
-    every_algorithm((1..=17).chain([33]), |p| folded(p, 2));
-    every_algorithm([1, 2, 7, 16].into_iter(), |p| folded(p, 1));
+    every_algorithm([1, 2, 3, 5, 8, 13, 17].into_iter(), |p| folded(p, 2));
+    every_algorithm([1, 6].into_iter(), |p| folded(p, 1));
 }
 
 fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> Team) {

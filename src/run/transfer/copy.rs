@@ -1,10 +1,19 @@
 //! Copying bytes: short messages without a call, long ones as the standard library does, very long ones past the caches.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// Messages from this size on would only push each other, and everything else, out of the last-level cache: three quarters of it.
 pub(super) fn streams_from() -> usize {
-    use std::sync::OnceLock;
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| last_level_cache().unwrap_or(32 << 20) / 4 * 3)
+    /// 0 until somebody has looked; whoever looks finds the same.
+    static BYTES: AtomicUsize = AtomicUsize::new(0);
+    match BYTES.load(Ordering::Relaxed) {
+        0 => {
+            let bytes = last_level_cache().unwrap_or(32 << 20).max(4) / 4 * 3;
+            BYTES.store(bytes, Ordering::Relaxed);
+            bytes
+        }
+        known => known,
+    }
 }
 
 /// Bytes of the last-level cache, where the system says.
