@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_number, allow_negative_numbers = true)]
     max_period: Option<Fraction>,
 
-    /// Elements of a message [default: as many as are needed to cut it exactly, or 4096]
+    /// Elements of a message [default: as many as are needed to cut it exactly, 4096 at most]
     #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
     elements: Option<usize>,
 
@@ -333,7 +333,8 @@ impl Args {
 fn enough(periodic: &Periodic) -> usize {
     let periods = (30 * periodic.depth()).max(20);
     let affordable = 200_000 / (2 * periodic.transfers()).max(1);
-    periodic.operations() * periods.min(affordable).max(2)
+    let memory = (1 << 28) / periodic.buffers(periodic.operations()).max(1);
+    periodic.operations() * periods.min(affordable).min(memory).max(2)
 }
 
 fn exact(value: &Fraction) -> Exact {

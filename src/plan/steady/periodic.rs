@@ -27,8 +27,10 @@ use crate::schedule::{Schedule, Span, Spans, Step};
 
 /// Operations of a period above which rates are rounded, unless a longest period is given.
 const MOST_OPERATIONS: usize = 1000;
-/// Elements of a message, where that would not be enough to cut it exactly.
-const MOST_ELEMENTS: usize = 4096;
+/// Most elements of a message, where that would not be enough to cut it exactly: so many in a period, within these limits. (With many
+/// messages in a period cuts are few beside them.)
+const MOST_ELEMENTS: usize = 1 << 16;
+const ELEMENTS: (usize, usize) = (64, 4096);
 /// Longest buffers and programs of a schedule, all ranks together.
 const MOST_TOTAL: usize = 1 << 31;
 const MOST_STEPS: usize = 50_000_000;
@@ -67,7 +69,7 @@ impl Solution {
     ///
     /// `longest` is the longest period in time units; rates are rounded to fit, if need be. Without it they are rounded only where
     /// a period would have more than a thousand operations. `elements` is the length of a message; without it, one that can be cut
-    /// exactly where slots end, or 4096 elements.
+    /// exactly where slots end, or 64 to 4096 elements.
     ///
     /// # Errors
     /// When no operation fits into the period, or a message has no elements.
@@ -215,10 +217,12 @@ impl Solution {
             }
             ends.push(slot_ends);
         }
+        let operations: usize = counts.iter().sum();
+        let most = (MOST_ELEMENTS / operations.max(1)).clamp(ELEMENTS.0, ELEMENTS.1);
         let elements = match (elements, usize::try_from(&below)) {
             (Some(given), _) => given,
-            (None, Ok(exact)) if exact <= MOST_ELEMENTS => exact,
-            _ => MOST_ELEMENTS,
+            (None, Ok(exact)) if exact <= most => exact,
+            _ => most,
         };
         let mut at = vec![0; edges.len()];
         let mut cuts = Vec::with_capacity(slots.len());
@@ -331,6 +335,14 @@ impl Periodic {
     pub fn time_bound(&self, operations: usize) -> Fraction {
         let periods = operations.div_ceil(self.operations()) + self.depth().max(1) - 1;
         whole(periods) * &self.period
+    }
+
+    /// Elements of the buffers of all ranks together, for a schedule of so many operations.
+    pub fn buffers(&self, operations: usize) -> usize {
+        let places = Places::new(&self.solution, operations.saturating_mul(self.elements));
+        places
+            .buffer()
+            .saturating_mul(self.solution.platform.nodes())
     }
 
     /// The costs under which [`Periodic::schedule`] takes the times of the platform, in units of `unit` a time unit.
