@@ -1,4 +1,5 @@
-//! Planners: how long each registered algorithm takes to plan 1024 ranks and a vector of 64 segments.
+//! Planners: how long each registered algorithm takes to plan 1024 ranks and a vector of 64 segments; and how long it takes to construct the
+//! schedules of 64 ranks of a circulant graph, in `O(log p)` and in the paper's `O(log^3 p)`.
 //!
 //! `cargo bench --bench planners`; with `-- --quick` fewer samples. The steps of each schedule stand below its time.
 #![allow(clippy::print_stdout, missing_docs)]
@@ -6,7 +7,9 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::Criterion;
+use criterion::{Criterion, Throughput};
+use oneport::plan::circulant::paper;
+use oneport::plan::circulant::schedule::Circulant;
 use oneport::plan::{Segments, registry};
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -47,6 +50,46 @@ fn main() {
             if let Some(steps) = steps {
                 println!("{:>28} {steps} steps", "");
             }
+        }
+        group.finish();
+    }
+    construction(&mut criterion);
+}
+
+/// Receive and send schedules of some ranks of circulant graphs of all magnitudes.
+fn construction(criterion: &mut Criterion) {
+    const SAMPLED: usize = 64;
+    for p in [1_000, (1 << 20) - 1, (1 << 40) - 1] {
+        let graph = Circulant::new(p);
+        let ranks = || (0..SAMPLED).map(|i| i * (p / SAMPLED) + i);
+        let mut group = criterion.benchmark_group(format!("circulant p={p}, {SAMPLED} ranks"));
+        group.throughput(Throughput::Elements(SAMPLED as u64));
+        let mut room = [vec![0i8; graph.rounds()], vec![0i8; graph.rounds()]];
+        group.bench_function("log p", |b| {
+            b.iter(|| {
+                let [recv, send] = &mut room;
+                for r in ranks() {
+                    graph.recv_into(black_box(r), recv);
+                    graph.send_into(black_box(r), send);
+                }
+                black_box(&room);
+            });
+        });
+        group.bench_function("log^3 p", |b| {
+            b.iter(|| {
+                for r in ranks() {
+                    let recv = paper::recv_schedule(&graph, black_box(r));
+                    let send = paper::send_schedule(&graph, black_box(r));
+                    black_box((recv, send));
+                }
+            });
+        });
+        for r in ranks() {
+            let [recv, send] = &mut room;
+            graph.recv_into(r, recv);
+            graph.send_into(r, send);
+            assert_eq!(*recv, paper::recv_schedule(&graph, r));
+            assert_eq!(*send, paper::send_schedule(&graph, r));
         }
         group.finish();
     }

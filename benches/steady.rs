@@ -6,14 +6,15 @@
 //! cargo bench --bench steady -- 5       only so many of the 20
 //! ```
 
+#![allow(clippy::print_stdout, reason = "a bench prints its measurements")]
+
 use std::time::Instant;
 
 use oneport::Ports;
 use oneport::plan::steady::{Method, Operation, generate, show_short, solve};
 
 fn main() {
-    let counts = std::env::args().filter_map(|a| a.parse().ok());
-    let platforms: u64 = counts.last().unwrap_or(20);
+    let platforms: u64 = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(20);
     let mut all = 0.0;
     for (ports, name) in [(Ports::BI, "bi"), (Ports::UNI, "uni")] {
         let mut sum = 0.0;

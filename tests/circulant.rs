@@ -115,3 +115,59 @@ fn many_ranks_are_simulated() {
     );
     assert!(message.starts_with("error: "), "{message}");
 }
+
+/// What the irregular allgather needs to know, every rank's receive schedule, can be had by a small regular one.
+#[test]
+fn schedules_are_allgathered() {
+    use oneport::plan::circulant::{conditions::Tables, schedule::Circulant};
+    use oneport::plan::registry;
+    use oneport::run::{Operator, RunOptions, Team};
+    use oneport::{Kind, Request};
+    for p in [2, 5, 9, 20] {
+        let graph = Circulant::new(p);
+        let request = Request::new(p, graph.rounds());
+        let allgather = registry::find(Kind::Allgather, "circulant").unwrap();
+        let schedule = allgather.plan(&request).unwrap();
+        let own: Vec<Vec<i64>> = (0..p).map(|r| graph.recv_schedule(r)).collect();
+        let sum = Operator::<i64>::named("sum").unwrap();
+        let mut team = Team::new(p).unwrap();
+        let outcome = team
+            .run(&schedule, &own, &sum, &RunOptions::default())
+            .unwrap();
+        let all: Vec<i64> = Tables::new(&graph)
+            .recv
+            .into_iter()
+            .map(i64::from)
+            .collect();
+        assert!(outcome.outputs.iter().all(|held| *held == all), "p={p}");
+        let rounds = schedule.stats().unwrap().rounds;
+        assert_eq!(rounds, graph.rounds());
+    }
+}
+
+/// The paper's irregular test: `m_r = (r mod 3) floor(m/p)`, the rest at the last rank; more parts help the largest block along.
+#[test]
+fn the_papers_irregular_test() {
+    use oneport::plan::{Segments, registry};
+    use oneport::{CostModel, Kind, Request};
+    let (p, m) = (36, 36_000);
+    let mut sizes: Vec<usize> = (0..p - 1).map(|r| r % 3 * (m / p)).collect();
+    sizes.push(m - sizes.iter().sum::<usize>());
+    let largest = sizes.iter().copied().max().unwrap();
+    let algorithm = registry::find(Kind::Allgather, "circulant-blocks").unwrap();
+    let time = |parts: usize| {
+        let mut request = Request::new(p, largest);
+        request.segments = Segments::of_count(largest, parts).unwrap();
+        request.blocks = Some(sizes.clone());
+        request.cost = CostModel::new(100.0, 1.0);
+        let timed = algorithm.timed(&request).unwrap();
+        assert_eq!(timed.rounds, parts - 1 + 6);
+        #[expect(clippy::cast_precision_loss, reason = "small")]
+        let bound = (parts + 5) as f64 * (100.0 + (m / parts + p) as f64);
+        assert!(timed.time <= bound, "{} {bound}", timed.time);
+        timed.time
+    };
+    let times = [1, 2, 4, 8].map(time);
+    assert!(times.iter().all(|t| *t >= 34_000.0));
+    assert!(times[3] <= times[0], "{times:?}");
+}

@@ -222,7 +222,7 @@ fn bad_usage_leaves_nothing_behind() {
         assert!(message.contains(part), "{arguments}: {message}");
         assert_eq!(files(&folder), ["other.csv", "other.json"], "{arguments}");
     }
-    assert!(refused(&folder, "tune scan").contains("scan"));
+    assert!(refused(&folder, "tune multicast").contains("multicast"));
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Algorithm {
     pub ports: PortModels,
     /// Whether it needs an operator that commutes.
     pub commutative_only: bool,
+    /// Whether it needs links that all cost the same.
+    pub uniform_links_only: bool,
     /// Whether it needs blocks of one size.
     pub regular_only: bool,
     /// Whether it splits the vector, or every block, into the request's segments.
@@ -148,6 +150,14 @@ impl Algorithm {
             )));
         }
         self.accepts_blocks(request)?;
+        if self.uniform_links_only && request.cost.links().is_some() {
+            return Err(Error::usage(format!(
+                "{} {} needs links that all cost the same: {}",
+                self.name,
+                self.collective.name(),
+                self.others(|a| !a.uniform_links_only && a.ports.allow(request.ports))
+            )));
+        }
         if !self.ports.allow(request.ports) {
             return Err(Error::usage(format!(
                 "{} {} is not planned for {} ports: {}",
@@ -286,6 +296,7 @@ const BINOMIAL: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -302,6 +313,7 @@ const CHAIN: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -318,6 +330,7 @@ const BINARY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -334,6 +347,7 @@ const BUTTERFLY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -350,6 +364,7 @@ const CIRCULANT: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -439,6 +454,7 @@ const CIRCULANT_RSG: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -455,6 +471,7 @@ const RING: Algorithm = Algorithm {
     collective: Kind::Allgather,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: for_each_pair,
@@ -482,6 +499,7 @@ const DOUBLING_ALLGATHER: Algorithm = Algorithm {
     collective: Kind::Allgather,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -506,6 +524,7 @@ const RABENSEIFNER: Algorithm = Algorithm {
     collective: Kind::Allreduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic_twice,
@@ -522,6 +541,7 @@ const HALVING: Algorithm = Algorithm {
     collective: Kind::ReduceScatter,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -538,6 +558,7 @@ const BRUCK: Algorithm = Algorithm {
     collective: Kind::Allgather,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -576,6 +597,7 @@ const PAIRWISE: Algorithm = Algorithm {
     collective: Kind::Alltoall,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: for_each_pair,
@@ -592,6 +614,7 @@ const VAN_DE_GEIJN: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic_twice,
@@ -618,6 +641,7 @@ const DUAL_ROOT: Algorithm = Algorithm {
     collective: Kind::Allreduce,
     ports: PortModels::Bi,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment_twice,
@@ -651,6 +675,7 @@ const BI_GREEDY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -667,6 +692,7 @@ const TWO_TREE: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Bi,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -683,6 +709,7 @@ const UNI_GREEDY: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Uni,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -699,6 +726,7 @@ const OUT_OF_ORDER: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Uni,
     commutative_only: true,
+    uniform_links_only: false,
     regular_only: false,
     segmented: true,
     transfers: for_each_segment,
@@ -715,6 +743,7 @@ const ORDERED: Algorithm = Algorithm {
     collective: Kind::Reduce,
     ports: PortModels::Both,
     commutative_only: false,
+    uniform_links_only: false,
     regular_only: false,
     segmented: false,
     transfers: logarithmic,
@@ -855,12 +884,6 @@ const ALGORITHMS: &[Algorithm] = &[
         "twice those of the reduction",
         tree::reduce_broadcast::over_uni_greedy,
         tree::reduce_broadcast::over_uni_greedy_time,
-    ),
-    allreduce(
-        OUT_OF_ORDER,
-        "twice those of the reduction",
-        tree::reduce_broadcast::over_out_of_order,
-        tree::reduce_broadcast::over_out_of_order_time,
     ),
     DUAL_ROOT,
     CIRCULANT_ALLGATHER,

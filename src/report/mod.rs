@@ -19,6 +19,7 @@
 mod chrome;
 mod gantt;
 mod legend;
+mod platform;
 mod svg;
 mod trace;
 mod traffic;
@@ -26,6 +27,7 @@ mod tree;
 
 pub use chrome::MOST_EVENTS;
 pub use gantt::{MOST_BOXES, gantt};
+pub use platform::platform;
 pub use trace::{Activity, Source, Trace, Unit, What};
 pub use traffic::{Traffic, traffic};
 pub use tree::{Tree, tree};

@@ -1,41 +1,101 @@
 //! A barrier that its users wait at in their own way.
+//!
+//! Ranks that share a core arrive at a counter of their own, in a cache line that never leaves that core; only the last of each core crosses
+//! to the counter of all. With ranks that wait by yielding, each core so needs one switch fewer than it has ranks: its last to arrive
+//! need not yield to ranks that cannot go on, it looks a while for the other cores instead, and goes on to be the first at the next
+//! barrier.
 
 use super::sync::{AtomicUsize, Ordering};
 
 /// Counts arrivals; whoever arrives last opens it for all, and for the next round.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Barrier {
+    groups: Box<[Line<Group>]>,
+    /// Groups that have arrived.
     arrived: Line<AtomicUsize>,
     generation: Line<AtomicUsize>,
 }
 
-#[derive(Debug, Default)]
+/// The ranks that share a core.
+#[derive(Debug)]
+struct Group {
+    size: usize,
+    arrived: AtomicUsize,
+}
+
+#[derive(Debug)]
 #[repr(align(128))]
 struct Line<T>(T);
 
+/// How an arrival went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// The last of all: the barrier is open.
+    Opened,
+    /// Not the last.
+    Waits {
+        /// What to ask [`Barrier::is_open`] for.
+        generation: usize,
+        /// Whether it was the last of its group.
+        last_here: bool,
+    },
+}
+
 impl Barrier {
-    /// One of `ranks` arrives: what it waits for with [`Barrier::is_open`], or nothing when it was the last and has opened the
-    /// barrier.
-    pub(crate) fn arrive(&self, ranks: usize) -> Option<usize> {
-        let generation = self.generation.0.load(Ordering::Acquire);
-        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 < ranks {
-            return Some(generation);
+    /// For `ranks` ranks, of which `rank` belongs to group `rank % groups`.
+    pub(crate) fn new(ranks: usize, groups: usize) -> Self {
+        let groups = groups.clamp(1, ranks.max(1));
+        let group = |g| {
+            Line(Group {
+                size: ranks / groups + usize::from(g < ranks % groups),
+                arrived: AtomicUsize::new(0),
+            })
+        };
+        Barrier {
+            groups: (0..groups).map(group).collect(),
+            arrived: Line(AtomicUsize::new(0)),
+            generation: Line(AtomicUsize::new(0)),
         }
-        // Nobody arrives again before having seen the next generation.
+    }
+
+    /// `rank` arrives.
+    pub(crate) fn arrive(&self, rank: usize) -> Arrival {
+        let generation = self.generation.0.load(Ordering::Acquire);
+        let group = &self.groups[rank % self.groups.len()].0;
+        if group.size > 1 {
+            if group.arrived.fetch_add(1, Ordering::AcqRel) + 1 < group.size {
+                return Arrival::Waits {
+                    generation,
+                    last_here: false,
+                };
+            }
+            // Nobody arrives again before having seen the next generation.
+            group.arrived.store(0, Ordering::Relaxed);
+        }
+        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 < self.groups.len() {
+            return Arrival::Waits {
+                generation,
+                last_here: true,
+            };
+        }
         self.arrived.0.store(0, Ordering::Relaxed);
         self.generation
             .0
             .store(generation.wrapping_add(1), Ordering::Release);
-        None
+        Arrival::Opened
     }
 
     /// Whether the barrier that this was returned for has opened.
+    #[inline]
     pub(crate) fn is_open(&self, awaited: usize) -> bool {
         self.generation.0.load(Ordering::Acquire) != awaited
     }
 
     /// Forgets those who arrived and gave up: call while nobody uses it.
     pub(crate) fn reset(&self) {
+        for group in &self.groups {
+            group.0.arrived.store(0, Ordering::Relaxed);
+        }
         self.arrived.0.store(0, Ordering::Relaxed);
     }
 }

@@ -192,6 +192,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                     Stop::Deadline => Failure::Own(self.overdue()),
                 });
             }
+            waiter.spin(|| self.stirs(memory));
             if waiter.long() && self.check_partners(memory, s.crowd, run)? {
                 waiter.moved();
             }
@@ -201,6 +202,23 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         }
         s.crowd.leave(self.rank, run);
         Ok(self.finish)
+    }
+
+    /// Whether an open transfer has something to look at.
+    #[inline]
+    fn stirs(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
+        let mut lists = self.lists.iter().zip(&self.program.lists).enumerate();
+        lists.any(|(list, (l, steps))| {
+            let (Phase::Open(_), Some(&i)) = (l.phase, steps.get(l.next)) else {
+                return false;
+            };
+            match &self.program.steps[i as usize] {
+                Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
+                    self.wire(i as usize).lane(*from, self.rank).is_offered()
+                }
+                _ => memory.send_stirs(list),
+            }
+        })
     }
 
     /// Takes every list as far as it can go.

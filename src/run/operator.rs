@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::data::{Purpose, affine, sample_float, sample_integer};
 use super::element::{Element, ElementType};
+use super::transfer::combine_each;
 use crate::error::{Error, Result};
 use crate::schedule::Order;
 
@@ -115,14 +116,10 @@ impl<T> fmt::Debug for Operator<T> {
     }
 }
 
-/// A kernel over whole slices: the loop is where the compiler vectorises.
+/// A kernel over whole slices, in vectors.
 macro_rules! kernel {
     ($f:expr) => {
-        |acc, other| {
-            for (a, &b) in acc.iter_mut().zip(other) {
-                *a = $f(*a, b);
-            }
-        }
+        |acc, other| combine_each(acc, other, $f)
     };
 }
 

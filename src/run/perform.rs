@@ -223,8 +223,9 @@ impl Team {
     fn run_on_threads<T: Element, R: Recorder>(&self, job: &Job<'_, T>) -> Option<Reports<T>> {
         let Job { setting, epoch, .. } = *job;
         let start_ns = AtomicU64::new(0);
-        let reports: Vec<Mutex<Option<(RankReport<T>, Vec<Wall>)>>> =
-            (0..self.ranks()).map(|_| Mutex::new(None)).collect();
+        /// Of one rank, and of its repetitions.
+        type Slot<T> = Mutex<Option<(RankReport<T>, Vec<Wall>)>>;
+        let reports: Vec<Slot<T>> = (0..self.ranks()).map(|_| Mutex::new(None)).collect();
         let rank_main = |rank: usize| {
             let program = &job.program.ranks[rank];
             let recorder = R::new(program.steps.len(), epoch);

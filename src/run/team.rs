@@ -135,7 +135,7 @@ impl Team {
             threads: Vec::with_capacity(threads),
             ranks,
             workers: options.workers,
-            crowd: Crowd::new(threads, threads > count),
+            crowd: Crowd::new(threads, count),
             deadline: options.deadline,
             share_copies: options.share_copies && ranks <= count,
             cores: count,

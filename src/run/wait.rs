@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::barrier::Barrier;
+use super::barrier::{Arrival, Barrier};
 use super::bell::Bell;
 use crate::error::Error;
 
@@ -46,13 +46,15 @@ pub(crate) enum Stop {
 }
 
 impl Crowd {
-    pub(crate) fn new(ranks: usize, oversubscribed: bool) -> Self {
+    /// Ranks are dealt to `cores` cores in turn.
+    pub(crate) fn new(ranks: usize, cores: usize) -> Self {
+        let oversubscribed = ranks > cores;
         Crowd {
             seats: (0..ranks).map(|_| Seat::default()).collect(),
             oversubscribed,
             aborted: Line::default(),
             failure: Mutex::new(None),
-            barrier: Barrier::default(),
+            barrier: Barrier::new(ranks, cores),
             epoch: Instant::now(),
             paced_until: Line::default(),
         }
@@ -149,10 +151,27 @@ impl Crowd {
 
     /// Waits until all ranks are here.
     pub(crate) fn barrier(&self, waiter: &mut Waiter<'_>) -> Result<(), Stop> {
-        let Some(awaited) = self.barrier.arrive(self.seats.len()) else {
-            self.wake_all();
-            return Ok(());
+        /// About as long as a few switches between ranks take.
+        const A_WHILE: u32 = 300;
+        let (awaited, last_here) = match self.barrier.arrive(waiter.rank) {
+            Arrival::Opened => {
+                self.wake_all();
+                return Ok(());
+            }
+            Arrival::Waits {
+                generation,
+                last_here,
+            } => (generation, last_here),
         };
+        if last_here {
+            // Nobody on this core can go on, so there is no use in yielding to them.
+            for _ in 0..A_WHILE {
+                if self.barrier.is_open(awaited) {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+        }
         waiter.moved();
         while !self.barrier.is_open(awaited) {
             waiter.pause(None)?;

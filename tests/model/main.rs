@@ -153,8 +153,15 @@ fn an_abort_wakes() {
 
 #[test]
 fn a_barrier_holds() {
-    bounded(4, || scenarios::barrier(2, 1));
-    bounded(4, || scenarios::barrier(2, 2));
+    bounded(4, || scenarios::barrier(2, 2, 1));
+    bounded(4, || scenarios::barrier(2, 2, 2));
+    bounded(4, || scenarios::barrier(2, 1, 2));
+}
+
+#[test]
+fn a_barrier_of_three_on_two_cores_holds() {
+    bounded(1, || scenarios::barrier(3, 3, 1));
+    bounded(2, || scenarios::barrier(3, 2, 1));
 }
 
 #[test]
@@ -211,6 +218,6 @@ mod canaries {
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn relaxed_barrier() {
-        bounded(2, || relaxed_release::scenarios::barrier(2, 1));
+        bounded(2, || relaxed_release::scenarios::barrier(2, 2, 1));
     }
 }

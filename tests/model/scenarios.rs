@@ -8,7 +8,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-use super::barrier::Barrier;
+use super::barrier::{Arrival, Barrier};
 use super::bell::Bell;
 use super::inbox::{Inbox, Slip};
 use super::lazy::Lazy;
@@ -480,15 +480,15 @@ pub(crate) fn abort() {
     waker.join().unwrap();
 }
 
-/// What a rank wrote before a barrier, all may read after it, round after round.
-pub(crate) fn barrier(ranks: usize, rounds: usize) {
-    let shared = Arc::new((Barrier::default(), Memory::several(ranks * rounds)));
+/// What a rank wrote before a barrier, all may read after it, round after round; ranks share `cores` cores.
+pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
+    let shared = Arc::new((Barrier::new(ranks, cores), Memory::several(ranks * rounds)));
     let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
         let (barrier, memory) = shared;
         for round in 0..rounds {
             memory[round * ranks + me].write();
-            if let Some(awaited) = barrier.arrive(ranks) {
-                until(|| barrier.is_open(awaited).then_some(()));
+            if let Arrival::Waits { generation, .. } = barrier.arrive(me) {
+                until(|| barrier.is_open(generation).then_some(()));
             }
             memory[round * ranks..][..ranks].iter().for_each(Memory::read);
         }
@@ -533,11 +533,11 @@ pub(crate) fn told(tellers: usize) {
     let mut seen = vec![false; 2 * tellers];
     until(|| {
         shared.inbox.take(&shared.slips, |rank| {
-            for n in 2 * rank..2 * rank + 2 {
-                let (memory, here) = &shared.handed[n];
+            let own = 2 * rank..2 * rank + 2;
+            for ((memory, here), seen) in shared.handed[own.clone()].iter().zip(&mut seen[own]) {
                 if here.load(Ordering::Acquire) {
                     memory.read();
-                    seen[n] = true;
+                    *seen = true;
                 }
             }
         });

@@ -13,6 +13,7 @@ mod plan;
 mod run;
 mod selection;
 mod simulate;
+mod steady;
 mod subject;
 mod task;
 mod tune;
@@ -44,6 +45,7 @@ The flow, with a reduction over 8 ranks:
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
   oneport draw --schedule r.json -o r.svg                   draw what every rank does when
   oneport tune reduce -p 2 --bytes 64KiB --budget 2s        measure which segments are best
+  oneport steady --generate fig3 --run                      a series of broadcasts on uneven links
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
 --help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \
@@ -61,6 +63,7 @@ enum Command {
     Calibrate(calibrate::Args),
     Tune(tune::Args),
     Guidelines(guidelines::Args),
+    Steady(steady::Args),
 }
 
 fn main() -> ExitCode {
@@ -76,5 +79,6 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::run(args, out),
         Command::Tune(args) => tune::run(args, out),
         Command::Guidelines(args) => guidelines::run(args, out),
+        Command::Steady(args) => steady::run(args, out),
     })
 }

@@ -16,14 +16,14 @@
 
 use super::schedule::Circulant;
 use crate::collective::Collective;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::schedule::{Order, Schedule, Span, Step};
 
 /// Plans the allreduce.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request's parts do not fit together, or there is no room for the scratch.
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let (p, m) = (request.ranks, request.elements());
@@ -37,10 +37,16 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         (_, None) => 2,
         (_, Some(_)) => 3,
     };
+    let Some(len) = m.checked_mul(areas) else {
+        return Err(Error::usage(format!(
+            "a vector of {m} elements leaves no room for {} as long as it",
+            areas - 1
+        )));
+    };
     // The sum without its own, and what has come, where it is not that sum.
     let (without, arrived) = (Span::new(m, m), Span::new((areas - 1) * m, m));
     for r in 0..p {
-        b.layout(r, areas * m, [with], [with]);
+        b.layout(r, len, [with], [with]);
         for k in 0..rounds {
             let (distance, sum) = if sends_without(&graph, k) {
                 (graph.skips()[k] - 1, without)

@@ -6,6 +6,7 @@ pub mod allreduce;
 pub mod broadcast;
 pub mod census;
 pub mod conditions;
+pub mod count;
 pub mod n_blocks;
 pub mod paper;
 mod phases;

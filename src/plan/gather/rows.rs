@@ -45,6 +45,8 @@ macro_rules! rows {
             collective: Kind::Gather,
             ports: PortModels::Both,
             commutative_only: false,
+            // The only restriction that any of them has.
+            uniform_links_only: !$restrictions.is_empty(),
             regular_only: false,
             segmented: false,
             transfers: |p, _| p,

@@ -17,11 +17,173 @@ pub(super) enum Slotted {
     Violates(Vec<Vec<usize>>),
 }
 
-/// The shortest sequence of matchings in which every edge is busy just as long as `loads` say, if it takes no more than all the time.
+/// How often the search starts again, with the odd sets that it came to know.
+const MOST_STARTS: usize = 100;
+
+/// A sequence of matchings in which every edge is busy just as long as `loads` say, if it takes no more than all the time; `sets` are odd
+/// sets known to matter.
+///
+/// One matching after the other: each covers every *tight* port and odd set (busy all the time that is left), and lasts until
+/// an edge is done, or a port or odd set becomes tight. Odd sets that would be overloaded after it are searched for, and shorten it. The
+/// search is in floating-point numbers: a set that is overloaded by very little may be missed. It shows up later, and then everything
+/// starts again with that set known.
+pub(super) fn general_slots(
+    platform: &Platform,
+    loads: &[Fraction],
+    sets: &[Vec<usize>],
+) -> Result<Slotted> {
+    let mut sets = sets.to_vec();
+    for _ in 0..MOST_STARTS {
+        let overloaded = |s: &&Vec<usize>| within(platform, loads, s) > whole((s.len() - 1) / 2);
+        let violated: Vec<Vec<usize>> = sets.iter().filter(overloaded).cloned().collect();
+        if !violated.is_empty() {
+            return Ok(Slotted::Violates(violated));
+        }
+        let known = sets.len();
+        let mut peeling = Peeling {
+            platform,
+            left: loads.to_vec(),
+            time: whole(1),
+            sets,
+        };
+        let mut slots: Vec<Slot> = Vec::new();
+        while let Some(slot) = peeling.next() {
+            slots.push(slot);
+            if peeling.left.iter().all(Fraction::is_zero) {
+                return Ok(Slotted::Fits(trimmed(slots, loads)));
+            }
+        }
+        sets = peeling.sets;
+        if sets.len() == known {
+            break;
+        }
+    }
+    by_program(platform, loads)
+}
+
+/// Loads that are left, and the time left for them.
+struct Peeling<'a> {
+    platform: &'a Platform,
+    left: Vec<Fraction>,
+    time: Fraction,
+    sets: Vec<Vec<usize>>,
+}
+
+impl Peeling<'_> {
+    /// The next matching; none if something tight cannot be covered: an odd set that is overloaded was not found.
+    fn next(&mut self) -> Option<Slot> {
+        let edges = self.platform.edges();
+        let n = self.platform.nodes();
+        let mut busy = vec![Fraction::ZERO; n];
+        for (e, w) in edges.iter().zip(&self.left) {
+            busy[e.src] += w;
+            busy[e.dst] += w;
+        }
+        let half = |s: &[usize]| whole((s.len() - 1) / 2);
+        let slack: Vec<Fraction> = (self.sets.iter())
+            .map(|s| half(s) * &self.time - within(self.platform, &self.left, s))
+            .collect();
+        if slack.iter().any(|a| *a < Fraction::ZERO) {
+            return None;
+        }
+        let tight = self.sets.iter().zip(&slack).filter(|(_, a)| a.is_zero());
+        let tight: Vec<&Vec<usize>> = tight.map(|(s, _)| s).collect();
+        let mut wanted = busy.iter().filter(|b| **b == self.time).count();
+        wanted += tight.iter().map(|s| (s.len() - 1) / 2).sum::<usize>();
+        let most = self
+            .left
+            .iter()
+            .map(to_f64)
+            .fold(f64::MIN_POSITIVE, f64::max);
+        let counts: Vec<usize> = (edges.iter())
+            .map(|e| {
+                let ports = [e.src, e.dst]
+                    .iter()
+                    .filter(|&&v| busy[v] == self.time)
+                    .count();
+                let inside = |s: &&&Vec<usize>| s.contains(&e.src) && s.contains(&e.dst);
+                ports + tight.iter().filter(inside).count()
+            })
+            .collect();
+        // First what is tight, then as much else as possible.
+        let unit = 1000 * (n as i64 + 1);
+        let weights: Vec<i64> = (self.left.iter().zip(&counts))
+            .map(|(w, &count)| {
+                if w.is_zero() {
+                    return 0;
+                }
+                count as i64 * unit + 1 + (to_f64(w) / most * 900.0) as i64
+            })
+            .collect();
+        let graph = PortGraph {
+            nodes: n,
+            bidirectional: false,
+        };
+        let chosen = graph.heaviest(self.platform, &weights);
+        if chosen.iter().map(|&e| counts[e]).sum::<usize>() < wanted {
+            return None;
+        }
+        let mut covered = vec![false; n];
+        for &e in &chosen {
+            covered[edges[e].src] = true;
+            covered[edges[e].dst] = true;
+        }
+        let mut share = self.time.clone();
+        for &e in &chosen {
+            share = share.min(self.left[e].clone());
+        }
+        for v in (0..n).filter(|&v| !covered[v]) {
+            share = share.min(&self.time - &busy[v]);
+        }
+        let used = |s: &[usize]| {
+            let inside = |e: usize| s.contains(&edges[e].src) && s.contains(&edges[e].dst);
+            chosen.iter().filter(|&&e| inside(e)).count()
+        };
+        for (set, slack) in self.sets.iter().zip(&slack) {
+            let idle = (set.len() - 1) / 2 - used(set);
+            if idle > 0 {
+                share = share.min(slack / whole(idle));
+            }
+        }
+        loop {
+            let mut left = self.left.clone();
+            for &e in &chosen {
+                left[e] -= &share;
+            }
+            let time = &self.time - &share;
+            if !time.is_zero() {
+                let shares: Vec<Fraction> = left.iter().map(|w| w / &time).collect();
+                let new = violated_sets(self.platform, &shares);
+                let before = share.clone();
+                for set in new {
+                    let slack = half(&set) * &self.time - within(self.platform, &self.left, &set);
+                    let idle = (set.len() - 1) / 2 - used(&set);
+                    if idle > 0 {
+                        share = share.min(slack / whole(idle));
+                    }
+                    if !self.sets.contains(&set) {
+                        self.sets.push(set);
+                    }
+                }
+                if share < before {
+                    if share <= Fraction::ZERO {
+                        return None;
+                    }
+                    continue;
+                }
+            }
+            self.left = left;
+            self.time = time;
+            return Some(Slot::new(chosen, share));
+        }
+    }
+}
+
+/// The same by a linear program.
 ///
 /// `minimise sum of y_m`, the matchings with an edge being at least its load; from matchings of one edge each, with a heaviest matching
 /// under the prices as new column.
-pub(super) fn general_slots(platform: &Platform, loads: &[Fraction]) -> Result<Slotted> {
+fn by_program(platform: &Platform, loads: &[Fraction]) -> Result<Slotted> {
     let busy: Vec<usize> = (0..loads.len()).filter(|&e| !loads[e].is_zero()).collect();
     let mut row = vec![usize::MAX; loads.len()];
     for (i, &e) in busy.iter().enumerate() {
@@ -108,7 +270,7 @@ impl Pricing<Vec<usize>> for Matchings<'_> {
 }
 
 /// By how much an odd set must be violated for the search in floating-point numbers to tell.
-const CLEARLY: f64 = 1e-7;
+const CLEARLY: f64 = -1e-9;
 
 /// Odd sets of nodes whose edges are clearly busy too long: `sum of loads within S > (|S| - 1) / 2`.
 ///

@@ -23,6 +23,8 @@ pub struct Edge {
     pub cost: Fraction,
     /// Time before the first byte of a packet, for long messages cut into packets (not negative).
     pub latency: Fraction,
+    /// By what part the cost may grow, at most (not negative); absent if that is not known.
+    pub drift: Option<Fraction>,
 }
 
 /// A heterogeneous platform with a source and targets; see [`Platform::parse`] for the file.
@@ -68,6 +70,8 @@ struct FileEdge {
     cost: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latency: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drift: Option<Value>,
 }
 
 impl Edge {
@@ -78,6 +82,7 @@ impl Edge {
             dst,
             cost,
             latency: Fraction::ZERO,
+            drift: None,
         }
     }
 }
@@ -133,6 +138,9 @@ impl Platform {
                 let latency = show_fraction(&e.latency);
                 return wrong(format!("has latency {latency}: it cannot be negative"));
             }
+            if e.drift.as_ref().is_some_and(|d| *d < Fraction::ZERO) {
+                return wrong("has a negative drift".into());
+            }
             if !seen.insert((e.src, e.dst)) {
                 return wrong("is there twice".into());
             }
@@ -169,7 +177,7 @@ impl Platform {
     /// Reads `{"nodes": 3, "source": 0, "targets": [1, 2], "edges": [{"src": 0, "dst": 1, "cost": "1/2"}, ...]}`.
     ///
     /// Costs are whole numbers, decimal numbers (read as they are written) or fractions in quotes. `source` is 0 and `targets` all other
-    /// nodes if absent. An edge may have a `latency`, the platform `compute`: for each node the time of one combination, for
+    /// nodes if absent. An edge may have a `latency` and a `drift` (by what part its cost may grow), the platform `compute`: for each node the time of one combination, for
     /// reductions in rank order.
     ///
     /// # Errors
@@ -195,6 +203,10 @@ impl Platform {
                     None => Fraction::ZERO,
                     Some(v) => number(&format!("{name}latency"), v)?,
                 },
+                drift: match &e.drift {
+                    None => None,
+                    Some(v) => Some(number(&format!("{name}drift"), v)?),
+                },
             });
         }
         let compute = file.compute.iter().enumerate();
@@ -215,6 +227,7 @@ impl Platform {
             dst: e.dst,
             cost: value(&e.cost),
             latency: (!e.latency.is_zero()).then(|| value(&e.latency)),
+            drift: e.drift.as_ref().map(value),
         });
         let file = File {
             nodes: self.nodes,
@@ -334,7 +347,8 @@ impl Platform {
         }
     }
 
-    /// The cost model of schedules whose messages are `elements` elements long: times in units of `unit`.
+    /// The cost model of schedules whose messages are `elements` elements long: times in units of `unit`. Latencies are no part of it: they count
+    /// for packets of long messages ([`best_packets`](super::best_packets)), as a part of their cost.
     ///
     /// # Errors
     /// When a cost is too large for a floating-point number.
@@ -348,7 +362,7 @@ impl Platform {
         };
         let elements = elements.max(1) as f64;
         for e in &self.edges {
-            links.alpha[e.src][e.dst] = Some(to_f64(&e.latency) * unit);
+            links.alpha[e.src][e.dst] = Some(0.0);
             links.beta[e.src][e.dst] = Some(to_f64(&e.cost) * unit / elements);
         }
         let compute = self.compute.iter();

@@ -149,7 +149,7 @@ impl Rows<'_> {
             }
             let mut new = violated_sets(self.platform, &loads);
             if new.is_empty() {
-                match general_slots(self.platform, &loads)? {
+                match general_slots(self.platform, &loads, &self.odd_sets)? {
                     Slotted::Fits(slots) => return Ok((optimum, slots)),
                     Slotted::Violates(sets) => new = sets,
                 }

@@ -21,3 +21,61 @@ fn known_throughputs() {
         assert_eq!(of(&name, Reduce, Ports::UNI), expected, "{name}");
     }
 }
+
+/// Schedules are right, and take no longer than they promise.
+#[test]
+fn schedules() {
+    let names = [
+        "fig3",
+        "ring:3",
+        "complete:4",
+        "grid:2x3",
+        "star:4",
+        "clustered:2x3",
+        "random:6:12",
+    ];
+    for name in names {
+        for ports in [Ports::BI, Ports::UNI] {
+            for operation in Operation::ALL {
+                let platform = generate(name, 3).unwrap();
+                let Ok(solution) = solve(&platform, operation, ports, Method::Ports) else {
+                    continue;
+                };
+                let periodic = solution.periodic(None, None).unwrap();
+                assert!(periodic.throughput() <= solution.throughput);
+                let what = format!("{name} {} {ports:?}", operation.name());
+                for n in [1, periodic.operations(), 3 * periodic.operations() + 1] {
+                    let schedule = periodic.schedule(n).unwrap();
+                    let report = crate::check::check(&schedule, &crate::check::Options::default());
+                    assert!(report.ok(), "{what}: {:?}", report.errors);
+                    let cost = periodic.cost(1.0).unwrap();
+                    let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
+                    let time = prepared.simulate(&cost, 1).time();
+                    let bound = to_f64(&periodic.time_bound(n));
+                    assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
+                    assert!(
+                        n as f64 / time <= to_f64(&solution.throughput) * (1.0 + 1e-9),
+                        "{what}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn drift_and_single_trees() {
+    let platform = generate("fig3", 0).unwrap();
+    for (ports, single) in [(Ports::BI, "1"), (Ports::UNI, "2/3")] {
+        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        let best = best_single(&solution).unwrap();
+        assert_eq!(show_fraction(&best.throughput), single);
+        assert!(best.is_optimal);
+        let robust = solution
+            .robustness(&parse_fraction("1/4").unwrap())
+            .unwrap();
+        let expected = &solution.throughput * parse_fraction("4/5").unwrap();
+        assert_eq!(robust.guaranteed, expected);
+        assert_eq!(robust.best_guaranteed, expected);
+    }
+}

@@ -13,7 +13,7 @@ use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::exchange::without_computation;
-use crate::plan::pipeline::{chain, out_of_order, uni_greedy};
+use crate::plan::pipeline::{chain, uni_greedy};
 use crate::schedule::Schedule;
 
 /// An allreduce and the time that it takes, from a reduction.
@@ -41,7 +41,6 @@ twice! {
     over_two_trees, over_two_trees_time: two_tree;
     over_chain, over_chain_time: chain;
     over_uni_greedy, over_uni_greedy_time: uni_greedy;
-    over_out_of_order, over_out_of_order_time: out_of_order;
 }
 
 fn rooted(request: &Request) -> Request {

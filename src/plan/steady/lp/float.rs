@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// What counts as zero.
 const TINY: f64 = 1e-9;
 /// Smaller pivots are not taken.
-const PIVOT: f64 = 1e-7;
+const PIVOT: f64 = 1e-6;
 /// How much bounds are enlarged, at first and later.
 const SHIFTS: [f64; 3] = [1e-2, 1e-4, 1e-6];
 /// Steps after which new columns are asked for, at the latest.
@@ -208,23 +208,16 @@ impl Simplex {
 
     fn enter(&mut self, variable: usize, excess: f64) -> Result<()> {
         let direction = self.direction(variable);
-        let mut best: Option<(f64, usize)> = None;
-        for (i, &d) in direction.iter().enumerate() {
-            if d <= PIVOT {
-                continue;
-            }
-            let ratio = self.values[i].max(0.0) / d;
-            let better = match best {
-                None => true,
-                Some((least, at)) => {
-                    ratio < least - 1e-13 || (ratio < least + 1e-13 && d > direction[at])
-                }
-            };
-            if better {
-                best = Some((ratio, i));
-            }
-        }
-        let Some((_, out)) = best else {
+        // Of the rows that would leave almost first, the one with the largest pivot (Harris 1973).
+        let rows = direction.iter().enumerate().filter(|(_, d)| **d > PIVOT);
+        let ratio = |i: usize, d: f64, slack: f64| (self.values[i].max(0.0) + slack) / d;
+        let least = rows
+            .clone()
+            .fold(f64::INFINITY, |m, (i, &d)| m.min(ratio(i, d, TINY)));
+        let best = rows
+            .filter(|&(i, &d)| ratio(i, d, 0.0) <= least)
+            .max_by(|a, b| a.1.total_cmp(b.1));
+        let Some((out, _)) = best else {
             return Err(Error::system("the linear program is unbounded"));
         };
         self.exchange(out, variable, &direction, excess)
@@ -352,7 +345,7 @@ impl Simplex {
                 break;
             };
             let row = self.inverse[out * self.rows..(out + 1) * self.rows].to_vec();
-            let mut best: Option<(f64, f64, usize, f64)> = None;
+            let mut candidates: Vec<(f64, f64, usize, f64)> = Vec::new();
             for v in 0..self.rows + self.columns.len() {
                 if self.basic[v] {
                     continue;
@@ -367,23 +360,23 @@ impl Simplex {
                         (along(&row), column.gain - along(&self.prices))
                     }
                 };
-                if change >= -TINY {
-                    continue;
-                }
-                let ratio = (-excess).max(0.0) / -change;
-                let better = best.is_none_or(|(least, pivot, ..)| {
-                    ratio < least - 1e-13 || (ratio < least + 1e-13 && -change > pivot)
-                });
-                if better {
-                    best = Some((ratio, -change, v, excess));
+                if change < -PIVOT {
+                    candidates.push(((-excess).max(0.0), -change, v, excess));
                 }
             }
+            let slack = TINY * self.scale_of_gains();
+            let least = (candidates.iter()).fold(f64::INFINITY, |m, (short, change, ..)| {
+                m.min((short + slack) / change)
+            });
+            let best = (candidates.into_iter())
+                .filter(|(short, change, ..)| short / change <= least)
+                .max_by(|a, b| a.1.total_cmp(&b.1));
             // Without an entering column the exact steps have the last word.
             let Some((_, _, variable, excess)) = best else {
                 break;
             };
             let direction = self.direction(variable);
-            if direction[out].abs() < TINY {
+            if direction[out].abs() < PIVOT {
                 break;
             }
             self.exchange(out, variable, &direction, excess)?;

@@ -43,9 +43,11 @@ pub(super) trait Pricing<T> {
 }
 
 /// No columns but those given.
+#[cfg(test)]
 #[derive(Debug)]
 pub(super) struct Closed;
 
+#[cfg(test)]
 impl<T> Pricing<T> for Closed {
     fn improve(&mut self, _: &[f64]) -> Vec<Column<T>> {
         Vec::new()

@@ -1,0 +1,24 @@
+//! How many different circulant schedules there are for each number of ranks, as far as a time budget goes.
+//!
+//! `cargo run --release --example circulant_count -- [UP_TO] [SECONDS_EACH]` (128 and 10 unless told).
+#![allow(clippy::print_stdout)]
+
+use std::time::{Duration, Instant};
+
+use oneport::plan::circulant::count::{MOST_RANKS, count};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|a| a.parse::<usize>());
+    let mut number = |default: usize| arguments.next().unwrap_or(Ok(default));
+    let (Ok(most), Ok(seconds)) = (number(MOST_RANKS), number(10)) else {
+        eprintln!("usage: circulant_count [UP_TO] [SECONDS_EACH]");
+        std::process::exit(2);
+    };
+    println!("{:>4} {:>24} {:>10}", "p", "schedules", "seconds");
+    for p in 2..=most.min(MOST_RANKS) {
+        let start = Instant::now();
+        let found = count(p, Some(start + Duration::from_secs(seconds as u64)));
+        let shown = found.map_or("?".to_string(), |n| n.to_string());
+        println!("{p:>4} {shown:>24} {:>10.2}", start.elapsed().as_secs_f64());
+    }
+}

@@ -1,0 +1,164 @@
+//! Bounds by flows: every target must receive each message, through edges that carry it once for all targets at best.
+//!
+//! `maximise r` such that, with rates `n_e` of messages on the edges, there is a flow of value `r` with capacities `n_e` from the source to each
+//! target, and no port is busy more than all the time: a polynomial program. Since a flow of value `r` exists when no cut has
+//! less capacity, it is solved by cuts on demand, from maximum flows; in its dual form, where cuts are columns:
+//! `maximise sum of l_C` over cuts `C`, each edge being in cuts of no more weight than its cost times the prices of its ports, and these adding up to 1; the
+//! throughput is 1 over that.
+//!
+//! For broadcasts with bidirectional ports the bound is reached (Edmonds' disjoint arborescences), so that this is a second way to
+//! compute the throughput. For multicasts it is a bound from above (the load of an edge is the *largest* of the flows to the targets), as a
+//! series of scatters is one from below (there it is their *sum*). For unidirectional ports odd sets are left out: a bound from above.
+
+use std::collections::VecDeque;
+
+use dashu_int::{IBig, UBig};
+
+use super::fraction::{Fraction, whole};
+use super::lp::{Column, Pricing, maximise};
+use super::platform::Platform;
+use super::ports::PortGraph;
+use super::problem::{Operation, solve};
+use super::solve::Method;
+use super::weight::{Weight, least};
+use crate::cost::Ports;
+use crate::error::{Error, Result};
+
+/// No series of multicasts to the platform's targets (of broadcasts, if these are all nodes) has a higher throughput; with bidirectional
+/// ports broadcasts reach it.
+///
+/// ```
+/// use oneport::Ports;
+/// use oneport::plan::steady::{flow_bound, generate, show_fraction};
+/// assert_eq!(show_fraction(&flow_bound(&generate("fig3", 0)?, Ports::BI)?), "1");
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// # Errors
+/// When a target cannot be reached.
+pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
+    platform.reaches(platform.source(), platform.targets(), false)?;
+    let graph = PortGraph::new(platform, ports);
+    let edges = platform.edges();
+    let mut of_port: Vec<Vec<(usize, Fraction)>> = vec![Vec::new(); graph.len()];
+    for (i, e) in edges.iter().enumerate() {
+        let (a, b) = graph.ends(e.src, e.dst);
+        for port in [a, b] {
+            of_port[port].push((i, -e.cost.clone()));
+        }
+    }
+    let ports = of_port.into_iter().map(|mut entries| {
+        entries.push((edges.len(), whole(1)));
+        Column {
+            gain: Fraction::ZERO,
+            entries,
+            what: (),
+        }
+    });
+    let mut bounds = vec![Fraction::ZERO; edges.len()];
+    bounds.push(whole(1));
+    let optimum = maximise(&bounds, ports.collect(), &mut Cuts { platform })?;
+    if optimum.value.is_zero() {
+        return Err(Error::system("no cut separates source and targets"));
+    }
+    Ok(whole(1) / optimum.value)
+}
+
+/// Bounds of the throughput of a series of multicasts: from below by a series of scatters of the same message, from above by [`flow_bound`].
+///
+/// # Errors
+/// As [`flow_bound`].
+pub fn multicast_bounds(platform: &Platform, ports: Ports) -> Result<(Fraction, Fraction)> {
+    let below = solve(platform, Operation::Scatter, ports, Method::Ports)?.throughput;
+    Ok((below, flow_bound(platform, ports)?))
+}
+
+struct Cuts<'a> {
+    platform: &'a Platform,
+}
+
+impl Cuts<'_> {
+    fn smallest<W: Weight>(&self, capacity: &[W]) -> Vec<Column<()>> {
+        let targets = self.platform.targets().iter();
+        let cuts = targets.map(|&t| smallest_cut(self.platform, capacity, t));
+        let columns = cuts.map(|cut| Column {
+            gain: whole(1),
+            entries: cut.into_iter().map(|e| (e, whole(1))).collect(),
+            what: (),
+        });
+        columns.collect()
+    }
+}
+
+impl Pricing<()> for Cuts<'_> {
+    fn improve(&mut self, prices: &[f64]) -> Vec<Column<()>> {
+        self.smallest(&prices[..prices.len() - 1])
+    }
+
+    fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<()>> {
+        self.smallest(&prices[..prices.len() - 1])
+    }
+}
+
+/// The edges of a smallest cut between the source and `target`, by shortest augmenting paths.
+fn smallest_cut<W: Weight>(platform: &Platform, capacity: &[W], target: usize) -> Vec<usize> {
+    let (n, edges) = (platform.nodes(), platform.edges());
+    let mut flow: Vec<W> = vec![W::default(); edges.len()];
+    let mut around: Vec<Vec<(usize, bool)>> = vec![Vec::new(); n];
+    for (i, e) in edges.iter().enumerate() {
+        around[e.src].push((i, true));
+        around[e.dst].push((i, false));
+    }
+    // More paths than that are never needed; it ends floating-point flows that creep.
+    for _ in 0..n * edges.len() + 1 {
+        let mut by: Vec<Option<(usize, bool)>> = vec![None; n];
+        let mut seen = vec![false; n];
+        seen[platform.source()] = true;
+        let mut open = VecDeque::from([platform.source()]);
+        while let Some(v) = open.pop_front() {
+            for &(i, forward) in &around[v] {
+                let to = if forward { edges[i].dst } else { edges[i].src };
+                let free = if forward {
+                    flow[i] < capacity[i]
+                } else {
+                    flow[i] > W::default()
+                };
+                if free && !seen[to] {
+                    seen[to] = true;
+                    by[to] = Some((i, forward));
+                    open.push_back(to);
+                }
+            }
+        }
+        if !seen[target] {
+            let crosses = |i: &usize| seen[edges[*i].src] && !seen[edges[*i].dst];
+            return (0..edges.len()).filter(crosses).collect();
+        }
+        let mut amount: Option<W> = None;
+        let mut v = target;
+        while let Some((i, forward)) = by[v] {
+            let free = if forward {
+                capacity[i].clone() - flow[i].clone()
+            } else {
+                flow[i].clone()
+            };
+            amount = Some(match amount {
+                None => free,
+                Some(a) => least(a, free),
+            });
+            v = if forward { edges[i].src } else { edges[i].dst };
+        }
+        let Some(amount) = amount else { break };
+        let mut v = target;
+        while let Some((i, forward)) = by[v] {
+            if forward {
+                flow[i] = flow[i].clone() + amount.clone();
+                v = edges[i].src;
+            } else {
+                flow[i] = flow[i].clone() - amount.clone();
+                v = edges[i].dst;
+            }
+        }
+    }
+    Vec::new()
+}

@@ -1,0 +1,78 @@
+//! One long message, cut into packets that are sent as a series.
+//!
+//! A packet of a message of size `L` cut into `q` takes `latency + cost * L / q` on an edge. Many small packets keep all links busy soon but pay
+//! every latency often; the best number is searched for, by the model time of the whole schedule.
+
+use super::fraction::{Fraction, whole};
+use super::periodic::Periodic;
+use super::platform::Platform;
+use super::problem::{Operation, solve};
+use super::solve::Method;
+use crate::cost::Ports;
+use crate::error::{Error, Result};
+use crate::simulate::Prepared;
+
+/// The best way found to send one long message.
+#[derive(Debug, Clone)]
+pub struct Packets {
+    /// Number of packets.
+    pub count: usize,
+    /// Model time of the whole message.
+    pub time: f64,
+    /// The periodic schedule of the packets, whose operations are packets.
+    pub periodic: Periodic,
+}
+
+/// Packets are no more than this.
+const MOST_PACKETS: usize = 4096;
+/// Steps of a schedule that is timed.
+const MOST_STEPS: usize = 2_000_000;
+
+/// The best number of packets for one operation with messages of size `size` (in messages of the platform's costs): of 1, 2, 3, 4, 6, 8, 12, ...,
+/// until more make it slower several times in a row.
+///
+/// Each number is a steady-state problem of its own, solved exactly; what is compared is the simulated time of the schedule that sends all
+/// packets. A packet that is cut at the end of a slot does not pay its latency again.
+///
+/// # Errors
+/// When the size is not positive, or as [`solve`].
+pub fn best_packets(
+    platform: &Platform,
+    operation: Operation,
+    ports: Ports,
+    size: &Fraction,
+) -> Result<Packets> {
+    if *size <= Fraction::ZERO {
+        return Err(Error::usage("a long message needs a size above 0"));
+    }
+    let mut best: Option<Packets> = None;
+    let mut worse = 0;
+    let doubled = std::iter::successors(Some(2), |n| Some(2 * n));
+    let counts = std::iter::once(1).chain(doubled.flat_map(|n: usize| [n, n + n / 2]));
+    for count in counts.take_while(|&n| n <= MOST_PACKETS) {
+        let packets = platform.with_costs(|_, e| &e.latency + &e.cost * size / whole(count))?;
+        let solution = solve(&packets, operation, ports, Method::Ports)?;
+        let periodic = solution.periodic(None, None)?;
+        let periods = count / periodic.operations().max(1) + periodic.depth() + 1;
+        if best.is_some() && periods.saturating_mul(2 * periodic.transfers()) > MOST_STEPS {
+            break;
+        }
+        let schedule = periodic.schedule(count)?;
+        let prepared = Prepared::new(&schedule, false)?;
+        let time = prepared.simulate(&periodic.cost(1.0)?, 1).time();
+        if best.as_ref().is_none_or(|b| time < b.time) {
+            best = Some(Packets {
+                count,
+                time,
+                periodic,
+            });
+            worse = 0;
+        } else {
+            worse += 1;
+            if worse == 5 {
+                break;
+            }
+        }
+    }
+    best.ok_or_else(|| Error::system("no number of packets was tried"))
+}

@@ -1,0 +1,214 @@
+//! The best single tree: what a series reaches when all its messages take the same way.
+//!
+//! A tree is bipartite, so its transfers fit into slots as long as its busiest port is busy; the throughput of a tree is 1 over that. To find
+//! the tree with the least busy port is NP-hard; for platforms with few trees all of them are tried, with bounds, otherwise a tree
+//! is improved edge by edge from several starts.
+
+use super::fraction::{Fraction, whole};
+use super::platform::Platform;
+use super::problem::Solution;
+use super::route::{Demand, Route};
+use crate::error::{Error, Result};
+
+/// One route for all operations.
+#[derive(Debug, Clone)]
+pub struct Single {
+    /// The route.
+    pub route: Route,
+    /// Operations a time unit on this route alone.
+    pub throughput: Fraction,
+    /// Whether no single route is better.
+    pub is_optimal: bool,
+}
+
+/// Partial trees after which the search for the best one is given up.
+const MOST_VISITS: usize = 200_000;
+
+/// The best single tree for the solution's operation: of the solution's own routes, and for broadcasts and reductions of all trees, as far as
+/// these can be searched.
+///
+/// # Errors
+/// When the platform's operation cannot be performed at all.
+pub fn best_single(solution: &Solution) -> Result<Single> {
+    let platform = solution.platform();
+    let demand = solution.operation.demand(platform)?;
+    let bidirectional = solution.ports.is_bidirectional();
+    let costs: Vec<Fraction> = platform.edges().iter().map(|e| e.cost.clone()).collect();
+    let mut routes: Vec<Route> = solution.routes.iter().map(|(r, _)| r.clone()).collect();
+    routes.extend(demand.cheapest(platform, &to_floats(&costs)));
+    let busiest = |r: &Route| busy(platform, r, bidirectional);
+    let best = routes
+        .into_iter()
+        .map(|r| (busiest(&r), r))
+        .min_by(|a, b| a.0.cmp(&b.0));
+    let Some((mut least, mut route)) = best else {
+        return Err(Error::system("a solution without routes"));
+    };
+    let mut is_optimal = false;
+    let spans_all = demand
+        .targets
+        .iter()
+        .all(|t| t.len() + 1 == platform.nodes());
+    if demand.roots.len() == 1 && !demand.personal && spans_all {
+        loop {
+            let better = exchanged(platform, &demand, &route, bidirectional, &least);
+            let Some((time, r)) = better else { break };
+            (least, route) = (time, r);
+        }
+        let mut search = Search::new(platform, demand.roots[0], bidirectional, least.clone());
+        is_optimal = search.all();
+        if let Some(entering) = search.best {
+            least = search.least;
+            if let Some(part) =
+                demand.pruned(platform, demand.roots[0], &demand.targets[0], &entering)
+            {
+                route = Route { parts: vec![part] };
+            }
+        }
+    }
+    let throughput = whole(1) / least;
+    is_optimal |= throughput == solution.throughput;
+    Ok(Single {
+        route,
+        throughput,
+        is_optimal,
+    })
+}
+
+fn to_floats(costs: &[Fraction]) -> Vec<f64> {
+    costs.iter().map(super::fraction::to_f64).collect()
+}
+
+/// How long the busiest port is busy with one operation.
+fn busy(platform: &Platform, route: &Route, bidirectional: bool) -> Fraction {
+    let n = platform.nodes();
+    let mut busy = vec![Fraction::ZERO; 2 * n];
+    for (e, messages) in route.loads() {
+        let edge = &platform.edges()[e];
+        let time = &edge.cost * whole(messages);
+        busy[edge.src] += &time;
+        busy[edge.dst + if bidirectional { n } else { 0 }] += &time;
+    }
+    busy.into_iter().max().unwrap_or_default()
+}
+
+/// A tree with one edge exchanged that is better.
+fn exchanged(
+    platform: &Platform,
+    demand: &Demand,
+    route: &Route,
+    bidirectional: bool,
+    least: &Fraction,
+) -> Option<(Fraction, Route)> {
+    let mut entering = vec![None; platform.nodes()];
+    for &e in &route.parts[0].edges {
+        entering[platform.edges()[e].dst] = Some(e);
+    }
+    for (i, e) in platform.edges().iter().enumerate() {
+        let Some(old) = entering[e.dst].replace(i) else {
+            entering[e.dst] = None;
+            continue;
+        };
+        if old != i
+            && let Some(part) =
+                demand.pruned(platform, demand.roots[0], &demand.targets[0], &entering)
+        {
+            let tried = Route { parts: vec![part] };
+            let time = busy(platform, &tried, bidirectional);
+            if time < *least {
+                return Some((time, tried));
+            }
+        }
+        entering[e.dst] = Some(old);
+    }
+    None
+}
+
+/// All trees, node by node, without those that are no better than the best so far.
+struct Search<'a> {
+    platform: &'a Platform,
+    root: usize,
+    bidirectional: bool,
+    into: Vec<Vec<usize>>,
+    least: Fraction,
+    best: Option<Vec<Option<usize>>>,
+    entering: Vec<Option<usize>>,
+    busy: Vec<Fraction>,
+    visits: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(platform: &'a Platform, root: usize, bidirectional: bool, least: Fraction) -> Self {
+        let n = platform.nodes();
+        let mut into = vec![Vec::new(); n];
+        for (i, e) in platform.edges().iter().enumerate() {
+            into[e.dst].push(i);
+        }
+        for edges in &mut into {
+            edges.sort_by(|&a, &b| platform.edges()[a].cost.cmp(&platform.edges()[b].cost));
+        }
+        Search {
+            platform,
+            root,
+            bidirectional,
+            into,
+            least,
+            best: None,
+            entering: vec![None; n],
+            busy: vec![Fraction::ZERO; 2 * n],
+            visits: 0,
+        }
+    }
+
+    /// Searches; whether all trees were considered.
+    fn all(&mut self) -> bool {
+        self.from(0);
+        self.visits < MOST_VISITS
+    }
+
+    fn from(&mut self, node: usize) {
+        self.visits += 1;
+        if self.visits >= MOST_VISITS {
+            return;
+        }
+        let n = self.platform.nodes();
+        if node == n {
+            if let Some(most) = self.busy.iter().max() {
+                self.least = most.clone();
+                self.best = Some(self.entering.clone());
+            }
+            return;
+        }
+        if node == self.root {
+            self.from(node + 1);
+            return;
+        }
+        for i in self.into[node].clone() {
+            let edge = &self.platform.edges()[i];
+            let to = edge.dst + if self.bidirectional { n } else { 0 };
+            self.busy[edge.src] += &edge.cost;
+            self.busy[to] += &edge.cost;
+            let fits = self.busy[edge.src] < self.least && self.busy[to] < self.least;
+            if fits && !self.leads_back(edge.src, node) {
+                self.entering[node] = Some(i);
+                self.from(node + 1);
+                self.entering[node] = None;
+            }
+            self.busy[edge.src] -= &edge.cost;
+            self.busy[to] -= &edge.cost;
+        }
+    }
+
+    /// Whether the way up from `v` comes to `node`.
+    fn leads_back(&self, mut v: usize, node: usize) -> bool {
+        loop {
+            if v == node {
+                return true;
+            }
+            match self.entering[v] {
+                Some(e) => v = self.platform.edges()[e].src,
+                None => return false,
+            }
+        }
+    }
+}

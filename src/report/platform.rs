@@ -1,0 +1,114 @@
+//! A platform as a picture: nodes on a circle, links as arrows.
+
+use super::Caption;
+use super::svg::{Anchor, MARGIN, Svg, TEXT, number};
+use crate::plan::steady::{Fraction, Solution, show_short, to_f64};
+
+const RADIUS: f64 = 13.0;
+
+/// Draws the platform of a steady-state solution as an SVG document: nodes on a circle, an arrow for each link. The wider and darker an
+/// arrow, the larger the part of the time that the link is busy; thin grey ones are not used. Labels of used links say how many
+/// messages a time unit they carry; all say more under the pointer.
+pub fn platform(solution: &Solution) -> String {
+    let platform = solution.platform();
+    let n = platform.nodes();
+    let mut messages = vec![Fraction::ZERO; platform.edges().len()];
+    for (route, rate) in &solution.routes {
+        for (e, m) in route.loads() {
+            messages[e] += rate * Fraction::from(m);
+        }
+    }
+    let mut svg = Svg::default();
+    let around = (n as f64 * 38.0 / std::f64::consts::TAU).clamp(120.0, 2000.0);
+    let room = 2.0 * (around + 40.0 + MARGIN);
+    let what = format!(
+        "series of {}, {} ports: {} a time unit",
+        solution.operation.name(),
+        solution.ports.name(),
+        show_short(&solution.throughput)
+    );
+    let caption = Caption::new(what).line(format!(
+        "{n} nodes, {} links, {} trees; link labels: messages a time unit",
+        platform.edges().len(),
+        solution.routes.len()
+    ));
+    let room = room.max(460.0);
+    let top = svg.caption(&caption, room);
+    let centre = (room / 2.0, top + around + 40.0);
+    let at = |v: usize| {
+        let angle = std::f64::consts::TAU * v as f64 / n as f64 - std::f64::consts::FRAC_PI_2;
+        (
+            centre.0 + around * angle.cos(),
+            centre.1 + around * angle.sin(),
+        )
+    };
+    svg.raw(
+        "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
+         markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#456\"/></marker></defs>\n",
+    );
+    // Unused links below, used ones above.
+    let mut order: Vec<usize> = (0..platform.edges().len()).collect();
+    order.sort_by(|&a, &b| messages[a].cmp(&messages[b]));
+    for e in order {
+        let (from, to) = solution.link(e);
+        let cost = &platform.edges()[e].cost;
+        let busy = to_f64(&messages[e]) * to_f64(cost);
+        let (a, b) = (at(from), at(to));
+        let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+        let length = (dx * dx + dy * dy).sqrt().max(1.0);
+        let (ux, uy) = (dx / length, dy / length);
+        // Opposite links lie side by side.
+        let side = 3.0;
+        let shift = (-uy * side, ux * side);
+        let start = (a.0 + ux * RADIUS + shift.0, a.1 + uy * RADIUS + shift.1);
+        let end = (
+            b.0 - ux * (RADIUS + 1.0) + shift.0,
+            b.1 - uy * (RADIUS + 1.0) + shift.1,
+        );
+        let title = format!(
+            "{from} to {to}: cost {}, {} messages a time unit, busy {}% of the time",
+            show_short(cost),
+            show_short(&messages[e]),
+            number(100.0 * busy, 4)
+        );
+        svg.open("class=\"link\"", &title);
+        if messages[e].is_zero() {
+            let grey =
+                "stroke=\"#d5d8dc\" stroke-width=\"0.7\" marker-end=\"url(#head)\" opacity=\"0.6\"";
+            svg.line(start, end, grey);
+        } else {
+            let width = 0.8 + 3.2 * busy.min(1.0);
+            let style =
+                format!("stroke=\"#456\" stroke-width=\"{width:.2}\" marker-end=\"url(#head)\"");
+            svg.line(start, end, &style);
+            let place = (
+                start.0 + (end.0 - start.0) * 0.4 + shift.0 * 2.2,
+                start.1 + (end.1 - start.1) * 0.4 + shift.1 * 2.2 + 3.0,
+            );
+            let label = show_short(&messages[e]);
+            let label = if label.len() > 9 {
+                number(to_f64(&messages[e]), 3)
+            } else {
+                label
+            };
+            svg.text(place, &label, Anchor::Middle, 9.0, "fill=\"#124\"");
+        }
+        svg.close();
+    }
+    for v in 0..n {
+        let (x, y) = at(v);
+        let fill = if v == platform.source() {
+            "#f3c14b"
+        } else if platform.targets().contains(&v) {
+            "#e8eef7"
+        } else {
+            "#fff"
+        };
+        let corner = (x - RADIUS, y - RADIUS);
+        let round = format!("rx=\"{RADIUS}\" fill=\"{fill}\" stroke=\"#456\"");
+        svg.rect(corner, (2.0 * RADIUS, 2.0 * RADIUS), &round);
+        svg.text((x, y + 4.0), &v.to_string(), Anchor::Middle, TEXT, "");
+    }
+    let height = centre.1 + around + 40.0 + MARGIN;
+    svg.finish(room, height, &caption.title)
+}

@@ -1,0 +1,390 @@
+//! Steady-state throughput: against brute force, between methods, and schedules checked, simulated and run.
+
+mod brute;
+
+use oneport::check::{self, check};
+use oneport::plan::steady::{
+    Edge, Fraction, Method, Operation, Platform, best_packets, flow_bound, generate,
+    multicast_bounds, parse_fraction, show_fraction, solve, to_f64,
+};
+use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::simulate::Prepared;
+use oneport::{Ports, Schedule};
+
+fn fraction(text: &str) -> Fraction {
+    parse_fraction(text).unwrap()
+}
+
+fn sum(values: impl IntoIterator<Item = Fraction>) -> Fraction {
+    values.into_iter().fold(Fraction::ZERO, |s, v| s + v)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((self.0 >> 33) % n as u64) as usize
+    }
+}
+
+/// 2 to 6 nodes, a tree and some more edges, costs with denominators up to 3.
+fn random_platform(random: &mut Random) -> Platform {
+    let n = 2 + random.below(5);
+    let mut pairs: Vec<(usize, usize)> = (1..n).map(|v| (random.below(v), v)).collect();
+    for _ in 0..random.below(2 * n) {
+        let (a, b) = (random.below(n), random.below(n));
+        if a != b && !pairs.contains(&(a, b)) && pairs.len() < 11 {
+            pairs.push((a, b));
+        }
+    }
+    let cost = |random: &mut Random| {
+        Fraction::from(1 + random.below(6)) / Fraction::from(1 + random.below(3))
+    };
+    let edges = pairs
+        .into_iter()
+        .map(|(a, b)| Edge::new(a, b, cost(random)));
+    let edges: Vec<Edge> = edges.collect();
+    Platform::new(n, 0, None, edges).unwrap()
+}
+
+/// Rates of routes and slots satisfy every equation, and what is claimed follows.
+fn satisfies_equations(solution: &oneport::plan::steady::Solution) {
+    let platform = solution.platform();
+    let total = sum(solution.routes.iter().map(|(_, x)| x.clone()));
+    assert_eq!(total, solution.throughput);
+    assert!(sum(solution.slots.iter().map(|s| s.share.clone())) <= Fraction::ONE);
+    let mut loads = vec![Fraction::ZERO; platform.edges().len()];
+    for (route, rate) in &solution.routes {
+        assert!(*rate > Fraction::ZERO);
+        for (e, m) in route.loads() {
+            loads[e] += &platform.edges()[e].cost * rate * Fraction::from(m);
+        }
+    }
+    for (e, load) in loads.iter().enumerate() {
+        let busy = solution.slots.iter().filter(|s| s.edges.contains(&e));
+        assert_eq!(*load, sum(busy.map(|s| s.share.clone())));
+    }
+    for slot in &solution.slots {
+        assert!(slot.share > Fraction::ZERO);
+        let (mut outs, mut ins) = (Vec::new(), Vec::new());
+        for &e in &slot.edges {
+            outs.push(platform.edges()[e].src);
+            let into = if solution.ports.is_bidirectional() {
+                &mut ins
+            } else {
+                &mut outs
+            };
+            into.push(platform.edges()[e].dst);
+        }
+        for ports in [&mut outs, &mut ins] {
+            let all = ports.len();
+            ports.sort_unstable();
+            ports.dedup();
+            assert_eq!(ports.len(), all, "a port is used twice in a slot");
+        }
+    }
+}
+
+#[test]
+fn random_platforms_by_brute_force() {
+    let mut random = Random(2024);
+    for round in 0..220 {
+        let platform = random_platform(&mut random);
+        for ports in [Ports::BI, Ports::UNI] {
+            let expected = brute::throughput(&platform, ports);
+            for method in [Method::Ports, Method::Matchings] {
+                let solution = solve(&platform, Operation::Broadcast, ports, method).unwrap();
+                assert_eq!(
+                    show_fraction(&solution.throughput),
+                    show_fraction(&expected),
+                    "round {round}, {ports:?}, {method:?}: {}",
+                    platform.to_json()
+                );
+                assert!(solution.certificate.is_some() && solution.is_optimal);
+                satisfies_equations(&solution);
+            }
+            let bound = flow_bound(&platform, ports).unwrap();
+            assert!(bound >= expected);
+            assert!(bound == expected || !ports.is_bidirectional());
+        }
+    }
+}
+
+#[test]
+fn multicasts_lie_between_their_bounds() {
+    let mut random = Random(77);
+    for _ in 0..40 {
+        let all = random_platform(&mut random);
+        let n = all.nodes();
+        let targets: Vec<usize> = (1..n)
+            .filter(|&v| v == n - 1 || random.below(2) == 0)
+            .collect();
+        let platform = Platform::new(n, 0, Some(targets), all.edges().to_vec()).unwrap();
+        for ports in [Ports::BI, Ports::UNI] {
+            let solution = solve(&platform, Operation::Multicast, ports, Method::Ports).unwrap();
+            let (below, above) = multicast_bounds(&platform, ports).unwrap();
+            assert!(below <= solution.throughput && solution.throughput <= above);
+            satisfies_equations(&solution);
+            let other = solve(&platform, Operation::Multicast, ports, Method::Matchings).unwrap();
+            assert_eq!(other.throughput, solution.throughput);
+        }
+    }
+}
+
+#[test]
+fn long_messages() {
+    let mut edges = generate("fig3", 0).unwrap().edges().to_vec();
+    for e in &mut edges {
+        e.latency = fraction("1/100");
+    }
+    let platform = Platform::new(3, 0, None, edges).unwrap();
+    let best = best_packets(&platform, Operation::Broadcast, Ports::BI, &fraction("10")).unwrap();
+    // Many packets, but not as many as possible; and not much slower than the source alone needs to send.
+    assert!(best.count > 4 && best.count < 1000);
+    assert!(best.time > 10.0 && best.time < 12.0, "{}", best.time);
+}
+
+#[test]
+fn the_example_of_the_paper() {
+    let platform = generate("fig3", 0).unwrap();
+    for (ports, expected) in [(Ports::BI, "1"), (Ports::UNI, "2/3")] {
+        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        assert_eq!(show_fraction(&solution.throughput), expected);
+        satisfies_equations(&solution);
+        let all: Vec<&str> = vec![expected];
+        assert_eq!(solution.routes.len(), all.len());
+    }
+}
+
+#[test]
+fn complete_graphs_and_triangles() {
+    let of = |name: &str, operation, ports| {
+        let platform = generate(name, 0).unwrap();
+        let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
+        satisfies_equations(&solution);
+        show_fraction(&solution.throughput)
+    };
+    assert_eq!(of("ring:3", Operation::Broadcast, Ports::BI), "1");
+    assert_eq!(of("ring:3", Operation::Broadcast, Ports::UNI), "1/2");
+    for (n, expected) in [(3, "1/2"), (4, "2/3"), (5, "1/2"), (6, "3/5"), (8, "4/7")] {
+        assert_eq!(
+            of(&format!("complete:{n}"), Operation::Reduce, Ports::UNI),
+            expected
+        );
+    }
+}
+
+/// Checked, simulated against the bound, and run with real bytes.
+fn runs(name: &str, operation: Operation, ports: Ports) {
+    let platform = generate(name, 1).unwrap();
+    let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
+    let periodic = solution.periodic(None, None).unwrap();
+    let n = 3 * periodic.operations() + 1;
+    let schedule = periodic.schedule(n).unwrap();
+    let what = format!("{name} {} {ports:?}", operation.name());
+    let report = check(&schedule, &check::Options::default());
+    assert!(report.ok(), "{what}: {:?}", report.errors);
+    let cost = periodic.cost(1.0).unwrap();
+    let time = Prepared::new(&schedule, false)
+        .unwrap()
+        .simulate(&cost, 1)
+        .time();
+    let bound = to_f64(&periodic.time_bound(n));
+    assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
+    let operator = Operator::<u8>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+    let options = RunOptions {
+        cost,
+        ..RunOptions::default()
+    };
+    let mut team = Team::new(schedule.ranks()).unwrap();
+    let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
+    let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
+    assert_eq!(outcome.outputs, expected, "{what}");
+    assert_eq!(outcome.model_time, time, "{what}");
+}
+
+#[test]
+fn schedules_run() {
+    for ports in [Ports::BI, Ports::UNI] {
+        for name in ["fig3", "ring:3", "grid:2x3", "clustered:2x3"] {
+            runs(name, Operation::Broadcast, ports);
+        }
+        for n in 3..=8 {
+            runs(&format!("complete:{n}"), Operation::Reduce, ports);
+        }
+        for operation in Operation::ALL {
+            runs("ring:5", operation, ports);
+        }
+    }
+}
+
+/// Time for N operations is at most N / rate and a constant that does not grow with N.
+#[test]
+fn time_grows_with_the_rate() {
+    let platform = generate("clustered:2x4", 5).unwrap();
+    for ports in [Ports::BI, Ports::UNI] {
+        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        let periodic = solution.periodic(None, None).unwrap();
+        let cost = periodic.cost(1.0).unwrap();
+        let rate = to_f64(&periodic.throughput());
+        let period = to_f64(periodic.period());
+        let constant = period * (periodic.depth() as f64);
+        for factor in [1, 2, 5, 17, 40] {
+            let n = factor * periodic.operations();
+            let schedule = periodic.schedule(n).unwrap();
+            let time = Prepared::new(&schedule, false)
+                .unwrap()
+                .simulate(&cost, 1)
+                .time();
+            let least = n as f64 / to_f64(&solution.throughput);
+            assert!(time >= least * (1.0 - 1e-9));
+            assert!(time <= n as f64 / rate + constant, "{factor}: {time}");
+        }
+    }
+}
+
+#[test]
+fn small_periods() {
+    let platform = generate("random:12:40", 3).unwrap();
+    for ports in [Ports::BI, Ports::UNI] {
+        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        for longest in ["60", "200"] {
+            let longest = fraction(longest);
+            let periodic = solution.periodic(Some(&longest), Some(60)).unwrap();
+            assert!(periodic.throughput() <= solution.throughput);
+            assert!(periodic.loss() >= Fraction::ZERO);
+            let schedule: Schedule = periodic.schedule(2 * periodic.operations()).unwrap();
+            assert!(check(&schedule, &check::Options::default()).ok());
+        }
+        let error = solution
+            .periodic(Some(&fraction("1/1000")), None)
+            .unwrap_err();
+        assert!(error.is_usage());
+    }
+}
+
+/// With every edge's drift alike nothing is to be gained; with different ones the other schedule guarantees more, never less.
+#[test]
+fn drift() {
+    let mut random = Random(5);
+    for _ in 0..30 {
+        let platform = random_platform(&mut random);
+        let mut edges = platform.edges().to_vec();
+        for e in &mut edges {
+            e.drift = Some(Fraction::from(random.below(4)) / Fraction::from(4usize));
+        }
+        let platform = Platform::new(platform.nodes(), 0, None, edges).unwrap();
+        for ports in [Ports::BI, Ports::UNI] {
+            let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+            let robust = solution.robustness(&Fraction::ZERO).unwrap();
+            assert!(robust.guaranteed <= robust.best_guaranteed);
+            assert!(robust.best_guaranteed <= solution.throughput);
+        }
+    }
+}
+
+/// On an idle machine; `cargo test --test steady -- --ignored`.
+#[test]
+#[ignore = "measures wall-clock: needs two idle cores"]
+fn paced_runs_reach_the_throughput() {
+    for (name, ports) in [
+        ("fig3", Ports::BI),
+        ("fig3", Ports::UNI),
+        ("ring:3", Ports::UNI),
+    ] {
+        let platform = generate(name, 0).unwrap();
+        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        let periodic = solution.periodic(None, None).unwrap();
+        let unit = 1e6;
+        let n = 600;
+        let schedule = periodic.schedule(n).unwrap();
+        let operator = Operator::<u8>::named("sum").unwrap();
+        let data = inputs(schedule.collective(), schedule.layout(), &operator);
+        let options = RunOptions {
+            clock: Clock::Paced,
+            cost: periodic.cost(unit).unwrap(),
+            ..RunOptions::default()
+        };
+        let mut team = Team::new(schedule.ranks()).unwrap();
+        let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
+        let rate = n as f64 / (outcome.wall.max() as f64 / unit);
+        let rho = to_f64(&solution.throughput);
+        assert!((rate / rho - 1.0).abs() < 0.05, "{name}: {rate} of {rho}");
+    }
+}
+
+fn oneport(args: &[&str]) -> (Option<i32>, String, String) {
+    let out = assert_cmd::Command::cargo_bin("oneport")
+        .unwrap()
+        .args(args)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+#[test]
+fn command_line() {
+    let folder = std::env::temp_dir().join(format!("oneport-steady-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_string();
+    let (schedule, picture, gantt) = (file("s.json"), file("p.svg"), file("g.svg"));
+    let args = [
+        "steady",
+        "--generate",
+        "fig3",
+        "--ports",
+        "uni",
+        "--json",
+        "--messages",
+        "10",
+    ];
+    let files = [
+        "-o", &schedule, "--draw", &picture, "--gantt", &gantt, "--drift", "0.1",
+    ];
+    let (code, out, _) = oneport(&[&args[..], &files[..]].concat());
+    assert_eq!(code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["throughput"]["fraction"], "2/3");
+    assert_eq!(json["period"], 3);
+    assert_eq!(
+        json["trees"][0]["edges"],
+        serde_json::json!([[0, 1], [1, 2]])
+    );
+    assert_eq!(json["matchings"].as_array().unwrap().len(), 2);
+    assert_eq!(json["drift"]["guaranteed"]["fraction"], "20/33");
+    assert_eq!(oneport(&["check", "--schedule", &schedule]).0, Some(0));
+    for picture in [&picture, &gantt] {
+        assert!(
+            std::fs::read_to_string(picture)
+                .unwrap()
+                .starts_with("<svg")
+        );
+    }
+    let platform = file("bad.json");
+    for (text, expected) in [
+        (
+            r#"{"nodes": 3, "edges": [{"src": 0, "dst": 1, "cost": 1}]}"#,
+            "node 2 cannot be reached",
+        ),
+        (
+            r#"{"nodes": 2, "edges": [{"src": 0, "dst": 1, "cost": -1}]}"#,
+            "a cost is more than 0",
+        ),
+        ("[]", "platform"),
+    ] {
+        std::fs::write(&platform, text).unwrap();
+        let (code, out, error) = oneport(&["steady", &platform]);
+        assert_eq!((code, out.as_str()), (Some(2), ""));
+        assert!(
+            error.contains(expected) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
