@@ -65,7 +65,7 @@ fn small_instances(rounds: usize) -> Result<()> {
                 if ports > 1 && gamma > 0.0 {
                     continue;
                 }
-                let mean = gains.iter().sum::<f64>() / gains.len().max(1) as f64;
+                let mean = gains.iter().fold(0.0, |a, b| a + b) / gains.len().max(1) as f64;
                 let most = gains.iter().copied().fold(0.0, f64::max);
                 println!(
                     "| {p} | {alpha} | {gamma} | {name} | {:.0}% | {:.2}% | {:.2}% |",

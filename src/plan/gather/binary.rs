@@ -24,8 +24,7 @@
 //! they cross moves up with `j`, and what lies two before it is never best again. Where a message is empty (which saves `alpha`) the best `k` is the
 //! first or last such one, which is looked at by itself.
 //!
-//! `p = 3`, `m = 1, 2, 3`, `alpha = beta = 1`, `gamma = 0`: rank 1 receives 2, then 4; rank 2 receives 2 (0→1 took 2), then copies: 2 + 4 = 6; rank 0
-//! receives both, 3 + 4. Best: root 1 or 2, 6.
+//! `p = 3`, `m = 1, 2, 3`, `alpha = beta = 1`, `gamma = 0`: rank 2 receives 0, then 1: 2 + 3 = 5; rank 1 both, 2 + 4; rank 0 both, 3 + 4. Best: root 2.
 
 use std::collections::VecDeque;
 
