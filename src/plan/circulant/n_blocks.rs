@@ -26,7 +26,7 @@ const MOST_ROUNDS: usize = 30;
 /// let all = NBlocks::broadcast(&Request::new(5, 8))?;
 /// let block = Span::new(0, 8);
 /// let program: Vec<Step> = all.program_of(1).collect();
-/// assert_eq!(program, [Step::recv(0, block), Step::send(3, block), Step::send(4, block)]);
+/// assert_eq!(program, [Step::recv(0, block), Step::send(4, block)]);
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[derive(Debug, Clone)]

@@ -16,12 +16,12 @@ use crate::error::{Error, Result};
 /// ```
 /// let table = oneport::plan::circulant::table::Table::new(3)?;
 /// assert_eq!(table.to_string(), "\
-/// Process r       0 | 1 | 2
-/// Baseblock       0 | 0 | 1
-/// Recv schedule  -2 | 0 |-2
-///                -1 |-1 | 1
-/// Send schedule   0 |-2 |-1
-///                 1 |-1 |-1
+/// Process r      0 | 1 | 2
+/// Baseblock      0 | 0 | 1
+/// Recv schedule -1 | 0 |-2
+///               -2 |-1 | 1
+/// Send schedule  0 |-2 |-1
+///                1 |-2 |-1
 /// ");
 /// # Ok::<(), oneport::Error>(())
 /// ```

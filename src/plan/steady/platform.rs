@@ -36,7 +36,8 @@ pub struct Edge {
 /// let platform = Platform::parse(text)?;
 /// assert_eq!(platform.targets(), [1, 2]);
 /// assert_eq!(platform.edges().len(), 3);
-/// assert!(Platform::parse(r#"{"nodes": 2, "edges": []}"#).is_err());
+/// let free = r#"{"nodes": 2, "source": 0, "edges": [{"src": 0, "dst": 1, "cost": 0}]}"#;
+/// assert!(Platform::parse(free).is_err());
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
