@@ -9,7 +9,7 @@
 //! model among those registered, with its best segments. So a guideline whose collectives nobody has registered yet is reported as not
 //! available, and is checked as soon as they are.
 //!
-//! [`evaluate`] compares times in the model, exactly; and, if asked to, times measured on a live team: the two sides' calls take turns,
+//! [`evaluate`] compares times in the model, exactly, with local copies for free (some collectives have their blocks in place, others not); and, if asked to, times measured on a live team: the two sides' calls take turns,
 //! so that a disturbance meets both, and each call counts with the median over its turns of a turn's median.
 
 use std::collections::{BTreeMap, HashMap};
@@ -364,7 +364,8 @@ impl<'a> Plans<'a> {
         let mut request = Request::new(ranks, elements);
         request.root = ranks / 2;
         request.ports = self.setting.ports;
-        request.cost = self.setting.cost.clone();
+        // The root of a gather copies its own block, ranks of an allgather have it in place already: alike without that copy.
+        request.cost = self.setting.cost.clone().gamma_copy(0.0);
         if call.by == By::Irregular {
             request.blocks = Some(vec![elements; ranks]);
         }

@@ -159,9 +159,9 @@ fn a_barrier_holds() {
 }
 
 #[test]
-fn a_barrier_of_three_on_two_cores_holds() {
-    bounded(1, || scenarios::barrier(3, 3, 1));
-    bounded(2, || scenarios::barrier(3, 2, 1));
+fn a_barrier_of_three_holds() {
+    bounded(2, || scenarios::glances_at_a_barrier(3, 2));
+    bounded(2, || scenarios::glances_at_a_barrier(3, 3));
 }
 
 #[test]

@@ -505,6 +505,41 @@ pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
     }
 }
 
+/// As [`barrier`], once, by ranks that look a few times and then leave: many that wait at once would take turns for ever. Whoever sees it
+/// open sees what everybody wrote before; one rank opens it.
+pub(crate) fn glances_at_a_barrier(ranks: usize, cores: usize) {
+    const GLANCES: usize = 2;
+    let shared = Arc::new((Barrier::new(ranks, cores), Memory::several(ranks)));
+    let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
+        let (barrier, memory) = shared;
+        memory[me].write();
+        let arrival = barrier.arrive(me);
+        let open = match arrival {
+            Arrival::Opened => true,
+            Arrival::Waits { generation, .. } => (0..GLANCES).any(|_| barrier.is_open(generation)),
+        };
+        if open {
+            memory.iter().for_each(Memory::read);
+        }
+        arrival
+    };
+    let others: Vec<_> = (1..ranks)
+        .map(|me| {
+            let shared = shared.clone();
+            thread::spawn(move || rank(me, &shared))
+        })
+        .collect();
+    let mut arrivals = vec![rank(0, &shared)];
+    arrivals.extend(others.into_iter().map(|other| other.join().unwrap()));
+    let opened = arrivals.iter().filter(|a| **a == Arrival::Opened).count();
+    assert_eq!(opened, 1);
+    for arrival in arrivals {
+        if let Arrival::Waits { generation, .. } = arrival {
+            assert!(shared.0.is_open(generation));
+        }
+    }
+}
+
 /// Each of some tellers hands two things over and tells of each: the owner, which only looks at ranks that it is told of, sees
 /// everything in the end. What is missed would have it wait for ever, which loom reports.
 pub(crate) fn told(tellers: usize) {
