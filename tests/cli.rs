@@ -694,6 +694,8 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn every_example_in_the_help_works() {
     let folder = folder("examples");
+    let platform = r#"{"nodes": 3, "source": 0, "edges": [{"src": 0, "dst": 1, "cost": 1}, {"src": 1, "dst": 2, "cost": "1/2"}]}"#;
+    std::fs::write(folder.join("platform.json"), platform).unwrap();
     let mut commands = vec![String::new()];
     let main = text("--help");
     let listed = main
