@@ -20,7 +20,7 @@ use crate::args::{PortModel, did_you_mean, parse_count};
 use crate::output;
 use crate::task::read_text;
 
-/// The best throughput of a series of operations on a platform with uneven links, and a schedule that reaches it.
+/// The best throughput of a series of operations on a platform, and its schedule
 ///
 /// One operation after the other (broadcasts, say) is started; what counts is how many are completed per time unit in the long
 /// run. Different messages may take different ways.
