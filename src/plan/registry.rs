@@ -3,8 +3,15 @@
 //! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
 //! listed, checked, simulated, run and benched like all others.
 
+pub(in crate::plan) mod row;
+
+use self::row::broadcast;
+use super::circulant::rows as circulant;
+use super::exchange::rows as exchange;
 use super::gather::rows as gather;
-use super::{MOST_TRANSFERS, Request, circulant, exchange, pipeline, tree};
+use super::pipeline::rows as pipeline;
+use super::tree::rows as tree;
+use super::{MOST_TRANSFERS, Request};
 use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
@@ -224,42 +231,6 @@ impl Algorithm {
     }
 }
 
-/// One or two transfers of each rank in each round, and as many rounds as `p` has binary digits.
-fn logarithmic(p: usize, _segments: usize) -> usize {
-    p.saturating_mul(1 + p.max(1).ilog2() as usize)
-}
-
-/// Each rank sends each segment once.
-fn for_each_segment(p: usize, segments: usize) -> usize {
-    p.saturating_mul(segments)
-}
-
-/// Each rank sends messages with a part of almost every rank's block, many spans together as heavy as a step.
-fn parts_of_all(p: usize, segments: usize) -> usize {
-    let messages = p.saturating_mul(segments.saturating_add(p.max(1).ilog2() as usize));
-    messages.saturating_mul(1 + p / 8)
-}
-
-/// Each rank sends a message for each other rank.
-fn for_each_pair(p: usize, _segments: usize) -> usize {
-    p.saturating_mul(p)
-}
-
-/// The same, there and back.
-fn for_each_pair_twice(p: usize, segments: usize) -> usize {
-    for_each_pair(p, segments).saturating_mul(2)
-}
-
-/// Each rank sends each segment twice.
-fn for_each_segment_twice(p: usize, segments: usize) -> usize {
-    for_each_segment(p, segments).saturating_mul(2)
-}
-
-/// In each of two phases of as many rounds as `p` has binary digits, one or two transfers of each rank.
-fn logarithmic_twice(p: usize, segments: usize) -> usize {
-    logarithmic(p, segments).saturating_mul(2)
-}
-
 /// All algorithms.
 pub fn all() -> &'static [Algorithm] {
     ALGORITHMS
@@ -291,625 +262,60 @@ pub fn find(collective: Kind, name: &str) -> Result<&'static Algorithm> {
     })
 }
 
-const BINOMIAL: Algorithm = Algorithm {
-    name: "binomial",
-    collective: Kind::Reduce,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic,
-    source: "folklore; Lowery & Langou, section IV",
-    rounds: "ceil(log2 p)",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(tree::binomial::plan),
-    time: Some(tree::binomial::time),
-};
-
-const CHAIN: Algorithm = Algorithm {
-    name: "chain",
-    collective: Kind::Reduce,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: true,
-    transfers: for_each_segment,
-    source: "Lowery & Langou, section IV (pipeline)",
-    rounds: "p+q-2 (bi), p-1+2(q-1) (uni)",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(pipeline::chain::plan),
-    time: Some(pipeline::chain::time),
-};
-
-const BINARY: Algorithm = Algorithm {
-    name: "binary",
-    collective: Kind::Reduce,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: true,
-    transfers: for_each_segment,
-    source: "folklore; Lowery & Langou, section IV",
-    rounds: "2(N+q-2) (bi), 2(N-1)+3(q-1) (uni), N = ceil(log2(p+1)); at most, if p is not 2^N-1",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(tree::binary::plan),
-    time: Some(tree::binary::time),
-};
-
-const BUTTERFLY: Algorithm = Algorithm {
-    name: "butterfly",
-    collective: Kind::Reduce,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic,
-    source: "Rabenseifner 2004",
-    rounds: "2 floor(log2 p), if p is not a power of two 1 more (bi); about 3 floor(log2 p) (uni)",
-    volume: "(p-1) m + floor(log2 p)/2 m",
-    restrictions: "",
-    planner: Planner::Direct(exchange::butterfly::plan),
-    time: Some(exchange::butterfly::time),
-};
-
-const CIRCULANT: Algorithm = Algorithm {
-    name: "circulant",
-    collective: Kind::Reduce,
-    ports: PortModels::Bi,
-    commutative_only: true,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: true,
-    transfers: for_each_segment,
-    source: "Träff, round-optimal n-block broadcast on circulant graphs",
-    rounds: "ceil(log2 p)+q-1",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::OnDemand {
-        plan: circulant::reduce::plan,
-        time: circulant::reduce::timed,
-    },
-    time: Some(circulant::reduce::time),
-};
-
-const CIRCULANT_BROADCAST: Algorithm = Algorithm {
-    collective: Kind::Broadcast,
-    commutative_only: false,
-    planner: Planner::OnDemand {
-        plan: circulant::broadcast::plan,
-        time: circulant::broadcast::timed,
-    },
-    time: Some(circulant::broadcast::time),
-    ..CIRCULANT
-};
-
-const CIRCULANT_ALLREDUCE: Algorithm = Algorithm {
-    collective: Kind::Allreduce,
-    transfers: for_each_segment_twice,
-    rounds: "2(ceil(log2 p)+q-1)",
-    volume: "2(p-1) m",
-    planner: Planner::Direct(circulant::allreduce::plan),
-    time: Some(circulant::allreduce::time),
-    ..CIRCULANT
-};
-
-const CENSUS: Algorithm = Algorithm {
-    name: "census",
-    collective: Kind::Allreduce,
-    segmented: false,
-    transfers: logarithmic,
-    source: "Träff, circulant census; Bar-Noy, Kipnis, Schieber 1993",
-    rounds: "ceil(log2 p)",
-    volume: "p ceil(log2 p) m",
-    planner: Planner::Direct(circulant::census::plan),
-    time: Some(circulant::census::time),
-    ..CIRCULANT
-};
-
-const CIRCULANT_RSAG: Algorithm = Algorithm {
-    name: "circulant-rsag",
-    collective: Kind::Allreduce,
-    segmented: false,
-    transfers: logarithmic_twice,
-    source: "Träff, circulant reduce-scatter and allgather",
-    rounds: "2 ceil(log2 p)",
-    volume: "2(p-1) m",
-    planner: Planner::Direct(circulant::allgather::allreduce),
-    time: Some(circulant::allgather::allreduce_time),
-    ..CIRCULANT
-};
-
-const CIRCULANT_ALLGATHER: Algorithm = Algorithm {
-    collective: Kind::Allgather,
-    commutative_only: false,
-    segmented: false,
-    transfers: logarithmic,
-    source: "Träff, circulant allgather",
-    rounds: "ceil(log2 p)",
-    planner: Planner::Direct(circulant::allgather::plan),
-    time: Some(circulant::allgather::time),
-    ..CIRCULANT
-};
-
-const CIRCULANT_BLOCKS: Algorithm = Algorithm {
-    name: "circulant-blocks",
-    collective: Kind::Allgather,
-    commutative_only: false,
-    transfers: parts_of_all,
-    source: "Träff, irregular n-block allgather on circulant graphs",
-    planner: Planner::Direct(circulant::allgatherv::plan),
-    time: Some(circulant::allgatherv::time),
-    ..CIRCULANT
-};
-
-const CIRCULANT_RSG: Algorithm = Algorithm {
-    name: "circulant-rsg",
-    collective: Kind::Reduce,
-    ports: PortModels::Bi,
-    commutative_only: true,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic,
-    source: "Träff, circulant reduce-scatter and gather",
-    rounds: "2 ceil(log2 p)",
-    volume: "(p-1) m + at most ceil(log2 p)/2 m",
-    restrictions: "",
-    planner: Planner::Direct(circulant::reduce_scatter_gather::plan),
-    time: Some(circulant::reduce_scatter_gather::time),
-};
-
-const RING: Algorithm = Algorithm {
-    name: "ring",
-    collective: Kind::Allgather,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: for_each_pair,
-    source: "folklore",
-    rounds: "p-1 (bi), 2(p-1) (uni, p even)",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(exchange::ring::plan),
-    time: Some(exchange::ring::time),
-};
-
-const RING_ALLREDUCE: Algorithm = Algorithm {
-    collective: Kind::Allreduce,
-    commutative_only: true,
-    transfers: for_each_pair_twice,
-    rounds: "2(p-1) (bi), 4(p-1) (uni; p odd: more)",
-    volume: "2(p-1) m",
-    planner: Planner::Direct(exchange::ring::allreduce),
-    time: Some(exchange::ring::allreduce_time),
-    ..RING
-};
-
-const DOUBLING_ALLGATHER: Algorithm = Algorithm {
-    name: "recursive-doubling",
-    collective: Kind::Allgather,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic,
-    source: "folklore",
-    rounds: "floor(log2 p), if p is not a power of two 2 more (bi); twice that (uni)",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(exchange::doubling_allgather::plan),
-    time: Some(exchange::doubling_allgather::time),
-};
-
-const DOUBLING_ALLREDUCE: Algorithm = Algorithm {
-    collective: Kind::Allreduce,
-    volume: "n floor(log2 p) m + 2(p-n) m, n = 2^floor(log2 p)",
-    planner: Planner::Direct(exchange::doubling_allreduce::plan),
-    time: Some(exchange::doubling_allreduce::time),
-    ..DOUBLING_ALLGATHER
-};
-
-const RABENSEIFNER: Algorithm = Algorithm {
-    name: "rabenseifner",
-    collective: Kind::Allreduce,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic_twice,
-    source: "Rabenseifner 2004",
-    rounds: "2 floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
-    volume: "2(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(exchange::rabenseifner::plan),
-    time: Some(exchange::rabenseifner::time),
-};
-
-const HALVING: Algorithm = Algorithm {
-    name: "recursive-halving",
-    collective: Kind::ReduceScatter,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic,
-    source: "folklore; blocks chosen so that operands stay in order",
-    rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
-    volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
-    restrictions: "",
-    planner: Planner::Direct(exchange::halving::plan),
-    time: Some(exchange::halving::time),
-};
-
-const BRUCK: Algorithm = Algorithm {
-    name: "bruck",
-    collective: Kind::Allgather,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic,
-    source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
-    rounds: "ceil(log2 p) (bi), 2 ceil(log2 p) (uni; p not a power of two: more)",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(exchange::bruck::plan),
-    time: Some(exchange::bruck::time),
-};
-
-const BRUCK_ALLREDUCE: Algorithm = Algorithm {
-    collective: Kind::Allreduce,
-    commutative_only: true,
-    transfers: logarithmic_twice,
-    source: "Bruck et al. 1997, there and back",
-    rounds: "2 ceil(log2 p) (bi), 4 ceil(log2 p) (uni; p not a power of two: more)",
-    volume: "2(p-1) m",
-    planner: Planner::Direct(exchange::bruck::allreduce),
-    time: Some(exchange::bruck::allreduce_time),
-    ..BRUCK
-};
-
-const BRUCK_ALLTOALL: Algorithm = Algorithm {
-    collective: Kind::Alltoall,
-    // Each message has many spans: what they take to hold counts.
-    transfers: for_each_pair,
-    volume: "about p ceil(log2 p)/2 m",
-    planner: Planner::Direct(exchange::bruck_alltoall::plan),
-    time: Some(exchange::bruck_alltoall::time),
-    ..BRUCK
-};
-
-const PAIRWISE: Algorithm = Algorithm {
-    name: "pairwise",
-    collective: Kind::Alltoall,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: for_each_pair,
-    source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
-    rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p)",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(exchange::pairwise::plan),
-    time: Some(exchange::pairwise::time),
-};
-
-const VAN_DE_GEIJN: Algorithm = Algorithm {
-    name: "van-de-geijn",
-    collective: Kind::Reduce,
-    ports: PortModels::Both,
-    commutative_only: true,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic_twice,
-    source: "van de Geijn et al. 1994 (scatter, allgather; Bruck's here), backwards for reduce",
-    rounds: "2 ceil(log2 p) (bi), about 3 ceil(log2 p) (uni)",
-    volume: "(p-1) m + about ceil(log2 p)/2 m",
-    restrictions: "",
-    planner: Planner::Direct(exchange::van_de_geijn::plan),
-    time: Some(exchange::van_de_geijn::time),
-};
-
-const VAN_DE_GEIJN_RING: Algorithm = Algorithm {
-    name: "van-de-geijn-ring",
-    transfers: for_each_pair_twice,
-    source: "van de Geijn et al. 1994 (scatter, ring allgather), backwards for reduce",
-    rounds: "p-1+ceil(log2 p) (bi), about 2(p-1)+ceil(log2 p) (uni)",
-    planner: Planner::Direct(exchange::van_de_geijn::plan_ring),
-    time: Some(exchange::van_de_geijn::time_ring),
-    ..VAN_DE_GEIJN
-};
-
-const DUAL_ROOT: Algorithm = Algorithm {
-    name: "dual-root",
-    collective: Kind::Allreduce,
-    ports: PortModels::Bi,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: true,
-    transfers: for_each_segment_twice,
-    source: "Träff 2021",
-    rounds: "4 ceil(log2(p+2))-7+3(q-1) for p = 2^h-2; at most, for others",
-    volume: "2(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(tree::dual_root::plan),
-    time: Some(tree::dual_root::time),
-};
-
-const DOUBLING_SCAN: Algorithm = Algorithm {
-    collective: Kind::Scan,
-    source: "Hillis, Steele 1986",
-    rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",
-    volume: "(ceil(log2 p) p - 2^ceil(log2 p) + 1) m",
-    planner: Planner::Direct(exchange::doubling_scan::plan),
-    time: Some(exchange::doubling_scan::time),
-    ..DOUBLING_ALLGATHER
-};
-
-const SCAN_CHAIN: Algorithm = Algorithm {
-    collective: Kind::Scan,
-    source: "folklore",
-    planner: Planner::Direct(pipeline::scan::plan),
-    ..CHAIN
-};
-
-const BI_GREEDY: Algorithm = Algorithm {
-    name: "bi-greedy",
-    collective: Kind::Reduce,
-    ports: PortModels::Bi,
-    commutative_only: true,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: true,
-    transfers: for_each_segment,
-    source: "Lowery & Langou, Algorithm 2",
-    rounds: "ceil(log2 p)+q-1",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(pipeline::bi_greedy::plan),
-    time: Some(pipeline::bi_greedy::time),
-};
-
-const TWO_TREE: Algorithm = Algorithm {
-    name: "two-tree",
-    collective: Kind::Reduce,
-    ports: PortModels::Bi,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: true,
-    transfers: for_each_segment,
-    source: "Sanders, Speck, Träff 2009",
-    rounds: "at most 2 ceil(log2 p)+q-2",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(tree::two_tree::plan),
-    time: Some(tree::two_tree::time),
-};
-
-const UNI_GREEDY: Algorithm = Algorithm {
-    name: "uni-greedy",
-    collective: Kind::Reduce,
-    ports: PortModels::Uni,
-    commutative_only: true,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: true,
-    transfers: for_each_segment,
-    source: "Lowery & Langou, algorithm 1",
-    rounds: "no closed form; the fewest of all that reduce segments in order",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(pipeline::uni_greedy::plan),
-    time: Some(pipeline::uni_greedy::time),
-};
-
-const OUT_OF_ORDER: Algorithm = Algorithm {
-    name: "out-of-order",
-    collective: Kind::Reduce,
-    ports: PortModels::Uni,
-    commutative_only: true,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: true,
-    transfers: for_each_segment,
-    source: "oneport; goes beyond Lowery & Langou",
-    rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy where all links cost the same",
-    volume: "(p-1) m",
-    restrictions: "",
-    planner: Planner::Direct(pipeline::out_of_order::plan),
-    time: Some(pipeline::out_of_order::time),
-};
-
-const ORDERED: Algorithm = Algorithm {
-    name: "ordered",
-    collective: Kind::Reduce,
-    ports: PortModels::Both,
-    commutative_only: false,
-    uniform_links_only: false,
-    regular_only: false,
-    segmented: false,
-    transfers: logarithmic,
-    source: "Träff, optimal gather trees, Theorem 4",
-    rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
-    volume: "(p-1) m",
-    restrictions: "at most 256 ranks where links differ",
-    planner: Planner::Direct(tree::ordered::plan),
-    time: Some(tree::ordered::time),
-};
-
-const ORDERED_BROADCAST: Algorithm = Algorithm {
-    collective: Kind::Broadcast,
-    planner: Planner::Direct(tree::ordered::broadcast),
-    ..ORDERED
-};
-
-/// A broadcast that is the reversal of a reduction.
-const fn broadcast(reduce: Algorithm) -> Algorithm {
-    Algorithm {
-        collective: Kind::Broadcast,
-        commutative_only: false,
-        planner: match reduce.planner {
-            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
-                Planner::ReverseOf(plan)
-            }
-        },
-        ..reduce
-    }
-}
-
-/// An allreduce that is a reduction to rank 0, then a broadcast.
-const fn allreduce(
-    reduce: Algorithm,
-    rounds: &'static str,
-    plan: fn(&Request) -> Result<Schedule>,
-    time: fn(&Request) -> Option<f64>,
-) -> Algorithm {
-    Algorithm {
-        collective: Kind::Allreduce,
-        transfers: if reduce.segmented {
-            for_each_segment_twice
-        } else {
-            logarithmic_twice
-        },
-        rounds,
-        volume: "2(p-1) m",
-        planner: Planner::Direct(plan),
-        time: Some(time),
-        ..reduce
-    }
-}
-
-/// A reduce-scatter that is the reversal of an allgather.
-const fn reduce_scatter(allgather: Algorithm, time: fn(&Request) -> Option<f64>) -> Algorithm {
-    Algorithm {
-        collective: Kind::ReduceScatter,
-        commutative_only: true,
-        planner: match allgather.planner {
-            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
-                Planner::ReverseOf(plan)
-            }
-        },
-        time: Some(time),
-        ..allgather
-    }
-}
-
 const ALGORITHMS: &[Algorithm] = &[
-    BINOMIAL,
-    ORDERED,
-    BINARY,
-    TWO_TREE,
-    CHAIN,
-    UNI_GREEDY,
-    OUT_OF_ORDER,
-    BI_GREEDY,
-    BUTTERFLY,
-    CIRCULANT,
-    CIRCULANT_RSG,
-    VAN_DE_GEIJN,
-    VAN_DE_GEIJN_RING,
-    broadcast(BINOMIAL),
-    ORDERED_BROADCAST,
-    broadcast(BINARY),
-    broadcast(TWO_TREE),
-    broadcast(CHAIN),
-    broadcast(UNI_GREEDY),
-    broadcast(OUT_OF_ORDER),
-    broadcast(BI_GREEDY),
-    Algorithm {
-        planner: Planner::ReverseOf(exchange::butterfly::plan_for_broadcast),
-        ..broadcast(BUTTERFLY)
-    },
-    CIRCULANT_BROADCAST,
-    broadcast(CIRCULANT_RSG),
-    Algorithm {
-        planner: Planner::ReverseOf(exchange::van_de_geijn::plan_for_broadcast),
-        ..broadcast(VAN_DE_GEIJN)
-    },
-    Algorithm {
-        planner: Planner::ReverseOf(exchange::van_de_geijn::plan_ring_for_broadcast),
-        ..broadcast(VAN_DE_GEIJN_RING)
-    },
-    CENSUS,
-    CIRCULANT_RSAG,
-    CIRCULANT_ALLREDUCE,
-    DOUBLING_ALLREDUCE,
-    RABENSEIFNER,
-    BRUCK_ALLREDUCE,
-    RING_ALLREDUCE,
-    allreduce(
-        BINOMIAL,
-        "2 ceil(log2 p)",
-        tree::reduce_broadcast::over_binomial,
-        tree::reduce_broadcast::over_binomial_time,
-    ),
-    allreduce(
-        BINARY,
-        "twice those of the reduction",
-        tree::reduce_broadcast::over_binary,
-        tree::reduce_broadcast::over_binary_time,
-    ),
-    allreduce(
-        TWO_TREE,
-        "at most 4 ceil(log2 p)+2q-4",
-        tree::reduce_broadcast::over_two_trees,
-        tree::reduce_broadcast::over_two_trees_time,
-    ),
-    allreduce(
-        CHAIN,
-        "2(p+q-2) (bi), 2(p-1)+4(q-1) (uni)",
-        tree::reduce_broadcast::over_chain,
-        tree::reduce_broadcast::over_chain_time,
-    ),
-    allreduce(
-        UNI_GREEDY,
-        "twice those of the reduction",
-        tree::reduce_broadcast::over_uni_greedy,
-        tree::reduce_broadcast::over_uni_greedy_time,
-    ),
-    DUAL_ROOT,
-    CIRCULANT_ALLGATHER,
-    CIRCULANT_BLOCKS,
-    DOUBLING_ALLGATHER,
-    BRUCK,
-    RING,
-    reduce_scatter(
-        CIRCULANT_ALLGATHER,
-        circulant::allgather::reduce_scatter_time,
-    ),
-    reduce_scatter(CIRCULANT_BLOCKS, circulant::allgatherv::reduce_scatter_time),
-    HALVING,
-    // Not reversed allgathers: on one port, combining can wait until a rank has sent, too.
-    Algorithm {
-        planner: Planner::Direct(exchange::bruck::reduce_scatter),
-        ..reduce_scatter(BRUCK, exchange::bruck::reduce_scatter_time)
-    },
-    Algorithm {
-        planner: Planner::Direct(exchange::ring::reduce_scatter),
-        ..reduce_scatter(RING, exchange::ring::reduce_scatter_time)
-    },
-    PAIRWISE,
-    BRUCK_ALLTOALL,
-    DOUBLING_SCAN,
-    SCAN_CHAIN,
+    tree::BINOMIAL,
+    tree::ORDERED,
+    tree::BINARY,
+    tree::TWO_TREE,
+    pipeline::CHAIN,
+    pipeline::UNI_GREEDY,
+    pipeline::OUT_OF_ORDER,
+    pipeline::BI_GREEDY,
+    exchange::BUTTERFLY,
+    circulant::CIRCULANT,
+    circulant::CIRCULANT_RSG,
+    exchange::VAN_DE_GEIJN,
+    exchange::VAN_DE_GEIJN_RING,
+    broadcast(tree::BINOMIAL),
+    tree::ORDERED_BROADCAST,
+    broadcast(tree::BINARY),
+    broadcast(tree::TWO_TREE),
+    broadcast(pipeline::CHAIN),
+    broadcast(pipeline::UNI_GREEDY),
+    broadcast(pipeline::OUT_OF_ORDER),
+    broadcast(pipeline::BI_GREEDY),
+    exchange::BUTTERFLY_BROADCAST,
+    circulant::CIRCULANT_BROADCAST,
+    broadcast(circulant::CIRCULANT_RSG),
+    exchange::VAN_DE_GEIJN_BROADCAST,
+    exchange::VAN_DE_GEIJN_RING_BROADCAST,
+    circulant::CENSUS,
+    circulant::CIRCULANT_RSAG,
+    circulant::CIRCULANT_ALLREDUCE,
+    exchange::DOUBLING_ALLREDUCE,
+    exchange::RABENSEIFNER,
+    exchange::BRUCK_ALLREDUCE,
+    exchange::RING_ALLREDUCE,
+    tree::BINOMIAL_ALLREDUCE,
+    tree::BINARY_ALLREDUCE,
+    tree::TWO_TREE_ALLREDUCE,
+    pipeline::CHAIN_ALLREDUCE,
+    pipeline::UNI_GREEDY_ALLREDUCE,
+    tree::DUAL_ROOT,
+    circulant::CIRCULANT_ALLGATHER,
+    circulant::CIRCULANT_BLOCKS,
+    exchange::DOUBLING_ALLGATHER,
+    exchange::BRUCK,
+    exchange::RING,
+    circulant::CIRCULANT_REDUCE_SCATTER,
+    circulant::CIRCULANT_BLOCKS_REDUCE_SCATTER,
+    exchange::HALVING,
+    exchange::BRUCK_REDUCE_SCATTER,
+    exchange::RING_REDUCE_SCATTER,
+    exchange::PAIRWISE,
+    exchange::BRUCK_ALLTOALL,
+    exchange::DOUBLING_SCAN,
+    pipeline::SCAN_CHAIN,
     gather::LINEAR,
     gather::OBLIVIOUS,
     gather::OBLIVIOUS_BEST_ROOT,

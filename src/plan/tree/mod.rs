@@ -5,4 +5,5 @@ pub mod binomial;
 pub mod dual_root;
 pub mod ordered;
 pub mod reduce_broadcast;
+pub(in crate::plan) mod rows;
 pub mod two_tree;

@@ -1,0 +1,123 @@
+//! What the rows of the registry are made of.
+
+use super::{Algorithm, Planner, PortModels};
+use crate::collective::Kind;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::Schedule;
+
+/// A row with what most have: any ports, operator, links and blocks, no segments, and a logarithm of rounds.
+///
+/// Left to say: source, rounds, volume, and the time where there is a closed form.
+pub(in crate::plan) const fn row(
+    name: &'static str,
+    collective: Kind,
+    plan: fn(&Request) -> Result<Schedule>,
+) -> Algorithm {
+    Algorithm {
+        name,
+        collective,
+        ports: PortModels::Both,
+        commutative_only: false,
+        uniform_links_only: false,
+        regular_only: false,
+        segmented: false,
+        transfers: logarithmic,
+        source: "",
+        rounds: "",
+        volume: "",
+        restrictions: "",
+        planner: Planner::Direct(plan),
+        time: None,
+    }
+}
+
+/// A broadcast that is the reversal of a reduction.
+pub(in crate::plan) const fn broadcast(reduce: Algorithm) -> Algorithm {
+    Algorithm {
+        collective: Kind::Broadcast,
+        commutative_only: false,
+        planner: match reduce.planner {
+            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
+                Planner::ReverseOf(plan)
+            }
+        },
+        ..reduce
+    }
+}
+
+/// An allreduce that is a reduction to rank 0, then a broadcast.
+pub(in crate::plan) const fn allreduce(
+    reduce: Algorithm,
+    rounds: &'static str,
+    plan: fn(&Request) -> Result<Schedule>,
+    time: fn(&Request) -> Option<f64>,
+) -> Algorithm {
+    Algorithm {
+        collective: Kind::Allreduce,
+        transfers: if reduce.segmented {
+            for_each_segment_twice
+        } else {
+            logarithmic_twice
+        },
+        rounds,
+        volume: "2(p-1) m",
+        planner: Planner::Direct(plan),
+        time: Some(time),
+        ..reduce
+    }
+}
+
+/// A reduce-scatter that is the reversal of an allgather.
+pub(in crate::plan) const fn reduce_scatter(
+    allgather: Algorithm,
+    time: fn(&Request) -> Option<f64>,
+) -> Algorithm {
+    Algorithm {
+        collective: Kind::ReduceScatter,
+        commutative_only: true,
+        planner: match allgather.planner {
+            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
+                Planner::ReverseOf(plan)
+            }
+        },
+        time: Some(time),
+        ..allgather
+    }
+}
+
+/// One or two transfers of each rank in each round, and as many rounds as `p` has binary digits.
+pub(in crate::plan) fn logarithmic(p: usize, _segments: usize) -> usize {
+    p.saturating_mul(1 + p.max(1).ilog2() as usize)
+}
+
+/// Each rank sends each segment once.
+pub(in crate::plan) fn for_each_segment(p: usize, segments: usize) -> usize {
+    p.saturating_mul(segments)
+}
+
+/// Each rank sends messages with a part of almost every rank's block, many spans together as heavy as a step.
+pub(in crate::plan) fn parts_of_all(p: usize, segments: usize) -> usize {
+    let messages = p.saturating_mul(segments.saturating_add(p.max(1).ilog2() as usize));
+    messages.saturating_mul(1 + p / 8)
+}
+
+/// Each rank sends a message for each other rank.
+pub(in crate::plan) fn for_each_pair(p: usize, _segments: usize) -> usize {
+    p.saturating_mul(p)
+}
+
+/// The same, there and back.
+pub(in crate::plan) fn for_each_pair_twice(p: usize, segments: usize) -> usize {
+    for_each_pair(p, segments).saturating_mul(2)
+}
+
+/// Each rank sends each segment twice.
+pub(in crate::plan) fn for_each_segment_twice(p: usize, segments: usize) -> usize {
+    for_each_segment(p, segments).saturating_mul(2)
+}
+
+/// In each of two phases of as many rounds as `p` has binary digits, one or two transfers of each rank.
+pub(in crate::plan) fn logarithmic_twice(p: usize, segments: usize) -> usize {
+    logarithmic(p, segments).saturating_mul(2)
+}
