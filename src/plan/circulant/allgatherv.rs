@@ -18,8 +18,8 @@
 use super::conditions::Tables;
 use super::phases::Phases;
 use super::schedule::Circulant;
-use crate::collective::Collective;
 use crate::error::Result;
+use crate::plan::exchange::there_and_back::allgather_builder;
 use crate::plan::{Request, evenly};
 use crate::schedule::{Schedule, Span, Spans, Step};
 
@@ -31,11 +31,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
     let blocks = request.concatenated();
-    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let mut b = Schedule::builder(p, request.ports, Collective::Allgather);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, whole.len, [block], [whole]);
-    }
+    let mut b = allgather_builder(request, &blocks);
     let all = Roots::new(p, &blocks, request.segments.count());
     for i in 0..all.phases.rounds() {
         let k = all.phases.round(i).k;
