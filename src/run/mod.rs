@@ -7,6 +7,7 @@ mod barrier;
 mod bell;
 mod clock;
 mod data;
+mod eager;
 mod element;
 mod endpoint;
 mod executor;

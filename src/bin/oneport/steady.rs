@@ -440,9 +440,7 @@ fn execute(
             clock: Clock::Paced,
             cost: cost.clone(),
             repetitions: 1,
-            warmup: 0,
-            ports: None,
-            trace: false,
+            ..RunOptions::default()
         };
         let outcome = team.run(schedule, &data, &operator, &options)?;
         let right = outcome.outputs == expected;
