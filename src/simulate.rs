@@ -9,7 +9,7 @@
 mod accesses;
 mod on_demand;
 
-pub use on_demand::{Timed, on_demand};
+pub use on_demand::{Timed, on_demand, on_demand_watched};
 
 use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};

@@ -119,7 +119,7 @@ fn many_ranks_are_simulated() {
 /// What the irregular allgather needs to know, every rank's receive schedule, can be had by a small regular one.
 #[test]
 fn schedules_are_allgathered() {
-    use oneport::plan::circulant::{conditions::Tables, schedule::Circulant};
+    use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
     use oneport::plan::registry;
     use oneport::run::{Operator, RunOptions, Team};
     use oneport::{Kind, Request};

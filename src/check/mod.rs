@@ -14,6 +14,8 @@
 //! A stage is left out where earlier errors leave it nothing to stand on: the proof needs a schedule that completes.
 //! Runs of elements that behave alike are handled together, so the work does not depend on the vector's length.
 //!
+//! [`circulant`] proves no schedule, but the construction that all circulant algorithms share.
+//!
 //! ```
 //! use oneport::{Collective, Ports, Schedule, Span, Step, check};
 //! let mut b = Schedule::builder(2, Ports::UNI, Collective::Alltoall);
@@ -35,6 +37,7 @@
 //! # Ok::<(), oneport::Error>(())
 //! ```
 
+pub mod circulant;
 mod deadlock;
 mod finding;
 mod memory;

@@ -6,6 +6,7 @@
 pub(in crate::plan) mod row;
 
 use self::row::broadcast;
+use super::circulant::n_blocks::NBlocks;
 use super::circulant::rows as circulant;
 use super::exchange::rows as exchange;
 use super::gather::rows as gather;
@@ -15,7 +16,7 @@ use super::{MOST_TRANSFERS, Request};
 use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
-use crate::schedule::Schedule;
+use crate::schedule::{Programs, Schedule};
 use crate::simulate::{self, Timed};
 
 /// One algorithm for one collective.
@@ -67,13 +68,8 @@ pub enum Planner {
     Direct(fn(&Request) -> Result<Schedule>),
     /// The reversal of what this plans for free computation.
     ReverseOf(fn(&Request) -> Result<Schedule>),
-    /// Programs on demand: planned as it stands, or timed without being stored.
-    OnDemand {
-        /// Plans.
-        plan: fn(&Request) -> Result<Schedule>,
-        /// Times the same.
-        time: fn(&Request) -> Result<Timed>,
-    },
+    /// Programs on demand: stored as they stand, or timed without being stored.
+    OnDemand(fn(&Request) -> Result<NBlocks>),
 }
 
 impl PortModels {
@@ -105,7 +101,8 @@ impl Algorithm {
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
         match self.planner {
-            Planner::Direct(plan) | Planner::OnDemand { plan, .. } => plan(request),
+            Planner::Direct(plan) => plan(request),
+            Planner::OnDemand(programs) => programs(request)?.stored(),
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
                 request.cost = request.cost.gamma(0.0);
@@ -122,7 +119,7 @@ impl Algorithm {
 
     /// Whether [`Algorithm::timed`] can time requests whose schedules are too long to be stored.
     pub fn is_on_demand(&self) -> bool {
-        matches!(self.planner, Planner::OnDemand { .. })
+        matches!(self.planner, Planner::OnDemand(_))
     }
 
     /// Times `request` under its own costs: without storing the schedule, where the algorithm gives programs on demand.
@@ -130,12 +127,20 @@ impl Algorithm {
     /// # Errors
     /// As [`Algorithm::plan`], and when a message has no link.
     pub fn timed(&self, request: &Request) -> Result<Timed> {
-        match self.planner {
-            Planner::OnDemand { time, .. } => {
-                self.accepts(request)?;
-                time(request)
-            }
-            _ => simulate::on_demand(&self.plan(request)?, &request.cost, request.element_bytes),
+        self.timed_watched(request, |_| ())
+    }
+
+    /// As [`Algorithm::timed`]; `watch` hears what [`simulate::on_demand_watched`] tells.
+    ///
+    /// # Errors
+    /// As [`Algorithm::timed`].
+    pub fn timed_watched(&self, request: &Request, watch: impl FnMut(u64)) -> Result<Timed> {
+        let (cost, element_bytes) = (&request.cost, request.element_bytes);
+        if let Planner::OnDemand(programs) = self.planner {
+            self.accepts(request)?;
+            simulate::on_demand_watched(&programs(request)?, cost, element_bytes, watch)
+        } else {
+            simulate::on_demand_watched(&self.plan(request)?, cost, element_bytes, watch)
         }
     }
 

@@ -33,6 +33,12 @@ pub(super) struct Accesses<const N: usize> {
 }
 
 impl<const N: usize> Accesses<N> {
+    /// Whether nothing is known.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// Puts `time` off until what a step reads (`writes` false) or writes has been written, or not been used, before.
     pub(super) fn wait(&self, span: Span, writes: bool, time: &mut Times<N>) {
         if self.parts.is_empty() || span.len == 0 {
@@ -99,10 +105,15 @@ impl<const N: usize> Accesses<N> {
 
     /// Forgets what ended before `time`, when that can be had without much work.
     pub(super) fn forget(&mut self, time: &Times<N>) {
-        if self.parts.len() == self.parts.capacity() {
+        let few = self.parts.len() <= 1;
+        if few || self.parts.len() == self.parts.capacity() {
             let recent = |t: &Times<N>| t.iter().zip(time).any(|(t, time)| t > time);
-            self.parts
-                .retain(|part| recent(&part.written) || recent(&part.read));
+            let recent = |part: &mut Part<N>| recent(&part.written) || recent(&part.read);
+            if !few {
+                self.parts.retain(recent);
+            } else if self.parts.first_mut().is_some_and(|part| !recent(part)) {
+                self.parts.clear();
+            }
         }
     }
 

@@ -15,9 +15,9 @@
 //!
 //! `p = 3`, `q = 1`, skips 1, 2: 0→1 block 0, 1→2 block 1, 2→0 block 2; 0→2 block 0, 1→0 block 1, 2→1 block 2.
 
-use super::conditions::Tables;
 use super::phases::Phases;
 use super::schedule::Circulant;
+use super::tables::Tables;
 use crate::error::Result;
 use crate::plan::exchange::there_and_back::allgather_builder;
 use crate::plan::{Request, evenly};

@@ -10,7 +10,7 @@
 //! `p = 2`, `q = 2`: 1→0 segment 1; 1→0 segment 0; 0→1 segment 0; 0→1 segment 1.
 
 use super::broadcast::rounds;
-use super::n_blocks::NBlocks;
+use super::{broadcast, reduce};
 use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::Request;
@@ -25,7 +25,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         root: 0,
         ..request.clone()
     };
-    let (up, down) = (NBlocks::reduce(request)?, NBlocks::broadcast(request)?);
+    let (up, down) = (reduce::plan(request)?, broadcast::plan(request)?);
     let vector = Spans::from(Span::new(0, request.elements()));
     let layout = Layout {
         len: request.elements(),

@@ -13,24 +13,13 @@ use super::n_blocks::NBlocks;
 use super::schedule::Circulant;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::schedule::{Programs, Schedule};
-use crate::simulate::{self, Timed};
 
-/// Plans the broadcast.
+/// Plans the broadcast: every rank's program on demand.
 ///
 /// # Errors
 /// When the request's parts do not fit together.
-pub fn plan(request: &Request) -> Result<Schedule> {
-    NBlocks::broadcast(request)?.stored()
-}
-
-/// Times the broadcast without storing it.
-///
-/// # Errors
-/// As [`plan`], and when a message has no link.
-pub fn timed(request: &Request) -> Result<Timed> {
-    let programs = NBlocks::broadcast(request)?;
-    simulate::on_demand(&programs, &request.cost, request.element_bytes)
+pub fn plan(request: &Request) -> Result<NBlocks> {
+    NBlocks::new(request, false)
 }
 
 /// `(L + q - 1) tc`.
@@ -51,12 +40,13 @@ pub(super) fn rounds(request: &Request) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Programs;
 
     #[test]
     fn three_ranks_two_segments() {
         let mut request = Request::new(3, 2);
         request.segments = crate::plan::Segments::of_size(2, 1).unwrap();
-        let schedule = plan(&request).unwrap();
+        let schedule = plan(&request).unwrap().stored().unwrap();
         let sends: Vec<Vec<_>> = schedule
             .programs()
             .iter()

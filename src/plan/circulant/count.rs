@@ -243,8 +243,9 @@ fn permutations(items: &mut [usize], fixed: usize, visit: &mut impl FnMut(&[usiz
 
 #[cfg(test)]
 mod tests {
-    use super::super::conditions::Tables;
+    use super::super::tables::Tables;
     use super::*;
+    use crate::check::circulant::violations;
 
     /// Tries all orders of rank 1, then of rank 2, and so on, and asks the four conditions.
     fn by_hand(p: usize) -> u128 {
@@ -290,7 +291,7 @@ mod tests {
                 }
             }
             // Only what is sent to the root may violate a condition: the third.
-            for v in tables.violations(graph) {
+            for v in violations(graph, &tables) {
                 let to = v.round.map(|k| (v.rank + graph.skips()[k]) % p);
                 assert_eq!((v.condition, to), (3, Some(0)), "{v}");
             }

@@ -20,10 +20,10 @@ const MOST_ROUNDS: usize = 30;
 /// Programs of all ranks.
 ///
 /// ```
-/// use oneport::plan::circulant::n_blocks::NBlocks;
+/// use oneport::plan::circulant::broadcast;
 /// use oneport::schedule::Programs;
 /// use oneport::{Request, Span, Step};
-/// let all = NBlocks::broadcast(&Request::new(5, 8))?;
+/// let all = broadcast::plan(&Request::new(5, 8))?;
 /// let block = Span::new(0, 8);
 /// let program: Vec<Step> = all.program_of(1).collect();
 /// assert_eq!(program, [Step::recv(0, block), Step::send(4, block)]);
@@ -41,23 +41,8 @@ pub struct NBlocks {
 }
 
 impl NBlocks {
-    /// The broadcast.
-    ///
-    /// # Errors
-    /// When the request's parts do not fit together.
-    pub fn broadcast(request: &Request) -> Result<NBlocks> {
-        NBlocks::new(request, false)
-    }
-
-    /// The reduction.
-    ///
-    /// # Errors
-    /// As [`NBlocks::broadcast`].
-    pub fn reduce(request: &Request) -> Result<NBlocks> {
-        NBlocks::new(request, true)
-    }
-
-    fn new(request: &Request, reduces: bool) -> Result<NBlocks> {
+    /// The broadcast, or (`reduces`) the reduction.
+    pub(super) fn new(request: &Request, reduces: bool) -> Result<NBlocks> {
         request.validate()?;
         let graph = Circulant::new(request.ranks);
         Ok(NBlocks {
@@ -149,6 +134,7 @@ pub struct Program<'a> {
 
 impl Program<'_> {
     /// What travels from here to `skip[k]` ranks ahead in a broadcast, or back in a reduction: the other rank, and the block.
+    #[inline]
     fn ahead(&self, round: Round) -> Option<(usize, Span)> {
         let p = self.all.graph.ranks();
         let to = self.me + self.all.graph.skips()[round.k];
@@ -162,6 +148,7 @@ impl Program<'_> {
     }
 
     /// What travels to here from `skip[k]` ranks behind in a broadcast, or back in a reduction.
+    #[inline]
     fn behind(&self, round: Round) -> Option<(usize, Span)> {
         if self.me == 0 {
             return None;
@@ -176,6 +163,7 @@ impl Program<'_> {
         Some((self.rank(from), self.all.blocks[block]))
     }
 
+    #[inline]
     fn rank(&self, counted: usize) -> usize {
         let (rank, p) = (counted + self.all.root, self.all.graph.ranks());
         if rank >= p { rank - p } else { rank }
@@ -185,6 +173,7 @@ impl Program<'_> {
 impl Iterator for Program<'_> {
     type Item = Step;
 
+    #[inline]
     fn next(&mut self) -> Option<Step> {
         loop {
             let round = self.round.filter(|_| self.left > 0)?;
@@ -221,6 +210,7 @@ impl Iterator for Program<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{broadcast, reduce};
     use super::*;
     use crate::plan::Segments;
 
@@ -237,7 +227,7 @@ mod tests {
         for p in 1..100 {
             for n in [1, 2, 3, 7, 20] {
                 let root = p / 3;
-                let all = NBlocks::broadcast(&request(p, n, root)).unwrap();
+                let all = broadcast::plan(&request(p, n, root)).unwrap();
                 let mut steps = 0;
                 for rank in 0..p {
                     let mut held: Vec<Span> = Vec::new();
@@ -274,8 +264,8 @@ mod tests {
         for p in 1..40 {
             for n in [1, 2, 5, 9] {
                 let request = request(p, n, p / 2);
-                let reduce = NBlocks::reduce(&request).unwrap().stored().unwrap();
-                let broadcast = NBlocks::broadcast(&request).unwrap().stored().unwrap();
+                let reduce = reduce::plan(&request).unwrap().stored().unwrap();
+                let broadcast = broadcast::plan(&request).unwrap().stored().unwrap();
                 assert_eq!(reduce.reversed().unwrap(), broadcast);
                 // Which operand stands first may differ.
                 assert_eq!(broadcast.reversed().unwrap(), reduce);

@@ -15,24 +15,13 @@ use super::broadcast::rounds;
 use super::n_blocks::NBlocks;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::schedule::{Programs, Schedule};
-use crate::simulate::{self, Timed};
 
-/// Plans the reduction.
+/// Plans the reduction: every rank's program on demand.
 ///
 /// # Errors
 /// When the request's parts do not fit together.
-pub fn plan(request: &Request) -> Result<Schedule> {
-    NBlocks::reduce(request)?.stored()
-}
-
-/// Times the reduction without storing it.
-///
-/// # Errors
-/// As [`plan`], and when a message has no link.
-pub fn timed(request: &Request) -> Result<Timed> {
-    let programs = NBlocks::reduce(request)?;
-    simulate::on_demand(&programs, &request.cost, request.element_bytes)
+pub fn plan(request: &Request) -> Result<NBlocks> {
+    NBlocks::new(request, true)
 }
 
 /// `(L + q - 1)(tc + tp)`.
@@ -44,12 +33,13 @@ pub fn time(request: &Request) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Programs;
 
     #[test]
     fn three_ranks_two_segments() {
         let mut request = Request::new(3, 2);
         request.segments = crate::plan::Segments::of_size(2, 1).unwrap();
-        let schedule = plan(&request).unwrap();
+        let schedule = plan(&request).unwrap().stored().unwrap();
         let sends: Vec<Vec<_>> = schedule
             .programs()
             .iter()

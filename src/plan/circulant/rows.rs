@@ -8,29 +8,32 @@ use crate::plan::registry::row::{
 };
 use crate::plan::registry::{Algorithm, Planner, PortModels};
 
-pub(in crate::plan) const CIRCULANT: Algorithm = Algorithm {
+pub(in crate::plan) const CIRCULANT_RSG: Algorithm = Algorithm {
     ports: PortModels::Bi,
     commutative_only: true,
+    source: "Träff, circulant reduce-scatter and gather",
+    rounds: "2 ceil(log2 p)",
+    volume: "(p-1) m + at most ceil(log2 p)/2 m",
+    time: Some(reduce_scatter_gather::time),
+    ..row("circulant-rsg", Kind::Reduce, reduce_scatter_gather::plan)
+};
+
+pub(in crate::plan) const CIRCULANT: Algorithm = Algorithm {
+    name: "circulant",
     segmented: true,
     transfers: for_each_segment,
     source: "Träff, round-optimal n-block broadcast on circulant graphs",
     rounds: "ceil(log2 p)+q-1",
     volume: "(p-1) m",
-    planner: Planner::OnDemand {
-        plan: reduce::plan,
-        time: reduce::timed,
-    },
+    planner: Planner::OnDemand(reduce::plan),
     time: Some(reduce::time),
-    ..row("circulant", Kind::Reduce, reduce::plan)
+    ..CIRCULANT_RSG
 };
 
 pub(in crate::plan) const CIRCULANT_BROADCAST: Algorithm = Algorithm {
     collective: Kind::Broadcast,
     commutative_only: false,
-    planner: Planner::OnDemand {
-        plan: broadcast::plan,
-        time: broadcast::timed,
-    },
+    planner: Planner::OnDemand(broadcast::plan),
     time: Some(broadcast::time),
     ..CIRCULANT
 };
@@ -92,16 +95,6 @@ pub(in crate::plan) const CIRCULANT_BLOCKS: Algorithm = Algorithm {
     planner: Planner::Direct(allgatherv::plan),
     time: Some(allgatherv::time),
     ..CIRCULANT
-};
-
-pub(in crate::plan) const CIRCULANT_RSG: Algorithm = Algorithm {
-    ports: PortModels::Bi,
-    commutative_only: true,
-    source: "Träff, circulant reduce-scatter and gather",
-    rounds: "2 ceil(log2 p)",
-    volume: "(p-1) m + at most ceil(log2 p)/2 m",
-    time: Some(reduce_scatter_gather::time),
-    ..row("circulant-rsg", Kind::Reduce, reduce_scatter_gather::plan)
 };
 
 pub(in crate::plan) const CIRCULANT_REDUCE_SCATTER: Algorithm =

@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::conditions::Tables;
 use super::schedule::Circulant;
+use super::tables::Tables;
 use crate::error::{Error, Result};
 
 /// Schedules of all ranks.

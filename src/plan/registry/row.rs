@@ -32,16 +32,20 @@ pub(in crate::plan) const fn row(
     }
 }
 
+/// Plans the reversal. Programs on demand can be given backwards without a schedule, by a function of their own.
+const fn reversed(planner: Planner) -> Planner {
+    match planner {
+        Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
+        Planner::OnDemand(_) => panic!("programs on demand are not reversed"),
+    }
+}
+
 /// A broadcast that is the reversal of a reduction.
 pub(in crate::plan) const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
         collective: Kind::Broadcast,
         commutative_only: false,
-        planner: match reduce.planner {
-            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
-                Planner::ReverseOf(plan)
-            }
-        },
+        planner: reversed(reduce.planner),
         ..reduce
     }
 }
@@ -76,11 +80,7 @@ pub(in crate::plan) const fn reduce_scatter(
     Algorithm {
         collective: Kind::ReduceScatter,
         commutative_only: true,
-        planner: match allgather.planner {
-            Planner::Direct(plan) | Planner::ReverseOf(plan) | Planner::OnDemand { plan, .. } => {
-                Planner::ReverseOf(plan)
-            }
-        },
+        planner: reversed(allgather.planner),
         time: Some(time),
         ..allgather
     }

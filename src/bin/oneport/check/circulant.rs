@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::plan::circulant::conditions::{self, Options, Outcome, SAMPLED_RANKS, Violation};
+use oneport::check::circulant::{self, Options, Outcome, SAMPLED_RANKS, Violation};
 use oneport::plan::circulant::schedule::MOST_RANKS;
 use serde::Serialize;
 
@@ -92,15 +92,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let (range, outcome) = match args.sample {
         Some(count) => {
             let bar = bar(count as u64);
-            let outcome =
-                conditions::sample(count, args.up_to, args.seed, &options, |n| bar.inc(n));
+            let outcome = circulant::sample(count, args.up_to, args.seed, &options, |n| bar.inc(n));
             bar.finish_and_clear();
             ([1, args.up_to], outcome)
         }
         None => {
             let bar = bar(sum(&sizes));
             let range = [*sizes.start(), *sizes.end()];
-            let outcome = conditions::check(sizes, &options, |n| bar.inc(n));
+            let outcome = circulant::check(sizes, &options, |n| bar.inc(n));
             bar.finish_and_clear();
             (range, outcome)
         }

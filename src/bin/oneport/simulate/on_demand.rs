@@ -2,8 +2,10 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
 use oneport::bounds::lower_bound;
 use oneport::plan::segmentation::published;
 
@@ -57,7 +59,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Option<ExitCode>> 
     if common.root.is_some() && !matches!(kind, oneport::Kind::Broadcast | oneport::Kind::Reduce) {
         output::note(&format!("{} has no root; --root is ignored", kind.name()));
     }
-    let timed = algorithm.timed(&request)?;
+    // Every step is half of a transfer.
+    let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
+    let bar = bar(transfers << u32::from(request.cost.overlap));
+    let timed = algorithm.timed_watched(&request, |more| bar.inc(more));
+    bar.finish_and_clear();
+    let timed = timed?;
     if !timed.time.is_finite() {
         bail!("the model time is too large to be computed");
     }
@@ -93,4 +100,16 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Option<ExitCode>> 
         print_facts(out, about.facts(cost, task.unit), task.unit, &output)?;
     }
     Ok(Some(ExitCode::SUCCESS))
+}
+
+/// A progress bar on standard error that shows up only when it takes long, and only on a terminal.
+fn bar(transfers: u64) -> ProgressBar {
+    let bar = ProgressBar::new(transfers);
+    if let Ok(style) = ProgressStyle::with_template(
+        "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
+    ) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(300));
+    bar
 }

@@ -1,4 +1,4 @@
-//! The four conditions that make circulant schedules right, checked.
+//! The four conditions that make the schedules of circulant graphs right, checked.
 //!
 //! Over one phase of `q` rounds, for ranks `r` in `0..p`:
 //! 1. `send[r][k] == recv[(r + skip[k]) mod p][k]`: what is sent is what is received.
@@ -10,8 +10,8 @@
 //! [`check`] checks all ranks of many graphs, [`sample`] some ranks of some very large ones, both on all cores.
 //!
 //! ```
-//! use oneport::plan::circulant::conditions;
-//! let outcome = conditions::check(2..=100, &conditions::Options::default(), |_| ());
+//! use oneport::check::circulant;
+//! let outcome = circulant::check(2..=100, &circulant::Options::default(), |_| ());
 //! assert_eq!((outcome.ranks, outcome.violations.len()), (5049, 0));
 //! ```
 
@@ -22,7 +22,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-use super::schedule::{Circulant, block};
+use crate::plan::circulant::schedule::{Circulant, block};
+use crate::plan::circulant::tables::Tables;
 
 /// A condition that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -105,7 +106,7 @@ pub const SAMPLED_RANKS: usize = 100;
 /// Takes `O(q)` time a rank, and as many bytes a thread as `2 p q` for up to 2^22 ranks; beyond, `O(q^2)` time and no memory.
 ///
 /// # Panics
-/// When there is a 0 among the sizes, or more than [`MOST_RANKS`](super::schedule::MOST_RANKS).
+/// When there is a 0 among the sizes, or more than [`MOST_RANKS`](crate::plan::circulant::schedule::MOST_RANKS).
 pub fn check(
     sizes: RangeInclusive<usize>,
     options: &Options,
@@ -140,7 +141,7 @@ pub fn check(
             sum.extend(options, found);
         } else {
             tables.construct(&graph);
-            sum.extend(options, tables.violations(&graph));
+            sum.extend(options, violations(&graph, tables));
         }
         sum.graphs += u64::from(ranks.end == p);
         sum.ranks += ranks.len() as u64;
@@ -153,7 +154,7 @@ pub fn check(
 /// numbers of all magnitudes at random, the same ones for the same `seed`. `progress` hears how many more graphs have been checked.
 ///
 /// # Panics
-/// When `most` is 0 or more than [`MOST_RANKS`](super::schedule::MOST_RANKS).
+/// When `most` is 0 or more than [`MOST_RANKS`](crate::plan::circulant::schedule::MOST_RANKS).
 pub fn sample(
     count: usize,
     most: usize,
@@ -263,55 +264,24 @@ pub fn check_rank(graph: &Circulant, r: usize) -> Option<Violation> {
     violated(graph, r, &recv[..q], &send[..q], |_, k| theirs[k])
 }
 
-/// Receive and send schedules of all ranks of a graph, one after another.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tables {
-    /// `recv[r * q + k]`.
-    pub recv: Vec<i8>,
-    /// `send[r * q + k]`.
-    pub send: Vec<i8>,
-}
-
-impl Tables {
-    /// The schedules of `graph`.
-    pub fn new(graph: &Circulant) -> Tables {
-        let mut tables = Tables::default();
-        tables.construct(graph);
-        tables
-    }
-
-    /// As [`Tables::new`], in the memory of other tables.
-    pub fn construct(&mut self, graph: &Circulant) {
-        let (p, q) = (graph.ranks(), graph.rounds());
-        for table in [&mut self.recv, &mut self.send] {
-            table.clear();
-            table.resize(p * q, 0);
-        }
-        for r in 0..p {
-            graph.recv_into(r, &mut self.recv[r * q..][..q]);
-            graph.send_into(r, &mut self.send[r * q..][..q]);
-        }
-    }
-
-    /// Of each rank the first condition that does not hold. The tables may come from elsewhere.
-    ///
-    /// # Panics
-    /// When the tables are not as long as `graph` wants them.
-    pub fn violations(&self, graph: &Circulant) -> impl Iterator<Item = Violation> {
-        let (p, q) = (graph.ranks(), graph.rounds());
-        let (recv, send) = (&self.recv, &self.send);
-        assert_eq!(
-            (recv.len(), send.len()),
-            (p * q, p * q),
-            "tables of {p} ranks"
-        );
-        (0..p).filter_map(move |r| {
-            let rank = r * q..(r + 1) * q;
-            violated(graph, r, &recv[rank.clone()], &send[rank], |receiver, k| {
-                recv[receiver * q + k]
-            })
+/// Of each rank the first condition that does not hold. The tables may come from elsewhere.
+///
+/// # Panics
+/// When the tables are not as long as `graph` wants them.
+pub fn violations(graph: &Circulant, tables: &Tables) -> impl Iterator<Item = Violation> {
+    let (p, q) = (graph.ranks(), graph.rounds());
+    let Tables { recv, send } = tables;
+    assert_eq!(
+        (recv.len(), send.len()),
+        (p * q, p * q),
+        "tables of {p} ranks"
+    );
+    (0..p).filter_map(move |r| {
+        let rank = r * q..(r + 1) * q;
+        violated(graph, r, &recv[rank.clone()], &send[rank], |receiver, k| {
+            recv[receiver * q + k]
         })
-    }
+    })
 }
 
 /// The first condition that rank `r` violates; `received` says what a receiver receives in a round.
@@ -419,7 +389,7 @@ mod tests {
         let graph = Circulant::new(9);
         let right = Tables::new(&graph);
         let first = |tables: &Tables| {
-            let mut found: Vec<_> = tables.violations(&graph).collect();
+            let mut found: Vec<_> = violations(&graph, tables).collect();
             found.sort_unstable_by_key(|v| v.condition);
             found.first().map(|v| (v.condition, v.rank, v.round))
         };
@@ -443,8 +413,7 @@ mod tests {
             tables.send[k] = 5 - block(k);
             tables.recv[graph.skips()[k] * 4 + k] = 5 - block(k);
         }
-        let conditions: Vec<_> = tables
-            .violations(&graph)
+        let conditions: Vec<_> = violations(&graph, &tables)
             .map(|v| (v.rank, v.condition))
             .collect();
         assert!(conditions.contains(&(0, 4)), "{conditions:?}");
@@ -492,7 +461,7 @@ mod tests {
         let mut tables = Tables::new(&graph);
         tables.recv.fill(0);
         let mut outcome = Outcome::default();
-        outcome.extend(&options, tables.violations(&graph));
+        outcome.extend(&options, violations(&graph, &tables));
         assert_eq!((outcome.violations.len(), outcome.more), (3, 17));
         assert!(!outcome.ok());
         assert_eq!(

@@ -1,0 +1,343 @@
+//! One rank's window on its program: steps that have been taken from it and are not done.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::slots::key;
+use crate::cost::Ports;
+use crate::error::{Error, Result};
+use crate::schedule::matching::rank_u32;
+use crate::schedule::{Span, Spans, Step, total_len};
+use crate::simulate::accesses::{Accesses, Times};
+
+/// Steps that a window holds at first: one on each port of a one-ported rank, and one between them.
+pub(super) const NARROW: usize = 3;
+
+/// One rank on its way through its program.
+#[derive(Debug)]
+pub(super) struct Rank<I, const N: usize> {
+    program: I,
+    pub(super) window: SmallVec<[Pending; NARROW]>,
+    /// Of steps that are done, what is not implied by the time from which the ports are free.
+    pub(super) accesses: Accesses<N>,
+    /// Elements of the buffer.
+    len: usize,
+    /// Steps taken from the program.
+    taken: u32,
+    pub(super) ended: bool,
+    /// Transfers taken from the program, by partner and direction, if the rank has several ports.
+    #[expect(
+        clippy::box_collection,
+        reason = "keeps ranks small: most have one port"
+    )]
+    counts: Option<Box<HashMap<(u32, bool), u32>>>,
+}
+
+/// A step that is not done, in as few bytes as possible: all ranks' windows pass through the processor's caches.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// What a send reads; what any other step writes, and after that, what a local one reads.
+    spans: Spans,
+    /// Of a transfer, the rank at the other end; of a local step, how many of the spans are written.
+    peer: u32,
+    /// Its place in the program.
+    pub(super) index: u32,
+    /// How many transfers with the same partner in the same direction come before, if ranks have several ports.
+    number: u32,
+    /// The port list of a transfer.
+    list: u16,
+    pub(super) kind: Kind,
+    pub(super) state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Send,
+    Recv,
+    RecvCombine,
+    Copy,
+    Combine,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Waits,
+    Open,
+    /// A combining receive whose message has come.
+    Transferred,
+}
+
+impl Kind {
+    #[inline]
+    pub(super) fn is_transfer(self) -> bool {
+        matches!(self, Kind::Send | Kind::Recv | Kind::RecvCombine)
+    }
+
+    #[inline]
+    pub(super) fn computes(self) -> bool {
+        !matches!(self, Kind::Send | Kind::Recv)
+    }
+
+    /// As [`Step::name`].
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Send => "send",
+            Kind::Recv => "recv",
+            Kind::RecvCombine => "recv_combine",
+            Kind::Copy => "copy",
+            Kind::Combine => "combine",
+        }
+    }
+}
+
+impl Pending {
+    /// # Errors
+    /// What [`Schedule::new`](crate::Schedule::new) and the analysis of programs would refuse.
+    #[inline(always)]
+    fn new(step: Step, index: u32, p: usize, len: usize, ports: Ports) -> Result<Pending> {
+        let (kind, peer, port, spans) = match step {
+            Step::Send { to, spans, port } => (Kind::Send, to, port, spans),
+            Step::Recv { from, spans, port } => (Kind::Recv, from, port, spans),
+            Step::RecvCombine {
+                from, spans, port, ..
+            } => (Kind::RecvCombine, from, port, spans),
+            Step::Copy { src, dst } => return Pending::local(Kind::Copy, &src, dst, index, len),
+            Step::Combine { src, dst, .. } => {
+                return Pending::local(Kind::Combine, &src, dst, index, len);
+            }
+        };
+        if peer >= p {
+            return Err(Error::malformed(format!(
+                "{}: peer {peer} is not one of {p} ranks",
+                kind.name()
+            )));
+        }
+        if port >= ports.k() {
+            return Err(Error::wrong(format!(
+                "{}: port {port}, but the rank has {} (numbered from 0)",
+                kind.name(),
+                ports.k()
+            )));
+        }
+        in_bounds(kind, &spans, len)?;
+        Ok(Pending {
+            spans,
+            peer: rank_u32(peer)?,
+            index,
+            number: 0,
+            list: u16::try_from(ports.list(kind == Kind::Send, port))
+                .map_err(|_| Error::usage("more than 2^15 ports"))?,
+            kind,
+            state: State::Waits,
+        })
+    }
+
+    /// A local step.
+    fn local(kind: Kind, src: &[Span], dst: Spans, index: u32, len: usize) -> Result<Pending> {
+        let writes = u32::try_from(dst.len()).map_err(|_| Error::usage("more than 2^32 spans"))?;
+        let mut spans = dst;
+        spans.extend_from_slice(src);
+        in_bounds(kind, &spans, len)?;
+        Ok(Pending {
+            spans,
+            peer: writes,
+            index,
+            number: 0,
+            list: 0,
+            kind,
+            state: State::Waits,
+        })
+    }
+
+    /// The rank at the other end of a transfer.
+    #[inline]
+    pub(super) fn peer(&self) -> usize {
+        self.peer as usize
+    }
+
+    #[inline]
+    pub(super) fn list(&self) -> usize {
+        self.list.into()
+    }
+
+    /// The key of a transfer.
+    #[inline]
+    pub(super) fn key(&self) -> u64 {
+        key(self.peer, self.number, self.kind == Kind::Send)
+    }
+
+    /// The key of the other side of a transfer of `me`.
+    #[inline]
+    pub(super) fn partner_key(&self, me: u32) -> u64 {
+        key(me, self.number, self.kind != Kind::Send)
+    }
+
+    /// Elements moved, copied or combined.
+    #[inline]
+    pub(super) fn elements(&self) -> usize {
+        total_len(if self.kind == Kind::Send {
+            &self.spans
+        } else {
+            self.writes()
+        })
+    }
+
+    /// As [`Step::reads`].
+    #[inline]
+    pub(super) fn reads(&self) -> &[Span] {
+        match self.kind {
+            Kind::Send => &self.spans,
+            Kind::Recv | Kind::RecvCombine => &[],
+            Kind::Copy | Kind::Combine => &self.spans[self.peer as usize..],
+        }
+    }
+
+    /// As [`Step::writes`].
+    #[inline]
+    pub(super) fn writes(&self) -> &[Span] {
+        match self.kind {
+            Kind::Send => &[],
+            Kind::Recv | Kind::RecvCombine => &self.spans,
+            Kind::Copy | Kind::Combine => &self.spans[..self.peer as usize],
+        }
+    }
+
+    /// Whether it is a transfer with `peer` in this direction that has not taken place.
+    pub(super) fn is_transfer(&self, sends: bool, peer: usize) -> bool {
+        self.kind.is_transfer()
+            && self.peer as usize == peer
+            && (self.kind == Kind::Send) == sends
+            && self.state != State::Transferred
+    }
+
+    /// Rule 2: whether `later` waits for it.
+    #[inline]
+    fn holds_up(&self, later: &Self) -> bool {
+        let meet = |a: &[Span], b: &[Span]| a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
+        meet(self.writes(), &later.spans) || meet(self.reads(), later.writes())
+    }
+}
+
+#[inline]
+fn in_bounds(kind: Kind, spans: &[Span], len: usize) -> Result<()> {
+    match spans.iter().find(|s| s.end() > len) {
+        None => Ok(()),
+        Some(s) => Err(Error::malformed(format!(
+            "{}: span [{}, {}] leaves the buffer of {len} elements",
+            kind.name(),
+            s.offset,
+            s.len
+        ))),
+    }
+}
+
+impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
+    pub(super) fn new(program: I, len: usize, ports: Ports) -> Rank<I, N> {
+        Rank {
+            program,
+            window: SmallVec::new(),
+            accesses: Accesses::default(),
+            len,
+            taken: 0,
+            ended: false,
+            counts: (ports.k() > 1).then(Box::default),
+        }
+    }
+
+    /// Takes the next step from the program, unless the window is wide enough: whether it has.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        limit: usize,
+        p: usize,
+        ports: Ports,
+        overlap: bool,
+    ) -> Result<bool> {
+        let alone = |last: &Pending| !overlap && last.kind.computes();
+        if self.ended
+            || self.window.len() >= limit
+            || self.window.last().is_some_and(alone)
+            || self.every_port_waits(ports)
+        {
+            return Ok(false);
+        }
+        let Some(step) = self.program.next() else {
+            self.ended = true;
+            return Ok(false);
+        };
+        let mut pending = Pending::new(step, self.taken, p, self.len, ports)?;
+        if let Some(counts) = &mut self.counts
+            && pending.kind.is_transfer()
+        {
+            let sends = pending.kind == Kind::Send;
+            let count = counts.entry((pending.peer, sends)).or_default();
+            pending.number = *count;
+            *count = count.wrapping_add(1);
+        }
+        self.window.push(pending);
+        self.taken = self
+            .taken
+            .checked_add(1)
+            .ok_or_else(|| Error::usage("more than 2^32 steps of a rank"))?;
+        Ok(true)
+    }
+
+    /// The number of the step that [`Rank::take`] takes next.
+    pub(super) fn taken(&self) -> u32 {
+        self.taken
+    }
+
+    /// Whether each port of a one-ported rank has a step that waits.
+    #[inline]
+    fn every_port_waits(&self, ports: Ports) -> bool {
+        if ports.k() > 1 {
+            return false;
+        }
+        let transfers = self.window.iter().filter(|p| p.kind.is_transfer());
+        let seen = transfers.fold(0u32, |seen, p| seen | 1 << p.list);
+        seen == (1 << ports.lists()) - 1
+    }
+
+    /// Whether the step at `place` waits for none of those before it.
+    #[inline]
+    pub(super) fn comes_first(&self, place: usize, overlap: bool) -> bool {
+        let step = &self.window[place];
+        let transfer = step.kind.is_transfer();
+        if !overlap && !transfer {
+            return place == 0;
+        }
+        self.window[..place].iter().all(|earlier| {
+            let held_up = (!overlap && earlier.kind.computes())
+                || (transfer && earlier.kind.is_transfer() && earlier.list == step.list)
+                || earlier.holds_up(step);
+            !held_up
+        })
+    }
+
+    /// Puts `from` off until the data that the step at `place` touches has been read and written by steps that are done.
+    #[inline]
+    pub(super) fn wait_for_data(&self, place: usize, from: &mut Times<N>) {
+        if self.accesses.is_empty() {
+            return;
+        }
+        let step = &self.window[place];
+        for span in step.reads() {
+            self.accesses.wait(*span, false, from);
+        }
+        for span in step.writes() {
+            self.accesses.wait(*span, true, from);
+        }
+    }
+
+    /// Notes that `step` is done at `time`.
+    #[inline]
+    pub(super) fn note(&mut self, step: &Pending, time: &Times<N>) {
+        for span in step.reads() {
+            self.accesses.note(*span, false, time);
+        }
+        for span in step.writes() {
+            self.accesses.note(*span, true, time);
+        }
+    }
+}
