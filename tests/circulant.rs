@@ -73,6 +73,21 @@ fn the_construction_is_checked() {
         (&true.into(), &20.into())
     );
     assert!(text("check circulant --ranks 1").contains("all four conditions hold"));
+    // Options may stand on both sides.
+    for arguments in [
+        "check --ranks 2..5 circulant",
+        "check --most-errors 3 circulant -p 2..=4",
+    ] {
+        assert_eq!(json(arguments)["schedules"], 9);
+    }
+    let both: Value = serde_json::from_str(&text("check --json circulant -p 4")).unwrap();
+    assert_eq!((&both["ok"], &both["schedules"]), (&true.into(), &4.into()));
+    let typo = failure("check circulnat --ranks 2..5", 2);
+    assert!(typo.contains("did you mean 'circulant'?"), "{typo}");
+    for arguments in ["check --json circulant -a ring", "check -a chain circulant"] {
+        let message = failure(arguments, 2);
+        assert!(message.contains("check circulant --help"), "{message}");
+    }
     assert!(text("check --help").contains("check circulant --ranks"));
     for wrong in [
         "--ranks 0",

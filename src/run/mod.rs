@@ -5,6 +5,7 @@
 
 mod barrier;
 mod bell;
+pub mod circulant;
 mod clock;
 mod data;
 mod eager;

@@ -2,16 +2,18 @@
 
 mod circulant;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use oneport::Kind;
 use oneport::check::{self, Finding, Options, Report};
 use serde::Serialize;
 
-use crate::args::{Common, parse_count};
+use crate::args::{Common, did_you_mean, parse_count};
 use crate::output;
 use crate::subject::{About, Subject, remarks};
 use crate::task::Task;
@@ -35,7 +37,8 @@ the operator does not commute (--op affine, or --ordered). This is proved with s
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 #[command(
     subcommand_value_name = "CONSTRUCTION",
-    subcommand_help_heading = "Constructions"
+    subcommand_help_heading = "Constructions",
+    mut_arg("collective", |arg| arg.value_parser(parse_subject))
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -60,6 +63,33 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Construction {
     Circulant(circulant::Args),
+}
+
+/// What the construction is called.
+const CIRCULANT: &str = "circulant";
+
+/// A collective's name; a suggestion may be the construction, too.
+fn parse_subject(text: &str) -> Result<Kind, String> {
+    if text == CIRCULANT {
+        return Err(format!(
+            "the construction takes its own options only: see `oneport check {CIRCULANT} --help`"
+        ));
+    }
+    Kind::parse(text).map_err(|error| {
+        let names = Kind::ALL.iter().map(|k| k.name());
+        format!("{error}{}", did_you_mean(text, names.chain([CIRCULANT])))
+    })
+}
+
+/// `check OPTIONS circulant OPTIONS` with the construction in front of its options, where the parser wants it.
+pub(crate) fn construction_first(mut args: Vec<OsString>) -> Option<Vec<OsString>> {
+    let (command, rest) = args.get(1..)?.split_first()?;
+    let place = rest.iter().position(|arg| arg == CIRCULANT)?;
+    if command != "check" || place == 0 {
+        return None;
+    }
+    args[2..=2 + place].rotate_right(1);
+    Some(args)
 }
 
 /// One schedule.

@@ -67,7 +67,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let again = check::construction_first(std::env::args_os().collect());
+        let again = again
+            .filter(|_| error.use_stderr())
+            .map(Cli::try_parse_from);
+        again.and_then(Result::ok).unwrap_or_else(|| error.exit())
+    });
     output::finish(|out| match &cli.command {
         Command::List(args) => list::run(args, out),
         Command::Plan(args) => plan::run(args, out),

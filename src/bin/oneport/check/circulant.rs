@@ -68,9 +68,6 @@ pub(super) struct Args {
 #[derive(Serialize)]
 struct Output<'a> {
     ok: bool,
-    errors: &'a [Violation],
-    /// Errors beyond those.
-    more: u64,
     /// Smallest and largest number of ranks.
     ranks: [usize; 2],
     sampled: bool,
@@ -79,6 +76,9 @@ struct Output<'a> {
     /// Schedules that were checked, one for each rank.
     schedules: u64,
     seconds: f64,
+    errors: &'a [Violation],
+    /// Errors beyond those.
+    more: u64,
 }
 
 /// Checks and prints.
@@ -106,13 +106,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     };
     let output = Output {
         ok: outcome.ok(),
-        errors: &outcome.violations,
-        more: outcome.more,
         ranks: range,
         sampled: args.sample.is_some(),
         graphs: outcome.graphs,
         schedules: outcome.ranks,
         seconds: start.elapsed().as_secs_f64(),
+        errors: &outcome.violations,
+        more: outcome.more,
     };
     if args.json {
         output::json(out, &output)?;

@@ -1,0 +1,263 @@
+//! The irregular allgather on circulant graphs: what its schedules cost, computed or gathered; and what packing its messages costs.
+//!
+//! Every rank needs the receive schedules of all ranks. It can compute them, or compute its own and gather the others in an allgather of a
+//! few bytes; both are done on a team of ranks, with one endpoint each, and must give the same. Then blocks of the
+//! paper's three kinds, `m` bytes together (all equal; `(r mod 3) floor(m/p)` at rank `r` and the rest at the last; all at the last), are
+//! gathered with the gathered schedules, in several numbers of parts. A message holds one part of almost every block. It is sent as the list of
+//! its spans, copied once, from buffer to buffer; or packed by the sender into one stretch of memory and unpacked by the receiver. Both are
+//! run in turn, folded onto one worker a core, so that copying is all that takes time. Every rank's output is compared with the oracle's, and
+//! the packed schedules are proved right.
+//!
+//! Run with `cargo run --release --example allgatherv_schedules -- [RANKS [BYTES]]`. Exits 1 if anything is wrong.
+
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use oneport::bounds::lower_bound_of;
+use oneport::check;
+use oneport::plan::Segments;
+use oneport::plan::circulant::allgatherv::Allgatherv;
+use oneport::plan::circulant::schedule::Circulant;
+use oneport::plan::circulant::tables::Tables;
+use oneport::run::circulant::{control_elements, gather_schedules};
+use oneport::run::{
+    Bidirectional, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
+    inputs, oracle,
+};
+use oneport::schedule::{Programs, total_len};
+use oneport::{Request, Schedule, Span, Step};
+
+const REPETITIONS: usize = 21;
+
+fn main() -> ExitCode {
+    let mut numbers = std::env::args().skip(1).map(|text| text.parse::<usize>());
+    let mut number = |default| numbers.next().unwrap_or(Ok(default));
+    let (Ok(p), Ok(bytes)) = (number(36), number(1 << 20)) else {
+        println!("usage: allgatherv_schedules [RANKS [BYTES]]");
+        return ExitCode::from(2);
+    };
+    match measured(p, bytes) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn measured(p: usize, bytes: usize) -> oneport::Result<bool> {
+    let mut team = Team::new(p)?;
+    let (computing, computed) = schedules(&mut team, |e| {
+        Ok(Tables::new(&Circulant::new(e.ranks())).recv)
+    })?;
+    let (gathering, gathered) = schedules(&mut team, gather_schedules)?;
+    let equal = computed == gathered;
+    println!("receive schedules of all {p} ranks at every rank, median of {REPETITIONS}:");
+    println!("  computed  {:10.1} us", micros(computing));
+    println!("  gathered  {:10.1} us", micros(gathering));
+    println!("  {}", if equal { "equal" } else { "NOT EQUAL" });
+    drop(team);
+
+    let workers = TeamOptions {
+        workers: Workers::Cores,
+        ..TeamOptions::default()
+    };
+    let mut team = Team::with(p, &workers)?;
+    println!(
+        "\nallgather of {bytes} bytes, median of {REPETITIONS}; model times for alpha = 1 us, beta = 0.1 ns:"
+    );
+    println!(
+        "{:>10} {:>5} {:>8} {:>12} {:>12} {:>12} {:>12} {:>7}  result",
+        "blocks", "parts", "spans", "model us", "bound us", "spans us", "packed us", "ratio"
+    );
+    let mut ok = equal;
+    for (kind, sizes) in kinds(p, bytes) {
+        for parts in [1, 2, 4, 8, 16, 32] {
+            let largest = sizes.iter().copied().max().unwrap_or(0);
+            if parts > largest.max(1) {
+                continue;
+            }
+            let mut request = Request::new(p, largest);
+            request.segments = Segments::of_count(largest, parts)?;
+            request.blocks = Some(sizes.clone());
+            let programs = Allgatherv::with_schedules(&request, gathered.clone())?;
+            let row = compared(&mut team, &programs.stored()?)?;
+            ok &= row.right;
+            let packed = row.packed.map_or_else(
+                || format!("{:>12} {:>7}", "-", "-"),
+                |time| {
+                    let ratio = time.as_secs_f64() / row.listed.as_secs_f64();
+                    format!("{:>12.1} {ratio:>7.2}", micros(time))
+                },
+            );
+            println!(
+                "{kind:>10} {parts:>5} {:>8.1} {:>12.1} {:>12.1} {:>12.1} {packed}  {}",
+                row.spans,
+                row.model_time * 1e-3,
+                row.bound * 1e-3,
+                micros(row.listed),
+                if row.right { "verified" } else { "WRONG" }
+            );
+        }
+    }
+    Ok(ok)
+}
+
+struct Row {
+    /// Of a message, on average.
+    spans: f64,
+    model_time: f64,
+    bound: f64,
+    listed: Duration,
+    /// Where there is anything to pack.
+    packed: Option<Duration>,
+    right: bool,
+}
+
+/// Runs the schedule as it is and packed, in turn.
+fn compared(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
+    let copied = packed(schedule)?;
+    let proved = check::check(&copied, &check::Options::default()).ok();
+    let mut steps = schedule.programs().iter().flatten();
+    let anything = steps.any(|step| step.reads().len() > 1);
+    // The first repetition touches the memory.
+    let options = RunOptions {
+        warmup: 1,
+        ..RunOptions::default()
+    };
+    let (mut listed, mut packed) = (Vec::new(), Vec::new());
+    let (mut right, mut model_time) = (proved, 0.0);
+    for _ in 0..REPETITIONS {
+        let (time, model, verified) = run(team, schedule, &options)?;
+        listed.push(time);
+        model_time = model;
+        right &= verified;
+        if anything {
+            let (time, _, verified) = run(team, &copied, &options)?;
+            packed.push(time);
+            right &= verified;
+        }
+    }
+    Ok(Row {
+        spans: spans_of_a_message(schedule),
+        model_time,
+        bound: lower_bound_of(schedule, &options.cost, 1).largest,
+        listed: median(listed),
+        packed: anything.then(|| median(packed)),
+        right,
+    })
+}
+
+/// Gets all ranks' receive schedules at every rank by `get`: how long the slowest rank takes, and what rank 0 has; or nothing, which equals no
+/// schedules, if ranks have different ones.
+fn schedules(
+    team: &mut Team,
+    get: impl Fn(&mut Endpoint<'_, u64, Bidirectional>) -> oneport::Result<Vec<i8>> + Sync,
+) -> oneport::Result<(Duration, Vec<i8>)> {
+    let p = team.ranks();
+    let options = ScopeOptions::new(Operator::named("sum")?);
+    let mut buffers = vec![vec![0; control_elements(p)]; p];
+    let outcome = team.scope(&mut buffers, &options, |e| {
+        let mut times = Vec::new();
+        let mut recv = Vec::new();
+        for _ in 0..REPETITIONS {
+            e.barrier()?;
+            let start = Instant::now();
+            recv = get(e)?;
+            e.barrier()?;
+            times.push(start.elapsed());
+        }
+        Ok((times, recv))
+    })?;
+    let slowest = |i: usize| outcome.results.iter().map(|(times, _)| times[i]).max();
+    let times = (0..REPETITIONS).filter_map(slowest).collect();
+    let (_, first) = &outcome.results[0];
+    let alike = outcome.results.iter().all(|(_, recv)| recv == first);
+    let recv = if alike { first.clone() } else { Vec::new() };
+    Ok((median(times), recv))
+}
+
+/// The paper's block sizes, `bytes` together.
+fn kinds(p: usize, bytes: usize) -> [(&'static str, Vec<usize>); 3] {
+    let with_rest = |size: &dyn Fn(usize) -> usize| {
+        let mut sizes: Vec<usize> = (0..p - 1).map(size).collect();
+        sizes.push(bytes - sizes.iter().sum::<usize>());
+        sizes
+    };
+    [
+        ("equal", with_rest(&|_| bytes / p)),
+        ("irregular", with_rest(&|r| r % 3 * (bytes / p))),
+        ("one", with_rest(&|_| 0)),
+    ]
+}
+
+/// Runs with real bytes: the time, the model time, and whether every rank's output is right.
+fn run(
+    team: &mut Team,
+    schedule: &Schedule,
+    options: &RunOptions,
+) -> oneport::Result<(Duration, f64, bool)> {
+    let max = Operator::<u8>::named("max")?;
+    let data = inputs(schedule.collective(), schedule.layout(), &max);
+    let expected = oracle(schedule.collective(), schedule.layout(), &max, &data)?;
+    let outcome = team.run(schedule, &data, &max, options)?;
+    let right = outcome.outputs == expected;
+    Ok((outcome.wall_total, outcome.model_time, right))
+}
+
+/// The same with every message of several spans packed into scratch behind the buffer before it is sent, and unpacked after it has come.
+fn packed(schedule: &Schedule) -> oneport::Result<Schedule> {
+    let p = schedule.ranks();
+    let mut b = Schedule::builder(p, schedule.ports(), schedule.collective().clone());
+    for (r, (layout, program)) in schedule
+        .layout()
+        .iter()
+        .zip(schedule.programs())
+        .enumerate()
+    {
+        let longest = program.iter().map(Step::len).max().unwrap_or(0);
+        let len = layout.len + 2 * longest;
+        b.layout(r, len, layout.input.clone(), layout.output.clone());
+        for step in program {
+            let outgoing = Span::new(layout.len, step.len());
+            let incoming = Span::new(layout.len + longest, step.len());
+            match step {
+                Step::Send { to, spans, .. } if spans.len() > 1 => {
+                    b.step(r, Step::copy(spans.clone(), outgoing));
+                    b.step(r, Step::send(*to, outgoing));
+                }
+                Step::Recv { from, spans, .. } if spans.len() > 1 => {
+                    b.step(r, Step::recv(*from, incoming));
+                    b.step(r, Step::copy(incoming, spans.clone()));
+                }
+                _ => {
+                    b.step(r, step.clone());
+                }
+            }
+        }
+    }
+    b.build()
+}
+
+/// On average over the messages.
+fn spans_of_a_message(schedule: &Schedule) -> f64 {
+    let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
+    let (mut messages, mut spans) = (0, 0);
+    for send in sends.filter(|s| total_len(s.reads()) > 0) {
+        messages += 1;
+        spans += send.reads().len();
+    }
+    f64::from(spans as u32) / f64::from(messages.max(1))
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}

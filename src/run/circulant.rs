@@ -1,0 +1,121 @@
+//! Circulant schedules without a plan: each rank computes its own and gathers those of the others.
+//!
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", section 2.4 and Algorithm 7. Ports: bidirectional,
+//! one-ported. Symbols: `p` ranks, `q = ceil(log2 p)`.
+//!
+//! The irregular allgather ([`crate::plan::circulant::allgatherv`]) wants every rank to know the receive schedules of all. Computing them takes a rank
+//! `O(p log p)` time; gathering them takes it `O(log p)` for its own, and `q` rounds in which it receives `p - 1` blocks of `q` bytes. In round `k` rank `r`
+//! has the schedules of ranks `r` to `r + skip[k] - 1` (modulo `p`), in this order: it sends as many of them to rank `r - skip[k]` as that still lacks.
+//!
+//! Time: `q alpha + (p-1) beta 8 ceil(q/8)`. Restrictions: none.
+//!
+//! `p = 3`, skips 1, 2: 0→2, 1→0 and 2→1 send their own; then 0→1, 1→2 and 2→0.
+
+use super::endpoint::{Bidirectional, Endpoint};
+use crate::error::{Error, Result};
+use crate::plan::circulant::schedule::Circulant;
+use crate::schedule::Span;
+
+/// Bytes in an element of the buffer.
+const BYTES: usize = size_of::<u64>();
+
+/// Elements that [`gather_schedules`] needs in every rank's buffer.
+pub fn control_elements(ranks: usize) -> usize {
+    let rounds = ranks.max(1).next_power_of_two().ilog2() as usize;
+    ranks.saturating_mul(rounds.div_ceil(BYTES))
+}
+
+/// Gathers the receive schedules of all ranks, each of which computes its own: `recv[r * q + k]`, as
+/// [`Allgatherv::with_schedules`](crate::plan::circulant::allgatherv::Allgatherv::with_schedules) takes them. All ranks call it. The first
+/// [`control_elements`] of the buffer are overwritten.
+///
+/// ```
+/// use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
+/// use oneport::run::circulant::{control_elements, gather_schedules};
+/// use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
+///
+/// let options = ScopeOptions::new(Operator::<u64>::named("sum")?);
+/// let mut buffers = vec![vec![0; control_elements(5)]; 5];
+/// let body = |e: &mut Endpoint<u64, Bidirectional>| gather_schedules(e);
+/// let outcome = Team::new(5)?.scope(&mut buffers, &options, body)?;
+/// let computed = Tables::new(&Circulant::new(5)).recv;
+/// assert!(outcome.results.iter().all(|gathered| *gathered == computed));
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// # Errors
+/// When the buffer is too short, or as described at [`Endpoint`].
+pub fn gather_schedules(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Vec<i8>> {
+    let (p, me) = (endpoint.ranks(), endpoint.rank());
+    let graph = Circulant::new(p);
+    let q = graph.rounds();
+    let block = q.div_ceil(BYTES);
+    let needed = control_elements(p);
+    if endpoint.data().len() < needed {
+        return Err(Error::usage(format!(
+            "the buffer has fewer than the {needed} elements that the schedules of {p} ranks take"
+        )));
+    }
+    let mut own = vec![0; q];
+    graph.recv_into(me, &mut own);
+    for (element, bytes) in endpoint.data_mut()?.iter_mut().zip(own.chunks(BYTES)) {
+        let mut padded = [0; BYTES];
+        for (to, from) in padded.iter_mut().zip(bytes) {
+            *to = from.cast_unsigned();
+        }
+        *element = u64::from_le_bytes(padded);
+    }
+    for round in graph.skips().windows(2) {
+        let (skip, next) = (round[0], round[1]);
+        let len = (next - skip) * block;
+        let held = Span::new(0, len);
+        let lacked = Span::new(skip * block, len);
+        endpoint.exchange((me + p - skip) % p, held, (me + skip) % p, lacked)?;
+    }
+    let mut recv = Vec::with_capacity(p * q);
+    for r in 0..p {
+        let place = (r + p - me) % p;
+        let elements = &endpoint.data()[place * block..][..block];
+        let bytes = elements.iter().flat_map(|e| e.to_le_bytes()).take(q);
+        recv.extend(bytes.map(u8::cast_signed));
+    }
+    Ok(recv)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::CostModel;
+    use crate::plan::circulant::tables::Tables;
+    use crate::run::{Operator, ScopeOptions, ScopeOutcome, Team};
+
+    fn gathered(p: usize, elements: usize) -> Result<ScopeOutcome<Vec<i8>>> {
+        let mut options = ScopeOptions::new(Operator::named("sum")?);
+        options.cost = CostModel::new(100.0, 1.0);
+        let mut buffers = vec![vec![u64::MAX; elements]; p];
+        Team::new(p)?.scope(&mut buffers, &options, gather_schedules)
+    }
+
+    #[test]
+    fn gathered_schedules_are_those_computed() {
+        for p in [1, 2, 3, 9, 20, 33] {
+            let graph = Circulant::new(p);
+            let q = graph.rounds();
+            let outcome = gathered(p, control_elements(p)).unwrap();
+            let computed = Tables::new(&graph).recv;
+            assert!(
+                outcome.results.iter().all(|recv| *recv == computed),
+                "p={p}"
+            );
+            #[expect(clippy::cast_precision_loss, reason = "small")]
+            let time = (100 * q + 8 * q.div_ceil(8) * (p - 1)) as f64;
+            assert_eq!(outcome.model_time(), time);
+        }
+    }
+
+    #[test]
+    fn short_buffers_are_refused() {
+        let refused = gathered(3, 2).unwrap_err().to_string();
+        assert!(refused.contains("3 elements"), "{refused}");
+    }
+}
