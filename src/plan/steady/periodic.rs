@@ -29,6 +29,8 @@ const MOST_OPERATIONS: usize = 1000;
 /// messages in a period cuts are few beside them.)
 const MOST_ELEMENTS: usize = 1 << 16;
 const ELEMENTS: (usize, usize) = (64, 4096);
+/// What part of the best rounded rate is enough for a shorter period, unless a longest one is given: it has a shorter start-up.
+const WORTH: f64 = 0.995;
 /// Lengths of periods that are tried when rates are rounded.
 const TRIES: usize = 400;
 
@@ -100,10 +102,11 @@ impl Solution {
     /// Whole numbers of operations for periods no longer than `longest`, the best of some, and slots for them.
     fn rounded(&self, longest: Option<&Fraction>) -> Result<(Vec<usize>, Vec<Slot>)> {
         let default = whole(MOST_OPERATIONS) / &self.throughput;
+        let is_given = longest.is_some();
         let longest = longest.cloned().unwrap_or(default);
         let most = whole(100 * MOST_OPERATIONS) / &self.throughput;
         let longest = longest.min(most);
-        let mut best: Option<(f64, Vec<usize>, Fraction)> = None;
+        let mut tried: Vec<(f64, Vec<usize>, Fraction)> = Vec::new();
         for i in 1..=TRIES {
             let period = &longest * whole(i) / whole(TRIES);
             let mut counts: Vec<usize> = (self.routes.iter())
@@ -120,11 +123,14 @@ impl Solution {
                 all as f64 / to_f64(&period)
             };
             // A longer period must be worth it.
-            if all > 0 && best.as_ref().is_none_or(|(r, ..)| rate > r * (1.0 + 1e-9)) {
-                best = Some((rate, counts, period));
+            if all > 0 && tried.last().is_none_or(|(r, ..)| rate > r * (1.0 + 1e-9)) {
+                tried.push((rate, counts, period));
             }
         }
-        let Some((_, counts, period)) = best else {
+        let highest = tried.last().map_or(0.0, |(rate, ..)| *rate);
+        let enough = if is_given { highest } else { highest * WORTH };
+        let mut tried = tried.into_iter();
+        let Some((_, counts, period)) = tried.find(|(rate, ..)| *rate >= enough) else {
             return Err(Error::usage(format!(
                 "no operation fits into a period of {longest}: the throughput is {}",
                 self.throughput

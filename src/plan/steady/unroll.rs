@@ -37,6 +37,16 @@ pub(super) struct Item {
     how: How,
 }
 
+impl Item {
+    const NONE: Item = Item {
+        delay: 0,
+        operation: 0,
+        from: 0,
+        to: 0,
+        how: How::Carry,
+    };
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Carry,
@@ -219,16 +229,43 @@ impl Periodic {
             let at = ends.partition_point(|(end, _)| *end <= element);
             ends.get(at).map_or(self.slots.len(), |(_, slot)| *slot)
         };
+        // What comes first on its route comes first in the period: so what follows may still follow in the same one.
+        let routes = self.solution.routes.iter();
+        let routes: Vec<Vec<(usize, Item, Vec<usize>)>> = routes
+            .map(|(route, _)| items_of(route, platform, &places))
+            .collect();
+        let depths: Vec<Vec<usize>> = routes.iter().map(|route| depths(route)).collect();
+        let mut order: Vec<Vec<(usize, usize, usize)>> = vec![Vec::new(); items.len()];
+        let mut operation = 0;
+        for ((route, depths), &count) in routes.iter().zip(&depths).zip(&self.counts) {
+            for _ in 0..count {
+                for (i, (activity, ..)) in route.iter().enumerate() {
+                    order[*activity].push((depths[i], operation, i));
+                }
+                operation += 1;
+            }
+        }
+        let mut position: Vec<HashMap<usize, usize>> = vec![HashMap::new(); operation];
+        for of_activity in &mut order {
+            of_activity.sort_unstable();
+            for (at, &(_, operation, i)) in of_activity.iter().enumerate() {
+                position[operation].insert(i, at);
+            }
+        }
+        let counts = order.iter().map(Vec::len);
+        for (items, count) in items.iter_mut().zip(counts) {
+            items.resize(count, Item::NONE);
+        }
         let mut operation = 0;
         let mut most = 0;
-        for ((route, _), &count) in self.solution.routes.iter().zip(&self.counts) {
-            let of_route = items_of(route, platform, &places);
+        for (route, &count) in routes.iter().zip(&self.counts) {
             // By item of the route, when it has been carried: the period and its slot.
-            let mut done: Vec<(usize, usize)> = Vec::with_capacity(of_route.len());
+            let mut done: Vec<(usize, usize)> = Vec::with_capacity(route.len());
             for _ in 0..count {
                 done.clear();
-                for (activity, item, before) in &of_route {
-                    let first = items[*activity].len() * self.elements;
+                for (i, (activity, item, before)) in route.iter().enumerate() {
+                    let at = position[operation][&i];
+                    let first = at * self.elements;
                     let start = slot_of(*activity, first);
                     let end = slot_of(*activity, first + self.elements - 1);
                     let earliest = before.iter().map(|&b| {
@@ -236,14 +273,13 @@ impl Periodic {
                         period + usize::from(slot >= start)
                     });
                     let delay = earliest.max().unwrap_or(0);
-                    // A message that the end of the period cuts would go on in the next; none does.
                     done.push((delay, end));
                     most = most.max(delay);
-                    items[*activity].push(Item {
+                    items[*activity][at] = Item {
                         operation,
                         delay,
                         ..*item
-                    });
+                    };
                 }
                 operation += 1;
             }
@@ -356,11 +392,9 @@ fn items_of(route: &Route, platform: &Platform, places: &Places) -> Vec<(usize, 
             for block in blocks {
                 let place = if places.personal { block } else { p };
                 let item = Item {
-                    delay: 0,
-                    operation: 0,
                     from: place,
                     to: place,
-                    how: How::Carry,
+                    ..Item::NONE
                 };
                 let before = received.get(&(edge.src, block)).copied();
                 received.insert((edge.dst, block), items.len());
@@ -388,11 +422,10 @@ fn items_of(route: &Route, platform: &Platform, places: &Places) -> Vec<(usize, 
             }
         };
         let item = Item {
-            delay: 0,
-            operation: 0,
             from,
             to,
             how,
+            ..Item::NONE
         };
         let before = task
             .takes()
@@ -400,6 +433,15 @@ fn items_of(route: &Route, platform: &Platform, places: &Places) -> Vec<(usize, 
         (activity, item, before.collect())
     }));
     items
+}
+
+/// By item of a route, how many come before it in a row.
+fn depths(route: &[(usize, Item, Vec<usize>)]) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::with_capacity(route.len());
+    for (_, _, before) in route {
+        depths.push(before.iter().map(|&b| depths[b] + 1).max().unwrap_or(0));
+    }
+    depths
 }
 
 /// By value, how often it is needed.

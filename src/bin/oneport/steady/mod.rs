@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use oneport::Ports;
 use oneport::check;
 use oneport::plan::steady::{
-    Fraction, Method, Operation, Periodic, Platform, best_packets, best_single, generate,
+    Fraction, Method, Operation, Periodic, Platform, Solution, best_packets, best_single, generate,
     parse_fraction, show_short, solve, to_f64,
 };
 use oneport::report::{Caption, Trace, gantt, platform};
@@ -77,6 +77,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PART", value_parser = parse_number, allow_negative_numbers = true)]
     drift: Option<Fraction>,
 
+    /// With --drift, the schedule that guarantees most, planned and timed with the worst costs
+    #[arg(long, requires = "drift")]
+    robust: bool,
+
     /// Cut one message of this size (1: a message of the platform's costs) into packets, and find out how many are best
     #[arg(long, value_name = "SIZE", value_parser = parse_number, allow_negative_numbers = true)]
     size: Option<Fraction>,
@@ -129,8 +133,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         output::writable(path)?;
     }
     let solution = solve(&platform, operation, ports, Method::default())?;
-    let periodic = solution.periodic(args.max_period.as_ref(), args.elements)?;
-    let messages = args.messages.unwrap_or_else(|| enough(&periodic));
+    let drift = args
+        .drift
+        .as_ref()
+        .map(|d| solution.robustness(d))
+        .transpose()?;
+    // Its costs are the worst ones.
+    let solution = match &drift {
+        Some(drift) if args.robust => drift.best.clone(),
+        _ => solution,
+    };
+    let periodic = args.periodic(&solution)?;
+    let messages = args.messages.unwrap_or_else(|| enough(&periodic, args.run));
     let schedule = periodic.schedule(messages)?;
     let options = check::Options {
         keep_order: matches!(operation, Operation::ReduceOrdered | Operation::Scan),
@@ -146,11 +160,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         .try_simulate(&cost, 1)?
         .time();
     let single = best_single(&solution)?;
-    let drift = args
-        .drift
-        .as_ref()
-        .map(|d| solution.robustness(d))
-        .transpose()?;
     let bounds = solution.bounds()?;
     let packets = args.size.as_ref();
     let packets = packets
@@ -227,6 +236,31 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 impl Args {
+    /// The periodic schedule: where the longest period is not given and start-up counts, the one of some lengths that reaches most.
+    fn periodic(&self, solution: &Solution) -> Result<Periodic> {
+        let mut best = solution.periodic(self.max_period.as_ref(), self.elements)?;
+        if self.max_period.is_some() {
+            return Ok(best);
+        }
+        let of = |periodic: &Periodic| {
+            let messages = self.messages.unwrap_or_else(|| enough(periodic, self.run));
+            reached(periodic, messages)
+        };
+        let longest = best.period().clone();
+        for part in [4u8, 16] {
+            if of(&best) >= 1.0 - 2.0 * LITTLE {
+                break;
+            }
+            let shorter = &longest / Fraction::from(part);
+            if let Ok(periodic) = solution.periodic(Some(&shorter), self.elements)
+                && of(&periodic) > of(&best)
+            {
+                best = periodic;
+            }
+        }
+        Ok(best)
+    }
+
     fn platform(&self) -> Result<Platform> {
         let platform = match (&self.generate, &self.platform) {
             (Some(name), _) => generate(name, self.seed)?,
@@ -240,17 +274,25 @@ impl Args {
     }
 }
 
+/// Part of the throughput that is reached by so many operations, at least.
+fn reached(periodic: &Periodic, messages: usize) -> f64 {
+    let best = to_f64(&periodic.solution().throughput);
+    messages as f64 / to_f64(&periodic.time_bound(messages)) / best
+}
+
 /// Part of the time that start-up and clean-up may take, where that is affordable.
 const LITTLE: f64 = 0.01;
-/// Transfers of the schedule, and elements of its buffers, that are.
-const MOST_TRANSFERS: usize = 400_000;
-const MOST_ELEMENTS: usize = 1 << 28;
+/// Transfers of the schedule, and elements of its buffers, that are; buffers are there for runs only.
+const MOST_TRANSFERS: usize = 1_000_000;
+const MOST_ELEMENTS: usize = 1 << 31;
+const MOST_RUN: usize = 1 << 28;
 
 /// So many operations that start-up and clean-up cost little.
-fn enough(periodic: &Periodic) -> usize {
+fn enough(periodic: &Periodic, runs: bool) -> usize {
     let periods = ((periodic.lag() as f64 / LITTLE) as usize).max(20);
     let affordable = MOST_TRANSFERS / periodic.transfers().max(1);
-    let memory = MOST_ELEMENTS / periodic.buffers(periodic.operations()).max(1);
+    let memory = if runs { MOST_RUN } else { MOST_ELEMENTS };
+    let memory = memory / periodic.buffers(periodic.operations()).max(1);
     periodic.operations() * periods.min(affordable).min(memory).max(2)
 }
 

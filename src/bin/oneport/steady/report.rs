@@ -270,8 +270,11 @@ pub(super) fn print(
         facts.push((
             "under drift",
             format!(
-                "{:.6} guaranteed by this schedule, {:.6} by the best one for that",
-                drift.guaranteed.float, drift.best_guaranteed.float
+                "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({:.6}, {:.6})",
+                drift.guaranteed.fraction,
+                drift.best_guaranteed.fraction,
+                drift.guaranteed.float,
+                drift.best_guaranteed.float
             ),
         ));
     }
