@@ -1,0 +1,237 @@
+//! What performs the calls of guidelines, and how long that takes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::super::fit::median;
+use super::probe::{Data, Probe};
+use super::{By, Call, Guideline, Part, Row, Setting, Size};
+use crate::error::Result;
+use crate::plan::registry::{self, Algorithm};
+use crate::plan::{Request, auto};
+use crate::run::{Clock, Team};
+
+/// A guideline for one number of ranks and one size, and the plans of its sides.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub(super) guideline: &'static Guideline,
+    pub(super) ranks: usize,
+    pub(super) bytes: u64,
+    pub(super) sides: [Vec<usize>; 2],
+}
+
+/// Every call that was planned, once.
+#[derive(Debug)]
+pub(super) struct Plans<'a> {
+    setting: &'a Setting,
+    pub(super) planned: Vec<Planned>,
+    /// By call, ranks and elements: the plan, or why there is none.
+    known: HashMap<(Call, usize, usize), Result<usize, String>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) call: Call,
+    pub(super) algorithm: &'static Algorithm,
+    pub(super) request: Request,
+    /// In the model.
+    pub(super) time: f64,
+}
+
+impl<'a> Plans<'a> {
+    pub(super) fn new(setting: &'a Setting) -> Plans<'a> {
+        Plans {
+            setting,
+            planned: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// The plans of both sides, or why one of them cannot be planned.
+    pub(super) fn sides(
+        &mut self,
+        guideline: &Guideline,
+        p: usize,
+        m: u64,
+    ) -> Result<[Vec<usize>; 2], String> {
+        // More ranks can be faster there: an odd number of them leaves a port idle in every round.
+        let calls = guideline.left.iter().chain(guideline.right);
+        if !self.setting.ports.is_bidirectional() && calls.clone().any(|c| c.times_ranks > 1) {
+            return Err("holds for bidirectional ports only".to_string());
+        }
+        let mut side = |calls: &[Call]| -> Result<Vec<usize>, String> {
+            calls.iter().map(|call| self.plan(call, p, m)).collect()
+        };
+        Ok([side(guideline.left)?, side(guideline.right)?])
+    }
+
+    fn plan(&mut self, call: &Call, p: usize, m: u64) -> Result<usize, String> {
+        let ranks = p.saturating_mul(call.times_ranks);
+        let elements = call.elements(p, m)?;
+        // The same call whatever guideline it comes from, and however its size is written there.
+        let same = Call {
+            size: Size::All,
+            part: Part::Once,
+            times_ranks: 1,
+            ..*call
+        };
+        let key = (same, ranks, elements);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let found = self.fastest(call, ranks, elements).map(|planned| {
+            self.planned.push(planned);
+            self.planned.len() - 1
+        });
+        self.known.insert(key, found.clone());
+        found
+    }
+
+    /// The fastest in the model of those that may perform `call`.
+    fn fastest(&self, call: &Call, ranks: usize, elements: usize) -> Result<Planned, String> {
+        let kind = call.kind;
+        let mut candidates: Vec<_> = registry::of(kind).collect();
+        if candidates.is_empty() {
+            return Err(format!("no algorithm for {} is registered", kind.name()));
+        }
+        match call.by {
+            By::Best => {}
+            By::Whole(name) => candidates.retain(|a| a.name == name),
+            By::Irregular => candidates.retain(|a| !a.regular_only),
+        }
+        let mut request = Request::new(ranks, elements);
+        request.root = ranks / 2;
+        request.ports = self.setting.ports;
+        // The root of a gather copies its own block, ranks of an allgather have it in place already: alike without that copy.
+        request.cost = self.setting.cost.clone().gamma_copy(0.0);
+        if call.by == By::Irregular {
+            request.blocks = Some(vec![elements; ranks]);
+        }
+        if call.free_computation {
+            request.cost = request.cost.gamma(0.0);
+        }
+        let mut best: Option<Planned> = None;
+        let mut refusal = None;
+        for algorithm in candidates {
+            let choice = match call.by {
+                By::Best | By::Irregular => auto::with_best_segments(algorithm, &request),
+                By::Whole(_) => auto::as_requested(algorithm, &request),
+            };
+            match choice {
+                Ok(choice) if best.as_ref().is_none_or(|b| choice.time < b.time) => {
+                    best = Some(Planned {
+                        call: *call,
+                        algorithm,
+                        request: choice.request,
+                        time: choice.time,
+                    });
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    refusal.get_or_insert(error.to_string());
+                }
+            }
+        }
+        best.ok_or_else(|| {
+            refusal.unwrap_or_else(|| format!("no such algorithm for {}", kind.name()))
+        })
+    }
+
+    pub(super) fn row(
+        &self,
+        one: &Compared,
+        clock: Option<Clock>,
+        time: impl Fn(usize) -> f64,
+    ) -> Row {
+        let [left, right] = one
+            .sides
+            .each_ref()
+            .map(|side| side.iter().map(|&plan| time(plan)).sum::<f64>());
+        let [left_by, right_by] = one.sides.each_ref().map(|side| {
+            let names = side.iter().map(|&plan| self.planned[plan].algorithm.name);
+            names.collect()
+        });
+        let tolerance = match clock {
+            None => self.setting.tolerance,
+            Some(_) => self.setting.measured_tolerance,
+        };
+        // Sums of the same times in another order may differ in the last bits.
+        const ROUNDING: f64 = 1e-9;
+        Row {
+            guideline: one.guideline,
+            clock,
+            ranks: one.ranks,
+            bytes: one.bytes,
+            left,
+            right,
+            left_by,
+            right_by,
+            holds: left <= right * (1.0 + tolerance.max(ROUNDING)),
+        }
+    }
+
+    /// Times of the `wanted` plans on live teams, one team for each number of ranks.
+    pub(super) fn measured(
+        &self,
+        wanted: &[usize],
+        clock: Clock,
+        warnings: &mut Vec<String>,
+        progress: &mut impl FnMut(usize, usize),
+    ) -> Result<BTreeMap<usize, f64>> {
+        let turns = match clock {
+            Clock::Native => 7,
+            Clock::Paced => 3,
+        };
+        let of = wanted.len() * turns;
+        let mut done = 0;
+        let mut by_ranks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &plan in wanted {
+            let ranks = self.planned[plan].request.ranks;
+            by_ranks.entry(ranks).or_default().push(plan);
+        }
+        let mut times = BTreeMap::new();
+        for (ranks, plans) in by_ranks {
+            let mut team = Team::new(ranks)?;
+            team.set_deadline(self.setting.deadline);
+            let mut data = Data::default();
+            let mut probes = Vec::with_capacity(plans.len());
+            for &plan in &plans {
+                probes.push(Probe::new(&self.planned[plan], clock, &mut data)?);
+            }
+            drop(data);
+            for _ in 0..turns {
+                for probe in &mut probes {
+                    progress(done, of);
+                    probe.turn(&mut team, warnings)?;
+                    done += 1;
+                }
+            }
+            for (plan, mut probe) in plans.into_iter().zip(probes) {
+                times.insert(plan, median(&mut probe.times));
+            }
+        }
+        progress(of, of);
+        Ok(times)
+    }
+}
+
+impl Call {
+    /// Elements of one byte, of the vector or of a block.
+    fn elements(&self, p: usize, m: u64) -> Result<usize, String> {
+        let too_large = || format!("{m} bytes are too large for {}", self.kind.name());
+        let m = usize::try_from(m).map_err(|_| too_large())?;
+        let share = m.div_ceil(p.max(1));
+        let size = match self.size {
+            Size::All => Some(m),
+            Size::Share => Some(share),
+            Size::Shares => share.checked_mul(p),
+            Size::One => Some(1),
+        };
+        let part = size.and_then(|n| match self.part {
+            Part::Once => Some(n),
+            Part::Twice => n.checked_mul(2),
+            Part::FirstHalf => Some(n.div_ceil(2)),
+            Part::SecondHalf => Some(n / 2),
+        });
+        part.ok_or_else(too_large)
+    }
+}

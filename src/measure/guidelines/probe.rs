@@ -1,0 +1,94 @@
+//! Measuring a plan on a live team, in turns.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::plans::Planned;
+use crate::collective::Kind;
+use crate::error::{Error, Result};
+use crate::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use crate::schedule::{Schedule, total_len};
+
+/// Inputs of all ranks, by kind and their lengths: algorithms for the same share them.
+pub(super) type Data = HashMap<(Kind, Vec<usize>), Rc<Vec<Vec<u8>>>>;
+
+/// A plan that is measured, and its turns so far.
+#[derive(Debug)]
+pub(super) struct Probe {
+    schedule: Schedule,
+    data: Rc<Vec<Vec<u8>>>,
+    sum: Operator<u8>,
+    options: RunOptions,
+    turn: Duration,
+    /// Whether the result was compared with a sequential computation.
+    verified: bool,
+    /// Median of each turn, in nanoseconds.
+    pub(super) times: Vec<f64>,
+}
+
+impl Probe {
+    pub(super) fn new(plan: &Planned, clock: Clock, data: &mut Data) -> Result<Probe> {
+        const FEWEST: usize = 3;
+        let schedule = plan.algorithm.plan(&plan.request)?;
+        let sum = Operator::named("sum")?;
+        let lengths = schedule.layout().iter().map(|l| total_len(&l.input));
+        let data = data
+            .entry((plan.call.kind, lengths.collect()))
+            .or_insert_with(|| Rc::new(inputs(schedule.collective(), schedule.layout(), &sum)));
+        Ok(Probe {
+            data: Rc::clone(data),
+            schedule,
+            sum,
+            options: RunOptions {
+                clock,
+                cost: plan.request.cost.clone(),
+                repetitions: FEWEST,
+                warmup: 1,
+                ..RunOptions::default()
+            },
+            turn: Duration::from_millis(match clock {
+                Clock::Native => 2,
+                Clock::Paced => 20,
+            }),
+            verified: false,
+            times: Vec::new(),
+        })
+    }
+
+    pub(super) fn turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
+        if !self.verified {
+            self.first_turn(team, warnings)?;
+        }
+        let outcome = team.run(&self.schedule, &self.data, &self.sum, &self.options)?;
+        #[expect(clippy::cast_precision_loss, reason = "a time below 2^53 ns")]
+        self.times.push(outcome.wall.value_at_quantile(0.5) as f64);
+        Ok(())
+    }
+
+    /// Verifies, and finds out how many repetitions fit a turn.
+    fn first_turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
+        const MOST: usize = 500;
+        let start = Instant::now();
+        let outcome = team.run(&self.schedule, &self.data, &self.sum, &self.options)?;
+        let runs = self.options.repetitions + self.options.warmup;
+        let one = start.elapsed().as_nanos() / runs as u128;
+        let fit = usize::try_from(self.turn.as_nanos() / one.max(1)).unwrap_or(MOST);
+        self.options.repetitions = fit.clamp(self.options.repetitions, MOST);
+        let (collective, layout) = (self.schedule.collective(), self.schedule.layout());
+        if outcome.outputs != oracle(collective, layout, &self.sum, &self.data)? {
+            return Err(Error::wrong(format!(
+                "{} over {} ranks gave a wrong result",
+                collective.kind().name(),
+                team.ranks()
+            )));
+        }
+        for warning in outcome.warnings {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        self.verified = true;
+        Ok(())
+    }
+}
