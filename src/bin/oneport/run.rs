@@ -454,14 +454,19 @@ fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<
     facts.push((
         "wall-clock",
         format!(
-            "median {}, min {}, p99 {}, max {} of {} repetition{} ({})",
+            "median {}, min {}, p99 {}, max {} of {} repetition{} ({}{})",
             ns(wall.median),
             ns(wall.min),
             ns(wall.p99),
             ns(wall.max),
             output.repetitions,
             if output.repetitions == 1 { "" } else { "s" },
-            output.clock
+            output.clock,
+            if output.transfers == "eager" {
+                ", eager"
+            } else {
+                ""
+            }
         ),
     ));
     let pinned = if output.pinned {
