@@ -8,6 +8,7 @@
 //!   all had its size.
 #![allow(clippy::print_stdout)]
 
+use indicatif::{ProgressBar, ProgressStyle};
 use oneport::distribution::{Distribution, Generator};
 use oneport::plan::gather::{
     GatherTree, Problem, binomial, degrading, linear, optimal, ported, rank_ordered, two,
@@ -41,12 +42,20 @@ fn small_instances(rounds: usize) -> Result<()> {
         ("2-ported, non-ordered", ported::exact, 2),
     ];
     let mut random = Generator::new(1);
+    // The larger ones take most of the time.
+    let bar = ProgressBar::new(
+        (8..=12)
+            .map(|p| 3 * (rounds_of(p, rounds) << p) as u64)
+            .sum(),
+    );
+    let style = ProgressStyle::with_template("{bar:40} {percent}%, {eta} left");
+    bar.set_style(style.unwrap_or(ProgressStyle::default_bar()));
     for p in 8..=12 {
         for (alpha, gamma) in [(1.0, 0.0), (20.0, 0.0), (20.0, 1.0)] {
             let mut gains = vec![Vec::new(); classes.len()];
-            // The largest take longest.
-            let rounds = rounds >> (p - 8).min(3);
+            let rounds = rounds_of(p, rounds);
             for _ in 0..rounds {
+                bar.inc(1 << p);
                 let sizes = (0..p).map(|_| random.below(101) as u64).collect();
                 let cost = CostModel::new(alpha, 1.0).gamma_copy(gamma);
                 let problem = Problem::new(sizes, cost, None)?;
@@ -67,16 +76,23 @@ fn small_instances(rounds: usize) -> Result<()> {
                 }
                 let mean = gains.iter().fold(0.0, |a, b| a + b) / gains.len().max(1) as f64;
                 let most = gains.iter().copied().fold(0.0, f64::max);
-                println!(
+                let line = format!(
                     "| {p} | {alpha} | {gamma} | {name} | {:.0}% | {:.2}% | {:.2}% |",
                     100.0 * gains.len() as f64 / rounds as f64,
                     100.0 * mean,
                     100.0 * most
                 );
+                bar.suspend(|| println!("{line}"));
             }
         }
     }
+    bar.finish_and_clear();
     Ok(())
+}
+
+/// Instances of `p` ranks: fewer of the largest, which take longest.
+fn rounds_of(p: usize, rounds: usize) -> usize {
+    rounds >> (p - 8).min(3)
 }
 
 fn hard_instance() -> Result<()> {

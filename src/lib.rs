@@ -56,6 +56,7 @@
 //! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
 //! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
+//! | [`distributed`] | rank programs: collectives over endpoints, without a plan |
 //!
 //! # What always holds
 //!
@@ -71,6 +72,7 @@ pub mod bounds;
 pub mod check;
 pub mod collective;
 pub mod cost;
+pub mod distributed;
 pub mod distribution;
 pub mod error;
 pub mod measure;

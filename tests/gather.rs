@@ -242,6 +242,19 @@ fn proposition_1() {
 }
 
 #[test]
+fn proposition_1_is_about_all_data() {
+    // Increasing random sizes, by which the tree that leaves roots' own blocks out of account misses the bound.
+    let sizes = vec![20, 38, 47, 77, 78, 151];
+    let cost = CostModel::new(30.0, 1.0).gamma_copy(1.0);
+    let problem = Problem::new(sizes.clone(), cost, None).unwrap();
+    let time = |plan: Plan| problem.time(&plan(&problem).unwrap());
+    let stated = 3.0 * 30.0 + sizes.iter().sum::<u64>() as f64;
+    assert_eq!(stated, 501.0);
+    assert!(time(binomial::adaptive_to_data) <= stated);
+    assert_eq!(time(binomial::adaptive), 518.0);
+}
+
+#[test]
 fn mirror_images_take_the_same_where_copies_are_free() {
     for p in [5, 16, 41] {
         for (distribution, sizes) in distributions(p, 50) {

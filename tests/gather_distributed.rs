@@ -1,9 +1,9 @@
 //! Gather trees that ranks find together, each knowing only its own block.
 
 use oneport::check::{Options, check};
+use oneport::distributed::gather::{CONTROL, GatherPart};
 use oneport::distribution::Distribution;
 use oneport::plan::gather::{Child, GatherTree, Problem, binomial};
-use oneport::run::gather::{CONTROL, GatherPart};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 use oneport::schedule::Layout;
 use oneport::{Collective, CostModel};
@@ -41,7 +41,7 @@ fn find(team: &mut Team, root: Option<usize>, sizes: &[usize], alpha: f64, beta:
 fn tree(parts: &[GatherPart]) -> GatherTree {
     let root = parts.iter().position(|p| p.parent.is_none()).unwrap();
     let children = parts.iter().map(|part| {
-        let child = |r: &oneport::run::gather::Received| Child {
+        let child = |r: &oneport::distributed::gather::Received| Child {
             rank: r.from,
             port: 0,
         };

@@ -62,18 +62,21 @@ impl Teams {
             .entry(schedule.ranks())
             .or_insert_with(|| Team::new(schedule.ranks()).unwrap());
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
-        let options = RunOptions {
-            cost: cost.clone(),
-            ..RunOptions::default()
-        };
-        let outcome = team.run(schedule, &data, &operator, &options);
-        prop_assert!(outcome.is_ok(), "{:?}", outcome.err());
-        let outcome = outcome.unwrap();
         let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
-        prop_assert_eq!(outcome.outputs, expected);
-        let bits = |times: &[f64]| times.iter().map(|t| t.to_bits()).collect::<Vec<_>>();
-        prop_assert_eq!(bits(&outcome.rank_times), bits(&simulation.rank_times()));
-        prop_assert_eq!(outcome.model_time.to_bits(), simulation.time().to_bits());
+        for eager in [true, false] {
+            let options = RunOptions {
+                cost: cost.clone(),
+                eager,
+                ..RunOptions::default()
+            };
+            let outcome = team.run(schedule, &data, &operator, &options);
+            prop_assert!(outcome.is_ok(), "{:?}", outcome.err());
+            let outcome = outcome.unwrap();
+            prop_assert_eq!(&outcome.outputs, &expected);
+            let bits = |times: &[f64]| times.iter().map(|t| t.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&outcome.rank_times), bits(&simulation.rank_times()));
+            prop_assert_eq!(outcome.model_time.to_bits(), simulation.time().to_bits());
+        }
         Ok(())
     }
 }

@@ -469,14 +469,20 @@ fn executor_follows_the_rules() {
             continue;
         };
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
-        let options = RunOptions {
-            cost,
-            ..RunOptions::default()
-        };
-        let team = &mut teams[schedule.ranks() - 1];
-        let outcome = team.run(&schedule, &data, &operator, &options);
-        let what = || format!("case {case}: {:?}\n{}", options.cost, schedule.to_json());
-        let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {}", what()));
-        assert_eq!(outcome.rank_times, rank_times(&times), "{}", what());
+        let what = format!("case {case}: {cost:?}\n{}", schedule.to_json());
+        let [put_down, waited_for] = [true, false].map(|eager| {
+            let options = RunOptions {
+                cost: cost.clone(),
+                eager,
+                ..RunOptions::default()
+            };
+            let team = &mut teams[schedule.ranks() - 1];
+            let outcome = team.run(&schedule, &data, &operator, &options);
+            let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
+            assert_eq!(outcome.eager, eager, "{what}");
+            assert_eq!(outcome.rank_times, rank_times(&times), "{what}");
+            outcome.outputs
+        });
+        assert_eq!(put_down, waited_for, "{what}");
     }
 }

@@ -15,16 +15,18 @@ use oneport::{
 fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, what: &str) {
     let operator = Operator::<T>::named(op).unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
-    for overlap in [false, true] {
+    for (overlap, eager) in [(false, true), (true, true), (false, false)] {
         let options = RunOptions {
             cost: CostModel::new(7.3, 0.37)
                 .gamma(0.11)
                 .gamma_copy(0.05)
                 .overlap(overlap),
             repetitions: 2,
+            eager,
             ..RunOptions::default()
         };
         let outcome = team.run(schedule, &data, &operator, &options).unwrap();
+        assert!(eager || !outcome.eager);
         let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
         assert_eq!(outcome.outputs, expected, "{what} {op}");
         let prepared = Prepared::new(schedule, overlap).unwrap();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
+use crate::plan::steady::Periodic;
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Schedule, Span, Spans, Step};
 use crate::simulate::{Prepared, later};
@@ -136,6 +137,22 @@ impl Trace {
                 ]
             },
         )
+    }
+
+    /// One period in the middle of a series, as it is planned: everything starts when its slot does.
+    ///
+    /// # Errors
+    /// When the period has too many transfers.
+    pub fn period(periodic: &Periodic) -> Result<Trace> {
+        let (schedule, times) = periodic.one_period()?;
+        let of_step = |rank: usize, i: usize, step: &Step| {
+            let what = match step.peer() {
+                Some(_) => transfer_of(step, false),
+                None => compute_of(step),
+            };
+            [Some((what, times[rank][i])), None]
+        };
+        Trace::build(&schedule, 1, (Source::Model, Unit::Plain), of_step)
     }
 
     /// The wall-clock of a run: by rank and step, when it opened its port (or started computing) and when it was done, in

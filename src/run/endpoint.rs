@@ -256,7 +256,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     }
 
     /// What it combines with.
-    pub(super) fn operator(&self) -> &'t Operator<T> {
+    pub fn operator(&self) -> &'t Operator<T> {
         self.parts.rank.borrow().setting.operator
     }
 

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::eager::Eager;
 use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
@@ -79,6 +80,8 @@ pub(crate) struct Executor<'r, T: Element, R> {
     at: usize,
     /// Model time 0 of a paced clock.
     start: Instant,
+    /// Where messages are put down without waiting for their receivers, in repetitions that do so.
+    eager: Option<&'r Eager>,
     recorder: R,
 }
 
@@ -125,6 +128,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             finish: 0.0,
             at: 0,
             start: Instant::now(),
+            eager: None,
             recorder,
         }
     }
@@ -158,15 +162,17 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.finish
     }
 
-    /// Runs the program once, on a thread of its own; the model time at which this rank finishes. `start` as for
-    /// [`Executor::begin`]; `run` numbers the repetitions of the team's life.
+    /// Runs the program once, on a thread of its own; the model time at which this rank finishes, which means nothing where messages are
+    /// sent eagerly. `start` as for [`Executor::begin`]; `run` numbers the repetitions of the team's life.
     pub(crate) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         start: Instant,
         run: u64,
+        eager: Option<&'r Eager>,
     ) -> Result<f64, Failure> {
         self.begin(start);
+        self.eager = eager;
         let s = self.setting;
         let mut waiter = Waiter::new(s.crowd, self.rank, s.deadline, s.paced);
         while !self.is_done() {
@@ -209,9 +215,16 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     fn stirs(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
         let mut lists = self.lists.iter().zip(&self.program.lists).enumerate();
         lists.any(|(list, (l, steps))| {
-            let (Phase::Open(_), Some(&i)) = (l.phase, steps.get(l.next)) else {
+            let Some(&i) = steps.get(l.next) else {
                 return false;
             };
+            if let (Some(_), Step::Send { to, .. }) = (self.eager, &self.program.steps[i as usize])
+            {
+                return self.wire(i as usize).lane(self.rank, *to).is_free();
+            }
+            if !matches!(l.phase, Phase::Open(_)) {
+                return false;
+            }
             match &self.program.steps[i as usize] {
                 Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
                     self.wire(i as usize).lane(*from, self.rank).is_offered()
@@ -262,6 +275,16 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 let Some(ready) = self.may_start(i, look) else {
                     return Ok(false);
                 };
+                if let (Some(eager), Step::Send { to, spans, .. }) = (self.eager, step) {
+                    let slot = eager.slot(self.rank, i);
+                    let posted = memory.post(self.wire(i), *to, spans, &eager.slots, slot);
+                    if posted {
+                        others.wake(*to);
+                        self.happens(Event::transferred(i), ready);
+                        self.finish_step(list);
+                    }
+                    return Ok(posted);
+                }
                 self.hold_port(i, step)?;
                 self.recorder.starts(i);
                 if let Step::Send { to, spans, .. } = step {
@@ -323,7 +346,8 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         };
         let takes = s.cost.transfer(from, self.rank, bytes::<T>(step));
         let due = Due { ready, takes };
-        match memory.receive(self.wire(i), from, spans, intake, s.share_copies, due) {
+        let share = s.share_copies && self.eager.is_none();
+        match memory.receive(self.wire(i), from, spans, intake, share, due) {
             // The sender reports its panic.
             Received::Spoilt => Err(Failure::Aborted),
             Received::Nothing => Ok(false),

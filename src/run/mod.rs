@@ -8,12 +8,11 @@ mod bell;
 pub mod circulant;
 mod clock;
 mod data;
+mod eager;
 mod element;
 mod endpoint;
 mod executor;
 mod folded;
-pub mod gather;
-mod greedy;
 mod inbox;
 mod operator;
 mod perform;
@@ -31,7 +30,6 @@ pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,
 };
-pub use greedy::{uni_greedy_layout, uni_greedy_reduce};
 pub use operator::Operator;
 pub use perform::{Clock, Outcome, RunOptions};
 pub use scope::{ScopeOptions, ScopeOutcome};

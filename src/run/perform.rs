@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
+use super::eager::Eager;
 use super::element::Element;
 use super::executor::{Executor, Failure, Setting, nanoseconds};
 use super::folded;
@@ -48,6 +49,10 @@ pub struct RunOptions {
     /// Whether to record when every transfer and computation took place: [`Outcome::trace`]. Reading the clock twice a step takes
     /// some time of its own; without it there is no cost at all.
     pub trace: bool,
+    /// Whether a native run on a thread for each rank may put short messages down for their receivers instead of waiting for them, as message
+    /// passing libraries do: shorter wall-clock, nothing else. The model clock is then carried by a repetition before the others. Without
+    /// it every transfer of a run is a rendezvous.
+    pub eager: bool,
 }
 
 impl Default for RunOptions {
@@ -59,6 +64,7 @@ impl Default for RunOptions {
             warmup: 0,
             ports: None,
             trace: false,
+            eager: true,
         }
     }
 }
@@ -83,6 +89,8 @@ pub struct Outcome<T> {
     pub oversubscribed: bool,
     /// Whether each rank had a thread, or each core.
     pub workers: Workers,
+    /// Whether messages were put down for their receivers instead of waited for: [`RunOptions::eager`].
+    pub eager: bool,
     /// What a reader of the wall-clock should know.
     pub warnings: Vec<String>,
     /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it: wall-clock, in nanoseconds since the first
@@ -157,12 +165,26 @@ impl Team {
             paced,
             share_copies: self.share_copies,
         };
-        let repetitions = options.warmup + options.repetitions;
+        let waits = !options.eager || paced || R::ON || self.workers == Workers::Cores;
+        let eager = if waits || setting.enforced != setting.ports {
+            None
+        } else {
+            Eager::of::<T>(
+                schedule,
+                &program,
+                options.cost.overlap,
+                self.oversubscribed(),
+            )
+        };
+        // The clock needs a repetition of its own where messages are sent eagerly.
+        let warmup = options.warmup.max(usize::from(eager.is_some()));
+        let repetitions = warmup + options.repetitions;
         let job = Job {
             schedule,
             program: &program,
             inputs,
             setting: &setting,
+            eager: eager.as_ref(),
             repetitions,
             first_run: self.runs + 1,
             epoch: Instant::now(),
@@ -192,7 +214,7 @@ impl Team {
         let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
         let mut total_ns = 0u64;
         let whole = paced || self.oversubscribed() || self.workers == Workers::Cores;
-        for n in options.warmup..repetitions {
+        for n in warmup..repetitions {
             let spans = walls.iter().map(|w| w[n]);
             let time = if whole {
                 let first = spans.clone().map(|w| w.0).min().unwrap_or(0);
@@ -214,6 +236,7 @@ impl Team {
             pinned: self.pinned,
             oversubscribed: self.oversubscribed(),
             workers: self.workers,
+            eager: eager.is_some(),
             warnings,
             trace,
         })
@@ -235,17 +258,25 @@ impl Team {
                 // Allocated and first touched by the rank's own thread.
                 let mut buffer = allocate(rank, layout.len).map_err(Failure::Own)?;
                 let mut walls = Vec::with_capacity(job.repetitions);
+                let mut model_time = 0.0;
                 for n in 0..job.repetitions {
                     fill(&mut buffer, layout, &job.inputs[rank]);
                     let mut memory = RankMemory::new(rank, &mut buffer, program.lists.len());
                     let start = start_together(&self.crowd, rank, epoch, &start_ns, setting.paced)?;
                     let entry = Instant::now();
-                    executor.run(&mut memory, start, job.first_run + n as u64)?;
+                    let eager = job.eager.filter(|_| n > 0);
+                    let run = job.first_run + n as u64;
+                    let finish = executor.run(&mut memory, start, run, eager)?;
                     let exit = Instant::now();
                     let entry = if setting.paced { start } else { entry };
                     walls.push(job.wall(entry, exit));
+                    if eager.is_none() {
+                        model_time = finish;
+                    }
                 }
-                Ok((RankReport::new(&mut executor, &buffer, layout), walls))
+                let mut report = RankReport::new(&mut executor, &buffer, layout);
+                report.model_time = model_time;
+                Ok((report, walls))
             });
             match catch_unwind(work) {
                 Ok(Ok(report)) => *reports[rank].lock() = Some(report),
@@ -340,6 +371,8 @@ pub(super) struct Job<'j, T> {
     pub(super) program: &'j Program<'j>,
     pub(super) inputs: &'j [Vec<T>],
     pub(super) setting: &'j Setting<'j, T>,
+    /// For messages sent eagerly in all repetitions but the first, which carries the clock.
+    pub(super) eager: Option<&'j Eager>,
     pub(super) repetitions: usize,
     /// Repetitions are numbered throughout the team's life.
     pub(super) first_run: u64,

@@ -74,6 +74,11 @@ fn an_inline_message() {
 }
 
 #[test]
+fn messages_nobody_waits_for() {
+    bounded(5, scenarios::eager_messages);
+}
+
+#[test]
 fn a_borrowed_message() {
     bounded(5, scenarios::borrowed_message);
 }
@@ -189,6 +194,12 @@ mod canaries {
     #[should_panic(expected = "Causality violation")]
     fn relaxed_publication_of_a_borrowed_message() {
         exhaustively(relaxed_release::scenarios::borrowed_message);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn relaxed_look_at_a_free_lane() {
+        bounded(5, relaxed_acquire::scenarios::eager_messages);
     }
 
     #[test]

@@ -106,6 +106,30 @@ pub(crate) fn borrowed_message() {
     );
 }
 
+/// Messages in a slot of the lane, whose sender looks for the answer only before the next one.
+pub(crate) fn eager_messages() {
+    let slot = Arc::new(Memory::new());
+    let theirs = slot.clone();
+    two_ranks(
+        move |wire| {
+            let lane = wire.lane(0, 1);
+            for n in 1..=2 {
+                until(|| lane.is_free().then_some(()));
+                slot.write();
+                lane.offer(parcel(true, n));
+            }
+        },
+        move |wire| {
+            let lane = wire.lane(0, 1);
+            for n in 1..=2 {
+                assert_eq!(taken(lane), parcel(true, n));
+                theirs.read();
+                lane.finish(0.0);
+            }
+        },
+    );
+}
+
 pub(crate) fn reply() {
     two_ranks(
         |wire| {

@@ -1,4 +1,5 @@
-//! The throughput of a series of broadcasts by listing all arborescences and all matchings, and an exact linear program over them.
+//! Throughputs by listing everything: all arborescences (or all partial results and what may happen to them) and all matchings, and an exact
+//! linear program over them.
 
 use oneport::Ports;
 use oneport::plan::steady::{Fraction, Platform};
@@ -6,7 +7,7 @@ use oneport::plan::steady::{Fraction, Platform};
 pub(crate) fn throughput(platform: &Platform, ports: Ports) -> Fraction {
     let edges = platform.edges();
     let trees = arborescences(platform);
-    let matchings = matchings(platform, ports);
+    let matchings = matchings(platform, ports, false);
     // Rows: one for each edge, one for time. Columns: trees, then matchings.
     let mut rows = vec![vec![Fraction::ZERO; trees.len() + matchings.len()]; edges.len() + 1];
     for (t, tree) in trees.iter().enumerate() {
@@ -38,11 +39,15 @@ fn arborescences(platform: &Platform) -> Vec<Vec<usize>> {
     let mut all = Vec::new();
     let mut choice: Vec<Vec<usize>> = vec![Vec::new()];
     for v in (0..n).filter(|&v| v != platform.source()) {
-        let into: Vec<usize> = (0..edges.len()).filter(|&e| edges[e].dst == v).collect();
+        let into = (0..edges.len()).filter(|&e| edges[e].dst == v).map(Some);
+        let mut into: Vec<Option<usize>> = into.collect();
+        if !platform.targets().contains(&v) {
+            into.push(None);
+        }
         let longer = choice.iter().flat_map(|c| {
             into.iter().map(move |&e| {
                 let mut c = c.clone();
-                c.push(e);
+                c.extend(e);
                 c
             })
         });
@@ -58,7 +63,7 @@ fn arborescences(platform: &Platform) -> Vec<Vec<usize>> {
                 }
             }
         }
-        if reached.iter().all(|&r| r) {
+        if platform.targets().iter().all(|&t| reached[t]) {
             all.push(tree);
         }
     }
@@ -66,10 +71,16 @@ fn arborescences(platform: &Platform) -> Vec<Vec<usize>> {
 }
 
 /// All that no other contains: smaller ones are of no use where edges may be idle.
-fn matchings(platform: &Platform, ports: Ports) -> Vec<Vec<usize>> {
+///
+/// With `computing`, the nodes' combining follows the edges.
+fn matchings(platform: &Platform, ports: Ports, computing: bool) -> Vec<Vec<usize>> {
     let edges = platform.edges();
+    let all = edges.len() + if computing { platform.nodes() } else { 0 };
     let clash = |a: usize, b: usize| {
-        let (a, b) = (&edges[a], &edges[b]);
+        let (Some(a), Some(b)) = (edges.get(a), edges.get(b)) else {
+            let (edge, node) = (edges.get(a.min(b)), a.max(b) - edges.len());
+            return !platform.overlaps() && edge.is_some_and(|e| e.src == node || e.dst == node);
+        };
         if ports.is_bidirectional() {
             a.src == b.src || a.dst == b.dst
         } else {
@@ -78,14 +89,94 @@ fn matchings(platform: &Platform, ports: Ports) -> Vec<Vec<usize>> {
     };
     let fits = |set: &[usize], e: usize| set.iter().all(|&f| !clash(e, f));
     let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
-    for e in 0..edges.len() {
+    for e in 0..all {
         let more: Vec<Vec<usize>> = (sets.iter().filter(|s| fits(s, e)))
             .map(|s| s.iter().copied().chain([e]).collect())
             .collect();
         sets.extend(more);
     }
-    let maximal = |s: &Vec<usize>| (0..edges.len()).all(|e| s.contains(&e) || !fits(s, e));
+    let maximal = |s: &Vec<usize>| (0..all).all(|e| s.contains(&e) || !fits(s, e));
     sets.into_iter().filter(maximal).collect()
+}
+
+/// The throughput of a series of reductions at the source: rates of all partial results on all edges, and of all ways to combine two on each node.
+///
+/// A partial result is a set of ranks, as bits; with `ordered`, of consecutive ones.
+pub(crate) fn reduction(platform: &Platform, ports: Ports, ordered: bool) -> Fraction {
+    let (n, edges) = (platform.nodes(), platform.edges());
+    let in_row = |s: usize| {
+        let s = s >> s.trailing_zeros();
+        s & (s + 1) == 0
+    };
+    let sets: Vec<usize> = (1..1usize << n)
+        .filter(|&s| !ordered || in_row(s))
+        .collect();
+    let number = |s: usize| sets.iter().position(|&t| t == s);
+    let all = (1 << n) - 1;
+    let matchings = matchings(platform, ports, true);
+    let activities = edges.len() + n;
+    let row_of = |s: usize, v: usize| s * n + v;
+    let first_activity = sets.len() * n;
+    // Columns as lists of entries; rows: what of a partial result is used on a node is made there, activities, time.
+    let mut columns: Vec<(Fraction, Vec<(usize, Fraction)>)> = Vec::new();
+    let (one, none) = (Fraction::ONE, Fraction::ZERO);
+    let mut operations: Vec<(usize, Fraction)> = (0..n)
+        .filter_map(|v| Some((row_of(number(1 << v)?, v), -Fraction::ONE)))
+        .collect();
+    operations.push((row_of(number(all).unwrap(), platform.source()), one.clone()));
+    columns.push((one.clone(), operations));
+    for (i, e) in edges.iter().enumerate() {
+        for s in 0..sets.len() {
+            let entries = vec![
+                (row_of(s, e.src), one.clone()),
+                (row_of(s, e.dst), -Fraction::ONE),
+                (first_activity + i, e.cost.clone()),
+            ];
+            columns.push((none.clone(), entries));
+        }
+    }
+    for (a, &left) in sets.iter().enumerate() {
+        for (b, &right) in sets.iter().enumerate() {
+            let Some(made) = number(left | right) else {
+                continue;
+            };
+            if left & right != 0 || left > right {
+                continue;
+            }
+            for v in 0..n {
+                let time = platform.compute().get(v).cloned().unwrap_or(Fraction::ZERO);
+                let entries = vec![
+                    (row_of(a, v), one.clone()),
+                    (row_of(b, v), one.clone()),
+                    (row_of(made, v), -Fraction::ONE),
+                    (first_activity + edges.len() + v, time),
+                ];
+                columns.push((none.clone(), entries));
+            }
+        }
+    }
+    for matching in &matchings {
+        let busy = matching
+            .iter()
+            .map(|&a| (first_activity + a, -Fraction::ONE));
+        let mut entries: Vec<(usize, Fraction)> = busy.collect();
+        entries.push((first_activity + activities, one.clone()));
+        columns.push((none.clone(), entries));
+    }
+    let count = first_activity + activities + 1;
+    let mut rows = vec![vec![Fraction::ZERO; columns.len()]; count];
+    for (j, (_, entries)) in columns.iter().enumerate() {
+        for (row, value) in entries {
+            rows[*row][j] += value;
+        }
+    }
+    let mut bounds = vec![Fraction::ZERO; count];
+    bounds[count - 1] = Fraction::ONE;
+    maximum(
+        rows,
+        bounds,
+        columns.into_iter().map(|(gain, _)| gain).collect(),
+    )
 }
 
 /// `maximise gains * x` under `rows * x <= bounds`, `x >= 0`, with bounds not negative: the simplex method on a full table, by Bland's rule.

@@ -77,6 +77,11 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "ranks", help_heading = "Run")]
     workers: Work,
 
+    /// Let senders of short messages wait for their receivers, too: without it, native runs of schedules of short messages put them down
+    /// (eagerly), and a repetition before the others carries the model clock
+    #[arg(long, help_heading = "Run")]
+    rendezvous: bool,
+
     /// How long a rank waits for a partner before the run ends in an error
     #[arg(
         long,
@@ -134,6 +139,8 @@ struct Output<'a> {
     clock: &'static str,
     /// `threads`: each rank had one; `folded`: each core had one.
     mode: &'static str,
+    /// `rendezvous`, or `eager` where senders of short messages did not wait.
+    transfers: &'static str,
     dtype: &'static str,
     op: Option<&'static str>,
     #[serde(flatten)]
@@ -162,6 +169,7 @@ struct Done {
     oversubscribed: bool,
     cores: usize,
     warnings: Vec<String>,
+    eager: bool,
     trace: Option<Trace>,
     /// The first wrong element, `None` when all are right; absent when not verified.
     wrong: Option<Option<String>>,
@@ -219,6 +227,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         cores: done.cores,
         clock: args.clock.name(),
         mode: args.workers.mode(),
+        transfers: if done.eager { "eager" } else { "rendezvous" },
         dtype: dtype.name(),
         op: subject
             .schedule
@@ -376,6 +385,7 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         warmup: args.warmup,
         ports: None,
         trace: args.trace.is_some(),
+        eager: !args.rendezvous,
     };
     let outcome: Outcome<T> = team.run(schedule, &inputs, &operator, &options)?;
     let wall = &outcome.wall;
@@ -395,6 +405,7 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         oversubscribed: outcome.oversubscribed,
         cores: team.cores(),
         warnings: outcome.warnings,
+        eager: outcome.eager,
         trace: outcome.trace,
         wrong: expected.map(|expected| first_wrong(schedule, &outcome.outputs, &expected)),
     })

@@ -16,10 +16,10 @@
 //! `p = 3`, skips 1, 2: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
 use super::schedule::Circulant;
-use crate::collective::Collective;
 use crate::error::Result;
-use crate::plan::exchange::rounds::{self, Message, cyclic, equal_size};
-use crate::plan::{Request, consecutive, evenly};
+use crate::plan::Request;
+use crate::plan::exchange::rounds::{Message, cyclic, equal_size};
+use crate::plan::exchange::there_and_back;
 use crate::schedule::{Schedule, Span};
 
 /// Plans the allgather.
@@ -27,15 +27,7 @@ use crate::schedule::{Schedule, Span};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let blocks = request.concatenated();
-    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, whole.len, [block], [whole]);
-    }
-    rounds::forwards(&mut b, request, exchanges(&blocks));
-    b.build()
+    there_and_back::allgather(request, exchanges)
 }
 
 /// Plans the allreduce.
@@ -43,25 +35,16 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let vector = Span::new(0, request.elements());
-    let blocks = consecutive(&evenly(vector.len, request.ranks));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
-    for r in 0..request.ranks {
-        b.layout(r, vector.len, [vector], [vector]);
-    }
-    rounds::backwards(&mut b, request, exchanges(&blocks), vector.len);
-    rounds::forwards(&mut b, request, exchanges(&blocks));
-    b.build()
+    there_and_back::allreduce(request, exchanges)
 }
 
 /// The rounds of the allgather.
-fn exchanges(blocks: &[Span]) -> impl DoubleEndedIterator<Item = Vec<Message>> {
+fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     let p = blocks.len();
     let graph = Circulant::new(p);
     (0..graph.rounds()).map(move |k| {
         let (skip, count) = (graph.skips()[k], graph.skips()[k + 1] - graph.skips()[k]);
-        let message = |r: usize| Message::new(r, (r + p - skip) % p, cyclic(blocks, r, count));
+        let message = |r: usize| Message::new(r, (r + p - skip) % p, cyclic(&blocks, r, count));
         (0..p).map(message).collect()
     })
 }

@@ -11,10 +11,10 @@
 //!
 //! `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
-use super::rounds::{self, Message, cyclic, doublings, equal_size, time_of_round};
-use crate::collective::Collective;
+use super::rounds::{Message, cyclic, doublings, equal_size, time_of_round};
+use super::there_and_back;
 use crate::error::Result;
-use crate::plan::{Request, consecutive, evenly};
+use crate::plan::Request;
 use crate::schedule::{Schedule, Span};
 
 /// Plans the allgather.
@@ -22,15 +22,7 @@ use crate::schedule::{Schedule, Span};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let blocks = request.concatenated();
-    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, whole.len, [block], [whole]);
-    }
-    rounds::forwards(&mut b, request, allgather(0, &blocks));
-    b.build()
+    there_and_back::allgather(request, |blocks| allgather(0, blocks))
 }
 
 /// Plans the reduce-scatter.
@@ -38,16 +30,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let blocks = request.scattered();
-    let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::ReduceScatter);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, vector.len + scratch, [vector], [block]);
-    }
-    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
-    b.build()
+    there_and_back::reduce_scatter(request, |blocks| allgather(0, blocks))
 }
 
 /// Plans the allreduce; the segments of the request are ignored but for their sum.
@@ -55,23 +38,13 @@ pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let vector = Span::new(0, request.elements());
-    let blocks = consecutive(&evenly(vector.len, request.ranks));
-    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
-    for r in 0..request.ranks {
-        b.layout(r, vector.len + scratch, [vector], [vector]);
-    }
-    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
-    rounds::forwards(&mut b, request, allgather(0, &blocks));
-    b.build()
+    there_and_back::allreduce(request, |blocks| allgather(0, blocks))
 }
 
 /// The rounds in which number `v`, which is rank `v + first`, sends blocks from `v` on to lower numbers.
 pub(super) fn allgather(
     first: usize,
-    blocks: &[Span],
+    blocks: Vec<Span>,
 ) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     let p = blocks.len();
     let rank = move |v: usize| (v + first) % p;
@@ -80,7 +53,7 @@ pub(super) fn allgather(
         let count = distance.min(p - distance);
         let message = |v: usize| {
             let to = rank(v + p - distance);
-            Message::new(rank(v), to, cyclic(blocks, v, count))
+            Message::new(rank(v), to, cyclic(&blocks, v, count))
         };
         (0..p).map(message).collect()
     })

@@ -12,7 +12,7 @@
 
 use super::cube::{folded, members_of};
 use super::rounds::{Arrival, Message, equal_size, round};
-use crate::collective::Collective;
+use super::there_and_back::allgather_builder;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::{Schedule, Span, Spans, total_len};
@@ -25,11 +25,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
     let blocks = request.concatenated();
-    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let mut b = Schedule::builder(p, request.ports, Collective::Allgather);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, whole.len, [block], [whole]);
-    }
+    let mut b = allgather_builder(request, &blocks);
+    let end = blocks.last().map_or(0, |b| b.end());
     let members = members_of(p, 0);
     let pairs = folded(p);
     let into: Vec<_> = (0..pairs)
@@ -37,7 +34,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         .collect();
     round(&mut b, request, &into, Arrival::Stored);
     // A member's blocks start with its own.
-    let start = |j: usize| members.get(j).map_or(whole.len, |&r| blocks[r].offset);
+    let start = |j: usize| members.get(j).map_or(end, |&r| blocks[r].offset);
     for k in 0..members.len().ilog2() {
         let group = |j: usize| {
             let first = (j >> k) << k;
@@ -50,7 +47,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     }
     let out = (0..pairs).map(|i| {
         let own = blocks[2 * i + 1];
-        let others = [Span::from(0..own.offset), Span::from(own.end()..whole.len)];
+        let others = [Span::from(0..own.offset), Span::from(own.end()..end)];
         let mut spans: Spans = others.into_iter().collect();
         spans.retain(|s| s.len > 0);
         Message::new(2 * i, 2 * i + 1, spans)

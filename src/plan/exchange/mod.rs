@@ -13,6 +13,7 @@ pub mod rabenseifner;
 pub mod ring;
 pub(crate) mod rounds;
 pub(in crate::plan) mod rows;
+pub(crate) mod there_and_back;
 pub mod van_de_geijn;
 
 pub(crate) use rounds::without_computation;

@@ -13,9 +13,9 @@
 //! `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0 block 1.
 
 use super::rounds::{self, Message, equal_size};
-use crate::collective::Collective;
+use super::there_and_back;
 use crate::error::Result;
-use crate::plan::{Request, consecutive, evenly};
+use crate::plan::Request;
 use crate::schedule::{Schedule, Span};
 
 /// Plans the allgather.
@@ -23,15 +23,7 @@ use crate::schedule::{Schedule, Span};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let blocks = request.concatenated();
-    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, whole.len, [block], [whole]);
-    }
-    rounds::forwards(&mut b, request, allgather(0, &blocks));
-    b.build()
+    there_and_back::allgather(request, |blocks| allgather(0, blocks))
 }
 
 /// Plans the reduce-scatter.
@@ -39,16 +31,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let blocks = request.scattered();
-    let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::ReduceScatter);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, vector.len + scratch, [vector], [block]);
-    }
-    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
-    b.build()
+    there_and_back::reduce_scatter(request, |blocks| allgather(0, blocks))
 }
 
 /// Plans the allreduce; the segments of the request are ignored but for their sum.
@@ -56,23 +39,13 @@ pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let vector = Span::new(0, request.elements());
-    let blocks = consecutive(&evenly(vector.len, request.ranks));
-    let scratch = rounds::scratch_of(request, allgather(0, &blocks));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
-    for r in 0..request.ranks {
-        b.layout(r, vector.len + scratch, [vector], [vector]);
-    }
-    rounds::backwards(&mut b, request, allgather(0, &blocks), vector.len);
-    rounds::forwards(&mut b, request, allgather(0, &blocks));
-    b.build()
+    there_and_back::allreduce(request, |blocks| allgather(0, blocks))
 }
 
 /// The rounds in which position `v` of the ring, which is rank `v + first`, sends its block `v` around.
 pub(super) fn allgather(
     first: usize,
-    blocks: &[Span],
+    blocks: Vec<Span>,
 ) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     let p = blocks.len();
     let rank = move |v: usize| (v + first) % p;

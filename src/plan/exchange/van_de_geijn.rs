@@ -25,7 +25,7 @@ use crate::schedule::{Schedule, Span};
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
-    let rounds = || bruck::allgather(request.root, &blocks);
+    let rounds = || bruck::allgather(request.root, blocks.clone());
     reduction(request, &blocks, rounds, true)
 }
 
@@ -36,7 +36,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// When the request's parts do not fit together.
 pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
-    let rounds = || bruck::allgather(request.root, &blocks);
+    let rounds = || bruck::allgather(request.root, blocks.clone());
     reduction(request, &blocks, rounds, false)
 }
 
@@ -46,7 +46,7 @@ pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
 /// When the request's parts do not fit together.
 pub fn plan_ring(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
-    let rounds = || ring::allgather(request.root, &blocks);
+    let rounds = || ring::allgather(request.root, blocks.clone());
     reduction(request, &blocks, rounds, true)
 }
 
@@ -56,7 +56,7 @@ pub fn plan_ring(request: &Request) -> Result<Schedule> {
 /// When the request's parts do not fit together.
 pub fn plan_ring_for_broadcast(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
-    let rounds = || ring::allgather(request.root, &blocks);
+    let rounds = || ring::allgather(request.root, blocks.clone());
     reduction(request, &blocks, rounds, false)
 }
 

@@ -227,6 +227,19 @@ pub(super) mod testing {
         }
     }
 
+    impl Random {
+        /// Blocks of up to `most` ranks, with costs for which there are programs in `O(p^2)`: copies no dearer than messages.
+        pub(crate) fn problem(&mut self, root_given: bool, most: u64) -> Problem {
+            let p = 1 + self.below(most) as usize;
+            let beta = self.below(4);
+            let alpha = [0, 1, 5, 100, 1000][self.below(5) as usize];
+            let copy = self.below(beta + 1);
+            let cost = CostModel::new(alpha as f64, beta as f64).gamma_copy(copy as f64);
+            let root = self.below(p as u64) as usize;
+            Problem::new(self.sizes(p), cost, root_given.then_some(root)).unwrap()
+        }
+    }
+
     /// Checks that the schedules of a tree are right and take its time, on both kinds of ports.
     pub(crate) fn prove(problem: &Problem, tree: &GatherTree) {
         let blocks: Vec<usize> = problem.sizes.iter().map(|&s| s as usize).collect();

@@ -270,14 +270,8 @@ mod tests {
     fn the_fast_program_equals_the_cubic_one() {
         let mut random = Random(31);
         for round in 0..6000 {
-            let p = 1 + random.below(if round % 50 == 0 { 50 } else { 12 }) as usize;
-            let beta = random.below(4);
-            let alpha = [0, 1, 5, 100, 1000][random.below(5) as usize];
-            let cost =
-                CostModel::new(alpha as f64, beta as f64).gamma_copy(random.below(beta + 1) as f64);
-            let root = random.below(p as u64) as usize;
-            let root = (round % 2 == 0).then_some(root);
-            let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+            let most = if round % 50 == 0 { 50 } else { 12 };
+            let problem = random.problem(round % 2 == 0, most);
             let [fast, slow] =
                 [Method::Quadratic, Method::Cubic].map(|m| tree_by(&problem, m).unwrap());
             assert_eq!(problem.time(&fast), problem.time(&slow), "{problem:?}");

@@ -1,9 +1,10 @@
 //! The proof that no schedule is faster, and a check of it that knows nothing of how it was found.
 
 use super::fraction::{Fraction, sum, whole};
+use super::joins::Joins;
 use super::platform::Platform;
 use super::ports::PortGraph;
-use super::route::Demand;
+use super::route::{Combining, Demand};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 /// sets of ports (none of them for bidirectional ports); those of its two ports and of the sets around them pay for each edge, a matching
 /// uses each port once and at most `(|S| - 1) / 2` edges within a set `S`. *No operation costs less than 1*: for arborescences, cuts
 /// (sets that every message must enter) have values that no edge exceeds by its price times its cost; for paths, nodes have
-/// potentials. Hence at most `bound` operations a time unit. All of that is sums and comparisons, which [`Certificate::verify`] does.
+/// potentials; for what is combined on the way, and for trees to some of the nodes, partial results have potentials on every node. Hence at most `bound` operations a time unit. All of that is sums and comparisons, which [`Certificate::verify`] does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The bound that is proved.
@@ -35,16 +36,21 @@ pub enum Proof {
     Cuts(Vec<(Vec<usize>, Fraction)>),
     /// By node, how far it is from the root at least.
     Potentials(Vec<Fraction>),
+    /// By partial result and node, what it costs at least to have it there: consecutive contributions, shorter intervals first, or all sets
+    /// of them, as binary numbers. For multicasts, contributions of the targets on the reversed platform.
+    Partial(Vec<Vec<Fraction>>),
 }
 
 impl Certificate {
     /// Checks every inequality.
     pub(super) fn verify(&self, platform: &Platform, ports: Ports, demand: &Demand) -> Result<()> {
         let wrong = |what: String| Err(Error::wrong(format!("certificate: {what}")));
-        let graph = PortGraph::new(platform, ports);
+        let computing = demand.combining.is_some() && platform.computes();
+        let graph = PortGraph::new(platform, ports, computing);
+        let costs = platform.activity_costs(computing);
         let edges = platform.edges();
         let zero = Fraction::ZERO;
-        if self.prices.len() != edges.len()
+        if self.prices.len() != costs.len()
             || self.ports.len() != graph.len()
             || self.roots.len() != demand.roots.len()
         {
@@ -60,13 +66,15 @@ impl Certificate {
         {
             return wrong("a price is negative".into());
         }
-        for (e, price) in edges.iter().zip(&self.prices) {
-            let (a, b) = graph.ends(e.src, e.dst);
+        for (i, (&(a, b), price)) in graph.links().iter().zip(&self.prices).enumerate() {
             let both = |set: &[usize]| set.contains(&a) && set.contains(&b);
             let sets = self.odd_sets.iter().filter(|(s, _)| both(s));
             let paid = &self.ports[a] + &self.ports[b] + sum(sets.map(|(_, p)| p.clone()));
             if paid < *price {
-                return wrong(format!("edge {} -> {} is not paid for", e.src, e.dst));
+                return wrong(match edges.get(i) {
+                    Some(e) => format!("edge {} -> {} is not paid for", e.src, e.dst),
+                    None => format!("combining on node {} is not paid for", i - edges.len()),
+                });
             }
         }
         let mut bound = sum(self.ports.iter().cloned());
@@ -82,11 +90,56 @@ impl Certificate {
         if bound > self.bound {
             return wrong("the ports are worth more than the bound".into());
         }
-        let cost = |i: usize| &self.prices[i] * &edges[i].cost;
+        let cost = |i: usize| &self.prices[i] * &costs[i];
+        let combining = |v: usize| match computing {
+            true => cost(edges.len() + v),
+            false => Fraction::ZERO,
+        };
         let mut value = Fraction::ZERO;
         for ((root, targets), proof) in demand.roots.iter().zip(&demand.targets).zip(&self.roots) {
             match proof {
-                Proof::Cuts(cuts) if !demand.personal => {
+                Proof::Partial(table) if !demand.personal => {
+                    let (joins, turned) = match &demand.combining {
+                        Some(Combining::Partial(joins)) => (joins.clone(), false),
+                        Some(Combining::Trees) => return wrong("trees have no such proof".into()),
+                        None => (Joins::of_targets(targets), true),
+                    };
+                    let splits = joins.splits();
+                    if table.len() != splits.len()
+                        || table.iter().any(|row| row.len() != platform.nodes())
+                    {
+                        return wrong("its partial results do not fit the operation".into());
+                    }
+                    for (i, &owner) in joins.owners.iter().enumerate() {
+                        if table[joins.single(i)][owner] > zero {
+                            return wrong(format!("contribution {i} is not free on its node"));
+                        }
+                    }
+                    for row in table {
+                        for (i, e) in edges.iter().enumerate() {
+                            let (from, to) = if turned {
+                                (e.dst, e.src)
+                            } else {
+                                (e.src, e.dst)
+                            };
+                            if row[to] > &row[from] + cost(i) {
+                                return wrong(format!("edge {} -> {} costs less", e.src, e.dst));
+                            }
+                        }
+                    }
+                    let at: Vec<Fraction> = (0..platform.nodes()).map(combining).collect();
+                    for (row, parts) in table.iter().zip(&splits) {
+                        for (v, price) in at.iter().enumerate() {
+                            let made =
+                                |&(a, b): &(usize, usize)| &table[a][v] + &table[b][v] + price;
+                            if parts.iter().any(|p| row[v] > made(p)) {
+                                return wrong(format!("combining on node {v} costs less"));
+                            }
+                        }
+                    }
+                    value += &table[joins.all()][*root];
+                }
+                Proof::Cuts(cuts) if !demand.personal && demand.combining.is_none() => {
                     for (set, v) in cuts {
                         if *v < zero
                             || set.contains(root)

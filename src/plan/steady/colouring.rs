@@ -5,7 +5,6 @@ use dashu_int::{IBig, UBig};
 use super::fraction::{Fraction, over_common, sum, to_f64, whole};
 use super::lp::{Column, Pricing, maximise_from};
 use super::matching::maximum;
-use super::platform::Platform;
 use super::ports::{PortGraph, Slot, rounded, trimmed};
 use crate::error::Result;
 
@@ -28,20 +27,20 @@ const MOST_STARTS: usize = 100;
 /// search is in floating-point numbers: a set that is overloaded by very little may be missed. It shows up later, and then everything
 /// starts again with that set known.
 pub(super) fn general_slots(
-    platform: &Platform,
+    graph: &PortGraph,
     loads: &[Fraction],
     sets: &[Vec<usize>],
 ) -> Result<Slotted> {
     let mut sets = sets.to_vec();
     for _ in 0..MOST_STARTS {
-        let overloaded = |s: &&Vec<usize>| within(platform, loads, s) > whole((s.len() - 1) / 2);
+        let overloaded = |s: &&Vec<usize>| within(graph, loads, s) > whole((s.len() - 1) / 2);
         let violated: Vec<Vec<usize>> = sets.iter().filter(overloaded).cloned().collect();
         if !violated.is_empty() {
             return Ok(Slotted::Violates(violated));
         }
         let known = sets.len();
         let mut peeling = Peeling {
-            platform,
+            graph,
             left: loads.to_vec(),
             time: whole(1),
             sets,
@@ -58,12 +57,12 @@ pub(super) fn general_slots(
             break;
         }
     }
-    by_program(platform, loads)
+    by_program(graph, loads)
 }
 
 /// Loads that are left, and the time left for them.
 struct Peeling<'a> {
-    platform: &'a Platform,
+    graph: &'a PortGraph,
     left: Vec<Fraction>,
     time: Fraction,
     sets: Vec<Vec<usize>>,
@@ -72,16 +71,16 @@ struct Peeling<'a> {
 impl Peeling<'_> {
     /// The next matching; none if something tight cannot be covered: an odd set that is overloaded was not found.
     fn next(&mut self) -> Option<Slot> {
-        let edges = self.platform.edges();
-        let n = self.platform.nodes();
+        let links = self.graph.links();
+        let n = self.graph.len();
         let mut busy = vec![Fraction::ZERO; n];
-        for (e, w) in edges.iter().zip(&self.left) {
-            busy[e.src] += w;
-            busy[e.dst] += w;
+        for (&(a, b), w) in links.iter().zip(&self.left) {
+            busy[a] += w;
+            busy[b] += w;
         }
         let half = |s: &[usize]| whole((s.len() - 1) / 2);
         let slack: Vec<Fraction> = (self.sets.iter())
-            .map(|s| half(s) * &self.time - within(self.platform, &self.left, s))
+            .map(|s| half(s) * &self.time - within(self.graph, &self.left, s))
             .collect();
         if slack.iter().any(|a| *a < Fraction::ZERO) {
             return None;
@@ -95,13 +94,10 @@ impl Peeling<'_> {
             .iter()
             .map(to_f64)
             .fold(f64::MIN_POSITIVE, f64::max);
-        let counts: Vec<usize> = (edges.iter())
-            .map(|e| {
-                let ports = [e.src, e.dst]
-                    .iter()
-                    .filter(|&&v| busy[v] == self.time)
-                    .count();
-                let inside = |s: &&&Vec<usize>| s.contains(&e.src) && s.contains(&e.dst);
+        let counts: Vec<usize> = (links.iter())
+            .map(|&(a, b)| {
+                let ports = [a, b].iter().filter(|&&v| busy[v] == self.time).count();
+                let inside = |s: &&&Vec<usize>| s.contains(&a) && s.contains(&b);
                 ports + tight.iter().filter(inside).count()
             })
             .collect();
@@ -115,18 +111,14 @@ impl Peeling<'_> {
                 count as i64 * unit + 1 + (to_f64(w) / most * 900.0) as i64
             })
             .collect();
-        let graph = PortGraph {
-            nodes: n,
-            bidirectional: false,
-        };
-        let chosen = graph.heaviest(self.platform, &weights);
+        let chosen = self.graph.heaviest(&weights);
         if chosen.iter().map(|&e| counts[e]).sum::<usize>() < wanted {
             return None;
         }
         let mut covered = vec![false; n];
         for &e in &chosen {
-            covered[edges[e].src] = true;
-            covered[edges[e].dst] = true;
+            covered[links[e].0] = true;
+            covered[links[e].1] = true;
         }
         let mut share = self.time.clone();
         for &e in &chosen {
@@ -136,7 +128,7 @@ impl Peeling<'_> {
             share = share.min(&self.time - &busy[v]);
         }
         let used = |s: &[usize]| {
-            let inside = |e: usize| s.contains(&edges[e].src) && s.contains(&edges[e].dst);
+            let inside = |e: usize| s.contains(&links[e].0) && s.contains(&links[e].1);
             chosen.iter().filter(|&&e| inside(e)).count()
         };
         for (set, slack) in self.sets.iter().zip(&slack) {
@@ -153,10 +145,10 @@ impl Peeling<'_> {
             let time = &self.time - &share;
             if !time.is_zero() {
                 let shares: Vec<Fraction> = left.iter().map(|w| w / &time).collect();
-                let new = violated_sets(self.platform, &shares);
+                let new = violated_sets(self.graph, &shares);
                 let before = share.clone();
                 for set in new {
-                    let slack = half(&set) * &self.time - within(self.platform, &self.left, &set);
+                    let slack = half(&set) * &self.time - within(self.graph, &self.left, &set);
                     let idle = (set.len() - 1) / 2 - used(&set);
                     if idle > 0 {
                         share = share.min(slack / whole(idle));
@@ -183,18 +175,13 @@ impl Peeling<'_> {
 ///
 /// `minimise sum of y_m`, the matchings with an edge being at least its load; from matchings of one edge each, with a heaviest matching
 /// under the prices as new column.
-fn by_program(platform: &Platform, loads: &[Fraction]) -> Result<Slotted> {
+fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
     let busy: Vec<usize> = (0..loads.len()).filter(|&e| !loads[e].is_zero()).collect();
     let mut row = vec![usize::MAX; loads.len()];
     for (i, &e) in busy.iter().enumerate() {
         row[e] = i;
     }
-    let graph = PortGraph {
-        nodes: platform.nodes(),
-        bidirectional: false,
-    };
     let mut matchings = Matchings {
-        platform,
         graph,
         busy: &busy,
         row,
@@ -211,22 +198,21 @@ fn by_program(platform: &Platform, loads: &[Fraction]) -> Result<Slotted> {
     // No matching is worth more than 1 at these prices, but the loads are: ports and odd sets around the edges pay for the prices, so
     // that one of them must be overloaded.
     let (scaled, _) = over_common(&matchings.spread(&optimum.prices));
-    let found = maximum(graph.len(), &graph.weights(platform, &scaled));
+    let found = maximum(graph.len(), &graph.weights(&scaled));
     let sets = found.twice_odd.into_iter().map(|(set, _)| set);
-    let sets = sets.filter(|set| within(platform, loads, set) > whole((set.len() - 1) / 2));
+    let sets = sets.filter(|set| within(graph, loads, set) > whole((set.len() - 1) / 2));
     Ok(Slotted::Violates(sets.collect()))
 }
 
 /// How long the edges within a set of nodes are busy, together.
-fn within(platform: &Platform, loads: &[Fraction], set: &[usize]) -> Fraction {
-    let edges = platform.edges().iter().zip(loads);
-    let inside = edges.filter(|(e, _)| set.contains(&e.src) && set.contains(&e.dst));
+pub(super) fn within(graph: &PortGraph, loads: &[Fraction], set: &[usize]) -> Fraction {
+    let links = graph.links().iter().zip(loads);
+    let inside = links.filter(|((a, b), _)| set.contains(a) && set.contains(b));
     sum(inside.map(|(_, w)| w.clone()))
 }
 
 struct Matchings<'a> {
-    platform: &'a Platform,
-    graph: PortGraph,
+    graph: &'a PortGraph,
     busy: &'a [usize],
     row: Vec<usize>,
 }
@@ -253,7 +239,7 @@ impl Matchings<'_> {
     }
 
     fn heaviest<W: super::weight::Whole>(&self, weights: &[W]) -> Vec<Column<Vec<usize>>> {
-        let edges = self.graph.heaviest(self.platform, weights);
+        let edges = self.graph.heaviest(weights);
         let edges = edges.into_iter().filter(|&e| weights[e] > W::default());
         vec![self.column(edges.collect())]
     }
@@ -277,17 +263,17 @@ const CLEARLY: f64 = -1e-9;
 /// Padberg and Rao (1982): with `s_v` the time that node `v` is idle, that is `sum of loads that leave S + sum of s_v in S < 1`: a small
 /// cut with an odd number of nodes on one side, if the idle times are edges to one more node, which is made odd or even to suit. A
 /// tree of minimum cuts (Gomory and Hu 1961; Gusfield 1990) has a smallest odd cut among its own.
-pub(super) fn violated_sets(platform: &Platform, loads: &[Fraction]) -> Vec<Vec<usize>> {
-    let n = platform.nodes();
+pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<usize>> {
+    let n = graph.len();
     let size = n + 1;
     let mut capacity = vec![0.0; size * size];
     let mut idle = vec![1.0; n];
-    for (e, load) in platform.edges().iter().zip(loads) {
+    for (&(a, b), load) in graph.links().iter().zip(loads) {
         let load = to_f64(load);
-        capacity[e.src * size + e.dst] += load;
-        capacity[e.dst * size + e.src] += load;
-        idle[e.src] -= load;
-        idle[e.dst] -= load;
+        capacity[a * size + b] += load;
+        capacity[b * size + a] += load;
+        idle[a] -= load;
+        idle[b] -= load;
     }
     for (v, idle) in idle.iter().enumerate() {
         let idle = f64::max(*idle, 0.0);
@@ -331,7 +317,7 @@ pub(super) fn violated_sets(platform: &Platform, loads: &[Fraction]) -> Vec<Vec<
         let set: Vec<usize> = (0..n).filter(|&u| inside[u] != inside[n]).collect();
         if set.len() >= 3
             && set.len() % 2 == 1
-            && within(platform, loads, &set) > whole((set.len() - 1) / 2)
+            && within(graph, loads, &set) > whole((set.len() - 1) / 2)
             && !sets.contains(&set)
         {
             sets.push(set);

@@ -38,11 +38,11 @@ use crate::error::{Error, Result};
 /// When a target cannot be reached.
 pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
     platform.reaches(platform.source(), platform.targets(), false)?;
-    let graph = PortGraph::new(platform, ports);
+    let graph = PortGraph::new(platform, ports, false);
     let edges = platform.edges();
     let mut of_port: Vec<Vec<(usize, Fraction)>> = vec![Vec::new(); graph.len()];
     for (i, e) in edges.iter().enumerate() {
-        let (a, b) = graph.ends(e.src, e.dst);
+        let (a, b) = graph.links()[i];
         for port in [a, b] {
             of_port[port].push((i, -e.cost.clone()));
         }

@@ -48,6 +48,7 @@ mod colouring;
 mod flows;
 mod fraction;
 mod generate;
+mod joins;
 mod lp;
 mod matching;
 mod packets;
@@ -57,8 +58,10 @@ mod ports;
 mod problem;
 mod robust;
 mod route;
+mod scan;
 mod single;
 mod solve;
+mod unroll;
 mod weight;
 
 pub use certificate::{Certificate, Proof};
@@ -71,7 +74,7 @@ pub use platform::{Edge, Platform};
 pub use ports::Slot;
 pub use problem::{Operation, Solution, solve};
 pub use robust::Robustness;
-pub use route::{Part, Route};
+pub use route::{Part, Route, Task, Work};
 pub use single::{Single, best_single};
 pub use solve::Method;
 

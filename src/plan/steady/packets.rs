@@ -53,7 +53,7 @@ pub fn best_packets(
         let packets = platform.with_costs(|_, e| &e.latency + &e.cost * size / whole(count))?;
         let solution = solve(&packets, operation, ports, Method::Ports)?;
         let periodic = solution.periodic(None, None)?;
-        let periods = count / periodic.operations().max(1) + periodic.depth() + 1;
+        let periods = periodic.periods(count);
         if best.is_some() && periods.saturating_mul(2 * periodic.transfers()) > MOST_STEPS {
             break;
         }

@@ -1,9 +1,9 @@
-//! Rates as a periodic schedule, and that as an ordinary [`Schedule`] for any number of operations.
+//! Rates as a periodic schedule: what every period carries. ([`unroll`](super::unroll) makes an ordinary schedule of it.)
 //!
 //! In every period each route performs a whole number of operations. The slots follow one another; in a slot each of its edges carries one
 //! transfer, as many elements as fit: the messages that the edge carries in a period, one after the other, are cut where slots end. What
-//! a node passes on it received in an earlier period: an edge at depth `d` of a route works `d - 1` periods after the route's first
-//! edges. So `N` operations take `ceil(N / operations of a period) + depth - 1` periods at most; ranks do not wait for the end of a slot,
+//! a node passes on it received in an earlier slot, of the same period or of the one before; [`Periodic::lag`] is the number of periods that an
+//! operation takes, no more than the depth of its route. So `N` operations take `ceil(N / operations of a period) + lag - 1` periods at most; ranks do not wait for the end of a slot,
 //! so it may be less.
 //!
 //! Elements are whole: where a cut would fall within one it moves to the next boundary, and the slots become a little longer.
@@ -16,14 +16,12 @@ use super::colouring::{Slotted, general_slots};
 use super::fraction::{
     Fraction, common_denominator, lcm, magnitude, scaled, to_f64, to_usize, whole,
 };
-use super::ports::{Slot, bipartite_slots};
-use super::problem::{Operation, Solution};
+use super::ports::{PortGraph, Slot, bipartite_slots};
+use super::problem::Solution;
 use super::route::Route;
 use super::solve::edge_loads;
-use crate::collective::Collective;
 use crate::cost::CostModel;
 use crate::error::{Error, Result};
-use crate::schedule::{Schedule, Span, Spans, Step};
 
 /// Operations of a period above which rates are rounded, unless a longest period is given.
 const MOST_OPERATIONS: usize = 1000;
@@ -31,37 +29,29 @@ const MOST_OPERATIONS: usize = 1000;
 /// messages in a period cuts are few beside them.)
 const MOST_ELEMENTS: usize = 1 << 16;
 const ELEMENTS: (usize, usize) = (64, 4096);
-/// Longest buffers and programs of a schedule, all ranks together.
-const MOST_TOTAL: usize = 1 << 31;
-const MOST_STEPS: usize = 50_000_000;
+/// What part of the best rounded rate is enough for a shorter period, unless a longest one is given: it has a shorter start-up.
+const WORTH: f64 = 0.995;
 /// Lengths of periods that are tried when rates are rounded.
 const TRIES: usize = 400;
 
 /// A schedule that repeats itself.
 #[derive(Debug, Clone)]
 pub struct Periodic {
-    solution: Solution,
-    counts: Vec<usize>,
-    slots: Vec<Cut>,
-    elements: usize,
+    pub(super) solution: Solution,
+    pub(super) counts: Vec<usize>,
+    pub(super) slots: Vec<Cut>,
+    pub(super) elements: usize,
     period: Fraction,
+    /// Time of one message on each edge, and then of one combination on each node.
+    costs: Vec<Fraction>,
+    /// Periods that an operation takes at most, from its start to its end.
+    lag: usize,
 }
 
-/// A slot: for each edge, which of its elements of the period it carries.
+/// A slot: for each edge (and then for each node's combinations), which of its elements of the period it carries.
 #[derive(Debug, Clone)]
-struct Cut {
-    edges: Vec<(usize, std::ops::Range<usize>)>,
-}
-
-/// A message that an edge carries in every period.
-#[derive(Debug, Clone, Copy)]
-struct Item {
-    /// Periods after the first.
-    delay: usize,
-    /// Which of the period's operations it belongs to.
-    operation: usize,
-    /// Which block of the vector.
-    block: usize,
+pub(super) struct Cut {
+    pub(super) edges: Vec<(usize, std::ops::Range<usize>)>,
 }
 
 impl Solution {
@@ -112,10 +102,11 @@ impl Solution {
     /// Whole numbers of operations for periods no longer than `longest`, the best of some, and slots for them.
     fn rounded(&self, longest: Option<&Fraction>) -> Result<(Vec<usize>, Vec<Slot>)> {
         let default = whole(MOST_OPERATIONS) / &self.throughput;
+        let is_given = longest.is_some();
         let longest = longest.cloned().unwrap_or(default);
         let most = whole(100 * MOST_OPERATIONS) / &self.throughput;
         let longest = longest.min(most);
-        let mut best: Option<(f64, Vec<usize>, Fraction)> = None;
+        let mut tried: Vec<(f64, Vec<usize>, Fraction)> = Vec::new();
         for i in 1..=TRIES {
             let period = &longest * whole(i) / whole(TRIES);
             let mut counts: Vec<usize> = (self.routes.iter())
@@ -132,11 +123,14 @@ impl Solution {
                 all as f64 / to_f64(&period)
             };
             // A longer period must be worth it.
-            if all > 0 && best.as_ref().is_none_or(|(r, ..)| rate > r * (1.0 + 1e-9)) {
-                best = Some((rate, counts, period));
+            if all > 0 && tried.last().is_none_or(|(r, ..)| rate > r * (1.0 + 1e-9)) {
+                tried.push((rate, counts, period));
             }
         }
-        let Some((_, counts, period)) = best else {
+        let highest = tried.last().map_or(0.0, |(rate, ..)| *rate);
+        let enough = if is_given { highest } else { highest * WORTH };
+        let mut tried = tried.into_iter();
+        let Some((_, counts, period)) = tried.find(|(rate, ..)| *rate >= enough) else {
             return Err(Error::usage(format!(
                 "no operation fits into a period of {longest}: the throughput is {}",
                 self.throughput
@@ -145,12 +139,14 @@ impl Solution {
         let used: Vec<(Route, Fraction)> = (self.routes.iter().zip(&counts))
             .map(|((route, _), &count)| (route.clone(), whole(count)))
             .collect();
-        let loads = edge_loads(&self.platform, &used);
+        let costs = self.platform.activity_costs(self.computing());
+        let loads = edge_loads(&self.platform, &costs, &used);
+        let graph = PortGraph::new(&self.platform, self.ports, self.computing());
         if self.ports.is_bidirectional() {
-            return Ok((counts, bipartite_slots(&self.platform, &loads)));
+            return Ok((counts, bipartite_slots(&graph, &loads)));
         }
         let shares: Vec<Fraction> = loads.iter().map(|w| w / &period).collect();
-        let slots = match general_slots(&self.platform, &shares, &[])? {
+        let slots = match general_slots(&graph, &shares, &[])? {
             Slotted::Fits(slots) => slots,
             Slotted::Violates(_) => {
                 return Err(Error::system("rounded rates do not fit into their period"));
@@ -178,18 +174,20 @@ impl Solution {
 
     /// How long the busiest port is busy.
     fn port_time(&self, counts: &[usize]) -> f64 {
-        let n = self.platform.nodes();
-        let bidirectional = self.ports.is_bidirectional();
-        let mut busy = vec![0.0; 2 * n];
+        let graph = PortGraph::new(&self.platform, self.ports, self.computing());
+        let costs = self.platform.activity_costs(self.computing());
+        let mut busy = vec![0.0; graph.len()];
         for ((route, _), &count) in self.routes.iter().zip(counts) {
             if count == 0 {
                 continue;
             }
-            for (e, messages) in route.loads() {
-                let edge = &self.platform.edges()[e];
-                let time = to_f64(&edge.cost) * (messages * count) as f64;
-                busy[edge.src] += time;
-                busy[edge.dst + if bidirectional { n } else { 0 }] += time;
+            for (e, messages) in route.activities(self.platform.edges().len()) {
+                let (Some(cost), Some(&(a, b))) = (costs.get(e), graph.links().get(e)) else {
+                    continue;
+                };
+                let time = to_f64(cost) * (messages * count) as f64;
+                busy[a] += time;
+                busy[b] += time;
             }
         }
         busy.into_iter().fold(0.0, f64::max)
@@ -202,14 +200,14 @@ impl Solution {
         slots: Vec<Slot>,
         elements: Option<usize>,
     ) -> Result<Periodic> {
-        let edges = self.platform.edges();
-        let mut done = vec![Fraction::ZERO; edges.len()];
+        let costs = self.platform.activity_costs(self.computing());
+        let mut done = vec![Fraction::ZERO; costs.len()];
         let mut ends: Vec<Vec<Fraction>> = Vec::with_capacity(slots.len());
         let mut below = UBig::ONE;
         for slot in &slots {
             let mut slot_ends = Vec::with_capacity(slot.edges.len());
             for &e in &slot.edges {
-                done[e] += &slot.share / &edges[e].cost;
+                done[e] += &slot.share / &costs[e];
                 if below.bit_len() < 64 {
                     below = lcm(&below, done[e].denominator());
                 }
@@ -224,8 +222,13 @@ impl Solution {
             (None, Ok(exact)) if exact <= most => exact,
             _ => most,
         };
-        let mut at = vec![0; edges.len()];
-        let mut cuts = Vec::with_capacity(slots.len());
+        let mut at = vec![0; costs.len()];
+        let mut cuts = Vec::with_capacity(slots.len() + 1);
+        // What takes no time needs no slot; it comes first.
+        let free = self.free_combinations(&counts, elements);
+        if !free.is_empty() {
+            cuts.push(Cut { edges: free });
+        }
         let mut period = Fraction::ZERO;
         for (slot, ends) in slots.iter().zip(&ends) {
             let mut cut = Vec::new();
@@ -234,7 +237,7 @@ impl Solution {
                 let end: IBig = (end * whole(elements)).round();
                 let end = to_usize(&end).unwrap_or(at[e]).max(at[e]);
                 if end > at[e] {
-                    time = time.max(&edges[e].cost * whole(end - at[e]));
+                    time = time.max(&costs[e] * whole(end - at[e]));
                     cut.push((e, at[e]..end));
                     at[e] = end;
                 }
@@ -244,13 +247,36 @@ impl Solution {
                 cuts.push(Cut { edges: cut });
             }
         }
-        Ok(Periodic {
+        let mut periodic = Periodic {
             solution: self.clone(),
             counts,
             slots: cuts,
             elements,
             period,
-        })
+            costs,
+            lag: 1,
+        };
+        periodic.lag = periodic.items().1;
+        Ok(periodic)
+    }
+
+    /// The combinations of a period that take no time, in elements.
+    fn free_combinations(
+        &self,
+        counts: &[usize],
+        elements: usize,
+    ) -> Vec<(usize, std::ops::Range<usize>)> {
+        let edges = self.platform.edges().len();
+        let mut all = vec![0; self.platform.nodes()];
+        for ((route, _), count) in self.routes.iter().zip(counts) {
+            for (v, combinations) in route.combinations() {
+                all[v] += combinations * count * elements;
+            }
+        }
+        let is_free = |v: usize| self.platform.compute().get(v).is_none_or(Fraction::is_zero);
+        let free = all.into_iter().enumerate();
+        let free = free.filter(|&(v, all)| all > 0 && is_free(v));
+        free.map(|(v, all)| (edges + v, 0..all)).collect()
     }
 }
 
@@ -290,7 +316,7 @@ impl Periodic {
         whole(1) - self.throughput() / &self.solution.throughput
     }
 
-    /// The most edges that a message passes.
+    /// The most edges that a message passes; the most tasks in a row, where combining takes time or operands keep their order.
     pub fn depth(&self) -> usize {
         let used = self.solution.routes.iter().zip(&self.counts);
         let used = used.filter(|(_, count)| **count > 0);
@@ -298,24 +324,32 @@ impl Periodic {
         depths.max().unwrap_or(0)
     }
 
-    /// Transfers of a period.
+    /// Time of one message on an edge, or of one combination.
+    fn time_of(&self, activity: usize) -> Fraction {
+        self.costs.get(activity).cloned().unwrap_or(Fraction::ZERO)
+    }
+
+    /// Transfers (and combinations) of a period.
     pub fn transfers(&self) -> usize {
         self.slots.iter().map(|s| s.edges.len()).sum()
     }
 
-    /// Start, length and edges of each slot of a period: sender, receiver and how long the transfer takes.
+    /// Start, length and edges of each slot of a period: sender, receiver and how long the transfer takes. A node that combines is named twice.
     #[allow(
         clippy::type_complexity,
         reason = "start, end, and who sends to whom for how long"
     )]
     pub fn slots(&self) -> Vec<(Fraction, Fraction, Vec<(usize, usize, Fraction)>)> {
-        let edges = self.solution.platform.edges();
+        let edges = self.solution.platform.edges().len();
         let mut start = Fraction::ZERO;
         let slots = self.slots.iter().map(|slot| {
             let transfers: Vec<(usize, usize, Fraction)> = (slot.edges.iter())
                 .map(|(e, range)| {
-                    let (from, to) = self.solution.link(*e);
-                    let time = &edges[*e].cost * whole(range.len()) / whole(self.elements);
+                    let (from, to) = match e.checked_sub(edges) {
+                        None => self.solution.link(*e),
+                        Some(v) => (v, v),
+                    };
+                    let time = self.time_of(*e) * whole(range.len()) / whole(self.elements);
                     (from, to, time)
                 })
                 .collect();
@@ -331,18 +365,20 @@ impl Periodic {
         slots.collect()
     }
 
-    /// The model time of [`Periodic::schedule`] is no more than this: `(ceil(operations / those of a period) + depth - 1) * period`.
-    pub fn time_bound(&self, operations: usize) -> Fraction {
-        let periods = operations.div_ceil(self.operations()) + self.depth().max(1) - 1;
-        whole(periods) * &self.period
+    /// Periods that an operation takes from its first transfer to its last, at most: no more than [`Periodic::depth`].
+    pub fn lag(&self) -> usize {
+        self.lag
     }
 
-    /// Elements of the buffers of all ranks together, for a schedule of so many operations.
-    pub fn buffers(&self, operations: usize) -> usize {
-        let places = Places::new(&self.solution, operations.saturating_mul(self.elements));
-        places
-            .buffer()
-            .saturating_mul(self.solution.platform.nodes())
+    /// Periods of [`Periodic::schedule`], those of start-up and clean-up included.
+    pub(super) fn periods(&self, operations: usize) -> usize {
+        operations.div_ceil(self.operations()) + self.lag - 1
+    }
+
+    /// The model time of [`Periodic::schedule`] is no more than this: `(ceil(operations / those of a period) + lag - 1) * period`. Beyond
+    /// `operations / throughput` that is at most `lag` periods, however many operations there are.
+    pub fn time_bound(&self, operations: usize) -> Fraction {
+        whole(self.periods(operations)) * &self.period
     }
 
     /// The costs under which [`Periodic::schedule`] takes the times of the platform, in units of `unit` a time unit.
@@ -351,296 +387,10 @@ impl Periodic {
     /// As [`Platform::cost_model`](super::Platform::cost_model).
     pub fn cost(&self, unit: f64) -> Result<CostModel> {
         let platform = &self.solution.platform;
-        if self.solution.operation.is_reversed() {
+        if self.solution.is_reversed() {
             platform.reversed().cost_model(self.elements, unit)
         } else {
             platform.cost_model(self.elements, unit)
-        }
-    }
-
-    /// A schedule of `operations` operations: one collective over a vector (or blocks) of `operations` times
-    /// [`Periodic::elements`] elements.
-    ///
-    /// # Errors
-    /// When there is no operation, or it would be too large.
-    pub fn schedule(&self, operations: usize) -> Result<Schedule> {
-        if operations == 0 {
-            return Err(Error::usage("a series needs at least one message"));
-        }
-        let solution = &self.solution;
-        let places = Places::new(solution, operations.saturating_mul(self.elements));
-        let ranks = solution.platform.nodes();
-        let total = places.buffer().saturating_mul(ranks);
-        let periods = operations.div_ceil(self.operations()) + self.depth().max(1) - 1;
-        let steps = periods.saturating_mul(2 * self.transfers());
-        if total > MOST_TOTAL || steps > MOST_STEPS {
-            return Err(Error::usage(format!(
-                "{operations} operations of {} elements are too many for one schedule ({steps} steps, {total} elements of buffers): take fewer, or a smaller period",
-                self.elements
-            )));
-        }
-        let mut builder = Schedule::builder(ranks, solution.ports, places.collective());
-        for rank in 0..ranks {
-            let (input, output) = places.layout(rank);
-            builder.layout(rank, places.buffer(), input, output);
-        }
-        let items = self.items();
-        for period in 0..periods {
-            for slot in &self.slots {
-                let mut receives = Vec::new();
-                for (e, range) in &slot.edges {
-                    let spans = self.spans(&items[*e], range, period, operations, &places);
-                    if spans.is_empty() {
-                        continue;
-                    }
-                    let edge = &solution.platform.edges()[*e];
-                    builder.step(edge.src, Step::send(edge.dst, spans.clone()));
-                    receives.push((edge.dst, Step::recv(edge.src, spans)));
-                }
-                for (rank, step) in receives {
-                    builder.step(rank, step);
-                }
-            }
-        }
-        let schedule = builder.build()?;
-        if solution.operation.is_reversed() {
-            schedule.into_reversed()
-        } else {
-            Ok(schedule)
-        }
-    }
-
-    /// One period in the middle of a series, for a picture: as [`Periodic::schedule`], but a node may send what it has not received, and the
-    /// whole proves nothing.
-    ///
-    /// # Errors
-    /// As [`Periodic::schedule`].
-    pub fn schedule_of_period(&self) -> Result<Schedule> {
-        let solution = &self.solution;
-        let reversed = solution.operation.is_reversed();
-        let ranks = solution.platform.nodes();
-        let root = solution.platform.source();
-        let mut builder = Schedule::builder(ranks, solution.ports, Collective::Broadcast { root });
-        let edges = solution.platform.edges();
-        // Every edge has a place of its own, so that nothing waits for anything but its port.
-        let mut first = vec![0; edges.len()];
-        let mut len = 0;
-        for slot in &self.slots {
-            for (e, range) in &slot.edges {
-                if range.start == 0 {
-                    first[*e] = len;
-                    len += self.carried(*e);
-                }
-            }
-        }
-        for rank in 0..ranks {
-            builder.layout(rank, len, [], []);
-        }
-        let slots: Vec<&Cut> = if reversed {
-            self.slots.iter().rev().collect()
-        } else {
-            self.slots.iter().collect()
-        };
-        for slot in slots {
-            for (e, range) in &slot.edges {
-                let (from, to) = solution.link(*e);
-                let span = Span::new(first[*e] + range.start, range.len());
-                builder.step(from, Step::send(to, span));
-            }
-            for (e, range) in &slot.edges {
-                let (from, to) = solution.link(*e);
-                let span = Span::new(first[*e] + range.start, range.len());
-                builder.step(to, Step::recv(from, span));
-            }
-        }
-        builder.build()
-    }
-
-    /// Elements that an edge carries in a period.
-    fn carried(&self, edge: usize) -> usize {
-        let cuts = self.slots.iter().flat_map(|s| &s.edges);
-        let of_edge = cuts.filter(|(e, _)| *e == edge);
-        of_edge.map(|(_, range)| range.end).max().unwrap_or(0)
-    }
-
-    /// By edge, the messages of a period in order.
-    fn items(&self) -> Vec<Vec<Item>> {
-        let platform = &self.solution.platform;
-        let places = Places::new(&self.solution, 0);
-        let mut items = vec![Vec::new(); platform.edges().len()];
-        let mut operation = 0;
-        for ((route, _), &count) in self.solution.routes.iter().zip(&self.counts) {
-            for _ in 0..count {
-                for (p, part) in route.parts.iter().enumerate() {
-                    let blocks = places.blocks(part, platform);
-                    let depths = part.depths(platform);
-                    for ((&e, depth), blocks) in part.edges.iter().zip(depths).zip(blocks) {
-                        items[e].extend(blocks.into_iter().map(|block| Item {
-                            delay: depth - 1,
-                            operation,
-                            block: if places.personal { block } else { p },
-                        }));
-                    }
-                }
-                operation += 1;
-            }
-        }
-        items
-    }
-
-    /// Where the elements `range` of an edge's messages stand, in period `period`; neighbours joined.
-    fn spans(
-        &self,
-        items: &[Item],
-        range: &std::ops::Range<usize>,
-        period: usize,
-        operations: usize,
-        places: &Places,
-    ) -> Spans {
-        let mut spans = Spans::new();
-        let mut at = range.start;
-        while at < range.end {
-            let item = items[at / self.elements];
-            let from = at % self.elements;
-            let to = self.elements.min(from + range.end - at);
-            at += to - from;
-            let Some(batch) = period.checked_sub(item.delay) else {
-                continue;
-            };
-            let operation = batch * self.operations() + item.operation;
-            if operation >= operations {
-                continue;
-            }
-            let offset = places.offset(item.block) + operation * self.elements + from;
-            match spans.last_mut() {
-                Some(last) if last.end() == offset => last.len += to - from,
-                _ => spans.push(Span::new(offset, to - from)),
-            }
-        }
-        spans
-    }
-}
-
-/// Where blocks stand in the buffers: at the same place in all of them.
-struct Places<'a> {
-    operation: Operation,
-    personal: bool,
-    ranks: usize,
-    source: usize,
-    targets: &'a [usize],
-    /// Elements of a block.
-    len: usize,
-}
-
-impl<'a> Places<'a> {
-    fn new(solution: &'a Solution, len: usize) -> Places<'a> {
-        let operation = solution.operation;
-        Places {
-            operation,
-            personal: matches!(
-                operation,
-                Operation::Scatter | Operation::Gather | Operation::Alltoall
-            ),
-            ranks: solution.platform.nodes(),
-            source: solution.platform.source(),
-            targets: solution.platform.targets(),
-            len,
-        }
-    }
-
-    /// Number of blocks.
-    fn count(&self) -> usize {
-        match self.operation {
-            Operation::Broadcast | Operation::Multicast | Operation::Reduce => 1,
-            Operation::Scatter | Operation::Gather => self.targets.len(),
-            Operation::Allgather => self.ranks,
-            Operation::Alltoall => self.ranks * self.ranks,
-        }
-    }
-
-    fn buffer(&self) -> usize {
-        self.count().saturating_mul(self.len)
-    }
-
-    fn offset(&self, block: usize) -> usize {
-        block * self.len
-    }
-
-    fn span(&self, block: usize) -> Span {
-        Span::new(self.offset(block), self.len)
-    }
-
-    /// By edge of a part, the blocks that it carries (block 0 where messages are not personal).
-    fn blocks(&self, part: &super::route::Part, platform: &super::Platform) -> Vec<Vec<usize>> {
-        if !self.personal {
-            return vec![vec![0]; part.edges.len()];
-        }
-        let mut entering = vec![None; self.ranks];
-        for (i, &e) in part.edges.iter().enumerate() {
-            entering[platform.edges()[e].dst] = Some((i, platform.edges()[e].src));
-        }
-        let mut blocks = vec![Vec::new(); part.edges.len()];
-        let mut deliver = |block: usize, target: usize| {
-            let mut v = target;
-            while let Some((i, from)) = entering[v] {
-                blocks[i].push(block);
-                v = from;
-            }
-        };
-        if self.operation == Operation::Alltoall {
-            for t in (0..self.ranks).filter(|&t| t != part.root) {
-                deliver(part.root * self.ranks + t, t);
-            }
-        } else {
-            for (i, &t) in self.targets.iter().enumerate() {
-                deliver(i, t);
-            }
-        }
-        blocks
-    }
-
-    /// Of the schedule as built; gathers and reductions are that of a scatter or broadcast, reversed.
-    fn collective(&self) -> Collective {
-        let root = self.source;
-        match self.operation {
-            Operation::Broadcast | Operation::Reduce => Collective::Broadcast { root },
-            Operation::Multicast => Collective::Multicast {
-                root,
-                targets: self.targets.to_vec(),
-            },
-            Operation::Scatter | Operation::Gather => Collective::Scatter { root },
-            Operation::Allgather => Collective::Allgather,
-            Operation::Alltoall => Collective::Alltoall,
-        }
-    }
-
-    fn layout(&self, rank: usize) -> (Vec<Span>, Vec<Span>) {
-        let is_source = rank == self.source;
-        let all = vec![Span::new(0, self.buffer())];
-        match self.operation {
-            Operation::Broadcast | Operation::Reduce if is_source => (all.clone(), all),
-            Operation::Broadcast | Operation::Reduce => (Vec::new(), all),
-            Operation::Multicast | Operation::Scatter | Operation::Gather if is_source => {
-                (all, Vec::new())
-            }
-            Operation::Multicast if self.targets.contains(&rank) => (Vec::new(), all),
-            Operation::Multicast => (Vec::new(), Vec::new()),
-            Operation::Scatter | Operation::Gather => {
-                let block = self.targets.binary_search(&rank).ok();
-                (
-                    Vec::new(),
-                    block.map(|b| self.span(b)).into_iter().collect(),
-                )
-            }
-            Operation::Allgather => (vec![self.span(rank)], all),
-            Operation::Alltoall => (
-                (0..self.ranks)
-                    .map(|t| self.span(rank * self.ranks + t))
-                    .collect(),
-                (0..self.ranks)
-                    .map(|s| self.span(s * self.ranks + rank))
-                    .collect(),
-            ),
         }
     }
 }

@@ -47,6 +47,7 @@ pub struct Platform {
     targets: Vec<usize>,
     edges: Vec<Edge>,
     compute: Vec<Fraction>,
+    overlap: bool,
 }
 
 /// The file's form.
@@ -61,6 +62,8 @@ struct File {
     edges: Vec<FileEdge>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     compute: Vec<Value>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    overlap: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -172,14 +175,15 @@ impl Platform {
             targets,
             edges,
             compute: Vec::new(),
+            overlap: false,
         })
     }
 
     /// Reads `{"nodes": 3, "source": 0, "targets": [1, 2], "edges": [{"src": 0, "dst": 1, "cost": "1/2"}, ...]}`.
     ///
     /// Costs are whole numbers, decimal numbers (read as they are written) or fractions in quotes. `source` is 0 and `targets` all other
-    /// nodes if absent. An edge may have a `latency` and a `drift` (by what part its cost may grow), the platform `compute`: for each node the time of one combination, for
-    /// reductions in rank order.
+    /// nodes if absent. An edge may have a `latency` and a `drift` (by what part its cost may grow), the platform `compute`: for each node the time of one combination, which
+    /// counts for reductions and scans, and `overlap`: true if nodes combine while they communicate.
     ///
     /// # Errors
     /// As [`Platform::new`], or when the text is not such an object.
@@ -214,7 +218,8 @@ impl Platform {
         let compute = compute
             .map(|(v, c)| number(&format!("compute time of node {v}"), c))
             .collect::<Result<Vec<_>>>()?;
-        Platform::new(file.nodes, file.source, file.targets, edges)?.with_compute(compute)
+        let platform = Platform::new(file.nodes, file.source, file.targets, edges)?;
+        Ok(platform.with_compute(compute)?.with_overlap(file.overlap))
     }
 
     /// The file's text.
@@ -236,6 +241,7 @@ impl Platform {
             targets: Some(self.targets.clone()),
             edges: edges.collect(),
             compute: self.compute.iter().map(value).collect(),
+            overlap: self.overlap,
         };
         serde_json::to_string(&file).unwrap_or_default()
     }
@@ -261,6 +267,14 @@ impl Platform {
         Ok(self)
     }
 
+    /// The same, nodes combining while they communicate, each with one processor (as Legrand, Marchal and Robert have it), or not: then a node that combines
+    /// neither sends nor receives (the rules of [`crate::schedule`]).
+    #[must_use]
+    pub fn with_overlap(mut self, overlap: bool) -> Platform {
+        self.overlap = overlap;
+        self
+    }
+
     /// The same with other costs, by edge in the order of [`Platform::edges`].
     ///
     /// # Errors
@@ -272,8 +286,10 @@ impl Platform {
             ..e.clone()
         });
         let targets = Some(self.targets.clone());
-        Platform::new(self.nodes, self.source, targets, edges.collect())?
-            .with_compute(self.compute.clone())
+        let platform = Platform::new(self.nodes, self.source, targets, edges.collect())?;
+        Ok(platform
+            .with_compute(self.compute.clone())?
+            .with_overlap(self.overlap))
     }
 
     /// The platform with every edge turned round: what gathers and reduces on this one scatters and broadcasts on that.
@@ -285,6 +301,24 @@ impl Platform {
         }
         reversed.edges.sort_unstable_by_key(|e| (e.src, e.dst));
         reversed
+    }
+
+    /// The same with another source, all other nodes being targets.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn with_source(&self, source: usize) -> Result<Platform> {
+        let platform = Platform::new(self.nodes, source, None, self.edges.clone())?;
+        Ok(platform
+            .with_compute(self.compute.clone())?
+            .with_overlap(self.overlap))
+    }
+
+    /// [`Platform::reversed`], and by edge of it the number of the edge that it was.
+    pub(super) fn turned(&self) -> (Platform, Vec<usize>) {
+        let mut number: Vec<usize> = (0..self.edges.len()).collect();
+        number.sort_unstable_by_key(|&i| (self.edges[i].dst, self.edges[i].src));
+        (self.reversed(), number)
     }
 
     /// Number of nodes.
@@ -315,6 +349,26 @@ impl Platform {
     /// Time of one combination, by node; empty where combining is free.
     pub fn compute(&self) -> &[Fraction] {
         &self.compute
+    }
+
+    /// Whether combining takes time on some node.
+    pub fn computes(&self) -> bool {
+        self.compute.iter().any(|c| !c.is_zero())
+    }
+
+    /// Whether nodes combine while they communicate.
+    pub fn overlaps(&self) -> bool {
+        self.overlap
+    }
+
+    /// The costs of the edges, and then, with `computing`, of combining on each node.
+    pub(super) fn activity_costs(&self, computing: bool) -> Vec<Fraction> {
+        let mut costs: Vec<Fraction> = self.edges.iter().map(|e| e.cost.clone()).collect();
+        if computing {
+            let of = |v: usize| self.compute.get(v).cloned().unwrap_or(Fraction::ZERO);
+            costs.extend((0..self.nodes).map(of));
+        }
+        costs
     }
 
     /// The nodes that `from` reaches.
@@ -368,7 +422,9 @@ impl Platform {
         }
         let compute = self.compute.iter();
         links.gamma = compute.map(|c| to_f64(c) * unit / elements).collect();
-        CostModel::heterogeneous(links)
+        let mut cost = CostModel::heterogeneous(links)?;
+        cost.overlap = self.overlap;
+        Ok(cost)
     }
 }
 

@@ -12,7 +12,8 @@ use dashu_int::IBig;
 /// A set of edges that may be busy at the same time (a matching), and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// Edges, by their number in the platform, in order.
+    /// Edges, by their number in the platform, in order. Where combinations take time, a number beyond the edges stands for the computing of a
+    /// node: that of node 0 comes after the last edge.
     pub edges: Vec<usize>,
     /// Share of the time.
     pub share: Fraction,
@@ -26,41 +27,72 @@ impl Slot {
     }
 }
 
-/// The ports of a platform as vertices: a set of edges may be busy at the same time if no two share a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The ports of a platform as vertices, what takes place as edges between them: a set may take place at the same time if no two share a port.
+///
+/// Edges of the platform come first; where combinations take time, the computing of each node follows, as an edge of its own. It takes
+/// both ports of its node (a unidirectional node's one port, and a vertex that nobody else needs), or, where
+/// computing and communicating overlap, two vertices that nobody else needs: a processor of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PortGraph {
-    pub(super) nodes: usize,
     pub(super) bidirectional: bool,
+    /// Number of ports; for bidirectional ones, the first half is for sending.
+    size: usize,
+    /// The two ports of each edge, then of each node's computing.
+    links: Vec<(usize, usize)>,
 }
 
 impl PortGraph {
-    pub(super) fn new(platform: &Platform, ports: Ports) -> PortGraph {
+    /// The ports of `platform`; with `computing`, combining takes place beside its edges.
+    pub(super) fn new(platform: &Platform, ports: Ports, computing: bool) -> PortGraph {
+        let n = platform.nodes();
+        let bidirectional = ports.is_bidirectional();
+        let beside = computing && platform.overlaps();
+        let half = if beside { 2 * n } else { n };
+        let ends = |src: usize, dst: usize| {
+            if bidirectional {
+                (src, half + dst)
+            } else {
+                (src, dst)
+            }
+        };
+        let edges = platform.edges().iter();
+        let mut links: Vec<(usize, usize)> = edges.map(|e| ends(e.src, e.dst)).collect();
+        if computing {
+            links.extend((0..n).map(|v| match (bidirectional, beside) {
+                (true, false) => (v, half + v),
+                (true, true) => (n + v, half + n + v),
+                (false, false) => (v, n + v),
+                (false, true) => (n + v, 2 * n + v),
+            }));
+        }
+        let size = match (bidirectional, computing, beside) {
+            (true, ..) => 2 * half,
+            (false, false, _) => n,
+            (false, true, false) => 2 * n,
+            (false, true, true) => 3 * n,
+        };
         PortGraph {
-            nodes: platform.nodes(),
-            bidirectional: ports.is_bidirectional(),
+            bidirectional,
+            size,
+            links,
         }
     }
 
     /// Number of ports.
-    pub(super) fn len(self) -> usize {
-        self.nodes * (1 + usize::from(self.bidirectional))
+    pub(super) fn len(&self) -> usize {
+        self.size
     }
 
-    /// The two ports of an edge.
-    pub(super) fn ends(self, src: usize, dst: usize) -> (usize, usize) {
-        if self.bidirectional {
-            (src, self.nodes + dst)
-        } else {
-            (src, dst)
-        }
+    /// The two ports of each edge, and of each node's computing.
+    pub(super) fn links(&self) -> &[(usize, usize)] {
+        &self.links
     }
 
     /// Weights between ports, from those of edges: of two that are opposite, the greater.
-    pub(super) fn weights<W: Weight>(self, platform: &Platform, weights: &[W]) -> Vec<W> {
+    pub(super) fn weights<W: Weight>(&self, weights: &[W]) -> Vec<W> {
         let n = self.len();
         let mut matrix = vec![W::default(); n * n];
-        for (e, w) in platform.edges().iter().zip(weights) {
-            let (a, b) = self.ends(e.src, e.dst);
+        for (&(a, b), w) in self.links.iter().zip(weights) {
             if *w > matrix[a * n + b] {
                 matrix[a * n + b] = w.clone();
                 matrix[b * n + a] = w.clone();
@@ -70,11 +102,10 @@ impl PortGraph {
     }
 
     /// The heaviest matching of the edges.
-    pub(super) fn heaviest<W: Whole>(self, platform: &Platform, weights: &[W]) -> Vec<usize> {
-        let mate = maximum(self.len(), &self.weights(platform, weights)).mate;
+    pub(super) fn heaviest<W: Whole>(&self, weights: &[W]) -> Vec<usize> {
+        let mate = maximum(self.len(), &self.weights(weights)).mate;
         let mut chosen: Vec<Option<usize>> = vec![None; self.len()];
-        for (i, e) in platform.edges().iter().enumerate() {
-            let (a, b) = self.ends(e.src, e.dst);
+        for (i, &(a, b)) in self.links.iter().enumerate() {
             if mate[a] != Some(b) {
                 continue;
             }
@@ -99,21 +130,22 @@ pub(super) fn rounded(weights: &[f64]) -> Vec<i64> {
 ///
 /// The loads, as a matrix of ports out and ports in, are completed to one whose rows and columns all have the same sum; that is a sum
 /// of permutations, found one by one: each takes as much as its least entry has left.
-pub(super) fn bipartite_slots(platform: &Platform, loads: &[Fraction]) -> Vec<Slot> {
-    let n = platform.nodes();
+pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot> {
+    let n = graph.len() / 2;
     let (whole, below) = over_common(loads);
     let mut rows = vec![IBig::ZERO; 2 * n];
     let mut columns = vec![IBig::ZERO; 2 * n];
     // Entries of a matrix twice as large: the loads, their transpose, and what is missing on two diagonals.
     let mut entries: Vec<(usize, usize, IBig, Option<usize>)> = Vec::new();
-    for (i, e) in platform.edges().iter().enumerate() {
+    for (i, &(a, b)) in graph.links().iter().enumerate() {
         if whole[i].is_zero() {
             continue;
         }
-        rows[e.src] += &whole[i];
-        columns[e.dst] += &whole[i];
-        entries.push((e.src, e.dst, whole[i].clone(), Some(i)));
-        entries.push((n + e.dst, n + e.src, whole[i].clone(), None));
+        let (row, column) = (a, b - n);
+        rows[row] += &whole[i];
+        columns[column] += &whole[i];
+        entries.push((row, column, whole[i].clone(), Some(i)));
+        entries.push((n + column, n + row, whole[i].clone(), None));
     }
     let busiest = rows
         .iter()

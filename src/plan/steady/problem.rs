@@ -1,14 +1,20 @@
 //! What is asked for, and the answer.
 
 use super::certificate::Certificate;
-use super::fraction::{Fraction, common_denominator, lcm};
+use super::flows::flow_bound;
+use super::fraction::{Fraction, common_denominator, lcm, sum, whole};
+use super::joins::Joins;
 use super::platform::Platform;
 use super::ports::Slot;
-use super::route::{Demand, Route};
+use super::route::{Combining, Demand, Route};
+use super::scan::best_scan;
 use super::solve::{Method, best_rates};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 use dashu_int::UBig;
+
+/// Contributions up to which reductions with an operator that commutes and takes time are priced exactly.
+const MOST_COMBINED: usize = 8;
 
 /// A series of these operations is performed, as many a time unit as the platform allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,8 +27,12 @@ pub enum Operation {
     Scatter,
     /// A message from each target to the source.
     Gather,
-    /// All nodes' messages combined at the source, by an operator that commutes and takes no time.
+    /// All nodes' messages combined at the source, by an operator that commutes.
     Reduce,
+    /// All nodes' messages combined at the source, in the order of the nodes: for operators that do not commute.
+    ReduceOrdered,
+    /// Every node's prefix: the messages of the nodes up to it combined, in their order. All operations are performed alike.
+    Scan,
     /// Every node's message to all nodes: a broadcast from every node (the papers' total exchange).
     Allgather,
     /// A message of its own from every node to every other: a scatter from every node.
@@ -31,12 +41,14 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Operation; 7] = [
+    pub const ALL: [Operation; 9] = [
         Operation::Broadcast,
         Operation::Multicast,
         Operation::Scatter,
         Operation::Gather,
         Operation::Reduce,
+        Operation::ReduceOrdered,
+        Operation::Scan,
         Operation::Allgather,
         Operation::Alltoall,
     ];
@@ -49,14 +61,47 @@ impl Operation {
             Operation::Scatter => "scatter",
             Operation::Gather => "gather",
             Operation::Reduce => "reduce",
+            Operation::ReduceOrdered => "reduce-ordered",
+            Operation::Scan => "scan",
             Operation::Allgather => "allgather",
             Operation::Alltoall => "alltoall",
         }
     }
 
-    /// Whether it is another operation run backwards: on the platform with its edges turned round.
-    pub fn is_reversed(self) -> bool {
-        matches!(self, Operation::Gather | Operation::Reduce)
+    /// Whether it is planned as another operation run backwards: on the platform with its edges turned round. Reductions are, where combining
+    /// takes no time.
+    pub(super) fn is_reversed(self, platform: &Platform) -> bool {
+        match self {
+            Operation::Gather => true,
+            Operation::Reduce => !platform.computes(),
+            _ => false,
+        }
+    }
+
+    /// Whether every target has a message of its own.
+    pub(super) fn is_personal(self) -> bool {
+        matches!(
+            self,
+            Operation::Scatter | Operation::Gather | Operation::Alltoall
+        )
+    }
+
+    /// How contributions are combined, where that matters.
+    fn combining(self, platform: &Platform) -> Option<Combining> {
+        let n = platform.nodes();
+        let all = |ordered| {
+            Combining::Partial(Joins {
+                owners: (0..n).collect(),
+                ordered,
+            })
+        };
+        match self {
+            Operation::ReduceOrdered | Operation::Scan => Some(all(true)),
+            Operation::Reduce if !platform.computes() => None,
+            Operation::Reduce if n <= MOST_COMBINED => Some(all(false)),
+            Operation::Reduce => Some(Combining::Trees),
+            _ => None,
+        }
     }
 
     /// What one operation asks for, on the platform or its reverse.
@@ -65,7 +110,10 @@ impl Operation {
         let others = |v: usize| (0..n).filter(|&u| u != v).collect::<Vec<usize>>();
         let source = platform.source();
         let (roots, targets): (Vec<usize>, Vec<Vec<usize>>) = match self {
-            Operation::Broadcast | Operation::Reduce => (vec![source], vec![others(source)]),
+            Operation::Broadcast
+            | Operation::Reduce
+            | Operation::ReduceOrdered
+            | Operation::Scan => (vec![source], vec![others(source)]),
             Operation::Multicast | Operation::Scatter | Operation::Gather => {
                 (vec![source], vec![platform.targets().to_vec()])
             }
@@ -73,16 +121,19 @@ impl Operation {
                 ((0..n).collect(), (0..n).map(others).collect())
             }
         };
+        let combining = self.combining(platform);
         for (&root, targets) in roots.iter().zip(&targets) {
-            platform.reaches(root, targets, self.is_reversed())?;
+            if combining.is_some() {
+                platform.reversed().reaches(root, targets, true)?;
+            } else {
+                platform.reaches(root, targets, self.is_reversed(platform))?;
+            }
         }
         Ok(Demand {
             roots,
             targets,
-            personal: matches!(
-                self,
-                Operation::Scatter | Operation::Gather | Operation::Alltoall
-            ),
+            personal: self.is_personal(),
+            combining,
         })
     }
 }
@@ -96,15 +147,18 @@ pub struct Solution {
     pub ports: Ports,
     /// Operations a time unit.
     pub throughput: Fraction,
-    /// Routes and how many operations a time unit each has. For gathers and reductions they are routes of the reversed platform: messages run
-    /// from the end of each edge to its start, and towards the root.
+    /// Routes and how many operations a time unit each has. For gathers, and reductions where combining takes no time, they are routes of the
+    /// reversed platform: messages run from the end of each edge to its start, and towards the root.
     pub routes: Vec<(Route, Fraction)>,
     /// What takes place at the same time, and for what share of it. Every edge is busy just as long as the routes ask for.
     pub slots: Vec<Slot>,
-    /// The proof that no schedule is faster; verified. Absent for multicasts to some of the nodes.
+    /// The proof that no schedule is faster; verified. Absent where routes are priced by a heuristic.
     pub certificate: Option<Certificate>,
-    /// Whether the throughput is the best possible. It is not known to be for multicasts to many but not all nodes.
+    /// Whether the throughput is the best possible. It is not known to be for multicasts to many but not all nodes, for reductions of many
+    /// contributions by an operator that commutes and takes time, and for scans; [`Solution::bounds`] are known then.
     pub is_optimal: bool,
+    /// For scans, whether no other single way is better.
+    pub(super) all_searched: bool,
     pub(super) platform: Platform,
 }
 
@@ -124,11 +178,14 @@ pub fn solve(
             ports.k()
         )));
     }
-    let platform = if operation.is_reversed() {
+    let platform = if operation.is_reversed(platform) {
         platform.reversed()
     } else {
         platform.clone()
     };
+    if operation == Operation::Scan {
+        return scans(platform, ports);
+    }
     let demand = operation.demand(&platform)?;
     let rates = best_rates(&platform, ports, &demand, method)?;
     Ok(Solution {
@@ -139,9 +196,35 @@ pub fn solve(
         slots: rates.slots,
         certificate: rates.certificate,
         is_optimal: demand.is_exact(platform.nodes()),
+        all_searched: false,
         platform,
     })
 }
+
+/// The best single way for a series of scans.
+fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
+    let best = best_scan(&platform, ports)?;
+    let throughput = whole(1) / &best.time;
+    let mut solution = Solution {
+        operation: Operation::Scan,
+        ports,
+        routes: vec![(best.route, throughput.clone())],
+        throughput,
+        slots: best.slots,
+        certificate: None,
+        is_optimal: false,
+        all_searched: best.is_optimal,
+        platform,
+    };
+    if solution.platform.nodes() <= MOST_BOUNDED {
+        let bounds = solution.bounds()?;
+        solution.is_optimal = bounds.is_some_and(|(_, above)| above == solution.throughput);
+    }
+    Ok(solution)
+}
+
+/// Nodes up to which a scan is compared with its bound at once.
+const MOST_BOUNDED: usize = 12;
 
 impl Solution {
     /// The platform that the edges of routes and slots are numbered by: for gathers and reductions the reversed one.
@@ -149,10 +232,66 @@ impl Solution {
         &self.platform
     }
 
-    /// Sender and receiver of an edge's messages.
+    /// Whether [`Solution::platform`] is the reverse of the platform that was given.
+    pub fn is_reversed(&self) -> bool {
+        self.operation.is_reversed(&self.platform)
+    }
+
+    /// Whether combinations are planned as tasks of their own.
+    pub(super) fn computing(&self) -> bool {
+        self.operation.combining(&self.platform).is_some() && self.platform.computes()
+    }
+
+    /// Bounds of the throughput, from below and above, of operations for which the best is NP-hard to find; none for the others, whose throughput
+    /// is exact.
+    ///
+    /// - Multicasts: a series of scatters of the same message from below, [`flow_bound`] from above.
+    /// - Scans: what was found; the last rank's prefix alone, a reduction in rank order.
+    /// - Reductions of many contributions, by an operator that commutes and takes time: what was found; the same with free combinations, and
+    ///   all processors together being busy with nothing else.
+    ///
+    /// # Errors
+    /// When a bound cannot be computed.
+    pub fn bounds(&self) -> Result<Option<(Fraction, Fraction)>> {
+        let platform = &self.platform;
+        let solve = |platform: &Platform, operation| {
+            Ok::<_, Error>(solve(platform, operation, self.ports, Method::Ports)?.throughput)
+        };
+        Ok(match self.operation {
+            Operation::Multicast => {
+                let below = solve(platform, Operation::Scatter)?;
+                Some((below, flow_bound(platform, self.ports)?))
+            }
+            Operation::Scan => {
+                let last = platform.with_source(platform.nodes() - 1)?;
+                let above = solve(&last, Operation::ReduceOrdered)?;
+                Some((self.throughput.clone(), above))
+            }
+            Operation::Reduce if !self.is_optimal => {
+                let free = platform.clone().with_compute(Vec::new())?;
+                let mut above = solve(&free, Operation::Reduce)?;
+                if platform.compute().iter().all(|c| !c.is_zero()) {
+                    let speed = sum(platform.compute().iter().map(|c| whole(1) / c));
+                    above = above.min(speed / whole(platform.nodes() - 1));
+                }
+                Some((self.throughput.clone(), above))
+            }
+            _ => None,
+        })
+    }
+
+    /// Sender and receiver of an edge's messages; a node twice for the number that stands for its combining.
+    ///
+    /// # Panics
+    /// When there is no such edge.
     pub fn link(&self, edge: usize) -> (usize, usize) {
-        let e = &self.platform.edges()[edge];
-        if self.operation.is_reversed() {
+        let edges = self.platform.edges();
+        let Some(e) = edges.get(edge) else {
+            let node = edge - edges.len();
+            assert!(node < self.platform.nodes(), "no edge {edge}");
+            return (node, node);
+        };
+        if self.is_reversed() {
             (e.dst, e.src)
         } else {
             (e.src, e.dst)
@@ -163,9 +302,9 @@ impl Solution {
     /// denominators of the routes' rates and of the slots' shares over the costs. It may be very long.
     pub fn period(&self) -> UBig {
         let routes = common_denominator(self.routes.iter().map(|(_, rate)| rate));
-        let edges = self.platform.edges();
+        let costs = self.platform.activity_costs(self.computing());
         let messages: Vec<Fraction> = (self.slots.iter())
-            .flat_map(|s| s.edges.iter().map(move |&e| &s.share / &edges[e].cost))
+            .flat_map(|s| s.edges.iter().map(|&e| &s.share / &costs[e]))
             .collect();
         lcm(&routes, &common_denominator(&messages))
     }

@@ -14,7 +14,7 @@
 //! linear program with other costs. Where all drifts are equal the nominal schedule is as good.
 
 use super::fraction::{Fraction, sum, whole};
-use super::problem::{Operation, Solution, solve};
+use super::problem::{Solution, solve};
 use super::solve::Method;
 use crate::error::{Error, Result};
 
@@ -40,16 +40,22 @@ impl Solution {
         }
         let platform = &self.platform;
         let edges = platform.edges();
-        let of = |e: usize| edges[e].drift.as_ref().unwrap_or(drift);
+        // Combining does not drift.
+        let none = Fraction::ZERO;
+        let of = |e: usize| match edges.get(e) {
+            Some(edge) => edge.drift.as_ref().unwrap_or(drift),
+            None => &none,
+        };
         let lengths = self.slots.iter().map(|slot| {
             let most = slot.edges.iter().map(|&e| of(e)).max();
             &slot.share * (whole(1) + most.unwrap_or(&Fraction::ZERO))
         });
         let guaranteed = &self.throughput / sum(lengths);
         let upper = platform.with_costs(|e, edge| &edge.cost * (whole(1) + of(e)))?;
-        let upper = match self.operation {
-            Operation::Gather | Operation::Reduce => upper.reversed(),
-            _ => upper,
+        let upper = if self.is_reversed() {
+            upper.reversed()
+        } else {
+            upper
         };
         let best = solve(&upper, self.operation, self.ports, Method::Ports)?;
         Ok(Robustness {

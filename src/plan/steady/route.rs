@@ -1,14 +1,99 @@
 //! Routes: the way of one message of a series, or of the messages of one operation, through the platform; and the cheapest ones.
 
 use super::arborescence::arborescence;
+use super::joins::Joins;
 use super::platform::Platform;
 use super::weight::Weight;
 
-/// One way to perform one operation of the series: an arborescence for each root.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// One way to perform one operation of the series: an arborescence for each root, or, where combining takes time or operands keep their order,
+/// tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Route {
     /// The arborescences, by root.
     pub parts: Vec<Part>,
+    /// What is sent and combined.
+    pub work: Work,
+}
+
+/// What is sent and combined in one operation. Its values are numbered: first the contributions, then what each task makes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Work {
+    /// By contribution, the node that has it.
+    pub owners: Vec<usize>,
+    /// The tasks, each after those that make what it takes.
+    pub tasks: Vec<Task>,
+    /// The values that are asked for: the whole for a reduction, by rank the prefixes for a scan.
+    pub results: Vec<usize>,
+}
+
+/// A task of an operation that combines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Task {
+    /// A value passes an edge.
+    Move {
+        /// The edge, by its number in the platform.
+        edge: usize,
+        /// The value.
+        value: usize,
+    },
+    /// A node combines two values.
+    Combine {
+        /// The node.
+        node: usize,
+        /// The left operand.
+        left: usize,
+        /// The right operand.
+        right: usize,
+    },
+}
+
+impl Task {
+    /// The values that it takes.
+    pub fn takes(&self) -> impl Iterator<Item = usize> {
+        let (first, second) = match *self {
+            Task::Move { value, .. } => (value, None),
+            Task::Combine { left, right, .. } => (left, Some(right)),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
+impl Work {
+    /// Adds a task; the value that it makes.
+    pub(super) fn add(&mut self, task: Task) -> usize {
+        self.tasks.push(task);
+        self.owners.len() + self.tasks.len() - 1
+    }
+
+    /// By task, how many tasks there are before it in a row, at most.
+    pub fn delays(&self) -> Vec<usize> {
+        let mut delays: Vec<usize> = Vec::with_capacity(self.tasks.len());
+        for task in &self.tasks {
+            let earlier = task
+                .takes()
+                .filter_map(|v| v.checked_sub(self.owners.len()));
+            delays.push(earlier.map(|t| delays[t] + 1).max().unwrap_or(0));
+        }
+        delays
+    }
+
+    /// By value, the contributions in it, in the order of the operands.
+    pub fn contents(&self) -> Vec<Vec<usize>> {
+        let mut contents: Vec<Vec<usize>> = (0..self.owners.len()).map(|i| vec![i]).collect();
+        for task in &self.tasks {
+            contents.push(task.takes().flat_map(|v| contents[v].clone()).collect());
+        }
+        contents
+    }
+
+    /// By value, the node where it is.
+    pub fn nodes(&self, platform: &Platform) -> Vec<usize> {
+        let made = self.tasks.iter().map(|task| match *task {
+            Task::Move { edge, .. } => platform.edges()[edge].dst,
+            Task::Combine { node, .. } => node,
+        });
+        self.owners.iter().copied().chain(made).collect()
+    }
 }
 
 /// What one root sends.
@@ -23,6 +108,14 @@ pub struct Part {
 }
 
 impl Route {
+    /// One arborescence.
+    pub(super) fn of(part: Part) -> Route {
+        Route {
+            parts: vec![part],
+            work: Work::default(),
+        }
+    }
+
     /// Messages by edge: `(edge, messages)`, in order of the edges.
     pub fn loads(&self) -> Vec<(usize, usize)> {
         let mut loads: Vec<(usize, usize)> = Vec::new();
@@ -34,22 +127,50 @@ impl Route {
                     .zip(part.messages.iter().copied()),
             );
         }
-        loads.sort_unstable();
-        loads.dedup_by(|b, a| {
-            let same = a.0 == b.0;
-            if same {
-                a.1 += b.1;
-            }
-            same
-        });
-        loads
+        loads.extend(self.work.tasks.iter().filter_map(|task| match *task {
+            Task::Move { edge, .. } => Some((edge, 1)),
+            Task::Combine { .. } => None,
+        }));
+        added(loads)
     }
 
-    /// The most edges that a message passes.
+    /// Combinations by node: `(node, combinations)`, in order of the nodes; none where combining is free and takes place on reception.
+    pub fn combinations(&self) -> Vec<(usize, usize)> {
+        let tasks = self.work.tasks.iter().filter_map(|task| match *task {
+            Task::Combine { node, .. } => Some((node, 1)),
+            Task::Move { .. } => None,
+        });
+        added(tasks.collect())
+    }
+
+    /// Messages by edge, and then combinations by node, these numbered from the number of edges on.
+    pub(super) fn activities(&self, edges: usize) -> Vec<(usize, usize)> {
+        let mut all = self.loads();
+        let combinations = self.combinations().into_iter();
+        all.extend(combinations.map(|(v, count)| (edges + v, count)));
+        all
+    }
+
+    /// The most edges that a message passes; the most tasks in a row.
     pub fn depth(&self, platform: &Platform) -> usize {
         let part = |part: &Part| part.depths(platform).into_iter().max().unwrap_or(0);
-        self.parts.iter().map(part).max().unwrap_or(0)
+        let tree = self.parts.iter().map(part).max().unwrap_or(0);
+        let tasks = self.work.delays().into_iter().max();
+        tree.max(tasks.map_or(0, |d| d + 1))
     }
+}
+
+/// Pairs in order, those of the same number added up.
+fn added(mut pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    pairs.sort_unstable();
+    pairs.dedup_by(|b, a| {
+        let same = a.0 == b.0;
+        if same {
+            a.1 += b.1;
+        }
+        same
+    });
+    pairs
 }
 
 impl Part {
@@ -75,6 +196,17 @@ pub(super) struct Demand {
     pub(super) targets: Vec<Vec<usize>>,
     /// Whether every target gets a message of its own.
     pub(super) personal: bool,
+    /// How contributions are combined, where that matters; all others are empty then but for one root.
+    pub(super) combining: Option<Combining>,
+}
+
+/// How contributions are combined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Combining {
+    /// In any way that these partial results allow; priced exactly.
+    Partial(Joins),
+    /// Each node combines all that it receives with its own, and sends that.
+    Trees,
 }
 
 /// Most targets for which the cheapest tree to some of the nodes is found exactly.
@@ -83,16 +215,32 @@ pub(super) const MOST_EXACT_TARGETS: usize = 9;
 impl Demand {
     /// Whether the cheapest routes are found exactly: not for trees to many but not all nodes.
     pub(super) fn is_exact(&self, nodes: usize) -> bool {
+        if let Some(combining) = &self.combining {
+            return matches!(combining, Combining::Partial(_));
+        }
         self.personal
             || (self.targets.iter()).all(|t| t.len() + 1 == nodes || t.len() <= MOST_EXACT_TARGETS)
     }
 
-    /// The cheapest route under weights by edge (not negative); none if a target cannot be reached.
+    /// The cheapest route under weights by edge, and then by node for combinations (not negative); none if a target cannot be reached.
     pub(super) fn cheapest<W: Weight>(&self, platform: &Platform, weights: &[W]) -> Option<Route> {
+        let (weights, computing) = weights.split_at(platform.edges().len());
+        if let Some(combining) = &self.combining {
+            let root = *self.roots.first()?;
+            let work = match combining {
+                Combining::Partial(joins) => joins.cheapest(platform, weights, computing, root),
+                Combining::Trees => combined_on_the_way(platform, weights, computing, root),
+            };
+            return Some(Route {
+                parts: Vec::new(),
+                work: work?,
+            });
+        }
         let parts = self.roots.iter().zip(&self.targets);
         let parts = parts.map(|(&root, targets)| self.part(platform, weights, root, targets));
         Some(Route {
             parts: parts.collect::<Option<Vec<Part>>>()?,
+            work: Work::default(),
         })
     }
 
@@ -171,7 +319,7 @@ pub(super) fn shortest_paths<W: Weight>(
 }
 
 /// Shortest paths from where distances are given already.
-fn paths_from<W: Weight>(
+pub(super) fn paths_from<W: Weight>(
     platform: &Platform,
     weights: &[W],
     mut distance: Vec<Option<W>>,
@@ -225,10 +373,7 @@ fn steiner<W: Weight>(
         Split(usize),
     }
     let (n, all) = (platform.nodes(), (1usize << targets.len()) - 1);
-    let reversed = platform.reversed();
-    // Edge of the reversed platform to edge of the platform.
-    let mut number: Vec<usize> = (0..platform.edges().len()).collect();
-    number.sort_unstable_by_key(|&i| (platform.edges()[i].dst, platform.edges()[i].src));
+    let (reversed, number) = platform.turned();
     let weights: Vec<W> = number.iter().map(|&i| weights[i].clone()).collect();
     let mut cost: Vec<Vec<Option<W>>> = vec![vec![None; n]; all + 1];
     let mut from = vec![vec![From::Nothing; n]; all + 1];
@@ -283,6 +428,56 @@ fn steiner<W: Weight>(
         }
     }
     Some(entering)
+}
+
+/// The cheapest way in which each node combines what it receives with its own and sends one message: an arborescence of the edges turned
+/// round, an edge costing what combining costs where it ends, too.
+fn combined_on_the_way<W: Weight>(
+    platform: &Platform,
+    weights: &[W],
+    computing: &[W],
+    root: usize,
+) -> Option<Work> {
+    let (n, edges) = (platform.nodes(), platform.edges());
+    let turned: Vec<(usize, usize)> = edges.iter().map(|e| (e.dst, e.src)).collect();
+    let with_computing = weights.iter().zip(edges).map(|(w, e)| {
+        let own = computing.get(e.dst).cloned().unwrap_or_default();
+        w.clone() + own
+    });
+    let with_computing: Vec<W> = with_computing.collect();
+    let leaving = arborescence(n, root, &turned, &with_computing)?.edges;
+    let mut children = vec![Vec::new(); n];
+    for e in leaving.iter().flatten() {
+        children[edges[*e].dst].push(*e);
+    }
+    let mut order = vec![root];
+    let mut at = 0;
+    while at < order.len() {
+        order.extend(children[order[at]].iter().map(|&e| edges[e].src));
+        at += 1;
+    }
+    let mut work = Work {
+        owners: (0..n).collect(),
+        tasks: Vec::new(),
+        results: Vec::new(),
+    };
+    let mut value: Vec<usize> = (0..n).collect();
+    for &v in order.iter().rev() {
+        for &edge in &children[v] {
+            let from = edges[edge].src;
+            let right = work.add(Task::Move {
+                edge,
+                value: value[from],
+            });
+            value[v] = work.add(Task::Combine {
+                node: v,
+                left: value[v],
+                right,
+            });
+        }
+    }
+    work.results = vec![value[root]];
+    Some(work)
 }
 
 /// A cheap tree from `root` to the targets: always the nearest target next, from all that is reached already

@@ -6,8 +6,9 @@
 
 use super::fraction::{Fraction, whole};
 use super::platform::Platform;
-use super::problem::Solution;
+use super::problem::{Operation, Solution};
 use super::route::{Demand, Route};
+use super::scan::time_alone;
 use crate::error::{Error, Result};
 
 /// One route for all operations.
@@ -33,14 +34,23 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
     let platform = solution.platform();
     let demand = solution.operation.demand(platform)?;
     let bidirectional = solution.ports.is_bidirectional();
-    let costs: Vec<Fraction> = platform.edges().iter().map(|e| e.cost.clone()).collect();
+    let computing = solution.computing();
+    let costs = platform.activity_costs(computing);
     let mut routes: Vec<Route> = solution.routes.iter().map(|(r, _)| r.clone()).collect();
-    routes.extend(demand.cheapest(platform, &to_floats(&costs)));
-    let busiest = |r: &Route| busy(platform, r, bidirectional);
-    let best = routes
-        .into_iter()
-        .map(|r| (busiest(&r), r))
-        .min_by(|a, b| a.0.cmp(&b.0));
+    if solution.operation != Operation::Scan {
+        routes.extend(demand.cheapest(platform, &to_floats(&costs)));
+    }
+    let mut best: Option<(Fraction, Route)> = None;
+    for route in routes {
+        let time = if demand.combining.is_some() || demand.roots.len() > 1 {
+            time_alone(platform, solution.ports, computing, &route)?
+        } else {
+            busy(platform, &route, bidirectional)
+        };
+        if best.as_ref().is_none_or(|(least, _)| time < *least) {
+            best = Some((time, route));
+        }
+    }
     let Some((mut least, mut route)) = best else {
         return Err(Error::system("a solution without routes"));
     };
@@ -49,7 +59,8 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
         .targets
         .iter()
         .all(|t| t.len() + 1 == platform.nodes());
-    if demand.roots.len() == 1 && !demand.personal && spans_all {
+    let is_tree = !demand.personal && demand.combining.is_none();
+    if demand.roots.len() == 1 && is_tree && spans_all {
         loop {
             let better = exchanged(platform, &demand, &route, bidirectional, &least);
             let Some((time, r)) = better else { break };
@@ -62,12 +73,15 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
             if let Some(part) =
                 demand.pruned(platform, demand.roots[0], &demand.targets[0], &entering)
             {
-                route = Route { parts: vec![part] };
+                route = Route::of(part);
             }
         }
     }
     let throughput = whole(1) / least;
-    is_optimal |= throughput == solution.throughput;
+    is_optimal |= match solution.operation {
+        Operation::Scan => solution.all_searched || solution.is_optimal,
+        _ => solution.is_optimal && throughput == solution.throughput,
+    };
     Ok(Single {
         route,
         throughput,
@@ -113,7 +127,7 @@ fn exchanged(
             && let Some(part) =
                 demand.pruned(platform, demand.roots[0], &demand.targets[0], &entering)
         {
-            let tried = Route { parts: vec![part] };
+            let tried = Route::of(part);
             let time = busy(platform, &tried, bidirectional);
             if time < *least {
                 return Some((time, tried));

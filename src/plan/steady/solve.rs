@@ -18,11 +18,12 @@ use super::arborescence::arborescence;
 use super::certificate::{Certificate, Proof};
 use super::colouring::{Slotted, general_slots, violated_sets};
 use super::fraction::{Fraction, common_denominator, over_common, scaled, to_f64, whole};
+use super::joins::Joins;
 use super::lp::{Column, Optimum, Pricing, maximise};
 use super::matching::maximum;
 use super::platform::Platform;
 use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
-use super::route::{Demand, Route, shortest_paths};
+use super::route::{Combining, Demand, Route, shortest_paths};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 
@@ -61,7 +62,9 @@ struct Rows<'a> {
     matchings: bool,
     /// Odd sets of nodes with a row of their own, after the ports.
     odd_sets: Vec<Vec<usize>>,
+    /// Of edges, and then of the nodes' combinations.
     costs: Vec<f64>,
+    exact_costs: Vec<Fraction>,
     whole_costs: Vec<IBig>,
 }
 
@@ -72,8 +75,9 @@ pub(super) fn best_rates(
     demand: &Demand,
     method: Method,
 ) -> Result<Rates> {
-    let graph = PortGraph::new(platform, ports);
-    let costs: Vec<Fraction> = platform.edges().iter().map(|e| e.cost.clone()).collect();
+    let computing = demand.combining.is_some() && platform.computes();
+    let graph = PortGraph::new(platform, ports, computing);
+    let costs = platform.activity_costs(computing);
     let mut rows = Rows {
         platform,
         graph,
@@ -82,6 +86,7 @@ pub(super) fn best_rates(
         odd_sets: Vec::new(),
         costs: costs.iter().map(to_f64).collect(),
         whole_costs: over_common(&costs).0,
+        exact_costs: costs.clone(),
     };
     let (optimum, slots) = if rows.matchings {
         let mut bounds = vec![Fraction::ZERO; costs.len()];
@@ -93,7 +98,7 @@ pub(super) fn best_rates(
         });
         let slots = trimmed(
             slots.collect(),
-            &edge_loads(platform, &used_routes(&optimum)),
+            &edge_loads(platform, &costs, &used_routes(&optimum)),
         );
         (optimum, slots)
     } else {
@@ -122,12 +127,18 @@ fn used_routes(optimum: &Optimum<What>) -> Vec<(Route, Fraction)> {
 /// More rounds of odd sets than any platform needs.
 const MOST_ROUNDS: usize = 1000;
 
-/// Share of the time that each edge is busy.
-pub(super) fn edge_loads(platform: &Platform, routes: &[(Route, Fraction)]) -> Vec<Fraction> {
-    let mut loads = vec![Fraction::ZERO; platform.edges().len()];
+/// Share of the time that each edge is busy, and each node with combining, for what has `costs`.
+pub(super) fn edge_loads(
+    platform: &Platform,
+    costs: &[Fraction],
+    routes: &[(Route, Fraction)],
+) -> Vec<Fraction> {
+    let mut loads = vec![Fraction::ZERO; costs.len()];
     for (route, rate) in routes {
-        for (e, messages) in route.loads() {
-            loads[e] += &platform.edges()[e].cost * rate * whole(messages);
+        for (e, messages) in route.activities(platform.edges().len()) {
+            if let Some(cost) = costs.get(e) {
+                loads[e] += cost * rate * whole(messages);
+            }
         }
     }
     loads
@@ -143,13 +154,13 @@ impl Rows<'_> {
             bounds.extend(sets.map(|s| whole((s.len() - 1) / 2)));
             let optimum = maximise(&bounds, columns, self)?;
             let routes = used_routes(&optimum);
-            let loads = edge_loads(self.platform, &routes);
+            let loads = edge_loads(self.platform, &self.exact_costs, &routes);
             if self.graph.bidirectional {
-                return Ok((optimum, bipartite_slots(self.platform, &loads)));
+                return Ok((optimum, bipartite_slots(&self.graph, &loads)));
             }
-            let mut new = violated_sets(self.platform, &loads);
+            let mut new = violated_sets(&self.graph, &loads);
             if new.is_empty() {
-                match general_slots(self.platform, &loads, &self.odd_sets)? {
+                match general_slots(&self.graph, &loads, &self.odd_sets)? {
                     Slotted::Fits(slots) => return Ok((optimum, slots)),
                     Slotted::Violates(sets) => new = sets,
                 }
@@ -170,11 +181,10 @@ impl Rows<'_> {
         if self.matchings {
             return vec![edge];
         }
-        let e = &self.platform.edges()[edge];
-        let (out, into) = self.graph.ends(e.src, e.dst);
+        let (out, into) = self.graph.links()[edge];
         let mut rows = vec![out, into];
         for (i, set) in self.odd_sets.iter().enumerate() {
-            if set.contains(&e.src) && set.contains(&e.dst) {
+            if set.contains(&out) && set.contains(&into) {
                 rows.push(self.graph.len() + i);
             }
         }
@@ -188,7 +198,7 @@ impl Rows<'_> {
             route.ok_or_else(|| Error::malformed("platform: a target cannot be reached"))?;
         let mut columns = vec![self.route_column(route)];
         if self.matchings {
-            let edges = 0..self.platform.edges().len();
+            let edges = 0..self.costs.len();
             columns.extend(edges.map(|e| self.slot_column(vec![e])));
         }
         Ok(columns)
@@ -196,9 +206,11 @@ impl Rows<'_> {
 
     fn route_column(&self, route: Route) -> Column<What> {
         let mut entries: Vec<(usize, Fraction)> = Vec::new();
-        for (e, messages) in route.loads() {
-            let edge = &self.platform.edges()[e];
-            let load = &edge.cost * whole(messages);
+        for (e, messages) in route.activities(self.platform.edges().len()) {
+            let load = match self.exact_costs.get(e) {
+                Some(cost) if !cost.is_zero() => cost * whole(messages),
+                _ => continue,
+            };
             entries.extend(self.rows_of(e).into_iter().map(|row| (row, load.clone())));
         }
         entries.sort_unstable_by_key(|(row, _)| *row);
@@ -217,7 +229,7 @@ impl Rows<'_> {
     }
 
     fn slot_column(&self, edges: Vec<usize>) -> Column<What> {
-        let time = self.platform.edges().len();
+        let time = self.costs.len();
         let mut entries: Vec<(usize, Fraction)> = edges.iter().map(|&e| (e, -whole(1))).collect();
         entries.sort_unstable_by_key(|(row, _)| *row);
         entries.push((time, whole(1)));
@@ -230,7 +242,7 @@ impl Rows<'_> {
 
     /// Prices of edges, from those of rows.
     fn edge_prices<P: Clone + Default + std::ops::Add<Output = P>>(&self, prices: &[P]) -> Vec<P> {
-        let rows = (0..self.platform.edges().len()).map(|e| self.rows_of(e));
+        let rows = (0..self.costs.len()).map(|e| self.rows_of(e));
         rows.map(|rows| {
             rows.into_iter()
                 .fold(P::default(), |sum, row| sum + prices[row].clone())
@@ -242,16 +254,13 @@ impl Rows<'_> {
     fn certificate(&self, value: &Fraction, prices: &[Fraction]) -> Option<Certificate> {
         let demand = self.demand;
         let nodes = self.platform.nodes();
-        if !demand.personal && demand.targets.iter().any(|t| t.len() + 1 != nodes) {
+        if !demand.is_exact(nodes) {
             return None;
         }
         let edge_prices = self.edge_prices(prices);
         let (ports, odd_sets) = if self.matchings {
             let (scaled, below) = over_common(&edge_prices);
-            let found = maximum(
-                self.graph.len(),
-                &self.graph.weights(self.platform, &scaled),
-            );
+            let found = maximum(self.graph.len(), &self.graph.weights(&scaled));
             let twice = Fraction::from(below * UBig::from(2u8));
             let of = |w: IBig| Fraction::from(w) / &twice;
             let sets = found.twice_odd.into_iter().map(|(s, w)| (s, of(w)));
@@ -264,7 +273,7 @@ impl Rows<'_> {
             let sets = self.odd_sets.iter().cloned().zip(sets.iter().cloned());
             (ports.to_vec(), sets.collect())
         };
-        let costs = self.platform.edges().iter().map(|e| &e.cost);
+        let costs = self.exact_costs.iter();
         let weights: Vec<Fraction> = edge_prices.iter().zip(costs).map(|(p, c)| p * c).collect();
         let below = common_denominator(&weights);
         let weights: Vec<IBig> = weights.iter().map(|w| scaled(w, &below)).collect();
@@ -275,17 +284,32 @@ impl Rows<'_> {
             .iter()
             .map(|e| (e.src, e.dst))
             .collect();
-        let proof = |&root: &usize| {
-            if demand.personal {
-                let far = shortest_paths(self.platform, &weights, root).1;
-                // What cannot be reached is no target; any distance does that no edge contradicts.
+        // What cannot be reached is no target; any distance does that no edge contradicts.
+        let finite = |far: Vec<Option<IBig>>, most: &IBig| -> Vec<Fraction> {
+            let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
+            far.map(|d| Fraction::from(d) / &below).collect()
+        };
+        let (weights, computing) = weights.split_at(edges.len());
+        let partial = |joins: &Joins, platform: &Platform, weights: &[IBig]| {
+            let table = joins.table(platform, weights, computing).costs;
+            let all = table.iter().flatten().flatten();
+            let most = all.max().cloned().unwrap_or_default();
+            let rows = table.into_iter().map(|row| finite(row, &most));
+            Some(Proof::Partial(rows.collect()))
+        };
+        let proof = |(&root, targets): (&usize, &Vec<usize>)| {
+            if let Some(Combining::Partial(joins)) = &demand.combining {
+                partial(joins, self.platform, weights)
+            } else if demand.personal {
+                let far = shortest_paths(self.platform, weights, root).1;
                 let most = far.iter().flatten().max().cloned().unwrap_or_default();
-                let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
-                Some(Proof::Potentials(
-                    far.map(|d| Fraction::from(d) / &below).collect(),
-                ))
+                Some(Proof::Potentials(finite(far, &most)))
+            } else if targets.len() + 1 != nodes {
+                let (turned, number) = self.platform.turned();
+                let weights: Vec<IBig> = number.iter().map(|&i| weights[i].clone()).collect();
+                partial(&Joins::of_targets(targets), &turned, &weights)
             } else {
-                let cuts = arborescence(nodes, root, &edges, &weights)?.cuts;
+                let cuts = arborescence(nodes, root, &edges, weights)?.cuts;
                 let cuts = cuts
                     .into_iter()
                     .map(|(s, w)| (s, Fraction::from(w) / &below));
@@ -297,7 +321,9 @@ impl Rows<'_> {
             prices: edge_prices,
             ports,
             odd_sets,
-            roots: demand.roots.iter().map(proof).collect::<Option<Vec<_>>>()?,
+            roots: (demand.roots.iter().zip(&demand.targets))
+                .map(proof)
+                .collect::<Option<Vec<_>>>()?,
         })
     }
 }
@@ -314,7 +340,7 @@ impl Pricing<What> for Rows<'_> {
         let mut columns: Vec<Column<What>> =
             route.into_iter().map(|r| self.route_column(r)).collect();
         if self.matchings {
-            let edges = self.graph.heaviest(self.platform, &rounded(&edge_prices));
+            let edges = self.graph.heaviest(&rounded(&edge_prices));
             columns.push(self.slot_column(edges));
         }
         columns
@@ -331,7 +357,7 @@ impl Pricing<What> for Rows<'_> {
         let mut columns: Vec<Column<What>> =
             route.into_iter().map(|r| self.route_column(r)).collect();
         if self.matchings {
-            let edges = self.graph.heaviest(self.platform, &edge_prices);
+            let edges = self.graph.heaviest(&edge_prices);
             columns.push(self.slot_column(edges));
         }
         columns

@@ -9,6 +9,7 @@ use super::copy::{copy_short, fetch};
 use super::packed::{Intake, Packed, any_overlap, self_overlap};
 use super::protocol::{INLINE_BYTES, Lane, Parcel, Sent, Wire};
 use super::shared::{Claimed, Division, Shared};
+use super::slots::Slots;
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::schedule::{Order, Span, total_len};
@@ -134,6 +135,52 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         };
         self.open[list].set(Some(OpenSend { wire, to, spans }));
         wire.lane(self.rank, to).offer(parcel);
+    }
+
+    /// Puts a message down in its lane, or in its slot there, and does not wait for the receiver; false when the last one is still there.
+    ///
+    /// # Panics
+    /// When a span leaves the buffer, or the message its slot.
+    #[inline]
+    pub(crate) fn post(
+        &self,
+        wire: &Wire,
+        to: usize,
+        spans: &[Span],
+        slots: &Slots,
+        slot: u32,
+    ) -> bool {
+        let lane = wire.lane(self.rank, to);
+        if !lane.is_free() {
+            return false;
+        }
+        spans.iter().for_each(|s| self.check_bounds(*s));
+        let elements = total_len(spans);
+        let bytes = elements * size_of::<T>();
+        let mut parcel = Parcel {
+            clock: 0.0,
+            borrowed: bytes > INLINE_BYTES,
+            length: 0,
+            words: [0; 2],
+        };
+        let base = if parcel.borrowed {
+            let (start, room) = slots.room(slot);
+            assert!(bytes <= room, "a slot for the longest message of its lane");
+            parcel.words = [start as u64, elements as u64];
+            start
+        } else {
+            parcel.length = short_length(elements);
+            parcel.words.as_mut_ptr().cast()
+        };
+        let message = Packed {
+            base: base.cast::<T>(),
+            spans: &[Span::new(0, elements)],
+        };
+        // SAFETY: there is room for the message, aligned for every element type, which belongs to the sender while the lane is free; the spans
+        // are in bounds, and this rank's thread writes nothing meanwhile.
+        unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
+        lane.offer(parcel);
+        true
     }
 
     fn parcel_of_many(&self, spans: &[Span], clock: f64) -> Parcel {

@@ -30,6 +30,10 @@
 //! A sender that fails in a piece that it claimed (the user's operator may panic) says so when it finishes the piece: the receiver, which
 //! reads that with the count of finished pieces, refuses the message instead of passing off what is half combined as received.
 //!
+//! A message may also stand in a slot of the lane's own ([`Slots`](super::Slots)) instead of its sender's memory: then the sender does not
+//! stay for the answer, it looks for one before its next offer ([`Lane::is_free`]), until which the slot, too, belongs to the receiver.
+//! Such messages are short and never shared.
+//!
 //! A retracted `INLINE` offer lends no memory; both sides of a lane stop using it after a retraction until the lane is
 //! reset while nobody is inside a run.
 
@@ -114,6 +118,12 @@ impl Lane {
         self.first.set(parcel.words[0]);
         let state = if parcel.borrowed { BORROWED } else { INLINE };
         self.state.store(state, Ordering::Release);
+    }
+
+    /// Sender, of messages that lend no memory of its own: whether it may offer the next one.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), IDLE | DONE)
     }
 
     /// Sender: how the offered message stands.

@@ -3,7 +3,18 @@
 use super::super::{GatherTree, Problem};
 use crate::simulate::later;
 
-/// Times of ranges `[i, j]`, `i <= j`: a triangle, column after column. Where a root is given, ranges that contain it are rooted there.
+/// Columns that stand together in memory.
+pub(super) const TILE: usize = 128;
+
+/// Where `[i, j]` stands: row after row of the first columns, then of the next ones, so that neighbours in a row are near each other, and those in a
+/// column nearly so.
+#[inline]
+pub(super) fn place(i: usize, j: usize) -> usize {
+    let tile = j / TILE;
+    tile * (tile + 1) / 2 * (TILE * TILE) + i * TILE + j % TILE
+}
+
+/// Times of ranges `[i, j]`, `i <= j`. Where a root is given, ranges that contain it are rooted there.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     pub(super) costs: Costs<'a>,
@@ -107,18 +118,23 @@ impl<'a> Table<'a> {
         Table {
             costs: Costs::new(problem),
             root,
-            cells: vec![0.0; p * (p + 1) / 2],
+            cells: vec![0.0; place(p - 1, p - 1) + 1],
         }
     }
 
     #[inline]
     pub(super) fn at(&self, i: usize, j: usize) -> f64 {
-        self.cells[j * (j + 1) / 2 + i]
+        self.cells[place(i, j)]
     }
 
     #[inline]
     pub(super) fn set(&mut self, i: usize, j: usize, time: f64) {
-        self.cells[j * (j + 1) / 2 + i] = time;
+        self.cells[place(i, j)] = time;
+    }
+
+    /// All of them, [in their places](place).
+    pub(super) fn cells_mut(&mut self) -> &mut [f64] {
+        &mut self.cells
     }
 
     /// Everything that the root of `[i, j]`, `i < j`, can receive last, with the time that this takes.

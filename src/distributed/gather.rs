@@ -12,10 +12,9 @@
 //! Time with the gather, for `gamma_copy = 0`: `3 ceil(log2 p) alpha + beta sum_{i != r} m_i`, `(2 ceil(log2 p) - 1) beta` times a control message's bytes, and what a
 //! given root waits for slower subcubes.
 
-use super::element::Element;
-use super::endpoint::{Bidirectional, Endpoint, PortModel};
 use crate::error::{Error, Result};
 use crate::plan::gather::binomial::Cube;
+use crate::run::{Bidirectional, Element, Endpoint, PortModel};
 use crate::schedule::{Layout, Span};
 
 /// What one rank does in a gather.

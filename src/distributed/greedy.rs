@@ -15,11 +15,10 @@
 //! and the first buffer is sent, or, where nothing came, the rank's own segment straight from the vector. So the input of every rank but the root
 //! stays as it was; the root combines in place.
 
-use super::element::Element;
-use super::endpoint::{Endpoint, Unidirectional};
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::pipeline::uni_greedy::transfers;
+use crate::run::{Element, Endpoint, Unidirectional};
 use crate::schedule::{Layout, Order, Span};
 
 /// Reduces a vector to the request's root, deciding about every transfer as it goes: one rank's part, to be run by all ranks.
@@ -39,7 +38,8 @@ use crate::schedule::{Layout, Order, Span};
 /// # Example
 /// ```
 /// use oneport::plan::{Segments, pipeline::uni_greedy};
-/// use oneport::run::{Operator, ScopeOptions, Team, uni_greedy_layout, uni_greedy_reduce};
+/// use oneport::distributed::{uni_greedy_layout, uni_greedy_reduce};
+/// use oneport::run::{Operator, ScopeOptions, Team};
 /// use oneport::{CostModel, Request};
 ///
 /// let mut request = Request::new(5, 100);

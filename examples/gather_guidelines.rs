@@ -1,0 +1,206 @@
+//! The performance guidelines of irregular gathers, over all distributions of block sizes, in the model and measured.
+//!
+//! `cargo run --release --example gather_guidelines` prints Markdown tables; `-- native` measures flat out instead of at the pace of the cost model, `-- 32`
+//! takes 32 ranks instead of 16. Each entry is a time over that of what must not be faster: in the model, and (in brackets) measured.
+//!
+//! 1. A gather of equal blocks is not slower than an irregular gather of the same blocks.
+//! 2. An irregular gather is not slower than agreeing on the largest block (an allreduce of one number) and gathering as if all had its size.
+#![allow(clippy::print_stdout)]
+
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use oneport::distribution::Distribution;
+use oneport::plan::auto;
+use oneport::plan::gather::{GatherTree, Problem, binomial, linear, optimal};
+use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::simulate::Prepared;
+use oneport::{CostModel, Kind, Ports, Request, Schedule};
+
+/// Makes a tree for a problem.
+type Plan = fn(&Problem) -> oneport::Result<GatherTree>;
+
+const PLANS: [(&str, Plan); 4] = [
+    ("linear", linear::tree),
+    ("oblivious", binomial::oblivious),
+    ("adaptive", binomial::adaptive),
+    ("optimal", optimal::tree),
+];
+/// Average blocks, in bytes.
+const BLOCKS: [usize; 3] = [10, 1000, 10_000];
+
+fn main() -> Result<()> {
+    let mut clock = Clock::Paced;
+    let mut ranks = 16;
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "native" => clock = Clock::Native,
+            "paced" => clock = Clock::Paced,
+            number => match number.parse() {
+                Ok(p) if (2..=1024).contains(&p) => ranks = p,
+                _ => {
+                    bail!(
+                        "'{number}' is neither native, paced nor a number of ranks from 2 to 1024"
+                    );
+                }
+            },
+        }
+    }
+    // A network on which a laptop can keep the pace: 200 us, 100 MB/s.
+    let cost = CostModel::new(200_000.0, 10.0);
+    let mut bench = Bench {
+        team: Team::new(ranks)?,
+        sum: Operator::named("sum")?,
+        ranks,
+        cost,
+        clock,
+        bar: bar((BLOCKS.len() * (1 + Distribution::ALL.len())) as u64),
+    };
+    let lines = bench.tables();
+    bench.bar.finish_and_clear();
+    for line in lines? {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+fn bar(length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {percent}%, {eta} left");
+    ProgressBar::new(length).with_style(style.unwrap_or(ProgressStyle::default_bar()))
+}
+
+struct Bench {
+    team: Team,
+    sum: Operator<u8>,
+    ranks: usize,
+    cost: CostModel,
+    clock: Clock,
+    bar: ProgressBar,
+}
+
+/// Model time and measured time, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Times {
+    model: f64,
+    measured: f64,
+}
+
+impl Bench {
+    fn tables(&mut self) -> Result<Vec<String>> {
+        let names = PLANS.map(|p| p.0).join(" | ");
+        let head = |what: &str| {
+            let line = format!("| {what} | {names} |");
+            [line, format!("|---|---|---|{}", "---|".repeat(PLANS.len()))]
+        };
+        let how = match self.clock {
+            Clock::Native => "flat out",
+            Clock::Paced => "at the pace of the model",
+        };
+        let mut lines = vec![format!(
+            "{} ranks, root {}, rho = 5, alpha = 200 us, beta = 10 ns a byte, copies free; measured {how}.\n",
+            self.ranks,
+            self.ranks / 2
+        )];
+        lines.push("(1) Equal blocks: over a gather made for them.\n".into());
+        lines.extend(head("distribution | b | gather"));
+        for b in BLOCKS {
+            let sizes = vec![b; self.ranks];
+            let regular = auto::choose(Kind::Gather, &self.request(b))?;
+            let regular = regular.algorithm.plan(&regular.request)?;
+            lines.push(self.line("same", b, &[regular], &sizes)?);
+        }
+        lines.push("\n(2) All distributions: over the padded gather.\n".into());
+        lines.extend(head("distribution | b | padded"));
+        for distribution in Distribution::ALL {
+            for b in BLOCKS {
+                let sizes = distribution.sizes(self.ranks, b, 5, 1)?;
+                let largest = sizes.iter().copied().max().unwrap_or(0);
+                let agree = auto::choose(Kind::Allreduce, &self.request(1))?;
+                let padded = auto::choose(Kind::Gather, &self.request(largest))?;
+                let padding = [
+                    agree.algorithm.plan(&agree.request)?,
+                    padded.algorithm.plan(&padded.request)?,
+                ];
+                lines.push(self.line(distribution.name(), b, &padding, &sizes)?);
+            }
+        }
+        Ok(lines)
+    }
+
+    fn request(&self, elements: usize) -> Request {
+        Request {
+            root: self.ranks / 2,
+            cost: self.cost.clone(),
+            element_bytes: 1,
+            ..Request::new(self.ranks, elements)
+        }
+    }
+
+    /// A row: the trees for `sizes` over all of `others`, one after another.
+    fn line(
+        &mut self,
+        name: &str,
+        b: usize,
+        others: &[Schedule],
+        sizes: &[usize],
+    ) -> Result<String> {
+        let bytes = sizes.iter().map(|&s| s as u64).collect();
+        let problem = Problem::new(bytes, self.cost.clone(), Some(self.ranks / 2))?;
+        let mut schedules = others.to_vec();
+        for (_, plan) in PLANS {
+            schedules.push(plan(&problem)?.gather(sizes, Ports::BI)?);
+        }
+        let times = self.times(&schedules)?;
+        let (others, trees) = times.split_at(others.len());
+        let sum = |of: fn(&Times) -> f64| others.iter().map(of).fold(0.0, |a, b| a + b);
+        let (model, measured) = (sum(|t| t.model), sum(|t| t.measured));
+        let mut line = format!(
+            "| {name} | {b} | {:.2} ms ({:.2}) |",
+            model / 1e6,
+            measured / 1e6
+        );
+        for tree in trees {
+            line += &format!(
+                " {:.3} ({:.3}) |",
+                tree.model / model,
+                tree.measured / measured
+            );
+        }
+        self.bar.inc(1);
+        Ok(line)
+    }
+
+    /// All in turns, so that a disturbance meets all of them; each with the median over its turns of a turn's median.
+    fn times(&mut self, schedules: &[Schedule]) -> Result<Vec<Times>> {
+        const TURNS: usize = 5;
+        let options = RunOptions {
+            clock: self.clock,
+            cost: self.cost.clone(),
+            warmup: 2,
+            repetitions: 15,
+            ..RunOptions::default()
+        };
+        let mut measured = vec![Vec::new(); schedules.len()];
+        for turn in 0..TURNS {
+            for (schedule, measured) in schedules.iter().zip(&mut measured) {
+                let (collective, layout) = (schedule.collective(), schedule.layout());
+                let data = inputs(collective, layout, &self.sum);
+                let outcome = self.team.run(schedule, &data, &self.sum, &options)?;
+                if turn == 0 && outcome.outputs != oracle(collective, layout, &self.sum, &data)? {
+                    bail!("a run gave a wrong result");
+                }
+                measured.push(outcome.wall.value_at_quantile(0.5) as f64);
+            }
+        }
+        let pairs = schedules.iter().zip(measured);
+        pairs
+            .map(|(schedule, mut measured)| {
+                measured.sort_by(f64::total_cmp);
+                let model = Prepared::new(schedule, false)?
+                    .simulate(&self.cost, 1)
+                    .time();
+                let measured = measured[TURNS / 2];
+                Ok(Times { model, measured })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! `oneport steady --run`: the schedule on threads, at the platform's pace.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use oneport::Schedule;
+use oneport::plan::steady::{Fraction, Operation, Periodic, to_f64};
+use oneport::run::{self, Clock, Element, Operator, RunOptions, Team, TeamOptions};
+
+use super::report::Run;
+
+/// Runs the schedule, and one of half as many operations, at the platform's pace.
+pub(super) fn execute(
+    time_unit: Option<&Fraction>,
+    periodic: &Periodic,
+    messages: usize,
+    schedule: &Schedule,
+    model_time: f64,
+) -> Result<Run> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let ranks = schedule.ranks();
+    let unit = match time_unit {
+        Some(us) if *us > Fraction::ZERO => to_f64(us) * 1e3,
+        Some(_) => bail!("--time-unit must be more than 0"),
+        None => {
+            // A thread needs some microseconds for each of its transfers, and shares its core.
+            let steps = schedule.programs().iter().map(Vec::len).max().unwrap_or(1);
+            let needed = steps as f64 * 6_000.0 * ranks.div_ceil(cores) as f64 * 25.0;
+            needed.clamp(3e8, 2e10) / model_time
+        }
+    };
+    let half = messages / 2;
+    let mut team = Team::with(
+        ranks,
+        &TeamOptions {
+            deadline: Duration::from_secs(60),
+            ..TeamOptions::default()
+        },
+    )?;
+    let ordered = matches!(
+        periodic.solution().operation,
+        Operation::ReduceOrdered | Operation::Scan
+    );
+    let mut go = |schedule: &Schedule| {
+        if ordered {
+            let operator = Operator::<u64>::named("affine")?;
+            paced(&mut team, schedule, &operator, periodic, unit)
+        } else {
+            let operator = Operator::<u8>::named("sum")?;
+            paced(&mut team, schedule, &operator, periodic, unit)
+        }
+    };
+    let (mut verified, wall, model) = go(schedule)?;
+    let (mut half_wall, mut half_model) = (0, 0.0);
+    if half > 0 {
+        let (right, wall, model) = go(&periodic.schedule(half)?)?;
+        verified &= right;
+        (half_wall, half_model) = (wall, model);
+    }
+    let rate = |time: f64| {
+        if time > 0.0 {
+            (messages - half) as f64 / (time / unit)
+        } else {
+            0.0
+        }
+    };
+    Ok(Run {
+        verified,
+        wall,
+        time_unit_ns: unit,
+        throughput: rate(wall as f64 - half_wall as f64),
+        model_throughput: rate(model - half_model),
+    })
+}
+
+/// Whether the outcome is right, nanoseconds by the clock, and model time.
+fn paced<T: Element + PartialEq>(
+    team: &mut Team,
+    schedule: &Schedule,
+    operator: &Operator<T>,
+    periodic: &Periodic,
+    unit: f64,
+) -> Result<(bool, u64, f64)> {
+    let data = run::inputs(schedule.collective(), schedule.layout(), operator);
+    let expected = run::oracle(schedule.collective(), schedule.layout(), operator, &data)?;
+    let options = RunOptions {
+        clock: Clock::Paced,
+        // Costs are by the byte, those of the platform by the element.
+        cost: periodic.cost(unit / size_of::<T>() as f64)?,
+        repetitions: 1,
+        ..RunOptions::default()
+    };
+    let outcome = team.run(schedule, &data, operator, &options)?;
+    let right = outcome.outputs == expected;
+    Ok((right, outcome.wall.max(), outcome.model_time))
+}

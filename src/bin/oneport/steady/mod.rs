@@ -1,0 +1,350 @@
+//! `oneport steady`: series of operations on a heterogeneous platform.
+
+mod execute;
+mod report;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use oneport::Ports;
+use oneport::check;
+use oneport::plan::steady::{
+    Fraction, Method, Operation, Periodic, Platform, Solution, best_packets, best_single, generate,
+    parse_fraction, show_short, solve, to_f64,
+};
+use oneport::report::{Caption, Trace, gantt, platform};
+use oneport::simulate::Prepared;
+
+use crate::args::{PortModel, did_you_mean, parse_count};
+use crate::output;
+use crate::task::read_text;
+use execute::execute;
+use report::{Bounds, Drift, LongMessage, Output, Repeated, SingleTree, exact};
+
+/// The best throughput of a series of operations on a platform, and its schedule
+///
+/// One operation after the other (broadcasts, say) is started; what counts is how many are completed per time unit in the long
+/// run. Different messages may take different ways.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport steady --generate fig3                               a small example: 1 message a time unit
+  oneport steady --generate fig3 --ports uni --run             2/3; run it on threads, at the platform's pace
+  oneport steady --generate random:30:150 --json
+  oneport steady platform.json --collective scatter --messages 100 -o scatter.json
+  oneport steady --generate clustered:3x4 --max-period 200 --draw platform.svg --gantt period.svg
+
+A platform file: {\"nodes\": 3, \"source\": 0, \"targets\": [1, 2], \"edges\": [{\"src\": 0, \"dst\": 1, \"cost\": \"1/2\"}, ...]}; \
+a cost is the time of one message. The throughput is exact, and proved. It is reached by a schedule that repeats itself: messages \
+travel along weighted trees, and at any time the busy links are one of the weighted matchings.")]
+pub(crate) struct Args {
+    /// The platform, a JSON file (- for standard input)
+    #[arg(value_name = "PLATFORM.json", required_unless_present = "generate")]
+    platform: Option<PathBuf>,
+
+    /// Make a platform: complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M, clustered:AxB, fig3
+    #[arg(long, value_name = "NAME", conflicts_with = "platform")]
+    generate: Option<String>,
+
+    /// What is random in it
+    #[arg(long, value_name = "SEED", default_value = "0")]
+    seed: u64,
+
+    /// broadcast, multicast, scatter, gather, reduce, reduce-ordered (operands keep their order), scan (prefix), allgather (total exchange) or
+    /// alltoall [default: broadcast, or multicast if not all nodes are targets]
+    #[arg(long, value_name = "COLLECTIVE", value_parser = parse_operation)]
+    collective: Option<Operation>,
+
+    /// Ports of a node: uni (one for both directions) or bi (one out, one in)
+    #[arg(long, value_name = "uni|bi", default_value = "bi")]
+    ports: PortModel,
+
+    /// Number of operations of the schedule [default: enough to come close to the throughput]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
+    messages: Option<usize>,
+
+    /// Longest period in time units; rates are rounded to fit
+    #[arg(long, value_name = "TIME", value_parser = parse_number, allow_negative_numbers = true)]
+    max_period: Option<Fraction>,
+
+    /// Elements of a message [default: as many as are needed to cut it exactly, 4096 at most]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
+    elements: Option<usize>,
+
+    /// By what part each cost may grow (1/10, 0.1): what throughput is still guaranteed
+    #[arg(long, value_name = "PART", value_parser = parse_number, allow_negative_numbers = true)]
+    drift: Option<Fraction>,
+
+    /// With --drift, the schedule that guarantees most, planned and timed with the worst costs
+    #[arg(long, requires = "drift")]
+    robust: bool,
+
+    /// Cut one message of this size (1: a message of the platform's costs) into packets, and find out how many are best
+    #[arg(long, value_name = "SIZE", value_parser = parse_number, allow_negative_numbers = true)]
+    size: Option<Fraction>,
+
+    /// Run the schedule on threads with real data, at the platform's pace, and verify it
+    #[arg(long)]
+    run: bool,
+
+    /// With --run, how long a time unit lasts in microseconds [default: long enough for the threads to keep pace]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = parse_number, requires = "run")]
+    time_unit: Option<Fraction>,
+
+    /// Write the schedule to this file, for check, simulate, run and draw
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Draw the platform, with the share of the time that each link is busy
+    #[arg(long, value_name = "FILE.svg")]
+    draw: Option<PathBuf>,
+
+    /// Draw one period as a Gantt chart
+    #[arg(long, value_name = "FILE.svg")]
+    gantt: Option<PathBuf>,
+
+    /// For reductions and scans, nodes combine while they communicate
+    #[arg(long)]
+    overlap: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Solves, plans, and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let platform = args.platform()?;
+    let operation = args.collective.unwrap_or(if platform.targets_all() {
+        Operation::Broadcast
+    } else {
+        Operation::Multicast
+    });
+    let ports = match args.ports {
+        PortModel::Uni => Ports::UNI,
+        PortModel::Bi => Ports::BI,
+    };
+    for path in [&args.output, &args.draw, &args.gantt]
+        .into_iter()
+        .flatten()
+    {
+        output::writable(path)?;
+    }
+    let solution = solve(&platform, operation, ports, Method::default())?;
+    let drift = args
+        .drift
+        .as_ref()
+        .map(|d| solution.robustness(d))
+        .transpose()?;
+    // Its costs are the worst ones.
+    let solution = match &drift {
+        Some(drift) if args.robust => drift.best.clone(),
+        _ => solution,
+    };
+    let periodic = args.periodic(&solution)?;
+    let messages = args.messages.unwrap_or_else(|| enough(&periodic, args.run));
+    let schedule = periodic.schedule(messages)?;
+    let options = check::Options {
+        keep_order: matches!(operation, Operation::ReduceOrdered | Operation::Scan),
+        overlap: platform.overlaps(),
+        ..check::Options::default()
+    };
+    let report = check::check(&schedule, &options);
+    if let Some(error) = report.errors.first() {
+        bail!("the schedule is wrong: {}", error.message);
+    }
+    let cost = periodic.cost(1.0)?;
+    let model_time = Prepared::new(&schedule, platform.overlaps())?
+        .try_simulate(&cost, 1)?
+        .time();
+    let single = best_single(&solution)?;
+    let bounds = solution.bounds()?;
+    let packets = args.size.as_ref();
+    let packets = packets
+        .map(|size| best_packets(&platform, operation, ports, size))
+        .transpose()?;
+    let run = if args.run {
+        let unit = args.time_unit.as_ref();
+        Some(execute(unit, &periodic, messages, &schedule, model_time)?)
+    } else {
+        None
+    };
+    if let Some(path) = &args.output {
+        let text = serde_json::to_string(&schedule)?;
+        output::write_file(path, text.as_bytes())?;
+    }
+    if let Some(path) = &args.draw {
+        output::write_file(path, self::platform(&solution).as_bytes())?;
+    }
+    if let Some(path) = &args.gantt {
+        output::write_file(path, picture(&periodic)?.as_bytes())?;
+    }
+    let verified = run.as_ref().is_none_or(|r| r.verified);
+    let output = Output {
+        collective: operation.name(),
+        ports: ports.name(),
+        nodes: platform.nodes(),
+        edges: platform.edges().len(),
+        throughput: exact(&solution.throughput),
+        optimal: solution.is_optimal,
+        proved: solution.certificate.is_some(),
+        trees: report::trees(&solution),
+        matchings: report::matchings(&solution),
+        period: report::period(&solution),
+        schedule: Repeated {
+            period: exact(periodic.period()),
+            messages_per_period: periodic.operations(),
+            elements: periodic.elements(),
+            throughput: exact(&periodic.throughput()),
+            loss: to_f64(&periodic.loss()),
+            messages,
+            model_time,
+            reached: messages as f64 / model_time / to_f64(&solution.throughput),
+            checked: true,
+        },
+        single_tree: SingleTree {
+            throughput: exact(&single.throughput),
+            optimal: single.is_optimal,
+        },
+        drift: drift.map(|d| Drift {
+            guaranteed: exact(&d.guaranteed),
+            best_guaranteed: exact(&d.best_guaranteed),
+        }),
+        bounds: bounds.map(|(lower, upper)| Bounds {
+            lower: exact(&lower),
+            upper: exact(&upper),
+        }),
+        long_message: packets.map(|p| LongMessage {
+            packets: p.count,
+            model_time: p.time,
+        }),
+        run,
+    };
+    if args.json {
+        output::json(out, &output)?;
+    } else {
+        report::print(out, &solution, &periodic, &single, &output)?;
+    }
+    if verified {
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.flush()?;
+    output::error("the run's result is wrong");
+    Ok(ExitCode::from(1))
+}
+
+impl Args {
+    /// The periodic schedule: where the longest period is not given and start-up counts, the one of some lengths that reaches most.
+    fn periodic(&self, solution: &Solution) -> Result<Periodic> {
+        let mut best = solution.periodic(self.max_period.as_ref(), self.elements)?;
+        if self.max_period.is_some() {
+            return Ok(best);
+        }
+        let of = |periodic: &Periodic| {
+            let messages = self.messages.unwrap_or_else(|| enough(periodic, self.run));
+            reached(periodic, messages)
+        };
+        let longest = best.period().clone();
+        for part in [4u8, 16] {
+            if of(&best) >= 1.0 - 2.0 * LITTLE {
+                break;
+            }
+            let shorter = &longest / Fraction::from(part);
+            if let Ok(periodic) = solution.periodic(Some(&shorter), self.elements)
+                && of(&periodic) > of(&best)
+            {
+                best = periodic;
+            }
+        }
+        Ok(best)
+    }
+
+    fn platform(&self) -> Result<Platform> {
+        let platform = match (&self.generate, &self.platform) {
+            (Some(name), _) => generate(name, self.seed)?,
+            (None, Some(path)) => {
+                Platform::parse(&read_text(path)?).with_context(|| path.display().to_string())?
+            }
+            (None, None) => bail!("give a PLATFORM.json, or --generate NAME"),
+        };
+        let overlap = self.overlap || platform.overlaps();
+        Ok(platform.with_overlap(overlap))
+    }
+}
+
+/// Part of the throughput that is reached by so many operations, at least.
+fn reached(periodic: &Periodic, messages: usize) -> f64 {
+    let best = to_f64(&periodic.solution().throughput);
+    messages as f64 / to_f64(&periodic.time_bound(messages)) / best
+}
+
+/// Part of the time that start-up and clean-up may take, where that is affordable.
+const LITTLE: f64 = 0.01;
+/// Transfers of the schedule, and elements of its buffers, that are; buffers are there for runs only.
+const MOST_TRANSFERS: usize = 1_000_000;
+const MOST_ELEMENTS: usize = 1 << 31;
+const MOST_RUN: usize = 1 << 28;
+
+/// So many operations that start-up and clean-up cost little.
+fn enough(periodic: &Periodic, runs: bool) -> usize {
+    let periods = ((periodic.lag() as f64 / LITTLE) as usize).max(20);
+    let affordable = MOST_TRANSFERS / periodic.transfers().max(1);
+    let memory = if runs { MOST_RUN } else { MOST_ELEMENTS };
+    let memory = memory / periodic.buffers(periodic.operations()).max(1);
+    periodic.operations() * periods.min(affordable).min(memory).max(2)
+}
+
+/// One period in the middle of a series.
+fn picture(periodic: &Periodic) -> Result<String> {
+    let solution = periodic.solution();
+    let caption = Caption::new(format!(
+        "one period of {}: {} operations in {}",
+        solution.operation.name(),
+        periodic.operations(),
+        show_short(periodic.period())
+    ))
+    .line(format!(
+        "{} operations a time unit; {}: {}",
+        show_short(&periodic.throughput()),
+        if solution.is_optimal {
+            "optimal"
+        } else {
+            "the best found"
+        },
+        show_short(&solution.throughput)
+    ));
+    Ok(gantt(&Trace::period(periodic)?, &caption)?)
+}
+
+fn parse_operation(text: &str) -> Result<Operation, String> {
+    let wanted = text.replace('_', "-");
+    let wanted = match wanted.as_str() {
+        "total-exchange" => "allgather",
+        "ordered-reduce" => "reduce-ordered",
+        "prefix" | "parallel-prefix" => "scan",
+        other => other,
+    };
+    Operation::ALL
+        .into_iter()
+        .find(|o| o.name() == wanted)
+        .ok_or_else(|| {
+            let names: Vec<&str> = Operation::ALL.iter().map(|o| o.name()).collect();
+            format!(
+                "unknown collective '{text}': choose one of {}{}",
+                names.join(", "),
+                did_you_mean(text, names.iter().copied())
+            )
+        })
+}
+
+/// A number, exactly.
+fn parse_number(text: &str) -> Result<Fraction, String> {
+    let number = parse_fraction(text)
+        .ok_or_else(|| format!("'{text}' is not a number: write 2, 0.5 or 1/2"))?;
+    if number < Fraction::ZERO {
+        return Err(format!("{text} is negative"));
+    }
+    Ok(number)
+}

@@ -1,0 +1,371 @@
+//! What `oneport steady` prints.
+
+use std::io::Write;
+
+use anyhow::Result;
+use oneport::plan::steady::{
+    Fraction, Operation, Periodic, Route, Single, Solution, Task, show_fraction, show_short, to_f64,
+};
+use serde::Serialize;
+
+use crate::output;
+
+#[derive(Serialize)]
+pub(super) struct Output {
+    pub(super) collective: &'static str,
+    pub(super) ports: &'static str,
+    pub(super) nodes: usize,
+    pub(super) edges: usize,
+    /// Operations a time unit.
+    pub(super) throughput: Exact,
+    /// Whether that is the best possible.
+    pub(super) optimal: bool,
+    /// Whether a certificate of that was checked.
+    pub(super) proved: bool,
+    pub(super) trees: Vec<Tree>,
+    pub(super) matchings: Vec<Matching>,
+    /// The shortest period with whole messages in every slot.
+    pub(super) period: serde_json::Value,
+    pub(super) schedule: Repeated,
+    pub(super) single_tree: SingleTree,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) drift: Option<Drift>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bounds: Option<Bounds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) long_message: Option<LongMessage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<Run>,
+}
+
+/// Where the optimum is NP-hard to find.
+#[derive(Serialize)]
+pub(super) struct Bounds {
+    pub(super) lower: Exact,
+    pub(super) upper: Exact,
+}
+
+#[derive(Serialize)]
+pub(super) struct LongMessage {
+    pub(super) packets: usize,
+    pub(super) model_time: f64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Exact {
+    pub(super) fraction: String,
+    pub(super) float: f64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Tree {
+    pub(super) weight: String,
+    pub(super) weight_float: f64,
+    pub(super) edges: Vec<(usize, usize)>,
+    /// Messages on each edge, where it is not 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) messages: Vec<usize>,
+    /// Where combining takes time or operands keep their order: what each message and each combination is made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tasks: Vec<TreeTask>,
+}
+
+/// `ranks` are the contributions in what moves, or in what comes out.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TreeTask {
+    Move {
+        from: usize,
+        to: usize,
+        ranks: Vec<usize>,
+    },
+    Combine {
+        node: usize,
+        ranks: Vec<usize>,
+    },
+}
+
+/// An edge from a node to itself stands for its combining.
+#[derive(Serialize)]
+pub(super) struct Matching {
+    pub(super) weight: String,
+    pub(super) weight_float: f64,
+    pub(super) edges: Vec<(usize, usize)>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Repeated {
+    pub(super) period: Exact,
+    pub(super) messages_per_period: usize,
+    pub(super) elements: usize,
+    pub(super) throughput: Exact,
+    /// Part of the optimum that rounding costs.
+    pub(super) loss: f64,
+    pub(super) messages: usize,
+    pub(super) model_time: f64,
+    /// Part of the throughput that all messages together reach, start and end included.
+    pub(super) reached: f64,
+    pub(super) checked: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct SingleTree {
+    pub(super) throughput: Exact,
+    pub(super) optimal: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct Drift {
+    pub(super) guaranteed: Exact,
+    pub(super) best_guaranteed: Exact,
+}
+
+#[derive(Serialize)]
+pub(super) struct Run {
+    pub(super) verified: bool,
+    /// Nanoseconds.
+    pub(super) wall: u64,
+    pub(super) time_unit_ns: f64,
+    /// Messages a time unit between the first half of the messages and all of them.
+    pub(super) throughput: f64,
+    /// The same in model time.
+    pub(super) model_throughput: f64,
+}
+
+pub(super) fn exact(value: &Fraction) -> Exact {
+    Exact {
+        fraction: show_fraction(value),
+        float: to_f64(value),
+    }
+}
+
+pub(super) fn trees(solution: &Solution) -> Vec<Tree> {
+    let tree = |(route, weight): &(Route, Fraction)| {
+        let parts = route.parts.iter();
+        let edges = parts.clone().flat_map(|p| p.edges.iter().copied());
+        let moves = route.work.tasks.iter().filter_map(|task| match *task {
+            Task::Move { edge, .. } => Some(edge),
+            Task::Combine { .. } => None,
+        });
+        let edges = edges.chain(moves).map(|e| solution.link(e));
+        let messages: Vec<usize> = parts.flat_map(|p| p.messages.iter().copied()).collect();
+        Tree {
+            weight: show_fraction(weight),
+            weight_float: to_f64(weight),
+            edges: edges.collect(),
+            messages: if messages.iter().all(|&m| m == 1) {
+                Vec::new()
+            } else {
+                messages
+            },
+            tasks: tasks(solution, route),
+        }
+    };
+    solution.routes.iter().map(tree).collect()
+}
+
+fn tasks(solution: &Solution, route: &Route) -> Vec<TreeTask> {
+    let made = route.work.contents().split_off(route.work.owners.len());
+    let tasks = route.work.tasks.iter().zip(made);
+    let tasks = tasks.map(|(task, ranks)| match *task {
+        Task::Move { edge, .. } => {
+            let (from, to) = solution.link(edge);
+            TreeTask::Move { from, to, ranks }
+        }
+        Task::Combine { node, .. } => TreeTask::Combine { node, ranks },
+    });
+    tasks.collect()
+}
+
+pub(super) fn matchings(solution: &Solution) -> Vec<Matching> {
+    let slots = solution.slots.iter().map(|slot| Matching {
+        weight: show_fraction(&slot.share),
+        weight_float: to_f64(&slot.share),
+        edges: slot.edges.iter().map(|&e| solution.link(e)).collect(),
+    });
+    slots.collect()
+}
+
+/// A number where JSON readers keep it exact, a string otherwise.
+pub(super) fn period(solution: &Solution) -> serde_json::Value {
+    let period = solution.period();
+    match u64::try_from(&period) {
+        Ok(small) if small < 1 << 53 => small.into(),
+        _ => period.to_string().into(),
+    }
+}
+
+/// Lines of trees and matchings that are printed.
+const MOST_LINES: usize = 12;
+
+pub(super) fn print(
+    out: &mut dyn Write,
+    solution: &Solution,
+    periodic: &Periodic,
+    single: &Single,
+    output: &Output,
+) -> Result<()> {
+    let why = match (output.optimal, output.proved) {
+        (true, true) => "optimal, proved by a dual certificate",
+        (true, false) => "optimal",
+        (false, _) => "the best found",
+    };
+    let mut facts = vec![
+        (
+            "platform",
+            format!(
+                "{} nodes, {} links, source {}",
+                output.nodes,
+                output.edges,
+                solution.platform().source()
+            ),
+        ),
+        (
+            "series of",
+            format!("{}, {} ports", output.collective, output.ports),
+        ),
+        (
+            "throughput",
+            format!(
+                "{} a time unit ({:.6}; {why})",
+                show_short(&solution.throughput),
+                output.throughput.float
+            ),
+        ),
+        (
+            "best single tree",
+            format!(
+                "{}{}",
+                show_short(&single.throughput),
+                if single.is_optimal {
+                    ""
+                } else {
+                    " (best found)"
+                }
+            ),
+        ),
+        (
+            "schedule",
+            format!(
+                "{} operations in a period of {}, {} elements a message: {:.6} a time unit, loss {:.3}%",
+                periodic.operations(),
+                show_short(periodic.period()),
+                periodic.elements(),
+                output.schedule.throughput.float,
+                100.0 * output.schedule.loss
+            ),
+        ),
+        (
+            "model time",
+            format!(
+                "{} for {} operations: {:.6} a time unit with start and end, {:.2}% of the throughput",
+                output.schedule.model_time,
+                output.schedule.messages,
+                output.schedule.messages as f64 / output.schedule.model_time,
+                100.0 * output.schedule.reached
+            ),
+        ),
+    ];
+    if let Some(drift) = &output.drift {
+        facts.push((
+            "under drift",
+            format!(
+                "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({:.6}, {:.6})",
+                drift.guaranteed.fraction,
+                drift.best_guaranteed.fraction,
+                drift.guaranteed.float,
+                drift.best_guaranteed.float
+            ),
+        ));
+    }
+    if let Some(bounds) = &output.bounds {
+        facts.push((
+            "bounds",
+            format!(
+                "{} to {} ({:.6} to {:.6}; {})",
+                bounds.lower.fraction,
+                bounds.upper.fraction,
+                bounds.lower.float,
+                bounds.upper.float,
+                match solution.operation {
+                    Operation::Multicast => "by scatters, by flows",
+                    Operation::Scan => "what was found, the last rank's prefix alone",
+                    _ => "what was found, free combinations or busy processors",
+                }
+            ),
+        ));
+    }
+    if let Some(long) = &output.long_message {
+        facts.push((
+            "long message",
+            format!("best in {} packets: time {}", long.packets, long.model_time),
+        ));
+    }
+    if let Some(run) = &output.run {
+        facts.push((
+            "run",
+            format!(
+                "{}, {:.3} s; {:.6} a time unit measured over the second half of the operations, {:.6} in the model",
+                if run.verified { "verified" } else { "WRONG" },
+                run.wall as f64 * 1e-9,
+                run.throughput,
+                run.model_throughput
+            ),
+        ));
+    }
+    output::facts(out, &facts)?;
+    let edges = |edges: &[(usize, usize)]| {
+        let all = edges.iter().map(|(a, b)| match a == b {
+            true => format!("{a}+"),
+            false => format!("{a}->{b}"),
+        });
+        all.collect::<Vec<String>>().join(" ")
+    };
+    writeln!(out, "\ntrees:")?;
+    for tree in output.trees.iter().take(MOST_LINES) {
+        let way = if tree.tasks.is_empty() {
+            edges(&tree.edges)
+        } else {
+            named(&tree.tasks)
+        };
+        writeln!(out, "  {}  {way}", tree.weight)?;
+    }
+    if output.trees.len() > MOST_LINES {
+        writeln!(
+            out,
+            "  and {} more (--json)",
+            output.trees.len() - MOST_LINES
+        )?;
+    }
+    writeln!(out, "matchings:")?;
+    for matching in output.matchings.iter().take(MOST_LINES) {
+        writeln!(out, "  {}  {}", matching.weight, edges(&matching.edges))?;
+    }
+    if output.matchings.len() > MOST_LINES {
+        writeln!(
+            out,
+            "  and {} more (--json)",
+            output.matchings.len() - MOST_LINES
+        )?;
+    }
+    Ok(())
+}
+
+/// `1->0 [1]` moves the contribution of rank 1, `0+ [0 1]` combines on node 0.
+fn named(tasks: &[TreeTask]) -> String {
+    let ranks = |ranks: &[usize]| {
+        let in_row = ranks.windows(2).all(|w| w[1] == w[0] + 1);
+        match ranks {
+            [first, .., last] if in_row && ranks.len() > 2 => format!("[{first}..{last}]"),
+            _ => {
+                let all: Vec<String> = ranks.iter().map(usize::to_string).collect();
+                format!("[{}]", all.join(" "))
+            }
+        }
+    };
+    let names = tasks.iter().map(|task| match task {
+        TreeTask::Move { from, to, ranks: r } => format!("{from}->{to} {}", ranks(r)),
+        TreeTask::Combine { node, ranks: r } => format!("{node}+ {}", ranks(r)),
+    });
+    names.collect::<Vec<String>>().join(", ")
+}

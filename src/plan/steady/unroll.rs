@@ -1,0 +1,625 @@
+//! A periodic schedule as an ordinary [`Schedule`], for any number of operations: start-up, steady state and clean-up.
+//!
+//! Period `k` performs what the periodic schedule says, for the operations whose turn it is: what is received in one slot can be passed on in a later
+//! slot of the period, or else in the next period; so a transfer belongs to the operations that were begun some periods ago.
+//! What does not exist yet, or no longer, is left out: that is start-up and clean-up.
+//!
+//! Messages stand at the same place in all buffers, one operation after the other, unless they are combined in tasks: then each rank has its
+//! own contributions first and a place for every other partial result that comes to it. Two are combined where one of them
+//! stands if nobody else needs that one.
+
+use std::collections::HashMap;
+
+use super::fraction::{Fraction, to_f64};
+use super::periodic::Periodic;
+use super::platform::Platform;
+use super::problem::{Operation, Solution};
+use super::route::{Part, Route, Task, Work};
+use crate::collective::Collective;
+use crate::error::{Error, Result};
+use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
+
+/// Longest buffers and programs of a schedule, all ranks together.
+const MOST_TOTAL: usize = 1 << 31;
+const MOST_STEPS: usize = 50_000_000;
+
+/// A message that an edge carries in every period, or a combination that a node performs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    /// Periods after the first.
+    delay: usize,
+    /// Which of the period's operations it belongs to.
+    operation: usize,
+    /// Its place in the sender's buffer; for combinations, that of the operand that stays what it is.
+    from: usize,
+    /// Its place in the receiver's buffer; for combinations, that of the outcome.
+    to: usize,
+    how: How,
+}
+
+impl Item {
+    const NONE: Item = Item {
+        delay: 0,
+        operation: 0,
+        from: 0,
+        to: 0,
+        how: How::Carry,
+    };
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Carry,
+    /// `to = to ⊕ from`, or the other way round.
+    Combine(Order),
+    /// The left operand, at this place, is needed elsewhere: `to` becomes a copy of it first.
+    CopyAndCombine(usize),
+}
+
+/// A part of an item that takes place at once.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    from: Span,
+    to: Span,
+    left: Option<Span>,
+    how: How,
+}
+
+/// Start and end of every step, by rank.
+pub(crate) type Times = Vec<Vec<(f64, f64)>>;
+
+impl Periodic {
+    /// Elements of the buffers of all ranks together, for a schedule of so many operations.
+    pub fn buffers(&self, operations: usize) -> usize {
+        let places = Places::new(&self.solution, operations.saturating_mul(self.elements));
+        places.total()
+    }
+
+    /// A schedule of `operations` operations: one collective over a vector (or blocks) of `operations` times
+    /// [`Periodic::elements`] elements.
+    ///
+    /// # Errors
+    /// When there is no operation, or it would be too large.
+    pub fn schedule(&self, operations: usize) -> Result<Schedule> {
+        if operations == 0 {
+            return Err(Error::usage("a series needs at least one message"));
+        }
+        let solution = &self.solution;
+        let places = Places::new(solution, operations.saturating_mul(self.elements));
+        let ranks = solution.platform.nodes();
+        let periods = self.periods(operations);
+        let steps = periods.saturating_mul(2 * self.transfers());
+        if places.total() > MOST_TOTAL || steps > MOST_STEPS {
+            return Err(Error::usage(format!(
+                "{operations} operations of {} elements are too many for one schedule ({steps} steps, {} elements of buffers): take fewer, or a smaller period",
+                self.elements,
+                places.total()
+            )));
+        }
+        let mut builder = Schedule::builder(
+            ranks,
+            solution.ports,
+            places.collective(solution.is_reversed()),
+        );
+        for rank in 0..ranks {
+            let (input, output) = if self.has_tasks() {
+                let own = vec![places.span(0)];
+                (own, self.results(rank, operations, &places))
+            } else {
+                places.layout(rank)
+            };
+            builder.layout(rank, places.buffer(rank), input, output);
+        }
+        let items = self.items().0;
+        for period in 0..periods {
+            for slot in &self.slots {
+                let mut receives = Vec::new();
+                for (activity, range) in &slot.edges {
+                    let pieces = self.pieces(&items[*activity], range, period, operations, &places);
+                    if pieces.is_empty() {
+                        continue;
+                    }
+                    match solution.platform.edges().get(*activity) {
+                        Some(edge) => {
+                            let sent = joined(pieces.iter().map(|p| p.from));
+                            let received = joined(pieces.iter().map(|p| p.to));
+                            builder.step(edge.src, Step::send(edge.dst, sent));
+                            receives.push((edge.dst, Step::recv(edge.src, received)));
+                        }
+                        None => {
+                            let rank = activity - solution.platform.edges().len();
+                            for piece in pieces {
+                                combine(&mut builder, rank, &piece);
+                            }
+                        }
+                    }
+                }
+                for (rank, step) in receives {
+                    builder.step(rank, step);
+                }
+            }
+        }
+        let schedule = builder.build()?;
+        if solution.is_reversed() {
+            schedule.into_reversed()
+        } else {
+            Ok(schedule)
+        }
+    }
+
+    /// One period in the middle of a series, for a picture: as [`Periodic::schedule`], but a node may send what it has not received, and the
+    /// whole proves nothing. With it start and end of every step, by rank: everything starts when its slot does.
+    ///
+    /// # Errors
+    /// When it would be too large.
+    pub(crate) fn one_period(&self) -> Result<(Schedule, Times)> {
+        let solution = &self.solution;
+        let ranks = solution.platform.nodes();
+        let root = solution.platform.source();
+        let mut builder = Schedule::builder(ranks, solution.ports, Collective::Broadcast { root });
+        let edges = solution.platform.edges().len();
+        // Everything has a place of its own, so that nothing waits for anything but its port.
+        let mut len = 0;
+        let mut place = |elements: usize| {
+            len += elements;
+            Span::new(len - elements, elements)
+        };
+        let mut slots: Vec<Vec<(usize, Span, Span, Fraction)>> =
+            Vec::with_capacity(self.slots.len());
+        for (slot, (_, _, transfers)) in self.slots.iter().zip(self.slots()) {
+            let activities = slot.edges.iter().zip(transfers);
+            let activities = activities.map(|((a, range), (_, _, time))| {
+                let span = place(range.len());
+                let second = if *a < edges { span } else { place(range.len()) };
+                (*a, span, second, time)
+            });
+            slots.push(activities.collect());
+        }
+        if solution.is_reversed() {
+            slots.reverse();
+        }
+        for rank in 0..ranks {
+            builder.layout(rank, len, [], []);
+        }
+        let mut times: Times = vec![Vec::new(); ranks];
+        let mut start = Fraction::ZERO;
+        for slot in slots {
+            let mut step = |rank: usize, step: Step, time: &Fraction| {
+                builder.step(rank, step);
+                times[rank].push((to_f64(&start), to_f64(&(&start + time))));
+            };
+            for (activity, span, second, time) in &slot {
+                let (from, to) = solution.link(*activity);
+                if *activity < edges {
+                    step(from, Step::send(to, *span), time);
+                } else {
+                    step(from, Step::combine(*second, *span, Order::MineFirst), time);
+                }
+            }
+            for (activity, span, _, time) in slot.iter().filter(|(a, ..)| *a < edges) {
+                let (from, to) = solution.link(*activity);
+                step(to, Step::recv(from, *span), time);
+            }
+            start += slot
+                .into_iter()
+                .map(|(.., time)| time)
+                .max()
+                .unwrap_or_default();
+        }
+        Ok((builder.build()?, times))
+    }
+
+    /// By edge, the messages of a period in order, and then by node, its combinations; and in how many periods an operation is performed, at most.
+    ///
+    /// What is passed on in a later slot than it is received in leaves in the same period, otherwise in the next.
+    pub(super) fn items(&self) -> (Vec<Vec<Item>>, usize) {
+        let platform = &self.solution.platform;
+        let places = Places::new(&self.solution, 0);
+        let edges = platform.edges().len();
+        let mut items: Vec<Vec<Item>> = vec![Vec::new(); edges + platform.nodes()];
+        // By activity, where the elements of each slot end.
+        let mut ends: Vec<Vec<(usize, usize)>> = vec![Vec::new(); items.len()];
+        for (slot, cut) in self.slots.iter().enumerate() {
+            for (activity, range) in &cut.edges {
+                ends[*activity].push((range.end, slot));
+            }
+        }
+        let slot_of = |activity: usize, element: usize| {
+            let ends = &ends[activity];
+            let at = ends.partition_point(|(end, _)| *end <= element);
+            ends.get(at).map_or(self.slots.len(), |(_, slot)| *slot)
+        };
+        // What comes first on its route comes first in the period: so what follows may still follow in the same one.
+        let routes = self.solution.routes.iter();
+        let routes: Vec<Vec<(usize, Item, Vec<usize>)>> = routes
+            .map(|(route, _)| items_of(route, platform, &places))
+            .collect();
+        let depths: Vec<Vec<usize>> = routes.iter().map(|route| depths(route)).collect();
+        let mut order: Vec<Vec<(usize, usize, usize)>> = vec![Vec::new(); items.len()];
+        let mut operation = 0;
+        for ((route, depths), &count) in routes.iter().zip(&depths).zip(&self.counts) {
+            for _ in 0..count {
+                for (i, (activity, ..)) in route.iter().enumerate() {
+                    order[*activity].push((depths[i], operation, i));
+                }
+                operation += 1;
+            }
+        }
+        let mut position: Vec<HashMap<usize, usize>> = vec![HashMap::new(); operation];
+        for of_activity in &mut order {
+            of_activity.sort_unstable();
+            for (at, &(_, operation, i)) in of_activity.iter().enumerate() {
+                position[operation].insert(i, at);
+            }
+        }
+        let counts = order.iter().map(Vec::len);
+        for (items, count) in items.iter_mut().zip(counts) {
+            items.resize(count, Item::NONE);
+        }
+        let mut operation = 0;
+        let mut most = 0;
+        for (route, &count) in routes.iter().zip(&self.counts) {
+            // By item of the route, when it has been carried: the period and its slot.
+            let mut done: Vec<(usize, usize)> = Vec::with_capacity(route.len());
+            for _ in 0..count {
+                done.clear();
+                for (i, (activity, item, before)) in route.iter().enumerate() {
+                    let at = position[operation][&i];
+                    let first = at * self.elements;
+                    let start = slot_of(*activity, first);
+                    let end = slot_of(*activity, first + self.elements - 1);
+                    let earliest = before.iter().map(|&b| {
+                        let (period, slot) = done[b];
+                        period + usize::from(slot >= start)
+                    });
+                    let delay = earliest.max().unwrap_or(0);
+                    done.push((delay, end));
+                    most = most.max(delay);
+                    items[*activity][at] = Item {
+                        operation,
+                        delay,
+                        ..*item
+                    };
+                }
+                operation += 1;
+            }
+        }
+        (items, most + 1)
+    }
+
+    /// The elements `range` of what an edge carries or a node combines, in period `period`; neighbours joined.
+    fn pieces(
+        &self,
+        items: &[Item],
+        range: &std::ops::Range<usize>,
+        period: usize,
+        operations: usize,
+        places: &Places,
+    ) -> Vec<Piece> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let item = items[at / self.elements];
+            let from = at % self.elements;
+            let to = self.elements.min(from + range.end - at);
+            at += to - from;
+            let Some(batch) = period.checked_sub(item.delay) else {
+                continue;
+            };
+            let operation = batch * self.operations() + item.operation;
+            if operation >= operations {
+                continue;
+            }
+            let span = |place: usize| {
+                let offset = places.offset(place) + operation * self.elements + from;
+                Span::new(offset, to - from)
+            };
+            pieces.push(Piece {
+                from: span(item.from),
+                to: span(item.to),
+                left: match item.how {
+                    How::CopyAndCombine(left) => Some(span(left)),
+                    _ => None,
+                },
+                how: item.how,
+            });
+        }
+        pieces
+    }
+
+    /// Whether operations combine in tasks of their own.
+    fn has_tasks(&self) -> bool {
+        let mut routes = self.solution.routes.iter();
+        routes.any(|(route, _)| !route.work.owners.is_empty())
+    }
+
+    /// Where a rank finds the results of its tasks, by operation.
+    fn results(&self, rank: usize, operations: usize, places: &Places) -> Vec<Span> {
+        let platform = &self.solution.platform;
+        let mut of_period: Vec<Option<usize>> = Vec::new();
+        for ((route, _), &count) in self.solution.routes.iter().zip(&self.counts) {
+            let (nodes, at) = (route.work.nodes(platform), placed(&route.work, platform));
+            let results = &route.work.results;
+            let own = match self.solution.operation {
+                Operation::Scan => results.get(rank),
+                _ => results.first().filter(|&&v| nodes[v] == rank),
+            };
+            of_period.extend(std::iter::repeat_n(own.map(|&v| at[v]), count));
+        }
+        let spans = (0..operations).filter_map(|operation| {
+            let place = of_period[operation % of_period.len()]?;
+            let offset = places.offset(place) + operation * self.elements;
+            Some(Span::new(offset, self.elements))
+        });
+        joined(spans).into_iter().collect()
+    }
+}
+
+/// Spans in order, neighbours as one.
+fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
+    let mut all = Spans::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if last.end() == span.offset => last.len += span.len,
+            _ => all.push(span),
+        }
+    }
+    all
+}
+
+fn combine(builder: &mut Builder, rank: usize, piece: &Piece) {
+    let order = match piece.how {
+        How::Combine(order) => order,
+        How::Carry | How::CopyAndCombine(_) => Order::MineFirst,
+    };
+    if let Some(left) = piece.left {
+        builder.step(rank, Step::copy(left, piece.to));
+    }
+    builder.step(rank, Step::combine(piece.from, piece.to, order));
+}
+
+/// What one operation on a route asks of edges and nodes: each with the number of the activity.
+///
+/// With each, those that come before it: their places in the list.
+fn items_of(route: &Route, platform: &Platform, places: &Places) -> Vec<(usize, Item, Vec<usize>)> {
+    let mut items: Vec<(usize, Item, Vec<usize>)> = Vec::new();
+    for (p, part) in route.parts.iter().enumerate() {
+        let blocks = places.blocks(part, platform);
+        // By node and block, where in the list it is received.
+        let mut received: HashMap<(usize, usize), usize> = HashMap::new();
+        for (&e, blocks) in part.edges.iter().zip(blocks) {
+            let edge = &platform.edges()[e];
+            for block in blocks {
+                let place = if places.personal { block } else { p };
+                let item = Item {
+                    from: place,
+                    to: place,
+                    ..Item::NONE
+                };
+                let before = received.get(&(edge.src, block)).copied();
+                received.insert((edge.dst, block), items.len());
+                items.push((e, item, before.into_iter().collect()));
+            }
+        }
+    }
+    let work = &route.work;
+    let at = placed(work, platform);
+    let uses = uses(work);
+    let tasks = work.tasks.iter().enumerate();
+    items.extend(tasks.map(|(i, task)| {
+        let to = at[work.owners.len() + i];
+        let (activity, from, how) = match *task {
+            Task::Move { edge, value } => (edge, at[value], How::Carry),
+            Task::Combine { node, left, right } => {
+                let (from, how) = if uses[left] == 1 {
+                    (at[right], How::Combine(Order::MineFirst))
+                } else if uses[right] == 1 {
+                    (at[left], How::Combine(Order::TheirsFirst))
+                } else {
+                    (at[right], How::CopyAndCombine(at[left]))
+                };
+                (platform.edges().len() + node, from, how)
+            }
+        };
+        let item = Item {
+            from,
+            to,
+            how,
+            ..Item::NONE
+        };
+        let before = task
+            .takes()
+            .filter_map(|v| v.checked_sub(work.owners.len()));
+        (activity, item, before.collect())
+    }));
+    items
+}
+
+/// By item of a route, how many come before it in a row.
+fn depths(route: &[(usize, Item, Vec<usize>)]) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::with_capacity(route.len());
+    for (_, _, before) in route {
+        depths.push(before.iter().map(|&b| depths[b] + 1).max().unwrap_or(0));
+    }
+    depths
+}
+
+/// By value, how often it is needed.
+fn uses(work: &Work) -> Vec<usize> {
+    let mut uses = vec![0; work.owners.len() + work.tasks.len()];
+    let taken = work.tasks.iter().flat_map(Task::takes);
+    for value in taken.chain(work.results.iter().copied()) {
+        uses[value] += 1;
+    }
+    uses
+}
+
+/// By value, its place in the buffer of its node: 0 for contributions.
+fn placed(work: &Work, platform: &Platform) -> Vec<usize> {
+    let uses = uses(work);
+    let nodes = work.nodes(platform);
+    let mut next = vec![1; platform.nodes()];
+    let mut at = vec![0; work.owners.len()];
+    for (i, task) in work.tasks.iter().enumerate() {
+        let place = match *task {
+            Task::Combine { left, .. } if uses[left] == 1 => at[left],
+            Task::Combine { right, .. } if uses[right] == 1 => at[right],
+            _ => {
+                let next = &mut next[nodes[work.owners.len() + i]];
+                *next += 1;
+                *next - 1
+            }
+        };
+        at.push(place);
+    }
+    at
+}
+
+/// Where blocks stand in the buffers.
+struct Places<'a> {
+    operation: Operation,
+    personal: bool,
+    ranks: usize,
+    source: usize,
+    targets: &'a [usize],
+    /// By rank, places of a buffer.
+    counts: Vec<usize>,
+    /// Elements of a block.
+    len: usize,
+}
+
+impl<'a> Places<'a> {
+    fn new(solution: &'a Solution, len: usize) -> Places<'a> {
+        let (operation, ranks) = (solution.operation, solution.platform.nodes());
+        let targets = solution.platform.targets();
+        let same = match operation {
+            Operation::Broadcast
+            | Operation::Multicast
+            | Operation::Reduce
+            | Operation::ReduceOrdered
+            | Operation::Scan => 1,
+            Operation::Scatter | Operation::Gather => targets.len(),
+            Operation::Allgather => ranks,
+            Operation::Alltoall => ranks * ranks,
+        };
+        let mut counts = vec![same; ranks];
+        for (route, _) in &solution.routes {
+            let nodes = route.work.nodes(&solution.platform);
+            for (place, node) in placed(&route.work, &solution.platform)
+                .into_iter()
+                .zip(nodes)
+            {
+                counts[node] = counts[node].max(place + 1);
+            }
+        }
+        Places {
+            operation,
+            personal: operation.is_personal(),
+            ranks,
+            source: solution.platform.source(),
+            targets,
+            counts,
+            len,
+        }
+    }
+
+    fn buffer(&self, rank: usize) -> usize {
+        self.counts[rank].saturating_mul(self.len)
+    }
+
+    /// Elements of all buffers.
+    fn total(&self) -> usize {
+        let buffers = (0..self.ranks).map(|rank| self.buffer(rank));
+        buffers.fold(0, usize::saturating_add)
+    }
+
+    fn offset(&self, block: usize) -> usize {
+        block * self.len
+    }
+
+    fn span(&self, block: usize) -> Span {
+        Span::new(self.offset(block), self.len)
+    }
+
+    /// By edge of a part, the blocks that it carries (block 0 where messages are not personal).
+    fn blocks(&self, part: &Part, platform: &Platform) -> Vec<Vec<usize>> {
+        if !self.personal {
+            return vec![vec![0]; part.edges.len()];
+        }
+        let mut entering = vec![None; self.ranks];
+        for (i, &e) in part.edges.iter().enumerate() {
+            entering[platform.edges()[e].dst] = Some((i, platform.edges()[e].src));
+        }
+        let mut blocks = vec![Vec::new(); part.edges.len()];
+        let mut deliver = |block: usize, target: usize| {
+            let mut v = target;
+            while let Some((i, from)) = entering[v] {
+                blocks[i].push(block);
+                v = from;
+            }
+        };
+        if self.operation == Operation::Alltoall {
+            for t in (0..self.ranks).filter(|&t| t != part.root) {
+                deliver(part.root * self.ranks + t, t);
+            }
+        } else {
+            for (i, &t) in self.targets.iter().enumerate() {
+                deliver(i, t);
+            }
+        }
+        blocks
+    }
+
+    /// Of the schedule as built; some gathers and reductions are that of a scatter or broadcast, reversed.
+    fn collective(&self, reversed: bool) -> Collective {
+        let root = self.source;
+        match self.operation {
+            Operation::Reduce | Operation::ReduceOrdered if !reversed => {
+                Collective::Reduce { root }
+            }
+            Operation::Broadcast | Operation::Reduce | Operation::ReduceOrdered => {
+                Collective::Broadcast { root }
+            }
+            Operation::Scan => Collective::Scan,
+            Operation::Multicast => Collective::Multicast {
+                root,
+                targets: self.targets.to_vec(),
+            },
+            Operation::Scatter | Operation::Gather => Collective::Scatter { root },
+            Operation::Allgather => Collective::Allgather,
+            Operation::Alltoall => Collective::Alltoall,
+        }
+    }
+
+    /// Input and output of a rank, where operations have no tasks.
+    fn layout(&self, rank: usize) -> (Vec<Span>, Vec<Span>) {
+        let is_source = rank == self.source;
+        let all = vec![Span::new(0, self.buffer(rank))];
+        match self.operation {
+            Operation::ReduceOrdered | Operation::Scan => (Vec::new(), Vec::new()),
+            Operation::Broadcast | Operation::Reduce if is_source => (all.clone(), all),
+            Operation::Broadcast | Operation::Reduce => (Vec::new(), all),
+            Operation::Multicast | Operation::Scatter | Operation::Gather if is_source => {
+                (all, Vec::new())
+            }
+            Operation::Multicast if self.targets.contains(&rank) => (Vec::new(), all),
+            Operation::Multicast => (Vec::new(), Vec::new()),
+            Operation::Scatter | Operation::Gather => {
+                let block = self.targets.binary_search(&rank).ok();
+                (
+                    Vec::new(),
+                    block.map(|b| self.span(b)).into_iter().collect(),
+                )
+            }
+            Operation::Allgather => (vec![self.span(rank)], all),
+            Operation::Alltoall => (
+                (0..self.ranks)
+                    .map(|t| self.span(rank * self.ranks + t))
+                    .collect(),
+                (0..self.ranks)
+                    .map(|s| self.span(s * self.ranks + rank))
+                    .collect(),
+            ),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Guarantees under drifting costs, against all extreme drifts.
+
+use oneport::Ports;
+use oneport::plan::steady::{
+    Edge, Fraction, Method, Operation, Platform, generate, parse_fraction, solve, to_f64,
+};
+use oneport::simulate::Prepared;
+
+use super::{Random, brute, random_platform};
+
+/// The platform with edge `e` at its upper end where bit `e` of `up` is set, at its nominal cost otherwise.
+fn drifted(platform: &Platform, up: usize) -> Platform {
+    let cost = |e: usize, edge: &Edge| match &edge.drift {
+        Some(drift) if up >> e & 1 == 1 => &edge.cost * (Fraction::ONE + drift),
+        _ => edge.cost.clone(),
+    };
+    platform.with_costs(cost).unwrap()
+}
+
+fn with_drifts(platform: &Platform, random: &mut Random) -> Platform {
+    let mut edges = platform.edges().to_vec();
+    for e in &mut edges {
+        e.drift = Some(Fraction::from(random.below(4)) / Fraction::from(4usize));
+    }
+    Platform::new(platform.nodes(), platform.source(), None, edges).unwrap()
+}
+
+/// Whatever extreme the costs take, a schedule that keeps its slots is as fast as guaranteed, and there is one where it is no faster; the best
+/// guarantee is the least of the optima of all extremes.
+#[test]
+fn guarantees_hold_for_all_extremes() {
+    let mut random = Random(5);
+    for _ in 0..12 {
+        let platform = with_drifts(&random_platform(&mut random), &mut random);
+        let edges = platform.edges().len();
+        if edges > 7 {
+            continue;
+        }
+        for ports in [Ports::BI, Ports::UNI] {
+            let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+            let robust = solution.robustness(&Fraction::ZERO).unwrap();
+            assert!(robust.guaranteed <= robust.best_guaranteed);
+            assert!(robust.best_guaranteed <= solution.throughput);
+            let (mut least_kept, mut least_best, mut least_robust) = (None, None, None);
+            for up in 0..1usize << edges {
+                let now = drifted(&platform, up);
+                // Slots of given length, stretched until their slowest transfer ends.
+                let rate = |of: &oneport::plan::steady::Solution| {
+                    let lengths = of.slots.iter().map(|slot| {
+                        let longer = slot
+                            .edges
+                            .iter()
+                            .map(|&e| &now.edges()[e].cost / &of.platform().edges()[e].cost);
+                        &slot.share * longer.max().unwrap()
+                    });
+                    &of.throughput / lengths.fold(Fraction::ZERO, |s, l| s + l)
+                };
+                let least = |old: &mut Option<Fraction>, new: Fraction| {
+                    *old = Some(old.take().map_or(new.clone(), |o| o.min(new)));
+                };
+                least(&mut least_kept, rate(&solution));
+                least(&mut least_robust, rate(&robust.best));
+                least(&mut least_best, brute::throughput(&now, ports));
+            }
+            assert_eq!(least_kept.unwrap(), robust.guaranteed);
+            assert_eq!(least_best.unwrap(), robust.best_guaranteed);
+            assert_eq!(least_robust.unwrap(), robust.best_guaranteed);
+        }
+    }
+}
+
+/// The schedules themselves, simulated under extreme costs, keep what is guaranteed.
+#[test]
+fn schedules_keep_their_guarantee() {
+    let mut random = Random(17);
+    for name in ["fig3", "ring:4", "clustered:2x3", "random:6:14"] {
+        let platform = with_drifts(&generate(name, 2).unwrap(), &mut random);
+        for ports in [Ports::BI, Ports::UNI] {
+            let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+            let robust = solution.robustness(&Fraction::ZERO).unwrap();
+            for (solution, guaranteed) in [
+                (&solution, &robust.guaranteed),
+                (&robust.best, &robust.best_guaranteed),
+            ] {
+                let periodic = solution.periodic(None, None).unwrap();
+                let n = 40 * periodic.operations();
+                let schedule = periodic.schedule(n).unwrap();
+                let prepared = Prepared::new(&schedule, false).unwrap();
+                for up in [
+                    usize::MAX,
+                    0,
+                    0x5555_5555,
+                    0x3333_3333,
+                    random.below(1 << 20),
+                ] {
+                    let now = drifted(&platform, up);
+                    let cost = now.cost_model(periodic.elements(), 1.0).unwrap();
+                    let time = prepared.simulate(&cost, 1).time();
+                    let start = 3.0 * to_f64(&periodic.time_bound(1));
+                    let least = n as f64 / (time - start);
+                    assert!(
+                        least >= to_f64(guaranteed) * (1.0 - 1e-9),
+                        "{name} {ports:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn drifts_alike_cost_the_same_everywhere() {
+    let platform = generate("clustered:2x3", 1).unwrap();
+    for ports in [Ports::BI, Ports::UNI] {
+        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        let robust = solution
+            .robustness(&parse_fraction("1/4").unwrap())
+            .unwrap();
+        let expected = &solution.throughput * parse_fraction("4/5").unwrap();
+        assert_eq!(robust.guaranteed, expected);
+        assert_eq!(robust.best_guaranteed, expected);
+    }
+}
