@@ -62,7 +62,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Option<ExitCode>> 
     // Every step is half of a transfer.
     let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
     let bar = bar(transfers << u32::from(request.cost.overlap));
-    let timed = algorithm.timed_watched(&request, |more| bar.inc(more));
+    let timed = algorithm.timed_watched(&request, |more| {
+        if bar.position() == 0 {
+            // Until now, programs have been made: that says nothing about the time that is left.
+            bar.reset_eta();
+        }
+        bar.inc(more);
+    });
     bar.finish_and_clear();
     let timed = timed?;
     if !timed.time.is_finite() {
