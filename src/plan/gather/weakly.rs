@@ -5,9 +5,13 @@
 //! Contains the adjacent and the rank-ordered trees.
 //!
 //! - [`exact`]: the root `r` of `[i,j]` receives a partition of `[i,r-1]` and one of `[r+1,j]` into ranges. Which order is best is plain: whatever is complete first
-//!   is received first, its own copy, complete at 0, before all. With all partitions: `O(p 2^p)`, refused for more than 20 ranks.
+//!   is received first, its own copy, complete at 0, before all. Partitions are tried one part after another, and left
+//!   as soon as they cannot be better than the best one so far: `O(p^2 2^p)` at worst, refused for more than 20 ranks.
 //! - [`tree`]: exact for few ranks; beyond, the better of the best adjacent and the best rank-ordered tree, in which then every rank receives what is complete
 //!   first first, if that is better.
+//!
+//! No polynomial program is known. For a fixed root and division the time is the greatest of `ready_q + sum of comm` over all parts that are ready no earlier than `q`, so a
+//! division is right or wrong by as many conditions as it has parts, which is what stands in the way of a dynamic program over ranks.
 //!
 //! `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: 32, root 3 receives `{0}`, then `{1,2}`.
 
@@ -81,34 +85,30 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
     }
     let mut program = Program {
         costs: Costs::new(problem),
+        whole_is_best: problem.cost().is_linear(),
         times: vec![0.0; p * p],
     };
     for i in (0..p).rev() {
         for j in i + 1..p {
-            let roots = (i..=j).map(|r| program.rooted(i, j, r).0);
-            program.times[i * p + j] = roots.fold(f64::INFINITY, f64::min);
+            program.times[i * p + j] = program.best((i, j), i..=j).0;
         }
     }
     let mut tree = GatherTree::bare(p, 0);
-    let mut work = vec![(0, p - 1, problem.root(), None)];
-    while let Some((i, j, root, receiver)) = work.pop() {
-        let roots = root.map_or(i..=j, |r| r..=r);
-        let timed = roots.map(|r| (program.rooted(i, j, r), r));
-        let best = timed.reduce(|best, next| if next.0.0 < best.0.0 { next } else { best });
-        let ((_, cuts), r) = best.unwrap_or(((0.0, 0), i));
+    let mut work = vec![((0, p - 1), problem.root(), None)];
+    while let Some((range, root, receiver)) = work.pop() {
+        let roots = root.map_or(range.0..=range.1, |r| r..=r);
+        let (_, r, parts) = program.best(range, roots);
         match receiver {
             None => tree.set_root(r),
             Some((parent, slot)) => tree.name_child(parent, slot, r),
         }
-        let mut parts = program.parts(i, j, r, cuts);
-        parts.sort_by(|a, b| a.ready.total_cmp(&b.ready));
         let children = parts.iter().map(|part| Child {
             rank: part.range.0,
             port: 0,
         });
         tree.set_children(r, children.collect());
         for (slot, part) in parts.iter().enumerate() {
-            work.push((part.range.0, part.range.1, None, Some((r, slot))));
+            work.push((part.range, None, Some((r, slot))));
         }
     }
     Ok(tree)
@@ -117,6 +117,8 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
 #[derive(Debug)]
 struct Program<'a> {
     costs: Costs<'a>,
+    /// Whether a message in one part takes no longer than in several.
+    whole_is_best: bool,
     times: Vec<f64>,
 }
 
@@ -125,51 +127,172 @@ struct Program<'a> {
 struct Part {
     range: (usize, usize),
     ready: f64,
+    message: f64,
 }
 
 impl Program<'_> {
-    /// The parts of `[i, j]` but for `r` that these cuts make: bit `b` of `cuts` is a cut before rank `i + 1 + b`.
-    fn parts(&self, i: usize, j: usize, r: usize, cuts: usize) -> Vec<Part> {
-        let p = self.costs.ranks();
-        let mut parts = Vec::new();
-        let mut first = i;
-        for rank in i + 1..=j + 1 {
-            let cut = rank > j || rank == r || rank == r + 1 || cuts >> (rank - i - 1) & 1 == 1;
-            if cut {
-                let range = (first, rank - 1);
-                if range != (r, r) {
-                    let ready = self.times[range.0 * p + range.1];
-                    parts.push(Part { range, ready });
-                }
-                first = rank;
+    /// The best time of `[i, j]` rooted at one of `roots`, that root, and what it receives, in order.
+    fn best(
+        &self,
+        (i, j): (usize, usize),
+        roots: impl Iterator<Item = usize>,
+    ) -> (f64, usize, Vec<Part>) {
+        let mut best = (f64::INFINITY, i, Vec::new());
+        if i == j {
+            best.0 = 0.0;
+            return best;
+        }
+        for r in roots {
+            let mut search = Search {
+                program: self,
+                range: (i, j),
+                root: r,
+                parts: Vec::new(),
+                best: best.0,
+                found: None,
+            };
+            search.from(r, r, 0.0);
+            if let Some(parts) = search.found {
+                best = (search.best, r, parts);
             }
         }
-        parts
+        best
     }
 
-    /// The least time of `[i, j]` rooted at `r`, and the cuts that make it.
-    fn rooted(&self, i: usize, j: usize, r: usize) -> (f64, usize) {
-        if i == j {
-            return (0.0, 0);
+    fn part(&self, a: usize, b: usize) -> Part {
+        Part {
+            range: (a, b),
+            ready: self.times[a * self.costs.ranks() + b],
+            message: self.costs.message(a, b),
         }
-        // Cuts next to the root are always made.
-        let fixed =
-            (r.checked_sub(i + 1).map_or(0, |b| 1 << b)) | if r < j { 1 << (r - i) } else { 0 };
-        let cuts = (0..1usize << (j - i)).filter(|cuts| cuts & fixed == fixed);
-        let timed = cuts.map(|cuts| {
-            let mut parts = self.parts(i, j, r, cuts);
-            parts.sort_by(|a, b| a.ready.total_cmp(&b.ready));
-            let time = parts.iter().fold(self.costs.copy(r), |t, part| {
-                let (a, b) = part.range;
-                match self.costs.size(a, b) {
-                    0 => t,
-                    _ => later(t, part.ready) + self.costs.message(a, b),
-                }
-            });
-            (time, cuts)
+    }
+}
+
+/// All ways to divide a range for its root, but for those that are certainly no better than the best so far.
+struct Search<'a> {
+    program: &'a Program<'a>,
+    range: (usize, usize),
+    root: usize,
+    /// What is received so far, by the time at which it is complete.
+    parts: Vec<Part>,
+    best: f64,
+    found: Option<Vec<Part>>,
+}
+
+impl Search<'_> {
+    /// Divides what is left when `[low, high]` is done, for which messages take `spent`.
+    fn from(&mut self, low: usize, high: usize, spent: f64) {
+        let (program, (i, j)) = (self.program, self.range);
+        let copy = program.costs.copy(self.root);
+        // What is received later adds to this.
+        let time = self.parts.iter().fold(copy, |t, part| {
+            let (a, b) = part.range;
+            match program.costs.size(a, b) {
+                0 => t,
+                _ => later(t, part.ready) + part.message,
+            }
         });
-        timed
-            .reduce(|best, next| if next.0 < best.0 { next } else { best })
-            .unwrap_or((f64::INFINITY, 0))
+        if time >= self.best {
+            return;
+        }
+        if (low, high) == (i, j) {
+            self.best = time;
+            self.found = Some(self.parts.clone());
+            return;
+        }
+        if program.whole_is_best {
+            let left = if low > i {
+                program.costs.message(i, low - 1)
+            } else {
+                0.0
+            };
+            let right = if high < j {
+                program.costs.message(high + 1, j)
+            } else {
+                0.0
+            };
+            if copy + (spent + left + right) >= self.best {
+                return;
+            }
+        }
+        // The largest parts first: they make few messages.
+        if low > i {
+            for a in i..low {
+                let part = program.part(a, low - 1);
+                self.with(part, |s| s.from(a, high, spent + part.message));
+            }
+        } else {
+            for b in (high + 1..=j).rev() {
+                let part = program.part(high + 1, b);
+                self.with(part, |s| s.from(low, b, spent + part.message));
+            }
+        }
+    }
+
+    fn with(&mut self, part: Part, then: impl FnOnce(&mut Self)) {
+        let at = self.parts.partition_point(|p| p.ready <= part.ready);
+        self.parts.insert(at, part);
+        then(self);
+        self.parts.remove(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Random;
+    use super::*;
+
+    /// The least time, over all divisions of all ranges for all roots.
+    fn direct(problem: &Problem) -> f64 {
+        let (p, costs) = (problem.ranks(), Costs::new(problem));
+        let mut times = vec![0.0f64; p * p];
+        for i in (0..p).rev() {
+            for j in i + 1..p {
+                let given = problem.root().filter(|_| (i, j) == (0, p - 1));
+                let mut best = f64::INFINITY;
+                for r in given.map_or(i..=j, |r| r..=r) {
+                    // Bit b is a cut before rank i + 1 + b; those next to the root are always made.
+                    for cuts in 0..1usize << (j - i) {
+                        let cut = |k: usize| {
+                            k == j + 1 || k == r || k == r + 1 || cuts >> (k - i - 1) & 1 == 1
+                        };
+                        let mut parts = Vec::new();
+                        let mut first = i;
+                        for k in (i + 1..=j + 1).filter(|&k| cut(k)) {
+                            if first != r {
+                                parts.push((times[first * p + k - 1], first, k - 1));
+                            }
+                            first = k;
+                        }
+                        parts.sort_by(|a, b| a.0.total_cmp(&b.0));
+                        let time =
+                            parts.iter().fold(costs.copy(r), |t, &(ready, a, b)| {
+                                match costs.size(a, b) {
+                                    0 => t,
+                                    _ => later(t, ready) + costs.message(a, b),
+                                }
+                            });
+                        best = best.min(time);
+                    }
+                }
+                times[i * p + j] = best;
+            }
+        }
+        times[p - 1]
+    }
+
+    #[test]
+    fn the_search_equals_all_divisions() {
+        let mut random = Random(91);
+        for round in 0..300 {
+            let mut problem = random.problem(round % 2 == 0, 8);
+            if round % 3 == 0 {
+                let cost = problem.cost().clone().gamma_copy(5.0);
+                problem = Problem::new(problem.sizes().to_vec(), cost, problem.root()).unwrap();
+            }
+            let tree = exact(&problem).unwrap();
+            assert!(tree.is_weakly_ordered());
+            assert_eq!(problem.time(&tree), direct(&problem), "{problem:?}");
+        }
     }
 }

@@ -135,17 +135,17 @@ pub fn time_by(problem: &Problem, method: Method) -> Result<f64> {
 
 fn filled(problem: &Problem, method: Method) -> Result<table::Table<'_>> {
     let p = problem.ranks();
-    let (most, name) = match method {
-        Method::Quadratic => (MOST_RANKS, "O(p^2)"),
-        Method::Cubic => (MOST_RANKS_CUBIC, "O(p^3)"),
+    let (most, name, why) = match method {
+        Method::Quadratic => (MOST_RANKS, "O(p^2)", ""),
+        Method::Cubic => (
+            MOST_RANKS_CUBIC,
+            "O(p^3)",
+            " (gamma_copy > beta and costs in pieces need it)",
+        ),
     };
     if p > most {
-        let why = match method {
-            Method::Quadratic => "",
-            Method::Cubic => ", which is needed for gamma_copy > beta and for costs in pieces",
-        };
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {most} that the program in {name}{why} is for"
+            "{p} ranks are more than the {most} that the program in {name} is for{why}"
         )));
     }
     if problem.cost().links().is_some() {
