@@ -60,6 +60,7 @@ mod lp;
 mod matching;
 mod packets;
 mod periodic;
+mod places;
 mod platform;
 mod ports;
 mod problem;
