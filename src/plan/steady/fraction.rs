@@ -86,7 +86,17 @@ pub fn show_short(value: &Fraction) -> String {
     if exact.len() <= 24 {
         exact
     } else {
-        format!("{:.9}", to_f64(value))
+        show_float(to_f64(value))
+    }
+}
+
+/// A floating-point number with about nine digits, very small and very large ones with an exponent.
+pub fn show_float(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 || (1e-3..1e9).contains(&size) {
+        format!("{value:.9}")
+    } else {
+        format!("{value:.8e}")
     }
 }
 

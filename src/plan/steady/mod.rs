@@ -8,6 +8,11 @@
 //! directions (unidirectional), or one out and one in (bidirectional). Very many operations (broadcasts from one source, say) are performed one
 //! after the other; their number a time unit, in the long run, is the throughput. Different messages may take different routes.
 //!
+//! Combining is free, unless the platform says what a node takes for it. Then a node that combines neither sends nor receives, as in the
+//! rules of [`crate::schedule`]; or, with [`Platform::with_overlap`], it has a processor that works beside its ports (A. Legrand, L. Marchal, Y. Robert:
+//! Optimizing the steady-state throughput of scatter and reduce operations on heterogeneous platforms). Either way it is one more activity that ports
+//! carry: a loop at its node, or a link between two ports of its own.
+//!
 //! # From platform to schedule
 //!
 //! | step | result |
@@ -16,12 +21,14 @@
 //! | [`Solution::periodic`] | a schedule that repeats itself, with whole messages; rounded, with a known loss, where that needs too long a period |
 //! | [`Periodic::schedule`] | an ordinary [`Schedule`](crate::Schedule) for any number of operations: start-up, steady state and clean-up |
 //! | [`Solution::robustness`] | what is still guaranteed when costs drift |
-//! | [`best_single`], [`best_packets`], [`multicast_bounds`] | one tree for all messages; one long message in packets; multicasts, which are NP-hard |
+//! | [`best_single`], [`best_packets`], [`multicast_bounds`] | one tree for all messages; one long message in packets; bounds of multicasts |
+//! | [`Solution::bounds`] | what is known of operations whose optimum is NP-hard to find |
 //!
 //! # What is proved
 //! Throughputs are computed with exact numbers; floating-point numbers only guide the search. For broadcasts, reductions, scatters, gathers, allgathers
-//! and alltoalls the certificate is checked by a routine that only adds and compares. A multicast to at most 9 targets is optimal too (its
-//! trees are priced exactly), but has no certificate; with more targets it is a heuristic between bounds. The schedules take at most
+//! and alltoalls the certificate is checked by a routine that only adds and compares; so it is for reductions in rank order, with whatever computation,
+//! for multicasts to at most 9 targets, and for reductions of at most 8 contributions by an operator that commutes but takes time. With more
+//! targets or contributions these are heuristics between bounds, as are scans, which all take the same, single way. The schedules take at most
 //! [`Periodic::time_bound`], by construction. The best single tree is optimal only where [`Single::is_optimal`] says so.
 //!
 //! ```
@@ -53,6 +60,7 @@ mod lp;
 mod matching;
 mod packets;
 mod periodic;
+mod places;
 mod platform;
 mod ports;
 mod problem;
@@ -66,7 +74,7 @@ mod weight;
 
 pub use certificate::{Certificate, Proof};
 pub use flows::{flow_bound, multicast_bounds};
-pub use fraction::{Fraction, parse_fraction, show_fraction, show_short, to_f64};
+pub use fraction::{Fraction, parse_fraction, show_float, show_fraction, show_short, to_f64};
 pub use generate::generate;
 pub use packets::{Packets, best_packets};
 pub use periodic::Periodic;

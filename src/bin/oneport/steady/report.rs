@@ -198,6 +198,24 @@ pub(super) fn period(solution: &Solution) -> serde_json::Value {
 /// Lines of trees and matchings that are printed.
 const MOST_LINES: usize = 12;
 
+/// Six digits behind the point, or an exponent for what is very small or large.
+fn short(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e9).contains(&value.abs()) {
+        format!("{value:.6}")
+    } else {
+        format!("{value:.5e}")
+    }
+}
+
+/// As it is, or with an exponent.
+fn plain(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e15).contains(&value.abs()) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
+}
+
 pub(super) fn print(
     out: &mut dyn Write,
     solution: &Solution,
@@ -227,9 +245,9 @@ pub(super) fn print(
         (
             "throughput",
             format!(
-                "{} a time unit ({:.6}; {why})",
+                "{} a time unit ({}; {why})",
                 show_short(&solution.throughput),
-                output.throughput.float
+                short(output.throughput.float)
             ),
         ),
         (
@@ -247,21 +265,21 @@ pub(super) fn print(
         (
             "schedule",
             format!(
-                "{} operations in a period of {}, {} elements a message: {:.6} a time unit, loss {:.3}%",
+                "{} operations in a period of {}, {} elements a message: {} a time unit, loss {:.3}%",
                 periodic.operations(),
                 show_short(periodic.period()),
                 periodic.elements(),
-                output.schedule.throughput.float,
+                short(output.schedule.throughput.float),
                 100.0 * output.schedule.loss
             ),
         ),
         (
             "model time",
             format!(
-                "{} for {} operations: {:.6} a time unit with start and end, {:.2}% of the throughput",
-                output.schedule.model_time,
+                "{} for {} operations: {} a time unit with start and end, {:.2}% of the throughput",
+                plain(output.schedule.model_time),
                 output.schedule.messages,
-                output.schedule.messages as f64 / output.schedule.model_time,
+                short(output.schedule.messages as f64 / output.schedule.model_time),
                 100.0 * output.schedule.reached
             ),
         ),
@@ -270,11 +288,11 @@ pub(super) fn print(
         facts.push((
             "under drift",
             format!(
-                "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({:.6}, {:.6})",
+                "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({}, {})",
                 drift.guaranteed.fraction,
                 drift.best_guaranteed.fraction,
-                drift.guaranteed.float,
-                drift.best_guaranteed.float
+                short(drift.guaranteed.float),
+                short(drift.best_guaranteed.float)
             ),
         ));
     }
@@ -282,11 +300,11 @@ pub(super) fn print(
         facts.push((
             "bounds",
             format!(
-                "{} to {} ({:.6} to {:.6}; {})",
+                "{} to {} ({} to {}; {})",
                 bounds.lower.fraction,
                 bounds.upper.fraction,
-                bounds.lower.float,
-                bounds.upper.float,
+                short(bounds.lower.float),
+                short(bounds.upper.float),
                 match solution.operation {
                     Operation::Multicast => "by scatters, by flows",
                     Operation::Scan => "what was found, the last rank's prefix alone",
@@ -305,11 +323,11 @@ pub(super) fn print(
         facts.push((
             "run",
             format!(
-                "{}, {:.3} s; {:.6} a time unit measured over the second half of the operations, {:.6} in the model",
+                "{}, {:.3} s; {} a time unit measured over the second half of the operations, {} in the model",
                 if run.verified { "verified" } else { "WRONG" },
                 run.wall as f64 * 1e-9,
-                run.throughput,
-                run.model_throughput
+                short(run.throughput),
+                short(run.model_throughput)
             ),
         ));
     }

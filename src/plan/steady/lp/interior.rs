@@ -1,0 +1,108 @@
+//! The columns that matter, by an interior-point method: clarabel solves the program with the columns that are known, and its prices ask for more.
+//!
+//! Every round solves a program from scratch, which is quick while there are few rows and columns; where it is not, or where the solver gives up,
+//! the columns so far are as good a start for the simplex method as any.
+
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{
+    DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, SupportedConeT,
+};
+
+use super::super::fraction::{Fraction, to_f64};
+use super::Column;
+
+/// Rounds of pricing, and rows and columns of a program, that are worth while.
+const MOST_ROUNDS: usize = 100;
+const MOST_ROWS: usize = 400;
+const MOST_COLUMNS: usize = 400;
+/// By what part a column must gain more than it costs.
+const TINY: f64 = 1e-7;
+
+/// Adds columns from `more`, which is given prices of the rows, until none gains more than it costs.
+pub(super) fn generate<T: Clone>(
+    bounds: &[Fraction],
+    columns: &mut Vec<Column<T>>,
+    mut more: impl FnMut(&[f64]) -> Vec<Column<T>>,
+) {
+    if bounds.len() > MOST_ROWS {
+        return;
+    }
+    let bounds: Vec<f64> = bounds.iter().map(to_f64).collect();
+    let mut scaled: Vec<Scaled> = columns.iter().map(Scaled::new).collect();
+    for _ in 0..MOST_ROUNDS {
+        if scaled.len() > MOST_COLUMNS {
+            return;
+        }
+        let Some(prices) = prices(&bounds, &scaled) else {
+            return;
+        };
+        let most = scaled.iter().map(|c| c.gain.abs()).fold(0.0, f64::max);
+        let mut any = false;
+        for column in more(&prices) {
+            let new = Scaled::new(&column);
+            let cost: f64 = new.entries.iter().map(|(r, a)| a * prices[*r]).sum();
+            if new.gain - cost > TINY * most.max(new.gain.abs()) && !scaled.contains(&new) {
+                scaled.push(new);
+                columns.push(column);
+                any = true;
+            }
+        }
+        if !any {
+            return;
+        }
+    }
+}
+
+/// A column with a greatest entry of 1.
+#[derive(PartialEq)]
+struct Scaled {
+    gain: f64,
+    entries: Vec<(usize, f64)>,
+}
+
+impl Scaled {
+    fn new<T>(column: &Column<T>) -> Scaled {
+        let entries = column.entries.iter().map(|(row, a)| (*row, to_f64(a)));
+        let entries: Vec<(usize, f64)> = entries.collect();
+        let most = entries.iter().fold(0.0f64, |m, (_, a)| m.max(a.abs()));
+        let scale = if most > 0.0 { 1.0 / most } else { 1.0 };
+        Scaled {
+            gain: to_f64(&column.gain) * scale,
+            entries: entries.into_iter().map(|(r, a)| (r, a * scale)).collect(),
+        }
+    }
+}
+
+/// Best prices of the rows for these columns; none if the solver does not find them.
+fn prices(bounds: &[f64], columns: &[Scaled]) -> Option<Vec<f64>> {
+    let (rows, n) = (bounds.len(), columns.len());
+    // `minimise -gains * x` under `columns * x + s = bounds` and `-x + s = 0`, `s >= 0`.
+    let (mut starts, mut places, mut values) = (vec![0], Vec::new(), Vec::new());
+    for (j, column) in columns.iter().enumerate() {
+        for &(row, a) in &column.entries {
+            places.push(row);
+            values.push(a);
+        }
+        places.push(rows + j);
+        values.push(-1.0);
+        starts.push(places.len());
+    }
+    let matrix = CscMatrix::new(rows + n, n, starts, places, values);
+    let none = CscMatrix::zeros((n, n));
+    let gains: Vec<f64> = columns.iter().map(|c| -c.gain).collect();
+    let right: Vec<f64> = bounds.iter().copied().chain(vec![0.0; n]).collect();
+    let cones: [SupportedConeT<f64>; 1] = [NonnegativeConeT(rows + n)];
+    let settings = DefaultSettings {
+        verbose: false,
+        ..DefaultSettings::default()
+    };
+    let mut solver = DefaultSolver::new(&none, &gains, &matrix, &right, &cones, settings).ok()?;
+    solver.solve();
+    let solution = solver.solution;
+    let solved = matches!(
+        solution.status,
+        SolverStatus::Solved | SolverStatus::AlmostSolved
+    );
+    let prices = solution.z.get(..rows).filter(|_| solved)?;
+    Some(prices.iter().map(|z| z.max(0.0)).collect())
+}
