@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 use oneport::bounds::lower_bound_of;
 use oneport::check;
+use oneport::distributed::circulant::{control_elements, gather_schedules};
 use oneport::plan::Segments;
 use oneport::plan::circulant::allgatherv::Allgatherv;
 use oneport::plan::circulant::schedule::Circulant;
 use oneport::plan::circulant::tables::Tables;
-use oneport::run::circulant::{control_elements, gather_schedules};
 use oneport::run::{
     Bidirectional, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
     inputs, oracle,

@@ -3,6 +3,7 @@
 //! An executor knows no algorithm; these do, and use nothing of the executor but endpoints. Each does what a planner of the same name
 //! would tell it to do.
 
+pub mod circulant;
 pub mod gather;
 mod greedy;
 

@@ -5,7 +5,6 @@
 
 mod barrier;
 mod bell;
-pub mod circulant;
 mod clock;
 mod data;
 mod eager;

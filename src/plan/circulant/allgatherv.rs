@@ -11,7 +11,7 @@
 //! Every rank is the root of a broadcast of its own block, all of them along the same edges at the same time: for root `j`, rank `r` uses
 //! the schedules of rank `(r - j) mod p`. A message carries one part for each root, except for the root that it goes to, and for those
 //! whose part is empty or yet to come; parts that stand one after another in the vector are one span. A rank needs the schedules of all ranks, which it
-//! can compute itself in `O(p log p)`, or gather from the others ([`gather_schedules`](crate::run::circulant::gather_schedules)). Among threads, computing
+//! can compute itself in `O(p log p)`, or gather from the others ([`gather_schedules`](crate::distributed::circulant::gather_schedules)). Among threads, computing
 //! is the faster: 18 against 71 us at 16 ranks on 2 cores. A message is sent as the list of its spans and copied once; packed into one stretch of
 //! memory by the sender and unpacked by the receiver, an allgather of 1 MiB takes two to three times as long there (example `allgatherv_schedules`).
 //!
@@ -76,7 +76,7 @@ impl Allgatherv {
         Allgatherv::with_schedules(request, recv)
     }
 
-    /// With receive schedules from elsewhere, such as [an allgather of each rank's own](crate::run::circulant::gather_schedules): `recv[r * q + k]` is the
+    /// With receive schedules from elsewhere, such as [an allgather of each rank's own](crate::distributed::circulant::gather_schedules): `recv[r * q + k]` is the
     /// block of rank `r` in round `k` of a phase of `q`. That they are right is for [`crate::check`] to say.
     ///
     /// # Errors

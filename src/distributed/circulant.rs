@@ -11,9 +11,9 @@
 //!
 //! `p = 3`, skips 1, 2: 0→2, 1→0 and 2→1 send their own; then 0→1, 1→2 and 2→0.
 
-use super::endpoint::{Bidirectional, Endpoint};
 use crate::error::{Error, Result};
 use crate::plan::circulant::schedule::Circulant;
+use crate::run::{Bidirectional, Endpoint};
 use crate::schedule::Span;
 
 /// Bytes in an element of the buffer.
@@ -31,7 +31,7 @@ pub fn control_elements(ranks: usize) -> usize {
 ///
 /// ```
 /// use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
-/// use oneport::run::circulant::{control_elements, gather_schedules};
+/// use oneport::distributed::circulant::{control_elements, gather_schedules};
 /// use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 ///
 /// let options = ScopeOptions::new(Operator::<u64>::named("sum")?);
