@@ -39,7 +39,7 @@ fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, w
 
 #[test]
 fn every_algorithm_runs_as_simulated() {
-    every_algorithm((1..=17).chain([31, 32, 33, 64]), |p| Team::new(p).unwrap());
+    every_algorithm((1..=20).chain([31, 32, 33, 64]), |p| Team::new(p).unwrap());
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
         let best = row.ours.every.iter().min_by_key(|(_, median)| **median);
         let _ = writeln!(
             csv,
-            "{},{},{},{name},{},{},\"{}\",{},{},{ratio},{},{}",
+            "{},{},{},\"{name}\",{},{},\"{}\",{},{},{ratio},{},{}",
             row.point.op,
             row.p,
             row.point.bytes,
