@@ -220,7 +220,10 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             };
             if let (Some(_), Step::Send { to, .. }) = (self.eager, &self.program.steps[i as usize])
             {
-                return self.wire(i as usize).lane(self.rank, *to).is_free();
+                let may_start = self
+                    .happened(self.program.order.before_start(i as usize))
+                    .is_some();
+                return may_start && self.wire(i as usize).lane(self.rank, *to).is_free();
             }
             if !matches!(l.phase, Phase::Open(_)) {
                 return false;
