@@ -265,6 +265,12 @@ impl Args {
         let platform = match (&self.generate, &self.platform) {
             (Some(name), _) => generate(name, self.seed)?,
             (None, Some(path)) => {
+                let name = path.to_string_lossy();
+                if !path.exists() && generate(&name, self.seed).is_ok() {
+                    bail!(
+                        "there is no file {name}: to make such a platform, give --generate {name}"
+                    );
+                }
                 Platform::parse(&read_text(path)?).with_context(|| path.display().to_string())?
             }
             (None, None) => bail!("give a PLATFORM.json, or --generate NAME"),
