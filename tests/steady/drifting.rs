@@ -110,8 +110,11 @@ fn schedules_keep_their_guarantee() {
 
 #[test]
 fn drifts_alike_cost_the_same_everywhere() {
-    let platform = generate("clustered:2x3", 1).unwrap();
-    for ports in [Ports::BI, Ports::UNI] {
+    for (name, ports) in ["clustered:2x3", "fig3"]
+        .into_iter()
+        .flat_map(|name| [Ports::BI, Ports::UNI].map(|ports| (name, ports)))
+    {
+        let platform = generate(name, 1).unwrap();
         let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
         let robust = solution
             .robustness(&parse_fraction("1/4").unwrap())

@@ -110,6 +110,32 @@ impl<const N: usize> Program<N> {
         (below > least).then(|| below.wrapping_sub(1))
     }
 
+    /// Goes down the splits of `class` in column `c`, which are at least `least`, to where the left part takes no less than the right one: that
+    /// split, which the column keeps, and the time of the last one before they are even.
+    #[inline(always)]
+    fn come_even(
+        &self,
+        cells: &[f64],
+        columns: &mut Columns<N>,
+        class: usize,
+        c: usize,
+        row: usize,
+        least: usize,
+    ) -> (usize, f64) {
+        let mut even = columns.even[class][c] as usize;
+        let mut before = NEVER;
+        while let Some(k) = self.below(class, even, least) {
+            let right = cells[columns.place + (k + 1) * TILE + c];
+            if cells[self.starts[k] + row] < right {
+                before = right + self.message(k + 1, columns.first + c);
+                break;
+            }
+            even = k;
+        }
+        columns.even[class][c] = even as u32;
+        (even, before)
+    }
+
     fn fill(&self, table: &mut Table<'_>) {
         let p = self.copy.len();
         let root = table.root;
@@ -204,17 +230,8 @@ impl<const N: usize> Program<N> {
                 best = earlier(best, left);
             }
             for class in 0..N {
-                let mut even = work.columns.even[class][c] as usize;
-                while let Some(k) = self.below(class, even, i + 1) {
-                    let b = cells[place + (k + 1) * TILE + c];
-                    if cells[self.starts[k] + row] < b {
-                        // The last one before they are even.
-                        best = earlier(best, b + self.message(k + 1, j));
-                        break;
-                    }
-                    even = k;
-                }
-                work.columns.even[class][c] = even as u32;
+                let (even, before) = self.come_even(cells, &mut work.columns, class, c, row, i + 1);
+                best = earlier(best, before);
                 if even < j - 1 {
                     best = earlier(best, cells[self.starts[even] + row] + self.message(i, even));
                 }
@@ -297,16 +314,9 @@ impl<const N: usize> Program<N> {
             if j > least {
                 line.join(self.class(j - 1), left - self.sent[j], c > 0);
                 for class in 0..N {
-                    let mut even = work.columns.even[class][c] as usize;
-                    while let Some(k) = self.below(class, even, least) {
-                        let b = cells[place + (k + 1) * TILE + c];
-                        if cells[self.starts[k] + row] < b {
-                            best = earlier(best, b + self.message(k + 1, j));
-                            break;
-                        }
-                        even = k;
-                    }
-                    work.columns.even[class][c] = even as u32;
+                    let (even, before) =
+                        self.come_even(cells, &mut work.columns, class, c, row, least);
+                    best = earlier(best, before);
                     let time = self.least_from(cells, work, &mut line, class, j, even);
                     best = earlier(best, time + work.columns.sending[c]);
                 }
