@@ -180,6 +180,7 @@ impl CostModel {
     pub fn gamma(mut self, gamma: f64) -> Self {
         self.gamma = gamma;
         self.drop_pieces(|p| &mut p.combine);
+        self.drop_pieces(|p| &mut p.combine_local);
         self
     }
 
@@ -397,12 +398,15 @@ impl CostModel {
             Some(first) => (first.alpha, pieces::least_rate(&pieces.transfer)),
             None => (self.alpha, self.beta),
         };
-        let gamma = if pieces.combine.is_empty() {
-            self.gamma
-        } else {
-            pieces::least_rate(&pieces.combine)
+        let gamma = match pieces.combine.is_empty() {
+            true => self.gamma,
+            false => pieces::least_rate(&pieces.combine),
         };
-        (alpha, beta, gamma)
+        let local = match pieces.combine_local.is_empty() {
+            true => gamma,
+            false => pieces::least_rate(&pieces.combine_local),
+        };
+        (alpha, beta, gamma.min(local))
     }
 
     /// Time of a message of `bytes` bytes; infinite where there is no link.
@@ -421,10 +425,21 @@ impl CostModel {
         }
     }
 
-    /// Time rank `rank` takes to combine `bytes` bytes.
+    /// Time rank `rank` takes to combine `bytes` bytes that it receives.
     #[inline]
     pub fn combine(&self, rank: usize, bytes: u64) -> f64 {
         self.rate(rank, self.gamma, |l| &l.gamma, |p| &p.combine, bytes)
+    }
+
+    /// Time rank `rank` takes to combine `bytes` bytes that it holds: the same, unless the model has pieces for it.
+    #[inline]
+    pub fn combine_local(&self, rank: usize, bytes: u64) -> f64 {
+        match self.shape.as_deref() {
+            Some(Shape::Pieces(p)) if bytes > 0 && !p.combine_local.is_empty() => {
+                in_pieces(&p.combine_local, bytes, (0.0, self.gamma))
+            }
+            _ => self.combine(rank, bytes),
+        }
     }
 
     /// Time rank `rank` takes to copy `bytes` bytes locally.

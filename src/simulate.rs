@@ -21,8 +21,10 @@ use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
 pub enum Work {
     /// A message from one rank to another.
     Transfer,
-    /// Combining elements.
+    /// Combining elements that have been received.
     Combine,
+    /// Combining elements that the rank holds.
+    CombineLocal,
     /// Copying elements locally.
     Copy,
 }
@@ -195,6 +197,7 @@ impl Node {
         match self.work {
             Work::Transfer => cost.transfer(self.from as usize, self.to as usize, bytes),
             Work::Combine => cost.combine(self.to as usize, bytes),
+            Work::CombineLocal => cost.combine_local(self.to as usize, bytes),
             Work::Copy => cost.copy(self.to as usize, bytes),
         }
     }
@@ -205,7 +208,7 @@ impl Node {
         let bytes = self.elements.saturating_mul(element_bytes);
         match self.work {
             Work::Transfer => line.transfer(bytes),
-            Work::Combine => line.combine(bytes),
+            Work::Combine | Work::CombineLocal => line.combine(bytes),
             Work::Copy => line.copy(bytes),
         }
     }
@@ -402,7 +405,7 @@ impl Graph {
                         let work = if matches!(step, Step::Copy { .. }) {
                             Work::Copy
                         } else {
-                            Work::Combine
+                            Work::CombineLocal
                         };
                         self.event_nodes[event + 1] = push(Node {
                             work,

@@ -58,7 +58,8 @@ fn time(arguments: &str) -> f64 {
 const LINE: &str = r#"{"alpha": 200, "beta": 0.25, "gamma": 0.5, "gamma_copy": 0.125}"#;
 const PIECES: &str = r#"{"alpha": 200, "beta": 0.25, "gamma": 0.5, "pieces": {
     "transfer": [{"from": 0, "alpha": 100, "beta": 1}, {"from": 1000, "alpha": 600, "beta": 0.5}],
-    "combine": [{"from": 0, "alpha": 0, "beta": 0.125}, {"from": 4096, "alpha": 512, "beta": 0}]}}"#;
+    "combine": [{"from": 0, "alpha": 0, "beta": 0.125}, {"from": 4096, "alpha": 512, "beta": 0}],
+    "combine_local": [{"from": 0, "alpha": 0, "beta": 2}]}}"#;
 const PAIRS: &str = r#"{"alpha": 200, "beta": 0.25, "cores": [0, 1, 2], "pairs": {
     "alpha": [[null, 10, 20], [10, null, 30], [20, 30, null]],
     "beta": [[null, 1, 2], [1, null, 3], [2, 3, null]]}}"#;
@@ -115,6 +116,18 @@ fn simulate_takes_a_profile() {
     ]));
     assert_eq!(output["time_unit"], "ns");
     assert_eq!(output["pieces"]["transfer"][1]["from"], 1000);
+    // A census combines what it holds, which has a cost of its own unless gamma is given.
+    let census = format!("allreduce -p 4 -a census --bytes 6000 --profile {pieces}");
+    assert_eq!(time(&census), 2.0 * (3600.0 + 12000.0));
+    assert_eq!(
+        time(&format!("{census} --gamma 1")),
+        2.0 * (3600.0 + 6000.0)
+    );
+    for workers in ["ranks", "cores"] {
+        let run = format!("run {census} --workers {workers}");
+        let run = json(&mut oneport(&run.split_whitespace().collect::<Vec<_>>()));
+        assert_eq!(run["model_time"].as_f64(), Some(time(&census)));
+    }
     // The run's model clock says the same.
     let run = json(&mut oneport(&[
         "run",

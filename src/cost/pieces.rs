@@ -15,6 +15,10 @@ pub struct Pieces {
     /// Of combining.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub combine: Vec<Piece>,
+    /// Of combining what a rank holds into what it has sent before; as other combining where there are none. In shared memory this is
+    /// dearer: the partner's core has the lines, too, and gives them up one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub combine_local: Vec<Piece>,
     /// Of local copies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copy: Vec<Piece>,
@@ -36,7 +40,15 @@ pub struct Piece {
 impl Pieces {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.transfer.is_empty() && self.combine.is_empty() && self.copy.is_empty()
+        let Pieces {
+            transfer,
+            combine,
+            combine_local,
+            copy,
+        } = self;
+        [transfer, combine, combine_local, copy]
+            .iter()
+            .all(|list| list.is_empty())
     }
 
     /// Checks that each list begins at 0 and goes up, and that no time is negative or less than that of a smaller size.
@@ -47,6 +59,7 @@ impl Pieces {
         for (name, pieces) in [
             ("transfer", &self.transfer),
             ("combine", &self.combine),
+            ("combine_local", &self.combine_local),
             ("copy", &self.copy),
         ] {
             for (i, piece) in pieces.iter().enumerate() {
@@ -119,6 +132,7 @@ mod tests {
                 piece(1000, -890.0, 2.0),
             ],
             combine: vec![piece(0, 0.0, 1.0), piece(100, 75.0, 0.25)],
+            combine_local: Vec::new(),
             copy: Vec::new(),
         }
     }

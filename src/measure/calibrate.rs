@@ -10,6 +10,8 @@
 //! * A message: half of a ping-pong (rank 0 sends, then receives; rank 1 the other way round), 0 B to 16 MiB.
 //! * Combining: the same with combining receives. Its cost is what they add: reductions combine in the pass that receives, in which most
 //!   of the arithmetic hides behind the memory; a combination of its own would say too much.
+//! * Combining what a rank holds into what it has sent: an exchange with that after it, less the exchange. It takes the lines back that the
+//!   partner's core has read, so it costs more than arithmetic.
 //! * Copying: both ranks copy locally, less the time of a run without a step.
 //!
 //! All sizes take turns, several times over, so that a disturbance meets all of them and not one. A turn is as many repetitions as fit its
@@ -38,6 +40,9 @@ const MOST_NOISE: f64 = 3.0;
 const NOISY: f64 = 0.1;
 /// Greatest error of a point that passes without a warning.
 const FAR_OFF: f64 = 0.5;
+/// Combining what a rank holds is told apart from combining what comes where it takes this much longer.
+const DEARER: f64 = 1.05;
+
 /// What to calibrate.
 #[derive(Debug, Clone, Default)]
 pub struct Calibration {
@@ -84,7 +89,7 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
     let mut warnings = before(options.quick);
     let mut bench = Bench::new(&measured[..2])?;
     let mut probes: Vec<Probe> = Vec::new();
-    for work in [Work::Message, Work::Combine, Work::Copy] {
+    for work in Work::ALL {
         let wanted = sizes.iter().filter(|&&n| work.measures(n));
         for &bytes in wanted {
             probes.push(Probe::new(work, bytes)?);
@@ -168,6 +173,7 @@ type Line = (f64, f64);
 struct Fits {
     message: Vec<Measured>,
     combine: Vec<Measured>,
+    combine_own: Vec<Measured>,
     copy: Vec<Measured>,
     line: Line,
     line_error: fit::FitError,
@@ -175,6 +181,7 @@ struct Fits {
     error: fit::FitError,
     gamma: f64,
     combining: Option<Curve>,
+    combining_own: Option<Curve>,
     gamma_copy: f64,
     copying: Option<Curve>,
 }
@@ -198,26 +205,38 @@ impl Fits {
                 100.0 * MOST_ERROR
             )));
         }
-        let combine: Vec<Measured> = times(Work::Combine)
-            .filter_map(|(bytes, whole)| {
-                let message = message.iter().find(|m| m.bytes == bytes)?;
-                Some(Measured {
-                    bytes,
-                    time: whole - message.time,
-                    scale: whole,
+        // What `work` takes longer than what it contains.
+        let beyond = |work: Work, contained: &[Measured]| -> Vec<Measured> {
+            times(work)
+                .filter_map(|(bytes, whole)| {
+                    let without = contained.iter().find(|m| m.bytes == bytes)?;
+                    Some(Measured {
+                        bytes,
+                        time: whole - without.time,
+                        scale: whole,
+                    })
                 })
-            })
+                .collect()
+        };
+        let exchange: Vec<Measured> = times(Work::Exchange)
+            .map(|(n, t)| Measured::new(n, t))
             .collect();
+        let combine = beyond(Work::Combine, &message);
+        let combine_own = beyond(Work::CombineOwn, &exchange);
         let idle = times(Work::Copy).find(|c| c.0 == 0).map_or(0.0, |c| c.1);
         let copy: Vec<Measured> = times(Work::Copy)
             .filter(|&(bytes, time)| bytes > 0 && time > idle)
             .map(|(bytes, time)| Measured::new(bytes, time - idle))
             .collect();
         let (gamma, combining) = rate(&combine);
+        // Only where it is a cost of its own.
+        let combining_own = fit::curve(&combine_own, true)
+            .filter(|own| own.len() > 1 || own.first_line().1 > DEARER * gamma);
         let (gamma_copy, copying) = rate(&copy);
         Ok(Fits {
             message,
             combine,
+            combine_own,
             copy,
             line,
             line_error,
@@ -225,6 +244,7 @@ impl Fits {
             error,
             gamma,
             combining,
+            combining_own,
             gamma_copy,
             copying,
         })
@@ -236,6 +256,10 @@ impl Fits {
         let pieces = Pieces {
             transfer: several(&self.transfer).unwrap_or_default(),
             combine: list(&self.combining),
+            combine_local: self
+                .combining_own
+                .as_ref()
+                .map_or_else(Vec::new, Curve::pieces),
             copy: list(&self.copying),
         };
         (!pieces.is_empty()).then_some(pieces)
@@ -297,6 +321,14 @@ impl Profile {
             .iter()
             .map(|m| {
                 let predicted = message(m.bytes) + cost.combine(1, m.bytes);
+                point(m.bytes, m.scale, predicted)
+            })
+            .collect();
+        self.combine_local_points = fits
+            .combine_own
+            .iter()
+            .map(|m| {
+                let predicted = m.scale - m.time + cost.combine_local(1, m.bytes);
                 point(m.bytes, m.scale, predicted)
             })
             .collect();
@@ -441,11 +473,12 @@ fn after(probes: &[Probe], noise: f64, fits: &Fits, pinned: bool) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::CostModel;
 
     /// Probes that took the times that a model says.
     fn probes(model: impl Fn(Work, f64) -> f64) -> Vec<Probe> {
         let mut probes = Vec::new();
-        for work in [Work::Message, Work::Combine, Work::Copy] {
+        for work in Work::ALL {
             for bytes in Effort::new(false).sizes() {
                 if work.measures(bytes) {
                     let mut probe = Probe::new(work, bytes).unwrap();
@@ -459,15 +492,20 @@ mod tests {
         probes
     }
 
+    fn near(a: f64, b: f64) {
+        assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    }
+
     #[test]
     fn what_the_model_says_is_found_again() {
         let probes = probes(|work, n| match work {
             Work::Message => 2.0 * (150.0 + 0.04 * n),
             Work::Combine => 2.0 * (150.0 + 0.05 * n),
+            Work::Exchange => 190.0 + 0.06 * n,
+            Work::CombineOwn => 190.0 + 0.07 * n,
             Work::Copy => 70.0 + 0.025 * n,
         });
         let fits = Fits::of(&probes).unwrap();
-        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
         near(fits.line.0, 150.0);
         near(fits.line.1, 0.04);
         near(fits.gamma, 0.01);
@@ -488,6 +526,8 @@ mod tests {
         let probes = probes(|work, n| match work {
             Work::Message => 2.0 * (200.0 + 0.01 * n + 0.06 * long(n)),
             Work::Combine => 2.0 * (200.0 + 0.01 * n + 0.06 * long(n)),
+            Work::Exchange => 190.0 + 0.06 * n,
+            Work::CombineOwn => 190.0 + 0.08 * n,
             Work::Copy => 70.0 + 0.02 * n + 0.05 * long(n),
         });
         let fits = Fits::of(&probes).unwrap();
@@ -496,6 +536,9 @@ mod tests {
         assert_eq!(pieces.transfer[1].from, 1_048_576);
         assert_eq!(pieces.copy.len(), 2);
         assert!(pieces.combine.is_empty());
+        assert_eq!(pieces.combine_local.len(), 1);
+        let cost = CostModel::default().pieces(pieces).unwrap();
+        near(cost.combine_local(0, 1000), 20.0);
         assert_eq!(fits.gamma, 0.0);
         let warnings = after(&probes, 0.0, &fits, true).unwrap();
         assert!(warnings[0].contains("gamma is 0"), "{warnings:?}");

@@ -65,16 +65,28 @@ pub(super) enum Work {
     Message,
     /// The same, combined by the receiver.
     Combine,
+    /// Messages both ways at once.
+    Exchange,
+    /// The same, and then what came is combined into what went, as algorithms do that cannot combine in the pass that receives.
+    CombineOwn,
     /// A local copy on both ranks.
     Copy,
 }
 
 impl Work {
+    pub(super) const ALL: [Work; 5] = [
+        Work::Message,
+        Work::Combine,
+        Work::Exchange,
+        Work::CombineOwn,
+        Work::Copy,
+    ];
+
     /// Whether it is measured for this size.
     pub(super) fn measures(self, bytes: u64) -> bool {
         match self {
             Work::Message => true,
-            Work::Combine => bytes > 0,
+            Work::Combine | Work::Exchange | Work::CombineOwn => bytes > 0,
             Work::Copy => bytes == 0 || bytes >= LEAST_COPY,
         }
     }
@@ -97,7 +109,17 @@ impl Work {
                 };
                 vec![vec![copy.clone()], vec![copy]]
             }
-            _ => vec![
+            Work::Exchange | Work::CombineOwn => {
+                let own = (self == Work::CombineOwn)
+                    .then(|| Step::combine(there, here, Order::MineFirst));
+                [1, 0]
+                    .map(|peer| {
+                        let exchange = [Step::send(peer, here), receive(peer)];
+                        exchange.into_iter().chain(own.clone()).collect()
+                    })
+                    .to_vec()
+            }
+            Work::Message | Work::Combine => vec![
                 vec![Step::send(1, here), receive(1)],
                 vec![receive(0), Step::send(0, here)],
             ],
@@ -113,8 +135,11 @@ impl Work {
             output: input.into(),
         };
         Schedule::new(
-            // One port: what comes back waits for what came.
-            Ports::UNI,
+            match self {
+                Work::Exchange | Work::CombineOwn => Ports::BI,
+                // One port: what comes back waits for what came.
+                _ => Ports::UNI,
+            },
             Collective::Allreduce,
             vec![layout.clone(), layout],
             programs,
@@ -149,7 +174,7 @@ impl Probe {
         let time = quantile(&mut self.turns.clone(), 0.25);
         match self.work {
             Work::Message | Work::Combine => time / 2.0,
-            Work::Copy => time,
+            Work::Exchange | Work::CombineOwn | Work::Copy => time,
         }
     }
 
@@ -265,6 +290,8 @@ mod tests {
             (Work::Message, 400, 2.0 * 500.0),
             (Work::Message, 0, 0.0),
             (Work::Combine, 400, 2.0 * 700.0),
+            (Work::Exchange, 400, 500.0),
+            (Work::CombineOwn, 400, 700.0),
             (Work::Copy, 400, 100.0),
             (Work::Copy, 0, 0.0),
         ] {

@@ -68,6 +68,9 @@ pub struct Profile {
     /// Messages that are combined into what the receiver holds.
     #[serde(default)]
     pub combine_points: Vec<Point>,
+    /// Messages both ways at once, after which each rank combines what came into what it sent.
+    #[serde(default)]
+    pub combine_local_points: Vec<Point>,
     /// Local copies.
     #[serde(default)]
     pub copy_points: Vec<Point>,

@@ -437,7 +437,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 }
                 Step::Combine { src, dst, order } => {
                     memory.local(dst, src, Intake::Combine(self.setting.operator, *order));
-                    cost.combine(self.rank, bytes::<T>(step))
+                    cost.combine_local(self.rank, bytes::<T>(step))
                 }
                 _ => 0.0,
             };

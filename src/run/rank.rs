@@ -356,7 +356,7 @@ impl<'t, T: Element> Rank<'t, T> {
             None => (Intake::Store, s.cost.copy(self.rank, bytes)),
             Some(order) => (
                 Intake::Combine(s.operator, order),
-                s.cost.combine(self.rank, bytes),
+                s.cost.combine_local(self.rank, bytes),
             ),
         };
         self.step(|| match combine {

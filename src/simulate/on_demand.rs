@@ -348,10 +348,10 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         let step = &state.window[place];
         let me = rank as u32;
         let node = Node {
-            work: if step.kind == Kind::Copy {
-                Work::Copy
-            } else {
-                Work::Combine
+            work: match step.kind {
+                Kind::Copy => Work::Copy,
+                Kind::Combine => Work::CombineLocal,
+                _ => Work::Combine,
             },
             from: me,
             to: me,

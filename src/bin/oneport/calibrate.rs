@@ -135,6 +135,7 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
         let lists = [
             ("message", &pieces.transfer),
             ("combining", &pieces.combine),
+            ("combining own", &pieces.combine_local),
             ("copy", &pieces.copy),
         ];
         let rows = lists
@@ -171,7 +172,7 @@ fn row(name: &str, piece: &Piece) -> [String; 4] {
     ]
 }
 
-/// Messages, the same with combining, and copies, size by size: measured, and how far the model is off.
+/// Messages, the same with combining, exchanges combined afterwards, and copies, size by size: measured, and how far the model is off.
 fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let find = |points: &[Point], bytes: u64| {
         let point = points.iter().find(|p| p.bytes == bytes);
@@ -185,6 +186,7 @@ fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let rows = profile.points.iter().map(|p| {
         let [message, off] = find(&profile.points, p.bytes);
         let [combined, combined_off] = find(&profile.combine_points, p.bytes);
+        let [own, own_off] = find(&profile.combine_local_points, p.bytes);
         let [copy, copy_off] = find(&profile.copy_points, p.bytes);
         [
             show_bytes(p.bytes),
@@ -192,12 +194,22 @@ fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             off,
             combined,
             combined_off,
+            own,
+            own_off,
             copy,
             copy_off,
         ]
     });
     let header = [
-        "size", "message", "model", "combined", "model", "copy", "model",
+        "size",
+        "message",
+        "model",
+        "combined",
+        "model",
+        "exchanged, combined",
+        "model",
+        "copy",
+        "model",
     ];
-    output::table(out, &header, rows, &[0, 1, 2, 3, 4, 5, 6])
+    output::table(out, &header, rows, &[0, 1, 2, 3, 4, 5, 6, 7, 8])
 }

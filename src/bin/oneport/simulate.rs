@@ -195,7 +195,7 @@ fn path(prepared: &Prepared, simulation: &Simulation<'_>, element_bytes: u64) ->
         Link {
             work: match node.work {
                 Work::Transfer => "transfer",
-                Work::Combine => "combine",
+                Work::Combine | Work::CombineLocal => "combine",
                 Work::Copy => "copy",
             },
             from: node.from,

@@ -337,6 +337,7 @@ pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
         let lists = [
             ("messages", &pieces.transfer),
             ("combining", &pieces.combine),
+            ("combining own", &pieces.combine_local),
             ("copies", &pieces.copy),
         ];
         let several = lists.iter().filter(|(_, list)| !list.is_empty());

@@ -393,6 +393,7 @@ impl Machine {
         }
         if self.gamma.is_some() {
             pieces.combine.clear();
+            pieces.combine_local.clear();
         }
         if self.gamma_copy.is_some() {
             pieces.copy.clear();
