@@ -23,21 +23,26 @@ pub(crate) struct Ours {
     budget_us: u64,
     every: bool,
     cost: CostModel,
+    /// Between ranks that share a core.
+    crowded: Option<CostModel>,
+    cores: usize,
     sum: Operator<f32>,
 }
 
 impl Ours {
     pub(crate) fn new(budget_us: u64, every: bool) -> Ours {
-        let cost = calibrate(&Calibration::default(), |_, _| {})
-            .and_then(|profile: Profile| profile.cost())
-            .unwrap_or_else(|reason| {
-                println!("no model of this machine ({reason}): algorithms are chosen for alpha 1 us, beta 0.1 ns/byte");
-                CostModel::new(1000.0, 0.1)
-            });
+        let costs = calibrate(&Calibration::default(), |_, _| {})
+            .and_then(|profile: Profile| Ok((profile.cost()?, profile.crowded()?)));
+        let (cost, crowded) = costs.unwrap_or_else(|reason| {
+            println!("no model of this machine ({reason}): algorithms are chosen for alpha 1 us, beta 0.1 ns/byte");
+            (CostModel::new(1000.0, 0.1), None)
+        });
         Ours {
             budget_us,
             every,
             cost,
+            crowded,
+            cores: core_affinity::get_core_ids().map_or(1, |ids| ids.len()),
             sum: Operator::named("sum").expect("built in"),
         }
     }
@@ -75,7 +80,18 @@ impl Ours {
 
     fn collective(&self, team: &mut Team, point: Point) -> Option<Measured> {
         let (kind, request) = self.request(team.ranks(), point);
-        let choice = auto::choose(kind, &request).ok()?;
+        // Which algorithm, and which segments for a given one.
+        let turns = team.ranks() > self.cores;
+        let crowded = self.crowded.as_ref().filter(|_| turns).map(|cost| {
+            let mut request = request.clone();
+            request.cost = cost.clone();
+            request
+        });
+        let choice = match &crowded {
+            Some(request) => auto::choose_crowded(kind, request, self.cores),
+            None => auto::choose(kind, &request),
+        };
+        let choice = choice.ok()?;
         let segments = choice.request.segments.count();
         let algorithm = match segments {
             1 => choice.algorithm.name.to_string(),
@@ -85,7 +101,11 @@ impl Ours {
         let mut every = BTreeMap::new();
         if self.every {
             for algorithm in registry::of(kind) {
-                if let Ok(other) = auto::with_best_segments(algorithm, &request) {
+                let other = match &crowded {
+                    Some(request) => auto::crowded(algorithm, request, self.cores),
+                    None => auto::with_best_segments(algorithm, &request),
+                };
+                if let Ok(other) = other {
                     let median = if algorithm.name == choice.algorithm.name {
                         timing.median
                     } else {

@@ -12,6 +12,7 @@
 //!   of the arithmetic hides behind the memory; a combination of its own would say too much.
 //! * Combining what a rank holds into what it has sent: an exchange with that after it, less the exchange. It takes the lines back that the
 //!   partner's core has read, so it costs more than arithmetic.
+//! * Taking turns: a ping-pong of 8 bytes between two ranks on the first core.
 //! * Copying: both ranks copy locally, less the time of a run without a step.
 //!
 //! All sizes take turns, several times over, so that a disturbance meets all of them and not one. A turn is as many repetitions as fit its
@@ -87,7 +88,7 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
     let all_steps = own_steps + others.len() * pair_steps;
 
     let mut warnings = before(options.quick);
-    let mut bench = Bench::new(&measured[..2])?;
+    let mut bench = Bench::of_two(&measured[..2])?;
     let mut probes: Vec<Probe> = Vec::new();
     for work in Work::ALL {
         let wanted = sizes.iter().filter(|&&n| work.measures(n));
@@ -118,6 +119,9 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
         ..Profile::from_json(r#"{"alpha": 0, "beta": 0}"#)?
     };
     drop(bench);
+    let mut turns = vec![Probe::new(Work::Message, 8)?];
+    Bench::of_two(&measured[..1])?.take_turns(&mut turns, effort, |_, _| {})?;
+    profile.shared_alpha = turns.first().map(Probe::time);
     profile.fill_points(&fits)?;
     if options.pairs {
         let mut done = own_steps;
@@ -355,7 +359,7 @@ fn one_pair(
         .map(|n| Probe::new(Work::Message, n))
         .collect();
     let mut probes = probes?;
-    Bench::new(cores)?.take_turns(&mut probes, effort, progress)?;
+    Bench::of_two(cores)?.take_turns(&mut probes, effort, progress)?;
     let points: Vec<Measured> = probes
         .iter()
         .map(|p| Measured::new(p.bytes, p.time()))

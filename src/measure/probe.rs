@@ -196,10 +196,11 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn new(cores: &[usize]) -> Result<Bench> {
+    /// On two cores, or taking turns on one.
+    pub(super) fn of_two(cores: &[usize]) -> Result<Bench> {
         Ok(Bench {
             team: Team::with(
-                cores.len(),
+                2,
                 &TeamOptions {
                     cores: Some(cores.to_vec()),
                     ..TeamOptions::default()

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{CostModel, Links, Pieces};
+use crate::cost::{CostModel, Links, Piece, Pieces};
 use crate::error::{Error, Result};
 
 /// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in bytes.
@@ -41,6 +41,9 @@ pub struct Profile {
     /// Time per byte copied locally.
     #[serde(default)]
     pub gamma_copy: f64,
+    /// Start-up time of a message between two ranks that take turns on one core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_alpha: Option<f64>,
     /// Median relative error of the model (the pieces, where there are any) over the points.
     #[serde(default)]
     pub fit_error: f64,
@@ -116,6 +119,7 @@ impl Profile {
             ("beta", profile.beta),
             ("gamma", profile.gamma),
             ("gamma_copy", profile.gamma_copy),
+            ("shared_alpha", profile.shared_alpha.unwrap_or(0.0)),
         ] {
             if !(value.is_finite() && value >= 0.0) {
                 return Err(Error::malformed(format!(
@@ -153,6 +157,31 @@ impl Profile {
             Some(pieces) => cost.pieces(pieces.clone()),
             None => Ok(cost),
         }
+    }
+
+    /// The cost model between ranks that take turns on one core, where that was measured: one core does all the copying, so a byte costs what
+    /// it costs to copy. For [`choose_crowded`](crate::plan::auto::choose_crowded).
+    ///
+    /// # Errors
+    /// As [`Profile::cost`].
+    pub fn crowded(&self) -> Result<Option<CostModel>> {
+        let Some(alpha) = self.shared_alpha else {
+            return Ok(None);
+        };
+        let mut pieces = self.pieces.clone().unwrap_or_default();
+        pieces.transfer = pieces
+            .copy
+            .iter()
+            .map(|copy| Piece {
+                alpha: alpha + copy.alpha,
+                ..*copy
+            })
+            .collect();
+        let cost = CostModel::new(alpha, self.gamma_copy)
+            .gamma(self.gamma)
+            .gamma_copy(self.gamma_copy);
+        cost.validate()?;
+        cost.pieces(pieces).map(Some)
     }
 
     /// The one-line cost model, without pieces.

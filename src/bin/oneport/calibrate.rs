@@ -120,6 +120,16 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
                 ),
             ),
             (
+                "in turns",
+                match profile.shared_alpha {
+                    Some(alpha) => format!(
+                        "{} a message between ranks that share a core",
+                        TimeUnit::Nanoseconds.show(alpha.round())
+                    ),
+                    None => "not measured".to_string(),
+                },
+            ),
+            (
                 "fit",
                 format!(
                     "off by {} in the median, {} at worst",
