@@ -254,6 +254,20 @@ impl Fits {
         })
     }
 
+    /// How far gamma_copy, or the pieces in its place, are off in the median.
+    fn copies_off(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "sizes of copies")]
+        let says = |bytes: u64| match &self.copying {
+            Some(curve) => curve.at(bytes),
+            None => self.gamma_copy * bytes as f64,
+        };
+        let off = |m: &Measured| (says(m.bytes) / m.time - 1.0).abs();
+        match self.copy.is_empty() {
+            true => 1.0,
+            false => median(&mut self.copy.iter().map(off).collect::<Vec<_>>()),
+        }
+    }
+
     fn pieces(&self) -> Option<Pieces> {
         let several = |curve: &Curve| (curve.len() > 1).then(|| curve.pieces());
         let list = |curve: &Option<Curve>| curve.as_ref().and_then(several).unwrap_or_default();
@@ -471,6 +485,13 @@ fn after(probes: &[Probe], noise: f64, fits: &Fits, pinned: bool) -> Result<Vec<
     if fits.gamma == 0.0 && fits.combining.is_none() {
         warnings.push("combining took no longer than receiving: gamma is 0".into());
     }
+    let off = fits.copies_off();
+    if off > MOST_ERROR {
+        warnings.push(format!(
+            "gamma_copy means little: what it says of copies is off by {} in the median",
+            percent(off)
+        ));
+    }
     Ok(warnings)
 }
 
@@ -546,6 +567,23 @@ mod tests {
         assert_eq!(fits.gamma, 0.0);
         let warnings = after(&probes, 0.0, &fits, true).unwrap();
         assert!(warnings[0].contains("gamma is 0"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_meaningless_copying_rate_is_said() {
+        // One size in two took long.
+        let odd = |n: f64| n.log2().floor() % 2.0;
+        let probes = probes(|work, n| match work {
+            Work::Message | Work::Combine => 2.0 * (150.0 + 0.04 * n),
+            Work::Copy => 70.0 + 0.02 * n * (1.0 + 20.0 * odd(n)),
+        });
+        let fits = Fits::of(&probes).unwrap();
+        assert!(fits.copies_off() > MOST_ERROR, "{}", fits.copies_off());
+        let warnings = after(&probes, 0.0, &fits, true).unwrap();
+        assert!(
+            warnings.iter().any(|w| w.contains("gamma_copy")),
+            "{warnings:?}"
+        );
     }
 
     #[test]

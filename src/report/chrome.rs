@@ -1,18 +1,23 @@
 //! The trace event format of Chrome, which Perfetto and others open.
 //!
 //! A rank is a process, each of its ports a thread; a rank that computes has one thread more (several, where it computes several things at once).
+//!
+//! Perfetto has its own ideas, which the numbers here respect: it takes thread numbers to be unique among all processes (threads of
+//! the same number share a lane, and what overlaps there is lost), 0 to be the idle thread and a process's own number to be its main
+//! thread; and it counts in whole nanoseconds, so that times that are not would overlap by one.
 
 use serde_json::{Value, json};
 
-use super::trace::{Source, Trace, Unit, What};
+use super::trace::{Activity, Source, Trace, Unit, What};
 use crate::error::{Error, Result};
 
 /// Traces of more events are refused: viewers take seconds for each hundred thousand.
 pub const MOST_EVENTS: usize = 1_000_000;
 
 impl Trace {
-    /// The trace as JSON in the trace event format: `ts` and `dur` in microseconds (one unit of a model without units is
-    /// one microsecond), one `pid` a rank, one `tid` a port, with the names of both; `args` holds step, peer, bytes and segment.
+    /// The trace as JSON in the trace event format: `ts` and `dur` in microseconds, to the nanosecond (one unit of a model without
+    /// units is a microsecond; a millisecond or a second, where times are short; `otherData` says so), one `pid` a rank, one `tid` a
+    /// port, with the names of both; `args` holds step, peer, bytes and segment.
     ///
     /// # Errors
     /// When there are more than [`MOST_EVENTS`] events.
@@ -24,7 +29,9 @@ impl Trace {
             )));
         }
         let lists = self.lists();
-        let (lanes, _) = self.compute_lanes();
+        let (lanes, most) = self.compute_lanes();
+        // Above all ranks, which are the numbers of the processes, and different for all.
+        let number = |rank: usize, thread: usize| self.ranks() + rank * (lists + most) + thread + 1;
         let mut computing = vec![0; self.ranks()];
         for (a, lane) in self.activities().iter().zip(&lanes) {
             computing[a.rank] = computing[a.rank].max(lane.map_or(0, |l| l + 1));
@@ -37,24 +44,33 @@ impl Trace {
                         .to_string(),
                 );
             };
-            name("process_name", 0, json!({"name": format!("rank {rank}")}));
-            name("process_sort_index", 0, json!({"sort_index": rank}));
-            for tid in 0..lists + computing {
-                let thread = match tid.checked_sub(lists) {
-                    None => match self.list_name(tid) {
+            let first = number(rank, 0);
+            name(
+                "process_name",
+                first,
+                json!({"name": format!("rank {rank}")}),
+            );
+            name("process_sort_index", first, json!({"sort_index": rank}));
+            for thread in 0..lists + computing {
+                let title = match thread.checked_sub(lists) {
+                    None => match self.list_name(thread) {
                         port if port.starts_with("port") => port,
                         direction => format!("port {direction}"),
                     },
                     Some(0) if computing == 1 => "compute".to_string(),
                     Some(n) => format!("compute {n}"),
                 };
-                name("thread_name", tid, json!({"name": thread}));
-                name("thread_sort_index", tid, json!({"sort_index": tid}));
+                let tid = number(rank, thread);
+                name("thread_name", tid, json!({"name": title}));
+                name("thread_sort_index", tid, json!({"sort_index": thread}));
             }
         }
-        let microseconds = |t: f64| match self.unit() {
-            Unit::Nanoseconds => t / 1e3,
-            Unit::Plain => t,
+        let (nanoseconds, unit) = self.scale();
+        // Both ends are rounded, not the time between: what touches keeps touching.
+        let whole = |t: f64| (t * nanoseconds).round();
+        let microseconds = |t: f64| match t / 1e3 {
+            t if t.fract() == 0.0 && t.abs() < 9e15 => json!(t as i64),
+            t => json!(t),
         };
         let mut order: Vec<usize> = (0..events).collect();
         order.sort_by(|&a, &b| {
@@ -63,7 +79,7 @@ impl Trace {
         });
         for i in order {
             let a = &self.activities()[i];
-            let tid = match (self.list(a), lanes[i]) {
+            let thread = match (self.list(a), lanes[i]) {
                 (Some(list), _) => list,
                 (None, lane) => lists + lane.unwrap_or(0),
             };
@@ -81,11 +97,12 @@ impl Trace {
             if let Some(segment) = a.segment {
                 args["segment"] = json!(segment);
             }
-            let (start, time) = (microseconds(a.start), microseconds(a.time()));
+            let (start, end) = (whole(a.start), whole(a.end));
             lines.push(
                 json!({
                     "name": name, "cat": if a.port.is_some() { "transfer" } else { "compute" }, "ph": "X",
-                    "ts": whole(start), "dur": whole(time), "pid": a.rank, "tid": tid, "args": args
+                    "ts": microseconds(start), "dur": microseconds(end - start),
+                    "pid": a.rank, "tid": number(a.rank, thread), "args": args
                 })
                 .to_string(),
             );
@@ -93,21 +110,28 @@ impl Trace {
         let about = json!({
             "title": title,
             "clock": match self.source() { Source::Model => "model", Source::Wall => "wall" },
-            "unit": match self.unit() { Unit::Nanoseconds => "us", Unit::Plain => "one time unit is shown as 1 us" },
+            "unit": unit,
         });
         Ok(format!(
             "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[\n{}\n]}}\n",
             lines.join(",\n")
         ))
     }
-}
 
-/// A number that is written whole where it is whole.
-fn whole(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 9e15 {
-        json!(value as i64)
-    } else {
-        json!(value)
+    /// How many nanoseconds of the trace a unit of time is, and in words. A unit without a name is a microsecond; but where the
+    /// shortest time would then not be known to a percent, it is a millisecond or a second.
+    fn scale(&self) -> (f64, &'static str) {
+        if self.unit() == Unit::Nanoseconds {
+            return (1.0, "us");
+        }
+        let times = self.activities().iter().map(Activity::time);
+        let shortest = times.filter(|&t| t > 0.0).fold(f64::INFINITY, f64::min);
+        let fine = |scale: f64| shortest * scale >= 100.0 || self.end() * scale >= 1e15;
+        match (fine(1e3), fine(1e6)) {
+            (true, _) => (1e3, "one time unit is shown as 1 us"),
+            (_, true) => (1e6, "one time unit is shown as 1 ms"),
+            _ => (1e9, "one time unit is shown as 1 s"),
+        }
     }
 }
 
@@ -159,8 +183,12 @@ mod tests {
             let busy = prepared.simulate(&cost, 1).port_busy(&schedule);
             for (rank, of_rank) in busy.iter().enumerate() {
                 for (list, busy) in of_rank.iter().enumerate() {
-                    let key = (rank as u64, list as u64);
-                    assert!(names[&key].starts_with("port"), "{names:?}");
+                    let lane = &trace.list_name(list);
+                    let named = |key: &&(u64, u64)| {
+                        let name = names[key].trim_start_matches("port ");
+                        key.0 == rank as u64 && name == lane
+                    };
+                    let key = *names.keys().find(named).unwrap();
                     let lane = lanes.get(&key).cloned().unwrap_or_default();
                     assert_eq!(lane.iter().map(|e| e.1).sum::<f64>(), *busy);
                 }
@@ -172,6 +200,45 @@ mod tests {
                 );
             }
             assert!(lanes.keys().all(|key| names.contains_key(key)));
+            // One number a lane, none that of a process (Perfetto would merge them).
+            let mut numbers: Vec<u64> = names.keys().map(|&(_, tid)| tid).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert_eq!(numbers.len(), names.len());
+            assert!(numbers.iter().all(|&tid| tid >= 9));
+        }
+    }
+
+    #[test]
+    fn broken_nanoseconds_touch_and_do_not_overlap() {
+        for (unit, alpha, beta, shown) in [
+            (Unit::Nanoseconds, 3.3, 0.7, 1.0),
+            (Unit::Plain, 1.0 / 3.0, 1.0 / 7.0, 1e3),
+            (Unit::Plain, 1.5e-4, 1e-5 / 3.0, 1e6),
+            (Unit::Plain, 1e-6, 1e-7 / 3.0, 1e9),
+        ] {
+            let cost = CostModel::new(alpha, beta);
+            let mut request = Request::new(7, 31);
+            request.segments = Segments::of_count(31, 6).unwrap();
+            let chain = registry::find(Kind::Broadcast, "chain").unwrap();
+            let schedule = chain.plan(&request).unwrap();
+            let trace = Trace::model(&schedule, &cost, 1, unit).unwrap();
+            let (lanes, _) = read(&trace.to_chrome_json("test").unwrap());
+            let whole = |us: f64| {
+                let ns = us * 1e3;
+                assert!((ns - ns.round()).abs() < 1e-6, "{us}");
+                ns.round() as u64
+            };
+            let mut last = 0;
+            for lane in lanes.values() {
+                let mut before = 0;
+                for &(start, time) in lane {
+                    assert!(before <= whole(start));
+                    before = whole(start) + whole(time);
+                    last = last.max(before);
+                }
+            }
+            assert_eq!(last, (trace.end() * shown).round() as u64);
         }
     }
 
@@ -187,23 +254,23 @@ mod tests {
         let cost = CostModel::new(1000.0, 0.5).gamma(125.0);
         let trace = Trace::model(&schedule, &cost, 1, Unit::Nanoseconds).unwrap();
         let expected = r#"{"displayTimeUnit":"ns","otherData":{"clock":"model","title":"pair","unit":"us"},"traceEvents":[
-{"args":{"name":"rank 0"},"name":"process_name","ph":"M","pid":0,"tid":0},
-{"args":{"sort_index":0},"name":"process_sort_index","ph":"M","pid":0,"tid":0},
-{"args":{"name":"port out"},"name":"thread_name","ph":"M","pid":0,"tid":0},
-{"args":{"sort_index":0},"name":"thread_sort_index","ph":"M","pid":0,"tid":0},
-{"args":{"name":"port in"},"name":"thread_name","ph":"M","pid":0,"tid":1},
-{"args":{"sort_index":1},"name":"thread_sort_index","ph":"M","pid":0,"tid":1},
-{"args":{"name":"rank 1"},"name":"process_name","ph":"M","pid":1,"tid":0},
-{"args":{"sort_index":1},"name":"process_sort_index","ph":"M","pid":1,"tid":0},
-{"args":{"name":"port out"},"name":"thread_name","ph":"M","pid":1,"tid":0},
-{"args":{"sort_index":0},"name":"thread_sort_index","ph":"M","pid":1,"tid":0},
-{"args":{"name":"port in"},"name":"thread_name","ph":"M","pid":1,"tid":1},
-{"args":{"sort_index":1},"name":"thread_sort_index","ph":"M","pid":1,"tid":1},
-{"args":{"name":"compute"},"name":"thread_name","ph":"M","pid":1,"tid":2},
-{"args":{"sort_index":2},"name":"thread_sort_index","ph":"M","pid":1,"tid":2},
-{"args":{"bytes":4,"peer":1,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"send to 1","ph":"X","pid":0,"tid":0,"ts":0},
-{"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"receive from 0","ph":"X","pid":1,"tid":1,"ts":0},
-{"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"compute","dur":0.5,"name":"combine","ph":"X","pid":1,"tid":2,"ts":1.002}
+{"args":{"name":"rank 0"},"name":"process_name","ph":"M","pid":0,"tid":3},
+{"args":{"sort_index":0},"name":"process_sort_index","ph":"M","pid":0,"tid":3},
+{"args":{"name":"port out"},"name":"thread_name","ph":"M","pid":0,"tid":3},
+{"args":{"sort_index":0},"name":"thread_sort_index","ph":"M","pid":0,"tid":3},
+{"args":{"name":"port in"},"name":"thread_name","ph":"M","pid":0,"tid":4},
+{"args":{"sort_index":1},"name":"thread_sort_index","ph":"M","pid":0,"tid":4},
+{"args":{"name":"rank 1"},"name":"process_name","ph":"M","pid":1,"tid":6},
+{"args":{"sort_index":1},"name":"process_sort_index","ph":"M","pid":1,"tid":6},
+{"args":{"name":"port out"},"name":"thread_name","ph":"M","pid":1,"tid":6},
+{"args":{"sort_index":0},"name":"thread_sort_index","ph":"M","pid":1,"tid":6},
+{"args":{"name":"port in"},"name":"thread_name","ph":"M","pid":1,"tid":7},
+{"args":{"sort_index":1},"name":"thread_sort_index","ph":"M","pid":1,"tid":7},
+{"args":{"name":"compute"},"name":"thread_name","ph":"M","pid":1,"tid":8},
+{"args":{"sort_index":2},"name":"thread_sort_index","ph":"M","pid":1,"tid":8},
+{"args":{"bytes":4,"peer":1,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"send to 1","ph":"X","pid":0,"tid":3,"ts":0},
+{"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"receive from 0","ph":"X","pid":1,"tid":7,"ts":0},
+{"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"compute","dur":0.5,"name":"combine","ph":"X","pid":1,"tid":8,"ts":1.002}
 ]}
 "#;
         assert_eq!(trace.to_chrome_json("pair").unwrap(), expected);

@@ -78,6 +78,29 @@ fn draw_writes_pictures_and_traces() {
 }
 
 #[test]
+fn a_trace_beside_the_picture_or_alone() {
+    let folder = folder("draw_trace");
+    let reduce =
+        "draw reduce -p 5 -a bi-greedy --bytes 12 --segments 3 --alpha 1 --beta 1 --gamma 1";
+    let stdout = |arguments: &str| {
+        let output = oneport(arguments, &folder).assert().success();
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    };
+    let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
+    assert_eq!(stdout(&format!("{reduce} --trace alone.json")), "");
+    assert_eq!(read("alone.json"), stdout(&format!("{reduce} --json")));
+    assert_eq!(
+        stdout(&format!("{reduce} -o both.svg --trace both.json")),
+        ""
+    );
+    assert_eq!(read("both.json"), read("alone.json"));
+    assert_eq!(read("both.svg"), stdout(reduce));
+    let tree = stdout(&format!("{reduce} --as traffic --trace traffic.json"));
+    assert!(tree.starts_with("<svg"), "{tree}");
+    assert_eq!(read("traffic.json"), read("alone.json"));
+}
+
+#[test]
 fn run_writes_its_trace() {
     let folder = folder("run_writes");
     let run = "run reduce -p 2 --bytes 4KiB --segments 4 -a chain --repetitions 2 --trace";
@@ -112,6 +135,12 @@ fn one_clear_message_and_nothing_half_written() {
             "cannot write no/such/folder.svg",
         ),
         ("draw reduce -o chart.png", "FILE.svg"),
+        ("draw reduce --trace chart.svg", "--trace writes JSON"),
+        ("draw reduce -o c.json --trace c.json", "name the same file"),
+        (
+            "draw reduce -o chart.svg --trace no/such.json",
+            "cannot write no/such.json",
+        ),
         ("draw reduce --as gantt -o chart.json", "holds a trace"),
         ("draw reduce --as trace -o chart.svg", "FILE.json"),
         ("draw reduce --json --as tree", "--json writes a trace"),
@@ -135,6 +164,10 @@ fn one_clear_message_and_nothing_half_written() {
         ),
         ("draw --schedule missing.json", "cannot read missing.json"),
         ("run reduce -p 2 --trace chart.txt", "FILE.svg"),
+        (
+            "run reduce -p 2 --trace a.json --histogram a.json",
+            "name the same file",
+        ),
         (
             "run reduce -p 2 --trace no/such/folder.json",
             "cannot write no/such/folder.json",

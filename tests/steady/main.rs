@@ -330,6 +330,24 @@ fn command_line() {
                 .starts_with("<svg")
         );
     }
+    let trace = file("g.json");
+    assert_eq!(
+        oneport(&[&args[..], &["--gantt", &trace]].concat()).0,
+        Some(0)
+    );
+    let trace: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let ends = events.iter().filter(|e| e["ph"] == "X").count();
+    assert!(ends > 0 && ends.is_multiple_of(2), "{events:?}");
+    for (option, name, says) in [
+        ("--gantt", "g.png", "traces as FILE.json"),
+        ("--draw", "p.json", "FILE.svg"),
+    ] {
+        let (code, out, err) = oneport(&[&args[..], &[option, &file(name)]].concat());
+        assert!(code == Some(2) && err.contains(says), "{err}");
+        assert!(out.is_empty() && !folder.join(name).exists());
+    }
     let platform = file("bad.json");
     for (text, expected) in [
         (

@@ -25,7 +25,7 @@ Examples:
   oneport draw reduce -p 8 -a butterfly --as traffic -o traffic.svg
   oneport plan reduce -p 4 -a chain --segments 3 -o mine.json
   oneport draw --schedule mine.json -o mine.svg
-  oneport draw reduce -p 64 --bytes 1MiB -o trace.json      open it at https://ui.perfetto.dev
+  oneport draw reduce -p 64 --bytes 1MiB --trace t.json     open it at https://ui.perfetto.dev
 
 A Gantt chart shows model time: a row a rank, a colour a segment; filled boxes receive, outlined ones send, dark ones \
 compute. Boxes name the peer where they are long enough; a browser shows more under the pointer. `oneport run --trace` \
@@ -46,6 +46,10 @@ pub(crate) struct Args {
     /// Write to this file (.svg, or .json for a trace), all at once, instead of standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
+
+    /// Write a trace for Perfetto to this file (.json), all at once; without -o and --as there is no picture then
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    trace: Option<PathBuf>,
 }
 
 /// A kind of picture.
@@ -114,15 +118,33 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         .output
         .as_deref()
         .filter(|path| path.as_os_str() != "-");
-    let form = form(args, to_file)?;
+    let picture = match &args.trace {
+        Some(trace) if File::of(trace)? == File::Svg => {
+            bail!("--trace writes JSON: name the file FILE.json")
+        }
+        Some(trace) if to_file == Some(trace.as_path()) => {
+            bail!("--trace and -o name the same file")
+        }
+        // The trace alone.
+        Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
+        _ => Some(form(args, to_file)?),
+    };
+    for path in to_file.into_iter().chain(args.trace.as_deref()) {
+        output::writable(path)?;
+    }
     let subject = args.common.subject()?;
     remarks(&args.common, &subject.schedule);
-    let text = match form {
-        Form::Gantt => timed(&subject, File::Svg)?,
-        Form::Trace => timed(&subject, File::Json)?,
-        Form::Tree => drawn_tree(&subject)?,
-        Form::Traffic => drawn_traffic(&subject, "traffic")?,
+    let text = match picture {
+        Some(Form::Gantt) => timed(&subject, File::Svg)?,
+        Some(Form::Trace) => timed(&subject, File::Json)?,
+        Some(Form::Tree) => drawn_tree(&subject)?,
+        Some(Form::Traffic) => drawn_traffic(&subject, "traffic")?,
+        None => String::new(),
     };
+    if let Some(path) = &args.trace {
+        let trace = timed(&subject, File::Json)?;
+        output::write_file(path, trace.as_bytes())?;
+    }
     match to_file {
         Some(path) => output::write_file(path, text.as_bytes())?,
         None => out.write_all(text.as_bytes())?,

@@ -194,7 +194,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(file) = file {
         file.affordable(&subject.schedule)?;
     }
-    if let Some(path) = &args.histogram {
+    if args.trace.is_some() && args.histogram == args.trace {
+        bail!("--histogram and --trace name the same file");
+    }
+    for path in args.histogram.iter().chain(&args.trace) {
         output::writable(path)?;
     }
     let done = match dtype {

@@ -14,10 +14,11 @@ use oneport::plan::steady::{
     Fraction, Method, Operation, Periodic, Platform, Solution, best_packets, best_single, generate,
     parse_fraction, show_short, solve, to_f64,
 };
-use oneport::report::{Caption, Trace, gantt, platform};
+use oneport::report::{Caption, Trace, platform};
 use oneport::simulate::Prepared;
 
 use crate::args::{PortModel, did_you_mean, parse_count};
+use crate::draw::File;
 use crate::output;
 use crate::task::read_text;
 use execute::execute;
@@ -101,7 +102,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.svg")]
     draw: Option<PathBuf>,
 
-    /// Draw one period as a Gantt chart
+    /// Draw one period as a Gantt chart, or write it as a trace for Perfetto (.json)
     #[arg(long, value_name = "FILE.svg")]
     gantt: Option<PathBuf>,
 
@@ -132,6 +133,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     {
         output::writable(path)?;
     }
+    if let Some(path) = &args.draw
+        && File::of(path)? == File::Json
+    {
+        bail!("--draw makes a picture: name the file FILE.svg");
+    }
+    let gantt = args.gantt.as_deref().map(File::of).transpose()?;
     let solution = solve(&platform, operation, ports, Method::default())?;
     let drift = args
         .drift
@@ -178,8 +185,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(path) = &args.draw {
         output::write_file(path, self::platform(&solution).as_bytes())?;
     }
-    if let Some(path) = &args.gantt {
-        output::write_file(path, picture(&periodic)?.as_bytes())?;
+    if let (Some(path), Some(file)) = (&args.gantt, gantt) {
+        output::write_file(path, one_period(&periodic, file)?.as_bytes())?;
     }
     let verified = run.as_ref().is_none_or(|r| r.verified);
     let output = Output {
@@ -302,8 +309,8 @@ fn enough(periodic: &Periodic, runs: bool) -> usize {
     periodic.operations() * periods.min(affordable).min(memory).max(2)
 }
 
-/// One period in the middle of a series.
-fn picture(periodic: &Periodic) -> Result<String> {
+/// One period in the middle of a series, drawn or as a trace.
+fn one_period(periodic: &Periodic, file: File) -> Result<String> {
     let solution = periodic.solution();
     let caption = Caption::new(format!(
         "one period of {}: {} operations in {}",
@@ -321,7 +328,7 @@ fn picture(periodic: &Periodic) -> Result<String> {
         },
         show_short(&solution.throughput)
     ));
-    Ok(gantt(&Trace::period(periodic)?, &caption)?)
+    file.content(&Trace::period(periodic)?, &caption)
 }
 
 fn parse_operation(text: &str) -> Result<Operation, String> {
