@@ -94,6 +94,7 @@ fn the_construction_is_checked() {
         "--ranks 5..=4",
         "--ranks 2^62",
         "--sample 3 --up-to 1e30",
+        "--sample 0",
         "--up-to 2^40",
         "--ranks 5 --sample 3",
         "--ranks many",

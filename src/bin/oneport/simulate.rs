@@ -112,7 +112,7 @@ struct Link {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let subject = match on_demand::run(args, out)? {
         on_demand::Outcome::Done(code) => return Ok(code),
-        on_demand::Outcome::Stored(subject) => subject,
+        on_demand::Outcome::Stored(subject) => *subject,
         on_demand::Outcome::Nothing => args.common.subject()?,
     };
     remarks(&args.common, &subject.schedule);

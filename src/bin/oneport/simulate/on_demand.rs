@@ -26,7 +26,7 @@ pub(super) enum Outcome {
     /// Timed and printed.
     Done(ExitCode),
     /// The schedule is to be planned and stored. The choice of the algorithm may take long, so it is not made twice.
-    Stored(Subject),
+    Stored(Box<Subject>),
     /// Nothing has been done.
     Nothing,
 }
@@ -65,9 +65,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if !algorithm.is_on_demand()
         || steps(algorithm, request.ranks, request.segments.count()) <= MOST_STORED
     {
-        return Ok(Outcome::Stored(Subject::planned_by(
+        return Ok(Outcome::Stored(Box::new(Subject::planned_by(
             &task, algorithm, request,
-        )?));
+        )?)));
     }
     let rooted = matches!(kind, Kind::Broadcast | Kind::Reduce);
     if common.root.is_some() && !rooted {
