@@ -8,8 +8,10 @@
 
 mod accesses;
 mod on_demand;
+mod stored;
 
 pub use on_demand::{Timed, on_demand, on_demand_watched};
+pub use stored::timed;
 
 use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};
@@ -150,6 +152,18 @@ impl Prepared {
             element_bytes,
             finish,
         }
+    }
+
+    /// Messages on the longest chain of messages that wait for each other: see [`Stats::rounds`](crate::schedule::Stats::rounds).
+    pub(crate) fn rounds(&self) -> usize {
+        let rounds = self.simulate(&CostModel::new(1.0, 0.0), 1).time();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a count of steps"
+        )]
+        let rounds = rounds as usize;
+        rounds
     }
 
     /// As [`Prepared::simulate`], into the caller's memory: finishing times by node. Returns the makespan.

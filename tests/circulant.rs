@@ -94,6 +94,7 @@ fn the_construction_is_checked() {
         "--ranks 5..=4",
         "--ranks 2^62",
         "--sample 3 --up-to 1e30",
+        "--sample 0",
         "--up-to 2^40",
         "--ranks 5 --sample 3",
         "--ranks many",
@@ -123,6 +124,19 @@ fn many_ranks_are_simulated() {
         "simulate reduce -p 30000 --root 7 --bytes 1KiB --segments 20 -a circulant --gamma 1ns",
     );
     assert!(told.contains("rounds       34"), "{told}");
+    let both = json(
+        "simulate allreduce -p 20000 --bytes 3000 --segments 60 -a circulant --gamma 1 --alpha 10 --beta 1",
+    );
+    let rounds = 60 - 1 + 15;
+    assert_eq!(
+        (&both["rounds"], &both["root"]),
+        (&(2 * rounds).into(), &Value::Null)
+    );
+    assert_eq!(both["time"], rounds * (2 * (10 + 50) + 50));
+    assert_eq!(both["messages"], 2 * 19_999 * 60);
+    // No algorithm that takes as many segments can be the best, and none of them is planned to see that.
+    let many = json("simulate allreduce -p 1024 --segments 3000");
+    assert!(many["time"].as_f64().unwrap() < 1e5, "{many}");
     // More segments than elements would be fewer segments.
     let message = failure(
         "simulate broadcast -p 999999999999 --segments 64 -a circulant",

@@ -254,8 +254,8 @@ fn links_that_do_not_exist() {
 }
 
 #[test]
-fn circulant_broadcasts_and_reductions() {
-    for kind in [Kind::Broadcast, Kind::Reduce] {
+fn circulant_broadcasts_reductions_and_both() {
+    for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
         let algorithm = registry::find(kind, "circulant").unwrap();
         assert!(algorithm.is_on_demand());
         for p in (1..=80).chain([127, 128, 129, 300]) {

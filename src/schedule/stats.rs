@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::{Schedule, Span, Step};
-use crate::cost::CostModel;
 use crate::error::Result;
 use crate::simulate::Prepared;
 
@@ -31,8 +30,7 @@ impl Schedule {
     /// # Errors
     /// When the schedule never completes (see [`crate::check`]).
     pub fn stats(&self) -> Result<Stats> {
-        let prepared = Prepared::new(self, false)?;
-        let rounds = prepared.simulate(&CostModel::new(1.0, 0.0), 1).time();
+        let rounds = Prepared::new(self, false)?.rounds();
         let count = |sends: bool| -> Vec<usize> {
             self.programs()
                 .iter()
@@ -46,12 +44,6 @@ impl Schedule {
                 .collect()
         };
         let sent = count(true);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count of steps"
-        )]
-        let rounds = rounds as usize;
         Ok(Stats {
             rounds,
             messages: self

@@ -4,8 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use oneport::bounds;
-use oneport::simulate::Prepared;
+use oneport::{bounds, simulate};
 use serde::Serialize;
 
 use crate::args::Common;
@@ -133,20 +132,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 fn row(subject: &Subject) -> Result<Row> {
-    let time = Prepared::new(&subject.schedule, subject.cost.overlap)?
-        .simulate(&subject.cost, subject.element_bytes)
-        .time();
-    let time = linked(&subject.schedule, &subject.cost, time)?;
-    let stats = subject.schedule.stats()?;
+    let timed = simulate::timed(&subject.schedule, &subject.cost, subject.element_bytes)?;
+    let time = linked(&subject.schedule, &subject.cost, timed.time)?;
     let about = &subject.about;
     Ok(Row {
         algorithm: about.algorithm.unwrap_or_default().to_string(),
         root: about.root,
         time: Number(time),
         ratio: 1.0,
-        rounds: stats.rounds,
-        messages: stats.messages,
-        bytes: stats.elements as u64 * subject.element_bytes,
+        rounds: timed.rounds,
+        messages: timed.messages,
+        bytes: timed.elements as u64 * subject.element_bytes,
         segments: about.segments,
         segment: about.segment,
     })

@@ -10,7 +10,7 @@ use oneport::bounds::{LowerBounds, lower_bound_of};
 use oneport::cost::Pieces;
 use oneport::plan::segmentation::{Published, published};
 use oneport::schedule::Stats;
-use oneport::simulate::{Prepared, Simulation, Work};
+use oneport::simulate::{self, Prepared, Simulation, Work};
 use serde::Serialize;
 
 use crate::args::Common;
@@ -110,23 +110,31 @@ struct Link {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    if let Some(code) = on_demand::run(args, out)? {
-        return Ok(code);
-    }
-    let subject = args.common.subject()?;
+    let subject = match on_demand::run(args, out)? {
+        on_demand::Outcome::Done(code) => return Ok(code),
+        on_demand::Outcome::Stored(subject) => *subject,
+        on_demand::Outcome::Nothing => args.common.subject()?,
+    };
     remarks(&args.common, &subject.schedule);
-    let prepared = Prepared::new(&subject.schedule, subject.cost.overlap)?;
-    let simulation = prepared.simulate(&subject.cost, subject.element_bytes);
-    let time = linked(&subject.schedule, &subject.cost, simulation.time())?;
-    let stats = subject.schedule.stats()?;
+    let timed = simulate::timed(&subject.schedule, &subject.cost, subject.element_bytes)?;
+    let time = linked(&subject.schedule, &subject.cost, timed.time)?;
+    let prepared = (args.ranks_table || args.critical_path)
+        .then(|| Prepared::new(&subject.schedule, subject.cost.overlap))
+        .transpose()?;
+    let simulation = prepared.as_ref().map(|prepared| {
+        (
+            prepared,
+            prepared.simulate(&subject.cost, subject.element_bytes),
+        )
+    });
     let bounds = lower_bound_of(&subject.schedule, &subject.cost, subject.element_bytes);
     let lower_bound = bounds.largest;
     let planned = subject.planned.as_ref();
     let output = Output {
         time: Number(time),
-        rounds: stats.rounds,
-        messages: stats.messages,
-        bytes: stats.elements as u64 * subject.element_bytes,
+        rounds: timed.rounds,
+        messages: timed.messages,
+        bytes: timed.elements as u64 * subject.element_bytes,
         lower_bound: Number(lower_bound),
         ratio: (lower_bound > 0.0).then_some(time / lower_bound),
         closed_form: planned
@@ -144,16 +152,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         about: &subject.about,
         rank_times: args
             .ranks_table
-            .then(|| simulation.rank_times().into_iter().map(Number).collect()),
-        port_busy: args.ranks_table.then(|| busy(&simulation, &subject)),
-        critical_path: args
-            .critical_path
-            .then(|| path(&prepared, &simulation, subject.element_bytes)),
+            .then(|| timed.rank_times.into_iter().map(Number).collect()),
+        port_busy: simulation
+            .as_ref()
+            .filter(|_| args.ranks_table)
+            .map(|(_, simulation)| busy(simulation, &subject)),
+        critical_path: simulation
+            .as_ref()
+            .filter(|_| args.critical_path)
+            .map(|(prepared, simulation)| path(prepared, simulation, subject.element_bytes)),
     };
     if args.common.json {
         output::json(out, &output)?;
     } else {
-        print(out, &subject, &stats, &output)?;
+        print(out, &subject, &output)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -208,7 +220,7 @@ fn path(prepared: &Prepared, simulation: &Simulation<'_>, element_bytes: u64) ->
     simulation.critical_path().into_iter().map(link).collect()
 }
 
-fn print(out: &mut dyn Write, subject: &Subject, stats: &Stats, output: &Output<'_>) -> Result<()> {
+fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<()> {
     let unit = subject.unit;
     print_facts(out, subject.facts(), unit, output)?;
     if let Some(times) = &output.rank_times {
@@ -216,7 +228,7 @@ fn print(out: &mut dyn Write, subject: &Subject, stats: &Stats, output: &Output<
         ranks_table(
             out,
             subject,
-            stats,
+            &subject.schedule.stats()?,
             times,
             output.port_busy.as_deref().unwrap_or(&[]),
         )?;

@@ -28,6 +28,8 @@ const MOST_BYTES_OF_ALL: u64 = 1 << 60;
 const MOST_STEPS: u64 = 200_000_000;
 /// Memory that one step takes while it is planned and timed, about.
 const BYTES_PER_STEP: u64 = 200;
+/// Schedules of fewer steps are timed in no time.
+const MOST_CHEAP_STEPS: u64 = 1 << 16;
 /// Memory that a rank takes while programs on demand are timed, about.
 const BYTES_PER_RANK: u64 = 1000;
 
@@ -163,23 +165,25 @@ impl Task {
         if let [one] = self.algorithms[..] {
             return Ok((one, self.request_for(one)?));
         }
-        let mut best: Option<(f64, &'static Algorithm, Request)> = None;
+        // The least time, of equal ones the first in the registry.
+        let mut best: Option<(f64, usize, Request)> = None;
         let mut refused: Vec<(&str, anyhow::Error)> = Vec::new();
-        for &algorithm in &self.algorithms {
-            let timed = self
-                .request_for(algorithm)
-                .and_then(|request| Ok((model_time(algorithm, &request)?, request)));
-            match timed {
-                Ok((time, request)) => {
-                    if best.as_ref().is_none_or(|(least, ..)| time < *least) {
-                        best = Some((time, algorithm, request));
-                    }
-                }
+        let mut dear = Vec::new();
+        for (i, algorithm) in self.algorithms.iter().enumerate() {
+            match self.request_for(algorithm) {
+                Ok(request) if self.is_dear(algorithm, &request) => dear.push((i, request)),
+                Ok(request) => self.time(i, request, &mut best, &mut refused),
                 Err(error) => refused.push((algorithm.name, error)),
             }
         }
+        for (i, request) in dear {
+            let least = least_time(self.algorithms[i], &request);
+            if best.as_ref().is_none_or(|(time, ..)| least <= *time) {
+                self.time(i, request, &mut best, &mut refused);
+            }
+        }
         match best {
-            Some((_, algorithm, request)) => Ok((algorithm, request)),
+            Some((_, i, request)) => Ok((self.algorithms[i], request)),
             None => {
                 let reasons: Vec<_> = refused.iter().map(|(n, e)| format!("{n}: {e:#}")).collect();
                 bail!(
@@ -189,6 +193,49 @@ impl Task {
             }
         }
     }
+}
+
+impl Task {
+    /// Whether the time of `algorithm` for `request` must be simulated, with many segments.
+    fn is_dear(&self, algorithm: &Algorithm, request: &Request) -> bool {
+        self.segments.is_some()
+            && steps(algorithm, request.ranks, request.segments.count()) > MOST_CHEAP_STEPS
+            && closed_form(algorithm, request).is_none()
+    }
+
+    /// Times the `i`-th algorithm for `request`.
+    fn time(
+        &self,
+        i: usize,
+        request: Request,
+        best: &mut Option<(f64, usize, Request)>,
+        refused: &mut Vec<(&str, anyhow::Error)>,
+    ) {
+        let algorithm = self.algorithms[i];
+        match model_time(algorithm, &request) {
+            Ok(time) => {
+                let better = |(least, at, _): &(f64, usize, Request)| (time, i) < (*least, *at);
+                if best.as_ref().is_none_or(better) {
+                    *best = Some((time, i, request));
+                }
+            }
+            Err(error) => refused.push((algorithm.name, error)),
+        }
+    }
+}
+
+/// What a segmented broadcast, reduction or allreduce takes at least: a rank that is not the root receives (in a reduction: sends) every
+/// segment in a message of its own, on as many ports as it has.
+fn least_time(algorithm: &Algorithm, request: &Request) -> f64 {
+    let kinds = [Kind::Broadcast, Kind::Reduce, Kind::Allreduce];
+    let covered = algorithm.segmented && kinds.contains(&algorithm.collective);
+    if !covered || request.ranks < 2 || request.cost.links().is_some() {
+        return 0.0;
+    }
+    let sizes = request.segments.sizes().iter();
+    let busy: f64 = sizes.map(|&s| request.t_comm(s)).sum();
+    // The margin covers the rounding of the sum.
+    busy / request.ports.k() as f64 * (1.0 - 1e-9)
 }
 
 /// Steps of the schedule, about.

@@ -10,35 +10,20 @@
 //! `p = 2`, `q = 2`: 1→0 segment 1; 1→0 segment 0; 0→1 segment 0; 0→1 segment 1.
 
 use super::broadcast::rounds;
-use super::{broadcast, reduce};
-use crate::collective::Collective;
+use super::n_blocks::{Does, NBlocks};
 use crate::error::Result;
 use crate::plan::Request;
-use crate::schedule::{Layout, Programs, Schedule, Span, Spans};
 
-/// Plans the allreduce.
+/// Plans the allreduce: every rank's program on demand.
 ///
 /// # Errors
 /// When the request's parts do not fit together.
-pub fn plan(request: &Request) -> Result<Schedule> {
-    let request = &Request {
+pub fn plan(request: &Request) -> Result<NBlocks> {
+    let request = Request {
         root: 0,
         ..request.clone()
     };
-    let (up, down) = (reduce::plan(request)?, broadcast::plan(request)?);
-    let vector = Spans::from(Span::new(0, request.elements()));
-    let layout = Layout {
-        len: request.elements(),
-        input: vector.clone(),
-        output: vector,
-    };
-    let program = |r| up.program_of(r).chain(down.program_of(r)).collect();
-    Schedule::new(
-        request.ports,
-        Collective::Allreduce,
-        vec![layout; request.ranks],
-        (0..request.ranks).map(program).collect(),
-    )
+    NBlocks::new(&request, Does::Allreduce)
 }
 
 /// `(L + q - 1)(2 tc + tp)`.

@@ -9,7 +9,7 @@
 //!
 //! `p = 3`, `q = 2`: round 0: 0→2 segment 0; round 1: 0→1 segment 1; round 2: 0→2 segment 1, 2→1 segment 0.
 
-use super::n_blocks::NBlocks;
+use super::n_blocks::{Does, NBlocks};
 use super::schedule::Circulant;
 use crate::error::Result;
 use crate::plan::Request;
@@ -19,7 +19,7 @@ use crate::plan::Request;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<NBlocks> {
-    NBlocks::new(request, false)
+    NBlocks::new(request, Does::Broadcast)
 }
 
 /// `(L + q - 1) tc`.

@@ -1,4 +1,4 @@
-//! Broadcast and reduction of `n` blocks on circulant graphs, a rank's program on demand.
+//! Broadcast, reduction and both, one after the other, of `n` blocks on circulant graphs, a rank's program on demand.
 //!
 //! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 6, and the same
 //! backwards. Ports: bidirectional, one-ported. A block is a segment of the request.
@@ -35,14 +35,23 @@ pub struct NBlocks {
     phases: Phases,
     ports: Ports,
     root: usize,
-    reduces: bool,
+    does: Does,
     vector: Span,
     blocks: Vec<Span>,
 }
 
+/// What the programs are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Does {
+    Broadcast,
+    Reduce,
+    /// Reduces to the root, then broadcasts from there.
+    Allreduce,
+}
+
 impl NBlocks {
-    /// The broadcast, or (`reduces`) the reduction.
-    pub(super) fn new(request: &Request, reduces: bool) -> Result<NBlocks> {
+    /// The programs from or to the request's root.
+    pub(super) fn new(request: &Request, does: Does) -> Result<NBlocks> {
         request.validate()?;
         let graph = Circulant::new(request.ranks);
         Ok(NBlocks {
@@ -50,7 +59,7 @@ impl NBlocks {
             graph,
             ports: request.ports,
             root: request.root,
-            reduces,
+            does,
             vector: Span::new(0, request.elements()),
             blocks: request.segments.spans(),
         })
@@ -70,10 +79,10 @@ impl Programs for NBlocks {
 
     fn collective(&self) -> Collective {
         let root = self.root;
-        if self.reduces {
-            Collective::Reduce { root }
-        } else {
-            Collective::Broadcast { root }
+        match self.does {
+            Does::Broadcast => Collective::Broadcast { root },
+            Does::Reduce => Collective::Reduce { root },
+            Does::Allreduce => Collective::Allreduce,
         }
     }
 
@@ -82,10 +91,10 @@ impl Programs for NBlocks {
             Some(self.vector),
             (rank == self.root).then_some(self.vector),
         );
-        let (input, output) = if self.reduces {
-            (all, root)
-        } else {
-            (root, all)
+        let (input, output) = match self.does {
+            Does::Broadcast => (root, all),
+            Does::Reduce => (all, root),
+            Does::Allreduce => (all, all),
         };
         Layout {
             len: self.vector.len,
@@ -101,11 +110,8 @@ impl Programs for NBlocks {
         self.graph.recv_into(me, &mut schedules[0][..q]);
         self.graph.send_into(me, &mut schedules[1][..q]);
         let left = self.phases.rounds();
-        let first = if self.reduces {
-            left.saturating_sub(1)
-        } else {
-            0
-        };
+        let reduces = self.does != Does::Broadcast;
+        let first = if reduces { left.saturating_sub(1) } else { 0 };
         Program {
             all: self,
             me,
@@ -113,6 +119,7 @@ impl Programs for NBlocks {
             round: (left > 0).then(|| self.phases.round(first)),
             left,
             sent: false,
+            reduces,
         }
     }
 }
@@ -130,6 +137,8 @@ pub struct Program<'a> {
     left: usize,
     /// Whether the round's send has been given.
     sent: bool,
+    /// Whether this is a reduction, so far.
+    reduces: bool,
 }
 
 impl Program<'_> {
@@ -176,10 +185,15 @@ impl Iterator for Program<'_> {
     #[inline]
     fn next(&mut self) -> Option<Step> {
         loop {
+            if self.left == 0 && self.reduces && self.all.does == Does::Allreduce {
+                self.reduces = false;
+                self.left = self.all.phases.rounds();
+                self.round = (self.left > 0).then(|| self.all.phases.round(0));
+            }
             let round = self.round.filter(|_| self.left > 0)?;
             if !self.sent {
                 self.sent = true;
-                let send = if self.all.reduces {
+                let send = if self.reduces {
                     self.behind(round)
                 } else {
                     self.ahead(round)
@@ -191,7 +205,7 @@ impl Iterator for Program<'_> {
             self.sent = false;
             self.left -= 1;
             let q = self.all.graph.rounds();
-            let step = if self.all.reduces {
+            let step = if self.reduces {
                 self.round = Some(round.previous(q));
                 let order = |peer| Order::by_rank(self.rank(self.me), peer);
                 self.ahead(round)
@@ -210,7 +224,7 @@ impl Iterator for Program<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{broadcast, reduce};
+    use super::super::{allreduce, broadcast, reduce};
     use super::*;
     use crate::plan::Segments;
 
@@ -269,6 +283,35 @@ mod tests {
                 assert_eq!(reduce.reversed().unwrap(), broadcast);
                 // Which operand stands first may differ.
                 assert_eq!(broadcast.reversed().unwrap(), reduce);
+            }
+        }
+    }
+
+    /// An allreduce is the reduction to rank 0 and then the broadcast, whatever the request's root.
+    #[test]
+    fn allreduces_are_both_in_turn() {
+        for p in 1..40 {
+            for n in [1, 2, 5, 9] {
+                let [allreduce, reduce, broadcast] = [
+                    allreduce::plan(&request(p, n, p / 2)).unwrap(),
+                    reduce::plan(&request(p, n, 0)).unwrap(),
+                    broadcast::plan(&request(p, n, 0)).unwrap(),
+                ];
+                for rank in 0..p {
+                    let both = reduce.program_of(rank).chain(broadcast.program_of(rank));
+                    assert!(
+                        allreduce.program_of(rank).eq(both),
+                        "p={p} n={n} rank {rank}"
+                    );
+                    assert_eq!(
+                        allreduce.layout_of(rank).input,
+                        reduce.layout_of(rank).input
+                    );
+                    assert_eq!(
+                        allreduce.layout_of(rank).output,
+                        broadcast.layout_of(rank).output
+                    );
+                }
             }
         }
     }

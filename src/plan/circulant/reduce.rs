@@ -12,7 +12,7 @@
 //! `p = 3`, `q = 2`: round 0: 1→2 segment 0, 2→0 segment 1; round 1: 1→0 segment 1; round 2: 2→0 segment 0.
 
 use super::broadcast::rounds;
-use super::n_blocks::NBlocks;
+use super::n_blocks::{Does, NBlocks};
 use crate::error::Result;
 use crate::plan::Request;
 
@@ -21,7 +21,7 @@ use crate::plan::Request;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<NBlocks> {
-    NBlocks::new(request, true)
+    NBlocks::new(request, Does::Reduce)
 }
 
 /// `(L + q - 1)(tc + tp)`.

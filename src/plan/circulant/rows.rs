@@ -43,7 +43,7 @@ pub(in crate::plan) const CIRCULANT_ALLREDUCE: Algorithm = Algorithm {
     transfers: for_each_segment_twice,
     rounds: "2(ceil(log2 p)+q-1)",
     volume: "2(p-1) m",
-    planner: Planner::Direct(allreduce::plan),
+    planner: Planner::OnDemand(allreduce::plan),
     time: Some(allreduce::time),
     ..CIRCULANT
 };

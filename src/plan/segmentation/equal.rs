@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::plan::pipeline::uni_greedy::States;
 use crate::plan::registry::Algorithm;
 use crate::plan::{Request, Segments};
-use crate::simulate::Prepared;
+use crate::simulate;
 
 /// The best segment size found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,11 +111,14 @@ pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
     if let Some(time) = closed_time(algorithm, request) {
         return Ok(time);
     }
+    // A missing link is no error here, but an infinite time.
+    if algorithm.is_on_demand()
+        && let Ok(timed) = algorithm.timed(request)
+    {
+        return Ok(timed.time);
+    }
     let schedule = algorithm.plan(request)?;
-    let prepared = Prepared::new(&schedule, request.cost.overlap)?;
-    Ok(prepared
-        .simulate(&request.cost, request.element_bytes)
-        .time())
+    Ok(simulate::timed(&schedule, &request.cost, request.element_bytes)?.time)
 }
 
 /// The best segment size of uni-greedy, `costs` giving `(tc, tp)` of a segment.

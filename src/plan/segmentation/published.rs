@@ -1,4 +1,5 @@
-//! The figures of Lowery & Langou's tables as printed, to be shown beside what the rules of time execute.
+//! The figures of Lowery & Langou's tables as printed, to be shown beside what the rules of time execute; and what is said of two algorithms
+//! whose executed time has a closed form for some `p` only: about what the two-tree algorithm takes, and what the dual-root one takes at most.
 //!
 //! Symbols: `p` ranks, `m` elements in `q` segments of `s`, `L = ceil(log2 p)`, `N = ceil(log2(p + 1))`; alpha a message, beta and
 //! gamma an element. Table I is unidirectional, table III bidirectional, both for `p > 3`; table II gives the least that each
@@ -52,6 +53,9 @@ pub struct Terms {
 /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
 /// ```
 pub fn published(kind: Kind, algorithm: &str, request: &Request) -> Option<Published> {
+    if (kind, algorithm) == (Kind::Allreduce, "dual-root") {
+        return dual_root(request);
+    }
     let x = Symbols::new(kind, request)?;
     let Symbols { p, m, l, n, .. } = x;
     if request.ports.is_bidirectional() {
@@ -67,6 +71,8 @@ pub fn published(kind: Kind, algorithm: &str, request: &Request) -> Option<Publi
                 ..x.rounds("Table III", 2.0 * (n - 2.0), 2.0)
             }),
             "bi-greedy" | "circulant" => Some(x.rounds("Table III", l - 1.0, 1.0)),
+            // 2 L + 2 k rounds with k segments for each tree.
+            "two-tree" => Some(x.rounds("about; Sanders, Speck, Träff 2009", 2.0 * l, 1.0)),
             "butterfly" if kind == Kind::Reduce => {
                 let share = (p - 1.0) / p * m;
                 let time = 2.0 * l * x.alpha + 2.0 * share * x.beta + share * x.gamma;
@@ -106,6 +112,34 @@ pub fn published(kind: Kind, algorithm: &str, request: &Request) -> Option<Publi
     }
 }
 
+/// The dual-root allreduce over two trees of `h` levels that are full, or fuller than the request's:
+/// `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`, at best `O(log p + sqrt(m log p)) + 3 (beta + gamma) m`.
+fn dual_root(request: &Request) -> Option<Published> {
+    if request.ranks <= 3 || request.elements() == 0 || !request.ports.is_bidirectional() {
+        return None;
+    }
+    let x = Symbols::of(request, true)?;
+    let h = f64::from(ceil_log2(request.ranks.saturating_add(2)) - 1);
+    let (starts, combined) = (4.0 * h - 6.0, 2.0 * h - 4.0);
+    // (starts + 3 m / s) alpha + slope s + whole
+    let slope = starts * x.beta + combined * x.gamma;
+    let whole = 3.0 * x.m * (x.beta + x.gamma);
+    let time = |s: f64, q: f64| {
+        (starts + 3.0 * q) * x.alpha + slope * s + 3.0 * q * s * (x.beta + x.gamma)
+    };
+    let best = (3.0 * x.m * x.alpha / slope).sqrt();
+    let defined = best.is_finite();
+    let s = if defined { best.clamp(1.0, x.m) } else { x.m };
+    Some(Published {
+        time: time(x.s, (x.m / x.s).ceil()),
+        best_segment: defined.then_some(best),
+        best_time: defined
+            .then(|| starts * x.alpha + 2.0 * (3.0 * x.m * x.alpha * slope).sqrt() + whole),
+        clamped: (s, time(s, x.m / s)),
+        ..x.whole("at most; Träff 2021", 0.0)
+    })
+}
+
 /// Table II's bounds of any unidirectional reduction, as printed.
 ///
 /// Its bandwidth term `2 beta m` is right for odd `p` only: see [`crate::bounds`] for the corrected one.
@@ -140,17 +174,20 @@ impl Symbols {
     }
 
     /// Without the tables' conditions on `p` and `m`.
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     pub(super) fn any(kind: Kind, request: &Request) -> Option<Symbols> {
-        if !matches!(kind, Kind::Reduce | Kind::Broadcast) || !request.cost.is_linear() {
+        matches!(kind, Kind::Reduce | Kind::Broadcast)
+            .then(|| Symbols::of(request, kind.reduces()))
+            .flatten()
+    }
+
+    /// Those of any collective; `reduces` says whether it combines.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    fn of(request: &Request, reduces: bool) -> Option<Symbols> {
+        if !request.cost.is_linear() {
             return None;
         }
         let (p, bytes) = (request.ranks, request.element_bytes as f64);
-        let gamma = if kind.reduces() {
-            request.cost.gamma
-        } else {
-            0.0
-        };
+        let gamma = if reduces { request.cost.gamma } else { 0.0 };
         let largest = request.segments.sizes().iter().max().copied().unwrap_or(0);
         Some(Symbols {
             p: p as f64,
@@ -254,7 +291,7 @@ mod tests {
     #[test]
     fn best_times_are_the_least_of_the_formulas() {
         for ports in [Ports::UNI, Ports::BI] {
-            for name in ["chain", "binary", "bi-greedy"] {
+            for name in ["chain", "binary", "bi-greedy", "two-tree"] {
                 let Some(at) = published(Kind::Reduce, name, &request(100, 100_000, 1, ports))
                 else {
                     continue;
@@ -273,6 +310,37 @@ mod tests {
                         published(Kind::Reduce, name, &r).unwrap().time > t * 0.999,
                         "{name}"
                     );
+                }
+            }
+        }
+    }
+
+    /// Beside the executed time, for all the `p` that closed forms are tested for: never less; two rounds less than "about" for powers of two, and
+    /// the same for two full trees.
+    #[test]
+    fn what_two_trees_and_two_roots_take() {
+        for p in 4..=70usize {
+            for n in [1, 2, 3, 5, 8, 16] {
+                let r = request(p, 4 * n, 4, Ports::BI);
+                for (kind, name) in [
+                    (Kind::Reduce, "two-tree"),
+                    (Kind::Broadcast, "two-tree"),
+                    (Kind::Allreduce, "dual-root"),
+                ] {
+                    let algorithm = crate::plan::registry::find(kind, name).unwrap();
+                    let print = published(kind, name, &r).unwrap();
+                    let executed = crate::plan::segmentation::executed_time(algorithm, &r).unwrap();
+                    assert!(
+                        executed <= print.time,
+                        "{name} p={p} n={n}: {executed}, {print:?}"
+                    );
+                    let gamma = if kind.reduces() { 2.0 } else { 0.0 };
+                    let round = 50.0 + 4.0 * (3.0 + gamma);
+                    if name == "dual-root" && (p + 2).is_power_of_two() {
+                        assert_eq!(executed, print.time, "p={p} n={n}");
+                    } else if name == "two-tree" && p.is_power_of_two() {
+                        assert_eq!(executed, print.time - 2.0 * round, "p={p} n={n}");
+                    }
                 }
             }
         }

@@ -34,7 +34,7 @@ pub(super) struct Args {
     ranks: Option<RangeInclusive<usize>>,
 
     /// Check this many numbers of ranks of all magnitudes instead, up to 100 ranks of each
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true, conflicts_with = "ranks")]
+    #[arg(long, value_name = "COUNT", value_parser = parse_samples, allow_negative_numbers = true, conflicts_with = "ranks")]
     sample: Option<usize>,
 
     /// The largest number of ranks to sample
@@ -180,6 +180,14 @@ fn bar(length: u64) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(300));
     bar
+}
+
+/// At least one sample: none would prove nothing.
+fn parse_samples(text: &str) -> Result<usize, String> {
+    match parse_count(text)? {
+        0 => Err("0 samples: there is nothing to check".into()),
+        count => Ok(count),
+    }
 }
 
 /// `1000`, `2..=1000`, `2..1001`.

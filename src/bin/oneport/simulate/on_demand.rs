@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use oneport::Kind;
 use oneport::bounds::lower_bound;
 use oneport::plan::segmentation::published;
 
 use super::{Args, Output, print_facts, print_of};
 use crate::output;
-use crate::subject::About;
+use crate::subject::{About, Subject};
 use crate::task::{Task, closed_form, steps};
 use crate::units::Number;
 
@@ -20,11 +21,21 @@ const MOST_STORED: u64 = 1 << 20;
 /// Schedules over fewer ranks, too: their steps are in the segments.
 const FEWEST_RANKS: usize = 1 << 10;
 
-/// Times what the options ask for without storing it, where the schedule is long and the algorithm and the options allow it; otherwise nothing.
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Option<ExitCode>> {
+/// What has become of a request.
+pub(super) enum Outcome {
+    /// Timed and printed.
+    Done(ExitCode),
+    /// The schedule is to be planned and stored. The choice of the algorithm may take long, so it is not made twice.
+    Stored(Box<Subject>),
+    /// Nothing has been done.
+    Nothing,
+}
+
+/// Times what the options ask for without storing it, where the schedule is long and the algorithm and the options allow it.
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let common = &args.common;
     let Some(kind) = common.collective.filter(|_| common.schedule.is_none()) else {
-        return Ok(None);
+        return Ok(Outcome::Nothing);
     };
     let machine = &common.machine;
     let piped = machine
@@ -34,7 +45,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Option<ExitCode>> 
     let plain = common.rules.is_none() && machine.costs.is_none() && !piped;
     let few = common.ranks.is_none_or(|ranks| ranks < FEWEST_RANKS);
     if few || !plain || args.ranks_table || args.critical_path || common.algorithm == "all" {
-        return Ok(None);
+        return Ok(Outcome::Nothing);
     }
     let mut task = Task::new(common, kind)?;
     let long = |segments| {
@@ -47,16 +58,19 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Option<ExitCode>> 
             .as_ref()
             .map_or(task.request.elements().max(1), |s| s.count()),
     ) {
-        return Ok(None);
+        return Ok(Outcome::Nothing);
     }
     task.timed_only = true;
     let (algorithm, request) = task.choose()?;
     if !algorithm.is_on_demand()
         || steps(algorithm, request.ranks, request.segments.count()) <= MOST_STORED
     {
-        return Ok(None);
+        return Ok(Outcome::Stored(Box::new(Subject::planned_by(
+            &task, algorithm, request,
+        )?)));
     }
-    if common.root.is_some() && !matches!(kind, oneport::Kind::Broadcast | oneport::Kind::Reduce) {
+    let rooted = matches!(kind, Kind::Broadcast | Kind::Reduce);
+    if common.root.is_some() && !rooted {
         output::note(&format!("{} has no root; --root is ignored", kind.name()));
     }
     // Every step is half of a transfer.
@@ -78,7 +92,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Option<ExitCode>> 
     let size = request.element_bytes;
     let (ports, ranks) = (request.ports, request.ranks);
     let bounds = lower_bound(kind, ports, ranks, request.elements(), size, cost);
-    let about = About::planned(&task, algorithm, &request, Some(request.root));
+    let about = About::planned(&task, algorithm, &request, rooted.then_some(request.root));
     let largest = bounds.largest;
     let output = Output {
         time: Number(timed.time),
@@ -105,7 +119,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Option<ExitCode>> 
     } else {
         print_facts(out, about.facts(cost, task.unit), task.unit, &output)?;
     }
-    Ok(Some(ExitCode::SUCCESS))
+    Ok(Outcome::Done(ExitCode::SUCCESS))
 }
 
 /// A progress bar on standard error that shows up only when it takes long, and only on a terminal.

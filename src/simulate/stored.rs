@@ -1,0 +1,119 @@
+//! Model time of a stored schedule, when nothing but times and counts is asked for.
+
+use super::on_demand::{Timed, on_demand};
+use super::{Prepared, later};
+use crate::cost::CostModel;
+use crate::error::Result;
+use crate::schedule::{Schedule, Step};
+
+/// Schedules of more steps are timed as they are read: twice as fast, and in a tenth of the memory, as nothing is laid out before.
+const LONG: usize = 1 << 16;
+
+/// Times `schedule` under `cost`, with elements of `element_bytes` bytes (1 for times per element): what [`Prepared`] and
+/// [`Schedule::stats`] say, in one go.
+///
+/// Messages over links that `cost` does not have never end, as in [`Prepared::simulate`].
+///
+/// ```
+/// use oneport::plan::{Segments, registry};
+/// use oneport::{CostModel, Kind, Request, simulate};
+/// let mut request = Request::new(8, 12);
+/// request.segments = Segments::of_count(12, 4)?;
+/// let schedule = registry::find(Kind::Broadcast, "chain")?.plan(&request)?;
+/// let timed = simulate::timed(&schedule, &CostModel::new(10.0, 1.0), 1)?;
+/// assert_eq!((timed.time, timed.rounds, timed.messages), (130.0, 10, 28));
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Prepared::new`].
+pub fn timed(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> Result<Timed> {
+    // What is wrong with a schedule, the graph of its steps tells better.
+    if read_once(schedule)
+        && let Ok(timed) = on_demand(schedule, cost, element_bytes)
+    {
+        return Ok(timed);
+    }
+    let prepared = Prepared::new(schedule, cost.overlap)?;
+    let simulation = prepared.simulate(cost, element_bytes);
+    let rounds = if cost.overlap {
+        schedule.stats()?.rounds
+    } else {
+        prepared.rounds()
+    };
+    let rank_times = simulation.rank_times();
+    let sends = schedule.programs().iter().flatten();
+    let lengths = sends.filter(|s| s.is_send()).map(Step::len);
+    let (messages, elements) = lengths.fold((0, 0usize), |(messages, elements), len| {
+        (
+            messages + usize::from(len > 0),
+            elements.saturating_add(len),
+        )
+    });
+    Ok(Timed {
+        time: rank_times.iter().copied().fold(0.0, later),
+        rank_times,
+        rounds,
+        messages,
+        elements,
+    })
+}
+
+/// Whether the schedule is long, and its messages have few spans: what touches many parts of a buffer is better laid out first.
+fn read_once(schedule: &Schedule) -> bool {
+    let steps = schedule.steps();
+    let spans = |step: &Step| step.reads().len() + step.writes().len();
+    steps > LONG
+        && schedule
+            .programs()
+            .iter()
+            .flatten()
+            .map(spans)
+            .fold(0, usize::saturating_add)
+            <= 4 * steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Request, Segments, registry};
+
+    /// Short and long schedules, with one span a message and with many.
+    #[test]
+    fn the_same_either_way() {
+        let mut ways = [0; 2];
+        for algorithm in registry::all() {
+            for (p, n, overlap) in [
+                (9, 4, false),
+                (12, 3, true),
+                (40, 850, false),
+                (3, 12_000, true),
+            ] {
+                let mut request = Request::new(p, 2 * n + 1);
+                request.segments = Segments::of_count(2 * n + 1, n).unwrap();
+                request.cost = CostModel::new(0.1, 0.7).gamma(0.3).overlap(overlap);
+                let long = (algorithm.transfers)(p, n);
+                if algorithm.accepts(&request).is_err()
+                    || (n > 4 && !(1 << 15..1 << 17).contains(&long))
+                {
+                    continue;
+                }
+                let schedule = algorithm.plan(&request).unwrap();
+                let timed = timed(&schedule, &request.cost, 3).unwrap();
+                let prepared = Prepared::new(&schedule, overlap).unwrap();
+                let simulated = prepared.simulate(&request.cost, 3);
+                let stats = schedule.stats().unwrap();
+                let name = (algorithm.name, p, n, overlap);
+                assert_eq!(timed.time.to_bits(), simulated.time().to_bits(), "{name:?}");
+                assert_eq!(timed.rank_times, simulated.rank_times(), "{name:?}");
+                assert_eq!(
+                    (timed.rounds, timed.messages, timed.elements),
+                    (stats.rounds, stats.messages, stats.elements),
+                    "{name:?}"
+                );
+                ways[usize::from(read_once(&schedule))] += 1;
+            }
+        }
+        assert!(ways.iter().all(|&w| w > 3), "{ways:?}");
+    }
+}
