@@ -53,6 +53,8 @@ fn schedule_is_right(solution: &Solution, ordered: bool, what: &str) {
         let time = prepared.simulate(&cost, 1).time();
         let bound = to_f64(&periodic.time_bound(n));
         assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
+        let least = n as f64 / to_f64(&solution.throughput);
+        assert!(time >= least * (1.0 - 1e-9), "{what}: {time} < {least}");
         constants.push(time - n as f64 / to_f64(&periodic.throughput()));
         if n == periodic.operations() + 1 && n < 50 {
             let name = if ordered { "affine" } else { "sum" };

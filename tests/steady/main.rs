@@ -6,7 +6,7 @@ mod drifting;
 
 use oneport::check::{self, check};
 use oneport::plan::steady::{
-    Edge, Fraction, Method, Operation, Platform, best_packets, flow_bound, generate,
+    Edge, Fraction, Method, Operation, Platform, best_packets, best_single, flow_bound, generate,
     multicast_bounds, parse_fraction, show_fraction, solve, to_f64,
 };
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
@@ -272,6 +272,7 @@ fn small_periods() {
             let periodic = solution.periodic(Some(&longest), Some(60)).unwrap();
             assert!(periodic.throughput() <= solution.throughput);
             assert!(periodic.loss() >= Fraction::ZERO);
+            assert!(*periodic.period() <= longest);
             let schedule: Schedule = periodic.schedule(2 * periodic.operations()).unwrap();
             assert!(check(&schedule, &check::Options::default()).ok());
         }
@@ -279,6 +280,42 @@ fn small_periods() {
             .periodic(Some(&fraction("1/1000")), None)
             .unwrap_err();
         assert!(error.is_usage());
+    }
+}
+
+/// A longest period is kept to, whatever the elements; and where one operation of the best single tree fits, the outcome is about as good at least.
+#[test]
+fn longest_periods_are_kept() {
+    let mut random = Random(63);
+    for round in 0..25 {
+        let platform = random_platform(&mut random);
+        for ports in [Ports::BI, Ports::UNI] {
+            let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+            let single = best_single(&solution).unwrap().throughput;
+            for part in ["1", "5/4", "7/2", "19/2"] {
+                let longest = fraction(part) / &single;
+                for elements in [None, Some(5), Some(840)] {
+                    let what = format!("{round} {ports:?} {part} {elements:?}");
+                    let periodic = match solution.periodic(Some(&longest), elements) {
+                        Ok(periodic) => periodic,
+                        Err(error) => {
+                            // Cut to whole elements, one operation may take a little longer.
+                            let tight = elements.is_some() && part == "1";
+                            assert!(error.is_usage(), "{what}: {error}");
+                            assert!(tight || elements == Some(5), "{what}: {error}");
+                            continue;
+                        }
+                    };
+                    assert!(*periodic.period() <= longest, "{what}");
+                    if elements != Some(5) {
+                        let part = to_f64(&periodic.throughput()) / to_f64(&single);
+                        assert!(part >= 0.99, "{what}: {part}");
+                    }
+                    let schedule = periodic.schedule(2 * periodic.operations()).unwrap();
+                    assert!(check(&schedule, &check::Options::default()).ok());
+                }
+            }
+        }
     }
 }
 

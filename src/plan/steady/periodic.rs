@@ -19,6 +19,8 @@ use super::fraction::{
 use super::ports::{PortGraph, Slot, bipartite_slots};
 use super::problem::Solution;
 use super::route::Route;
+use super::scan::time_of;
+use super::single::best_single;
 use super::solve::edge_loads;
 use crate::cost::CostModel;
 use crate::error::{Error, Result};
@@ -33,6 +35,9 @@ const ELEMENTS: (usize, usize) = (64, 4096);
 const WORTH: f64 = 0.995;
 /// Lengths of periods that are tried when rates are rounded.
 const TRIES: usize = 400;
+/// Of what was rounded to a longest period, so much is cut to elements, on a platform of one node; and at least so much on any.
+const MOST_ROUNDED: usize = 400;
+const LEAST_ROUNDED: usize = 10;
 
 /// A schedule that repeats itself.
 #[derive(Debug, Clone)]
@@ -57,7 +62,8 @@ pub(super) struct Cut {
 impl Solution {
     /// The rates as a periodic schedule.
     ///
-    /// `longest` is the longest period in time units; rates are rounded to fit, if need be. Without it they are rounded only where
+    /// `longest` is the longest period in time units; rates are rounded to fit, if need be, the best single route being one to round to: so where
+    /// its messages can be cut exactly the outcome is no worse than that. Without it they are rounded only where
     /// a period would have more than a thousand operations. `elements` is the length of a message; without it, one that can be cut
     /// exactly where slots end, or 64 to 4096 elements.
     ///
@@ -83,7 +89,7 @@ impl Solution {
             Some(longest) => below <= *longest && operations <= whole(100 * MOST_OPERATIONS),
             None => operations <= whole(MOST_OPERATIONS),
         };
-        let (counts, slots) = if fits {
+        if fits {
             let count = |(_, rate): &(Route, Fraction)| {
                 let count = rate * &below;
                 to_usize(count.numerator()).unwrap_or(0)
@@ -92,60 +98,95 @@ impl Solution {
                 edges: s.edges.clone(),
                 share: &s.share * &below,
             });
-            (self.routes.iter().map(count).collect(), slots.collect())
-        } else {
-            self.rounded(longest)?
-        };
-        self.cut(counts, slots, elements)
-    }
-
-    /// Whole numbers of operations for periods no longer than `longest`, the best of some, and slots for them.
-    fn rounded(&self, longest: Option<&Fraction>) -> Result<(Vec<usize>, Vec<Slot>)> {
-        let default = whole(MOST_OPERATIONS) / &self.throughput;
-        let is_given = longest.is_some();
-        let longest = longest.cloned().unwrap_or(default);
-        let most = whole(100 * MOST_OPERATIONS) / &self.throughput;
-        let longest = longest.min(most);
-        let mut tried: Vec<(f64, Vec<usize>, Fraction)> = Vec::new();
-        for i in 1..=TRIES {
-            let period = &longest * whole(i) / whole(TRIES);
-            let mut counts: Vec<usize> = (self.routes.iter())
-                .map(|(_, rate)| to_usize(&(rate * &period).floor()).unwrap_or(0))
-                .collect();
-            if self.ports.is_bidirectional() {
-                self.fill(&mut counts, to_f64(&period));
-            }
-            let all: usize = counts.iter().sum();
-            let time = self.port_time(&counts).min(to_f64(&period));
-            let rate = if self.ports.is_bidirectional() && time > 0.0 {
-                all as f64 / time
-            } else {
-                all as f64 / to_f64(&period)
-            };
-            // A longer period must be worth it.
-            if all > 0 && tried.last().is_none_or(|(r, ..)| rate > r * (1.0 + 1e-9)) {
-                tried.push((rate, counts, period));
+            let counts = self.routes.iter().map(count).collect();
+            let periodic = self.cut(counts, slots.collect(), elements, longest.is_some())?;
+            if longest.is_none_or(|longest| periodic.period <= *longest) {
+                return Ok(periodic);
             }
         }
-        let highest = tried.last().map_or(0.0, |(rate, ..)| *rate);
-        let enough = if is_given { highest } else { highest * WORTH };
-        let mut tried = tried.into_iter();
-        let Some((_, counts, period)) = tried.find(|(rate, ..)| *rate >= enough) else {
-            return Err(Error::usage(format!(
-                "no operation fits into a period of {longest}: the throughput is {}",
-                self.throughput
-            )));
+        if let Some(longest) = longest {
+            return self.within(longest, elements);
+        }
+        let (counts, slots) = self.rounded()?;
+        self.cut(counts, slots, elements, false)
+    }
+
+    /// The best of some roundings whose period, cut to whole elements, is no longer than `longest`.
+    fn within(&self, longest: &Fraction, elements: Option<usize>) -> Result<Periodic> {
+        let mut all = self.clone();
+        let single = best_single(self)?;
+        if all.routes.iter().all(|(route, _)| *route != single.route) {
+            all.routes.push((single.route.clone(), Fraction::ZERO));
+        }
+        let most = whole(100 * MOST_OPERATIONS) / &self.throughput;
+        let most = longest.clone().min(most);
+        let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
+        let mut add = |counts: Vec<usize>| {
+            let operations: usize = counts.iter().sum();
+            let time = all.port_time(&counts);
+            if operations > 0 && time > 0.0 && tried.last().is_none_or(|(_, last)| *last != counts)
+            {
+                tried.push((operations as f64 / time, counts));
+            }
         };
-        let used: Vec<(Route, Fraction)> = (self.routes.iter().zip(&counts))
+        let alone = all.routes.iter();
+        let alone = alone.map(|(route, _)| usize::from(*route == single.route));
+        add(alone.collect());
+        for i in 1..=TRIES {
+            let period = &most * whole(i) / whole(TRIES);
+            let down = |(_, rate): &(Route, Fraction)| to_usize(&(rate * &period).floor());
+            let down: Vec<usize> = all.routes.iter().map(|r| down(r).unwrap_or(0)).collect();
+            let mut filled = down.clone();
+            all.fill(&mut filled, to_f64(&period));
+            add(down);
+            add(filled);
+        }
+        tried.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut left = (MOST_ROUNDED / all.platform.nodes()).max(LEAST_ROUNDED);
+        let mut best: Option<Periodic> = None;
+        // What ports allow may still not be possible, and cutting takes its part: so the best estimate need not be the best.
+        for (rate, counts) in tried {
+            let enough = |p: &Periodic| to_f64(&p.throughput()) >= rate * (1.0 - 1e-9);
+            if left == 0 || best.as_ref().is_some_and(enough) {
+                break;
+            }
+            let (time, slots) = all.slots_of(&counts)?;
+            if time > *longest {
+                continue;
+            }
+            left -= 1;
+            let periodic = all.cut(counts, slots, elements, true)?;
+            let better = |b: &Periodic| periodic.throughput() > b.throughput();
+            if periodic.period <= *longest && best.as_ref().is_none_or(better) {
+                best = Some(periodic);
+            }
+        }
+        best.ok_or_else(|| {
+            Error::usage(format!(
+                "no operation fits into a period of {longest}{}: the throughput is {}, that of the best single tree {}",
+                match elements {
+                    Some(elements) => format!(", with messages of {elements} elements"),
+                    None => String::new(),
+                },
+                self.throughput,
+                single.throughput
+            ))
+        })
+    }
+
+    /// How long so many operations on the routes take, and slots for them.
+    fn slots_of(&self, counts: &[usize]) -> Result<(Fraction, Vec<Slot>)> {
+        let used: Vec<(Route, Fraction)> = (self.routes.iter().zip(counts))
             .map(|((route, _), &count)| (route.clone(), whole(count)))
             .collect();
         let costs = self.platform.activity_costs(self.computing());
         let loads = edge_loads(&self.platform, &costs, &used);
         let graph = PortGraph::new(&self.platform, self.ports, self.computing());
+        let time = time_of(&graph, &loads)?;
         if self.ports.is_bidirectional() {
-            return Ok((counts, bipartite_slots(&graph, &loads)));
+            return Ok((time, bipartite_slots(&graph, &loads)));
         }
-        let shares: Vec<Fraction> = loads.iter().map(|w| w / &period).collect();
+        let shares: Vec<Fraction> = loads.iter().map(|w| w / &time).collect();
         let slots = match general_slots(&graph, &shares, &[])? {
             Slotted::Fits(slots) => slots,
             Slotted::Violates(_) => {
@@ -153,10 +194,42 @@ impl Solution {
             }
         };
         let slots = slots.into_iter().map(|s| Slot {
-            share: s.share * &period,
+            share: s.share * &time,
             edges: s.edges,
         });
-        Ok((counts, slots.collect()))
+        let slots = slots.collect();
+        Ok((time, slots))
+    }
+
+    /// Whole numbers of operations for a period that is not too long, and slots for them.
+    fn rounded(&self) -> Result<(Vec<usize>, Vec<Slot>)> {
+        let longest = whole(MOST_OPERATIONS) / &self.throughput;
+        let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
+        for i in 1..=TRIES {
+            let period = &longest * whole(i) / whole(TRIES);
+            let mut counts: Vec<usize> = (self.routes.iter())
+                .map(|(_, rate)| to_usize(&(rate * &period).floor()).unwrap_or(0))
+                .collect();
+            let time = if self.ports.is_bidirectional() {
+                self.fill(&mut counts, to_f64(&period));
+                self.port_time(&counts).min(to_f64(&period))
+            } else {
+                to_f64(&period)
+            };
+            let all: usize = counts.iter().sum();
+            let rate = all as f64 / time.max(f64::MIN_POSITIVE);
+            // A longer period must be worth it.
+            if all > 0 && tried.last().is_none_or(|(r, _)| rate > r * (1.0 + 1e-9)) {
+                tried.push((rate, counts));
+            }
+        }
+        let enough = tried.last().map_or(0.0, |(rate, _)| rate * WORTH);
+        let mut tried = tried.into_iter();
+        let Some((_, counts)) = tried.find(|(rate, _)| *rate >= enough) else {
+            return Err(Error::system("no operation fits into a long period"));
+        };
+        let (_, slots) = self.slots_of(&counts)?;
+        Ok((counts, slots))
     }
 
     /// One more operation on one route after the other, as long as every port has the time.
@@ -193,12 +266,13 @@ impl Solution {
         busy.into_iter().fold(0.0, f64::max)
     }
 
-    /// Cuts the messages of a period where slots end.
+    /// Cuts the messages of a period where slots end; `tight`ly, if messages may be longer for that.
     fn cut(
         &self,
         counts: Vec<usize>,
         slots: Vec<Slot>,
         elements: Option<usize>,
+        tight: bool,
     ) -> Result<Periodic> {
         let costs = self.platform.activity_costs(self.computing());
         let mut done = vec![Fraction::ZERO; costs.len()];
@@ -220,6 +294,7 @@ impl Solution {
         let elements = match (elements, usize::try_from(&below)) {
             (Some(given), _) => given,
             (None, Ok(exact)) if exact <= most => exact,
+            (None, Ok(exact)) if tight && exact <= MOST_ELEMENTS / operations.max(1) => exact,
             _ => most,
         };
         let mut at = vec![0; costs.len()];

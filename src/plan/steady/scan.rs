@@ -120,7 +120,7 @@ fn fitted(
 }
 
 /// The least time that these times of activities fit into: that of the busiest port, or odd set of ports.
-fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction> {
+pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction> {
     let mut ports = vec![Fraction::ZERO; graph.len()];
     for (&(a, b), load) in graph.links().iter().zip(loads) {
         ports[a] += load;

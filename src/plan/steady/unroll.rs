@@ -7,6 +7,9 @@
 //! Messages stand at the same place in all buffers, one operation after the other, unless they are combined in tasks: then each rank has its
 //! own contributions first and a place for every other partial result that comes to it. Two are combined where one of them
 //! stands if nobody else needs that one.
+//!
+//! Where nodes combine while they communicate, the rules of time would let a rank combine any number of partial results at once. The platform gives
+//! it one processor: so all that it combines passes through one accumulator, a region of its buffer, one piece after the other.
 
 use std::collections::HashMap;
 
@@ -73,7 +76,16 @@ impl Periodic {
     /// Elements of the buffers of all ranks together, for a schedule of so many operations.
     pub fn buffers(&self, operations: usize) -> usize {
         let places = Places::new(&self.solution, operations.saturating_mul(self.elements));
-        places.total()
+        let accumulators = (0..self.solution.platform.nodes()).filter(|&v| self.accumulates(v));
+        places
+            .total()
+            .saturating_add(accumulators.count().saturating_mul(self.elements))
+    }
+
+    /// Whether a node's combinations pass through an accumulator, as one processor would perform them.
+    fn accumulates(&self, node: usize) -> bool {
+        let platform = &self.solution.platform;
+        platform.overlaps() && platform.compute().get(node).is_some_and(|c| !c.is_zero())
     }
 
     /// A schedule of `operations` operations: one collective over a vector (or blocks) of `operations` times
@@ -90,11 +102,11 @@ impl Periodic {
         let ranks = solution.platform.nodes();
         let periods = self.periods(operations);
         let steps = periods.saturating_mul(2 * self.transfers());
-        if places.total() > MOST_TOTAL || steps > MOST_STEPS {
+        let total = self.buffers(operations);
+        if total > MOST_TOTAL || steps > MOST_STEPS {
             return Err(Error::usage(format!(
                 "{operations} operations of {} elements are too many for one schedule ({steps} steps, {} elements of buffers): take fewer, or a smaller period",
-                self.elements,
-                places.total()
+                self.elements, total
             )));
         }
         let mut builder = Schedule::builder(
@@ -109,7 +121,12 @@ impl Periodic {
             } else {
                 places.layout(rank)
             };
-            builder.layout(rank, places.buffer(rank), input, output);
+            let accumulator = if self.has_tasks() && self.accumulates(rank) {
+                self.elements
+            } else {
+                0
+            };
+            builder.layout(rank, places.buffer(rank) + accumulator, input, output);
         }
         let items = self.items().0;
         for period in 0..periods {
@@ -129,8 +146,9 @@ impl Periodic {
                         }
                         None => {
                             let rank = activity - solution.platform.edges().len();
+                            let accumulator = self.accumulates(rank).then(|| places.buffer(rank));
                             for piece in pieces {
-                                combine(&mut builder, rank, &piece);
+                                combine(&mut builder, rank, &piece, accumulator);
                             }
                         }
                     }
@@ -368,11 +386,19 @@ fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
     all
 }
 
-fn combine(builder: &mut Builder, rank: usize, piece: &Piece) {
+/// Combines in place, or at `accumulator`, an offset.
+fn combine(builder: &mut Builder, rank: usize, piece: &Piece, accumulator: Option<usize>) {
     let order = match piece.how {
         How::Combine(order) => order,
         How::Carry | How::CopyAndCombine(_) => Order::MineFirst,
     };
+    if let Some(offset) = accumulator {
+        let at = Span::new(offset, piece.to.len);
+        builder.step(rank, Step::copy(piece.left.unwrap_or(piece.to), at));
+        builder.step(rank, Step::combine(piece.from, at, order));
+        builder.step(rank, Step::copy(at, piece.to));
+        return;
+    }
     if let Some(left) = piece.left {
         builder.step(rank, Step::copy(left, piece.to));
     }
