@@ -162,8 +162,8 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.finish
     }
 
-    /// Runs the program once, on a thread of its own; the model time at which this rank finishes, which means nothing where messages are
-    /// sent eagerly. `start` as for [`Executor::begin`]; `run` numbers the repetitions of the team's life.
+    /// Runs the program once, after [`Executor::begin`], on a thread of its own; the model time at which this rank finishes, which means nothing
+    /// where messages are sent eagerly. `start` is model time 0 for a paced clock; `run` numbers the repetitions of the team's life.
     pub(crate) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -171,7 +171,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         run: u64,
         eager: Option<&'r Eager>,
     ) -> Result<f64, Failure> {
-        self.begin(start);
+        self.start = start;
         self.eager = eager;
         let s = self.setting;
         let mut waiter = Waiter::new(s.crowd, self.rank, s.deadline, s.paced);

@@ -262,6 +262,7 @@ impl Team {
                 for n in 0..job.repetitions {
                     fill(&mut buffer, layout, &job.inputs[rank]);
                     let mut memory = RankMemory::new(rank, &mut buffer, program.lists.len());
+                    executor.begin(epoch);
                     let start = start_together(&self.crowd, rank, epoch, &start_ns, setting.paced)?;
                     let entry = Instant::now();
                     let eager = job.eager.filter(|_| n > 0);
