@@ -319,6 +319,36 @@ fn longest_periods_are_kept() {
     }
 }
 
+/// Other methods give the same, for all operations whose throughput is proved.
+#[test]
+fn methods_agree() {
+    for ports in [Ports::BI, Ports::UNI] {
+        for operation in Operation::ALL {
+            let platform = generate("random:6:16", 4).unwrap();
+            let Ok(solution) = solve(&platform, operation, ports, Method::Ports) else {
+                continue;
+            };
+            let others = solution.recomputed(true).unwrap();
+            let is_flow = matches!(operation, Operation::Broadcast | Operation::Reduce);
+            let expected = match solution.certificate {
+                Some(_) => 1 + usize::from(is_flow && ports.is_bidirectional()),
+                None => 0,
+            };
+            assert_eq!(others.len(), expected, "{}", operation.name());
+            assert!(others.iter().all(|(_, t)| *t == solution.throughput));
+        }
+    }
+    // The polynomial program is quick on larger platforms, too.
+    let platform = generate("random:40:160", 1).unwrap();
+    let solution = solve(&platform, Operation::Reduce, Ports::BI, Method::Ports);
+    if let Ok(solution) = solution {
+        assert_eq!(
+            solution.recomputed(false).unwrap()[0].1,
+            solution.throughput
+        );
+    }
+}
+
 fn oneport(args: &[&str]) -> (Option<i32>, String, String) {
     let out = assert_cmd::Command::cargo_bin("oneport")
         .unwrap()
@@ -358,6 +388,7 @@ fn command_line() {
         serde_json::json!([[0, 1], [1, 2]])
     );
     assert_eq!(json["matchings"].as_array().unwrap().len(), 2);
+    assert_eq!(json["recomputed"], serde_json::json!([]));
     assert_eq!(json["drift"]["guaranteed"]["fraction"], "20/33");
     assert_eq!(oneport(&["check", "--schedule", &schedule]).0, Some(0));
     for picture in [&picture, &gantt] {
@@ -384,6 +415,18 @@ fn command_line() {
         let (code, out, err) = oneport(&[&args[..], &[option, &file(name)]].concat());
         assert!(code == Some(2) && err.contains(says), "{err}");
         assert!(out.is_empty() && !folder.join(name).exists());
+    }
+    // By the polynomial program unasked, by all methods if asked for.
+    for (more, count) in [(&[][..], 1), (&["--verify"][..], 2)] {
+        let args = ["steady", "--generate", "random:9:30", "--messages", "5"];
+        let (code, out, _) = oneport(&[&args[..], &["--json"], more].concat());
+        assert_eq!(code, Some(0));
+        let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let others = json["recomputed"].as_array().unwrap();
+        assert_eq!(others.len(), count);
+        assert!(others.iter().all(|o| o["throughput"] == json["throughput"]));
+        let (_, out, _) = oneport(&[&args[..], more].concat());
+        assert!(out.contains("the same          by the polynomial program"));
     }
     let platform = file("bad.json");
     for (text, expected) in [

@@ -188,12 +188,17 @@ impl Platform {
     /// # Errors
     /// As [`Platform::new`], or when the text is not such an object.
     pub fn parse(text: &str) -> Result<Platform> {
-        let file: File =
-            serde_json::from_str(text).map_err(|e| Error::malformed(format!("platform: {e}")))?;
+        let malformed = |e: serde_json::Error| Error::malformed(format!("platform: {e}"));
+        if text.trim_start().starts_with('[') {
+            return Err(Error::malformed(
+                "platform: a list, not an object such as {\"nodes\": 2, \"edges\": [...]}",
+            ));
+        }
+        let file: File = serde_json::from_str(text).map_err(malformed)?;
         let number = |what: &str, v: &Value| {
             fraction_of(v).ok_or_else(|| {
                 Error::malformed(format!(
-                    "platform: {what} is {v}: write a number, or a fraction such as \"1/2\""
+                    "platform: {what} is {v}: write a number between 1e-64 and 1e64, or a fraction such as \"1/2\""
                 ))
             })
         };

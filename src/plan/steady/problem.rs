@@ -226,6 +226,9 @@ fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
 /// Nodes up to which a scan is compared with its bound at once.
 const MOST_BOUNDED: usize = 12;
 
+/// Nodes up to which a throughput is computed by the polynomial program, too, unasked.
+const MOST_CHECKED: usize = 40;
+
 impl Solution {
     /// The platform that the edges of routes and slots are numbered by: for gathers and reductions the reversed one.
     pub fn platform(&self) -> &Platform {
@@ -278,6 +281,36 @@ impl Solution {
             }
             _ => None,
         })
+    }
+
+    /// The throughput once more, by other programs, each with its name; all must be equal to [`Solution::throughput`]. None where that is not exact.
+    ///
+    /// - For broadcasts and free reductions with bidirectional ports, the polynomial program of edge rates and flows ([`flow_bound`]).
+    /// - The program of routes and matchings ([`Method::Matchings`]), which is slower: only if `all` are asked for.
+    ///
+    /// # Errors
+    /// When a program cannot be solved.
+    pub fn recomputed(&self, all: bool) -> Result<Vec<(&'static str, Fraction)>> {
+        let mut others = Vec::new();
+        if self.certificate.is_none() {
+            return Ok(others);
+        }
+        let is_flow = self.operation == Operation::Broadcast
+            || self.operation == Operation::Reduce && self.is_reversed();
+        if is_flow
+            && self.ports.is_bidirectional()
+            && (all || self.platform.nodes() <= MOST_CHECKED)
+        {
+            // Its demand is to all nodes, whatever the targets.
+            let platform = self.platform.with_source(self.platform.source())?;
+            others.push(("the polynomial program", flow_bound(&platform, self.ports)?));
+        }
+        if all {
+            let demand = self.operation.demand(&self.platform)?;
+            let rates = best_rates(&self.platform, self.ports, &demand, Method::Matchings)?;
+            others.push(("routes and matchings", rates.throughput));
+        }
+        Ok(others)
     }
 
     /// Sender and receiver of an edge's messages; a node twice for the number that stands for its combining.

@@ -22,7 +22,7 @@ use crate::draw::File;
 use crate::output;
 use crate::task::read_text;
 use execute::execute;
-use report::{Bounds, Drift, LongMessage, Output, Repeated, SingleTree, exact};
+use report::{Bounds, Drift, LongMessage, Output, Recomputed, Repeated, SingleTree, exact};
 
 /// The best throughput of a series of operations on a platform, and its schedule
 ///
@@ -110,6 +110,11 @@ pub(crate) struct Args {
     #[arg(long)]
     overlap: bool,
 
+    /// Compute the throughput by all other methods, too, and compare (takes longer; for broadcasts and reductions with bi ports on few nodes, the
+    /// polynomial program is always compared)
+    #[arg(long)]
+    verify: bool,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -140,6 +145,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     let gantt = args.gantt.as_deref().map(File::of).transpose()?;
     let solution = solve(&platform, operation, ports, Method::default())?;
+    let recomputed = solution.recomputed(args.verify)?;
+    if let Some((by, other)) = recomputed.iter().find(|(_, t)| *t != solution.throughput) {
+        bail!(
+            "the throughput is {} by ports, but {other} by {by}: please report this platform",
+            solution.throughput
+        );
+    }
     let drift = args
         .drift
         .as_ref()
@@ -197,6 +209,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         throughput: exact(&solution.throughput),
         optimal: solution.is_optimal,
         proved: solution.certificate.is_some(),
+        recomputed: (recomputed.into_iter())
+            .map(|(method, t)| Recomputed {
+                method,
+                throughput: exact(&t),
+            })
+            .collect(),
         trees: report::trees(&solution),
         matchings: report::matchings(&solution),
         period: report::period(&solution),

@@ -22,6 +22,8 @@ pub(super) struct Output {
     pub(super) optimal: bool,
     /// Whether a certificate of that was checked.
     pub(super) proved: bool,
+    /// The throughput for nominal costs by other methods; all are equal.
+    pub(super) recomputed: Vec<Recomputed>,
     pub(super) trees: Vec<Tree>,
     pub(super) matchings: Vec<Matching>,
     /// The shortest period with whole messages in every slot.
@@ -43,6 +45,12 @@ pub(super) struct Output {
 pub(super) struct Bounds {
     pub(super) lower: Exact,
     pub(super) upper: Exact,
+}
+
+#[derive(Serialize)]
+pub(super) struct Recomputed {
+    pub(super) method: &'static str,
+    pub(super) throughput: Exact,
 }
 
 #[derive(Serialize)]
@@ -284,6 +292,11 @@ pub(super) fn print(
             ),
         ),
     ];
+    if !output.recomputed.is_empty() {
+        let methods = output.recomputed.iter().map(|r| r.method);
+        let methods = methods.collect::<Vec<&str>>().join(", and by ");
+        facts.insert(3, ("the same", format!("by {methods}")));
+    }
     if let Some(drift) = &output.drift {
         facts.push((
             "under drift",

@@ -13,8 +13,8 @@ use super::Column;
 
 /// Rounds of pricing, and rows and columns of a program, that are worth while.
 const MOST_ROUNDS: usize = 100;
-const MOST_ROWS: usize = 400;
-const MOST_COLUMNS: usize = 400;
+const MOST_ROWS: usize = 1000;
+const MOST_COLUMNS: usize = 4000;
 /// By what part a column must gain more than it costs.
 const TINY: f64 = 1e-7;
 
