@@ -4,6 +4,8 @@
 //! published one in `O(p^3)` disagree.
 #![allow(clippy::print_stdout, missing_docs)]
 
+mod wanted;
+
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -14,6 +16,9 @@ use oneport::plan::gather::optimal::Method;
 use oneport::plan::gather::{Problem, binary, heterogeneous, optimal, rank_ordered};
 
 fn main() {
+    if !wanted::wanted("gather/trees") {
+        return;
+    }
     let quick = std::env::args().any(|a| a == "--quick" || a == "--test");
     let sizes: &[usize] = if quick {
         &[1000, 2000]

@@ -4,13 +4,15 @@
 //! wall-clock over model time; with `-- --quick` of fewer repetitions.
 #![allow(clippy::print_stdout, missing_docs)]
 
+mod wanted;
+
 use oneport::plan::{Segments, registry};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request};
 
 fn main() {
-    if !std::env::args().any(|a| a == "--bench") {
-        return; // `cargo test --benches` only builds it
+    if !wanted::wanted("pace/reduce") {
+        return;
     }
     println!(
         "{:>4} {:<14} {:<5} {:>10} {:>10} {:>8} {:>8}",

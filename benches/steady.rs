@@ -8,12 +8,17 @@
 
 #![allow(clippy::print_stdout, reason = "a bench prints its measurements")]
 
+mod wanted;
+
 use std::time::Instant;
 
 use oneport::Ports;
 use oneport::plan::steady::{Method, Operation, generate, show_short, solve};
 
 fn main() {
+    if !wanted::wanted("steady/throughput") {
+        return;
+    }
     let platforms: u64 = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(20);
     let mut all = 0.0;
     for (ports, name) in [(Ports::BI, "bi"), (Ports::UNI, "uni")] {
