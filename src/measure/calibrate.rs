@@ -575,6 +575,7 @@ mod tests {
         let odd = |n: f64| n.log2().floor() % 2.0;
         let probes = probes(|work, n| match work {
             Work::Message | Work::Combine => 2.0 * (150.0 + 0.04 * n),
+            Work::Exchange | Work::CombineOwn => 150.0 + 0.06 * n,
             Work::Copy => 70.0 + 0.02 * n * (1.0 + 20.0 * odd(n)),
         });
         let fits = Fits::of(&probes).unwrap();
