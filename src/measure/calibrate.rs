@@ -570,7 +570,10 @@ mod tests {
         // One size in two took long.
         let odd = |n: f64| n.log2().floor() % 2.0;
         let probes = probes(|work, n| match work {
-            Work::Message | Work::Combine => 2.0 * (150.0 + 0.04 * n),
+            Work::Message => 2.0 * (150.0 + 0.04 * n),
+            Work::Combine => 2.0 * (150.0 + 0.05 * n),
+            Work::Exchange => 190.0 + 0.06 * n,
+            Work::CombineOwn => 190.0 + 0.07 * n,
             Work::Copy => 70.0 + 0.02 * n * (1.0 + 20.0 * odd(n)),
         });
         let fits = Fits::of(&probes).unwrap();
