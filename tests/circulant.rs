@@ -137,6 +137,18 @@ fn many_ranks_are_simulated() {
     // No algorithm that takes as many segments can be the best, and none of them is planned to see that.
     let many = json("simulate allreduce -p 1024 --segments 3000");
     assert!(many["time"].as_f64().unwrap() < 1e5, "{many}");
+    // Where they may be the best, they are.
+    let asked = "broadcast -p 300 --bytes 3001 --segments 300 --alpha 0 --beta 1";
+    let (chosen, compared) = (
+        json(&format!("simulate {asked}")),
+        json(&format!("compare {asked}")),
+    );
+    let best = &compared["rows"][0];
+    assert_eq!(
+        (&chosen["algorithm"], &chosen["time"]),
+        (&best["algorithm"], &best["time"])
+    );
+    assert_eq!(chosen["closed_form"], Value::Null);
     // More segments than elements would be fewer segments.
     let message = failure(
         "simulate broadcast -p 999999999999 --segments 64 -a circulant",
