@@ -2,13 +2,21 @@
 
 use super::Caption;
 use super::svg::{Anchor, MARGIN, Svg, TEXT, number};
-use crate::plan::steady::{Fraction, Solution, show_short, to_f64};
+use crate::plan::steady::{Fraction, Route, Solution, show_short, to_f64};
 
 const RADIUS: f64 = 13.0;
+/// Where along a link its label may stand, the best place first.
+const PARTS: [f64; 7] = [0.4, 0.3, 0.5, 0.22, 0.6, 0.7, 0.8];
+/// Trees that the caption lists, and room for a character of its lines.
+const MOST_TREES: usize = 8;
+const CHARACTER: f64 = 7.8;
+
+/// Centre, half its size, and what it says.
+type Label = ((f64, f64), (f64, f64), String);
 
 /// Draws the platform of a steady-state solution as an SVG document: nodes on a circle, an arrow for each link. The wider and darker an
 /// arrow, the larger the part of the time that the link is busy; thin grey ones are not used. Labels of used links say how many
-/// messages a time unit they carry; all say more under the pointer.
+/// messages a time unit they carry; all say more under the pointer. The caption lists the trees and their weights, if they are few.
 pub fn platform(solution: &Solution) -> String {
     let platform = solution.platform();
     let n = platform.nodes();
@@ -19,7 +27,7 @@ pub fn platform(solution: &Solution) -> String {
         }
     }
     let mut svg = Svg::default();
-    let around = (n as f64 * 38.0 / std::f64::consts::TAU).clamp(120.0, 2000.0);
+    let around = (n as f64 * 70.0 / std::f64::consts::TAU).clamp(120.0, 2000.0);
     let room = 2.0 * (around + 40.0 + MARGIN);
     let what = format!(
         "series of {}, {} ports: {} a time unit",
@@ -27,12 +35,15 @@ pub fn platform(solution: &Solution) -> String {
         solution.ports.name(),
         show_short(&solution.throughput)
     );
-    let caption = Caption::new(what).line(format!(
+    let mut caption = Caption::new(what).line(format!(
         "{n} nodes, {} links, {} trees; link labels: messages a time unit",
         platform.edges().len(),
         solution.routes.len()
     ));
     let room = room.max(460.0);
+    for line in trees(solution, (room / CHARACTER) as usize) {
+        caption = caption.line(line);
+    }
     let top = svg.caption(&caption, room);
     let centre = (room / 2.0, top + around + 40.0);
     let at = |v: usize| {
@@ -49,6 +60,7 @@ pub fn platform(solution: &Solution) -> String {
     // Unused links below, used ones above.
     let mut order: Vec<usize> = (0..platform.edges().len()).collect();
     order.sort_by(|&a, &b| messages[a].cmp(&messages[b]));
+    let mut labels: Vec<Label> = Vec::new();
     for e in order {
         let (from, to) = solution.link(e);
         let cost = &platform.edges()[e].cost;
@@ -81,19 +93,34 @@ pub fn platform(solution: &Solution) -> String {
             let style =
                 format!("stroke=\"#456\" stroke-width=\"{width:.2}\" marker-end=\"url(#head)\"");
             svg.line(start, end, &style);
-            let place = (
-                start.0 + (end.0 - start.0) * 0.4 + shift.0 * 2.2,
-                start.1 + (end.1 - start.1) * 0.4 + shift.1 * 2.2 + 3.0,
-            );
-            let label = show_short(&messages[e]);
-            let label = if label.len() > 9 {
-                number(to_f64(&messages[e]), 3)
-            } else {
-                label
+            let label = label_of(&messages[e]);
+            // Beside the line, where there is no other label yet.
+            let half = (2.6 * label.chars().count() as f64, 4.5);
+            let (nx, ny) = (shift.0 / side, shift.1 / side);
+            let away = width / 2.0 + 2.0 + nx.abs() * half.0 + ny.abs() * half.1;
+            let along = |part: f64| {
+                (
+                    start.0 + (end.0 - start.0) * part + nx * away,
+                    start.1 + (end.1 - start.1) * part + ny * away,
+                )
             };
-            svg.text(place, &label, Anchor::Middle, 9.0, "fill=\"#124\"");
+            let clear = |p: &(f64, f64)| {
+                labels.iter().all(|(q, other, _): &Label| {
+                    (p.0 - q.0).abs() > half.0 + other.0 || (p.1 - q.1).abs() > half.1 + other.1
+                }) && (0..n).map(at).all(|node| {
+                    (p.0 - node.0).abs() > half.0 + RADIUS || (p.1 - node.1).abs() > half.1 + RADIUS
+                })
+            };
+            let mut places = PARTS.iter().map(|&part| along(part));
+            let place = places.find(clear).unwrap_or_else(|| along(PARTS[0]));
+            labels.push((place, half, label));
         }
         svg.close();
+    }
+    // Over all lines, in a seam of white.
+    for ((x, y), _, label) in &labels {
+        let style = "fill=\"#124\" stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
+        svg.text((*x, y + 3.0), label, Anchor::Middle, 9.0, style);
     }
     for v in 0..n {
         let (x, y) = at(v);
@@ -111,4 +138,36 @@ pub fn platform(solution: &Solution) -> String {
     }
     let height = centre.1 + around + 40.0 + MARGIN;
     svg.finish(room, height, &caption.title)
+}
+
+/// A line for each tree: its weight, and its links where they fit. None if there are many, or what moves is more than a tree says.
+fn trees(solution: &Solution, characters: usize) -> Vec<String> {
+    let is_tree = |(route, _): &(Route, Fraction)| route.parts.len() == 1;
+    if solution.routes.len() > MOST_TREES || !solution.routes.iter().all(is_tree) {
+        return Vec::new();
+    }
+    let line = |(route, weight): &(Route, Fraction)| {
+        let mut line = format!("{}:", label_of(weight));
+        for &e in route.parts.iter().flat_map(|part| &part.edges) {
+            let (from, to) = solution.link(e);
+            let link = format!(" {from}\u{2192}{to}");
+            if line.chars().count() + link.chars().count() + 4 > characters {
+                line.push_str(" ...");
+                break;
+            }
+            line.push_str(&link);
+        }
+        line
+    };
+    solution.routes.iter().map(line).collect()
+}
+
+/// A fraction where it is short.
+fn label_of(value: &Fraction) -> String {
+    let label = show_short(value);
+    if label.len() > 9 {
+        number(to_f64(value), 3)
+    } else {
+        label
+    }
 }

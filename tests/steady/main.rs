@@ -428,6 +428,26 @@ fn command_line() {
         let (_, out, _) = oneport(&[&args[..], more].concat());
         assert!(out.contains("the same          by the polynomial program"));
     }
+    // Where the best is not known, that is said; an upper bound that is reached is the best.
+    for args in [
+        ["--collective", "multicast", "--generate", "star:12"],
+        ["--collective", "scan", "--generate", "complete:8"],
+        ["--collective", "scan", "--generate", "random:8:20"],
+    ] {
+        let args = [&["steady", "--messages", "3"][..], &args].concat();
+        let (code, out, _) = oneport(&[&args[..], &["--json"]].concat());
+        assert_eq!(code, Some(0));
+        let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let gap = json["bounds"]["gap"].as_f64().unwrap();
+        assert_eq!(json["optimal"], gap == 0.0, "{out}");
+        let (_, out, _) = oneport(&args);
+        let said = if gap == 0.0 {
+            "optimal: it"
+        } else {
+            "heuristic"
+        };
+        assert!(out.contains(said) || json["proved"] == true, "{out}");
+    }
     let platform = file("bad.json");
     for (text, expected) in [
         (

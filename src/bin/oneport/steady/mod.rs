@@ -158,10 +158,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         .map(|d| solution.robustness(d))
         .transpose()?;
     // Its costs are the worst ones.
-    let solution = match &drift {
+    let mut solution = match &drift {
         Some(drift) if args.robust => drift.best.clone(),
         _ => solution,
     };
+    let bounds = solution.bounds()?;
+    if let Some((_, upper)) = &bounds {
+        solution.is_optimal |= solution.throughput == *upper;
+    }
+    let solution = solution;
     let periodic = args.periodic(&solution)?;
     let messages = args.messages.unwrap_or_else(|| enough(&periodic, args.run));
     let schedule = periodic.schedule(messages)?;
@@ -179,7 +184,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         .try_simulate(&cost, 1)?
         .time();
     let single = best_single(&solution)?;
-    let bounds = solution.bounds()?;
     let packets = args.size.as_ref();
     let packets = packets
         .map(|size| best_packets(&platform, operation, ports, size))
@@ -238,6 +242,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             best_guaranteed: exact(&d.best_guaranteed),
         }),
         bounds: bounds.map(|(lower, upper)| Bounds {
+            gap: to_f64(&(&upper / &solution.throughput)) - 1.0,
             lower: exact(&lower),
             upper: exact(&upper),
         }),

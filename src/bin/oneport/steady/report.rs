@@ -45,6 +45,8 @@ pub(super) struct Output {
 pub(super) struct Bounds {
     pub(super) lower: Exact,
     pub(super) upper: Exact,
+    /// By what part of the throughput it may be higher; 0 if it is optimal, though that need not be proved by a certificate of its own.
+    pub(super) gap: f64,
 }
 
 #[derive(Serialize)]
@@ -231,10 +233,14 @@ pub(super) fn print(
     single: &Single,
     output: &Output,
 ) -> Result<()> {
-    let why = match (output.optimal, output.proved) {
-        (true, true) => "optimal, proved by a dual certificate",
-        (true, false) => "optimal",
-        (false, _) => "the best found",
+    let why = match (output.optimal, output.proved, &output.bounds) {
+        (true, true, _) => "optimal, proved by a dual certificate".to_string(),
+        (true, false, _) => "optimal: it reaches its upper bound".to_string(),
+        (false, _, Some(bounds)) => format!(
+            "the best found by a heuristic, not known to be optimal: up to {:.1}% more may be possible",
+            100.0 * bounds.gap
+        ),
+        (false, _, None) => "the best found by a heuristic, not known to be optimal".to_string(),
     };
     let mut facts = vec![
         (
