@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use oneport::measure::{Calibration, Profile, calibrate};
-use oneport::plan::{auto, registry};
+use oneport::plan::auto::{self, Crowd};
+use oneport::plan::registry;
 use oneport::run::{Endpoint, Operator, RunOptions, ScopeOptions, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Request};
 
@@ -23,17 +24,18 @@ pub(crate) struct Ours {
     budget_us: u64,
     every: bool,
     cost: CostModel,
-    /// Between ranks that share a core.
-    crowded: Option<CostModel>,
+    /// Where ranks outnumber cores.
+    crowd: Option<Crowd>,
     cores: usize,
     sum: Operator<f32>,
 }
 
 impl Ours {
     pub(crate) fn new(budget_us: u64, every: bool) -> Ours {
+        let cores = core_affinity::get_core_ids().map_or(1, |ids| ids.len());
         let costs = calibrate(&Calibration::default(), |_, _| {})
-            .and_then(|profile: Profile| Ok((profile.cost()?, profile.crowded()?)));
-        let (cost, crowded) = costs.unwrap_or_else(|reason| {
+            .and_then(|profile: Profile| Ok((profile.cost()?, profile.crowd(cores))));
+        let (cost, crowd) = costs.unwrap_or_else(|reason| {
             println!("no model of this machine ({reason}): algorithms are chosen for alpha 1 us, beta 0.1 ns/byte");
             (CostModel::new(1000.0, 0.1), None)
         });
@@ -41,8 +43,8 @@ impl Ours {
             budget_us,
             every,
             cost,
-            crowded,
-            cores: core_affinity::get_core_ids().map_or(1, |ids| ids.len()),
+            crowd,
+            cores,
             sum: Operator::named("sum").expect("built in"),
         }
     }
@@ -82,13 +84,9 @@ impl Ours {
         let (kind, request) = self.request(team.ranks(), point);
         // Which algorithm, and which segments for a given one.
         let turns = team.ranks() > self.cores;
-        let crowded = self.crowded.as_ref().filter(|_| turns).map(|cost| {
-            let mut request = request.clone();
-            request.cost = cost.clone();
-            request
-        });
-        let choice = match &crowded {
-            Some(request) => auto::choose_crowded(kind, request, self.cores),
+        let crowd = self.crowd.as_ref().filter(|_| turns);
+        let choice = match crowd {
+            Some(crowd) => auto::choose_crowded(kind, &request, crowd),
             None => auto::choose(kind, &request),
         };
         let choice = choice.ok()?;
@@ -101,8 +99,8 @@ impl Ours {
         let mut every = BTreeMap::new();
         if self.every {
             for algorithm in registry::of(kind) {
-                let other = match &crowded {
-                    Some(request) => auto::crowded(algorithm, request, self.cores),
+                let other = match crowd {
+                    Some(crowd) => auto::crowded(algorithm, &request, crowd),
                     None => auto::with_best_segments(algorithm, &request),
                 };
                 if let Ok(other) = other {

@@ -4,8 +4,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{CostModel, Links, Piece, Pieces};
+use crate::cost::{CostModel, Links, Pieces};
 use crate::error::{Error, Result};
+use crate::plan::auto::Crowd;
+use crate::run::LONGEST_CROWDED;
 
 /// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in bytes.
 ///
@@ -159,29 +161,16 @@ impl Profile {
         }
     }
 
-    /// The cost model between ranks that take turns on one core, where that was measured: one core does all the copying, so a byte costs what
-    /// it costs to copy. For [`choose_crowded`](crate::plan::auto::choose_crowded).
-    ///
-    /// # Errors
-    /// As [`Profile::cost`].
-    pub fn crowded(&self) -> Result<Option<CostModel>> {
-        let Some(alpha) = self.shared_alpha else {
-            return Ok(None);
-        };
-        let mut pieces = self.pieces.clone().unwrap_or_default();
-        pieces.transfer = pieces
-            .copy
-            .iter()
-            .map(|copy| Piece {
-                alpha: alpha + copy.alpha,
-                ..*copy
-            })
-            .collect();
-        let cost = CostModel::new(alpha, self.gamma_copy)
-            .gamma(self.gamma)
-            .gamma_copy(self.gamma_copy);
-        cost.validate()?;
-        cost.pieces(pieces).map(Some)
+    /// What taking turns on `cores` cores costs, where that was measured: for [`choose_crowded`](crate::plan::auto::choose_crowded).
+    pub fn crowd(&self, cores: usize) -> Option<Crowd> {
+        let pieces = self.pieces.as_ref();
+        let first = pieces.and_then(|p| p.transfer.first());
+        Some(Crowd {
+            cores,
+            overhead: first.map_or(self.alpha, |piece| piece.alpha),
+            switch: self.shared_alpha?,
+            eager: LONGEST_CROWDED as u64,
+        })
     }
 
     /// The one-line cost model, without pieces.

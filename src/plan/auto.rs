@@ -7,7 +7,7 @@ use super::registry::{self, Algorithm};
 use super::{Request, Segments, segmentation};
 use crate::collective::Kind;
 use crate::error::{Error, Result};
-use crate::simulate::Prepared;
+use crate::simulate::{Node, Prepared, Work, later};
 
 /// An algorithm for a request.
 #[derive(Debug, Clone)]
@@ -37,37 +37,51 @@ pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
     least(kind, |algorithm| with_best_segments(algorithm, request))
 }
 
-/// The algorithm whose ranks are done soonest when they take turns on `cores` cores: by the greater of its model time and the time that its
-/// transfers and computations take one after another, divided by `cores`.
+/// Ranks that take turns on fewer cores.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Crowd {
+    /// Number of cores.
+    pub cores: usize,
+    /// What a message costs a rank that need not wait.
+    pub overhead: f64,
+    /// Until another rank of the same core has its turn.
+    pub switch: f64,
+    /// Longest message, in bytes, that its sender puts down without waiting for its receiver.
+    pub eager: u64,
+}
+
+/// The algorithm whose ranks are done soonest when they take turns: an estimate, not the model's time.
 ///
-/// The request's costs should be those between ranks that share a core, such as
-/// [`Profile::crowded`](crate::measure::Profile::crowded). Segments cost turns: powers of two of them up to the number that is best by
-/// the model alone are tried. Every trial is simulated: `O(log q)` times the steps of the schedule.
+/// Ranks are dealt to the cores in turn, as a [`Team`](crate::run::Team)'s are. A core does one thing after another: for each message that its ranks
+/// receive the overhead and a copy of the bytes, two of a message that is put down; their copies and combinations. Whoever needs what was
+/// sent waits for its turn: half of the ranks of its core come first; so does the sender of a message that is not put down.
+///
+/// The request's costs say what copying and combining take; segments are tried in powers of two up to the number that is best by the
+/// model alone. `O(log q)` times the steps of the schedule for each algorithm.
 ///
 /// ```
-/// use oneport::plan::auto;
+/// use oneport::plan::auto::{Crowd, choose_crowded};
 /// use oneport::{CostModel, Kind, Request};
-/// let mut request = Request::new(16, 4096);
-/// request.cost = CostModel::new(10.0, 1.0);
-/// // A chain of segments keeps 16 cores busy; two only have more to do.
-/// let alone = auto::choose(Kind::Broadcast, &request)?;
-/// let crowded = auto::choose_crowded(Kind::Broadcast, &request, 2)?;
-/// assert!(crowded.request.segments.count() < alone.request.segments.count());
+/// let mut request = Request::new(16, 1);
+/// request.cost = CostModel::new(100.0, 0.1).gamma_copy(0.1);
+/// let crowd = Crowd { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192 };
+/// // Messages that are put down cost the root less than forwarding costs everybody.
+/// assert_eq!(choose_crowded(Kind::Scatter, &request, &crowd)?.algorithm.name, "linear");
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`choose`], and for no cores.
-pub fn choose_crowded(kind: Kind, request: &Request, cores: usize) -> Result<Choice> {
-    least(kind, |algorithm| crowded(algorithm, request, cores))
+pub fn choose_crowded(kind: Kind, request: &Request, crowd: &Crowd) -> Result<Choice> {
+    least(kind, |algorithm| crowded(algorithm, request, crowd))
 }
 
-/// `algorithm` for `request`, with the segments that are best for it where ranks take turns on `cores` cores.
+/// `algorithm` for `request`, with the segments that are best for it where ranks take turns.
 ///
 /// # Errors
 /// As [`with_best_segments`], and for no cores.
-pub fn crowded(algorithm: &'static Algorithm, request: &Request, cores: usize) -> Result<Choice> {
-    if cores == 0 {
+pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) -> Result<Choice> {
+    if crowd.cores == 0 {
         return Err(Error::usage("ranks cannot take turns on 0 cores"));
     }
     algorithm.accepts(request)?;
@@ -86,32 +100,62 @@ pub fn crowded(algorithm: &'static Algorithm, request: &Request, cores: usize) -
             let size = request.elements().div_ceil(count).max(1);
             request.segments = Segments::of_size(request.elements(), size)?;
         }
-        let time = time_in_turns(algorithm, &request, cores)?;
+        let time = time_in_turns(algorithm, &request, crowd)?;
         let choice = finite(algorithm, request, time)?;
         if best.as_ref().is_none_or(|b| choice.time < b.time) {
             best = Some(choice);
         }
-        // The last is `most` itself.
-        count = if 2 * count > most && count < most {
-            most
-        } else {
-            2 * count
-        };
+        count *= 2;
     }
     best.ok_or_else(|| Error::usage(format!("{} cannot be timed", algorithm.name)))
 }
 
-fn time_in_turns(algorithm: &Algorithm, request: &Request, cores: usize) -> Result<f64> {
+fn time_in_turns(algorithm: &Algorithm, request: &Request, crowd: &Crowd) -> Result<f64> {
     let schedule = algorithm.plan(request)?;
     let prepared = Prepared::new(&schedule, request.cost.overlap)?;
-    let simulation = prepared.try_simulate(&request.cost, request.element_bytes)?;
-    let works = prepared.nodes().iter();
-    let work: f64 = works
-        .map(|node| node.time(&request.cost, request.element_bytes))
-        .sum();
-    #[expect(clippy::cast_precision_loss, reason = "a number of cores")]
-    let cores = cores as f64;
-    Ok(simulation.time().max(work / cores))
+    let (cost, element) = (&request.cost, request.element_bytes);
+    #[expect(clippy::cast_precision_loss, reason = "numbers of ranks and cores")]
+    let (ranks, cores) = (request.ranks as f64, crowd.cores as f64);
+    let turn = crowd.switch * later(ranks / cores / 2.0, 1.0);
+    let nodes = prepared.nodes();
+    let eager = |node: &Node| node.elements.saturating_mul(element) <= crowd.eager;
+    let takes = |node: &Node| match node.work {
+        Work::Transfer => {
+            let bytes = node.elements.saturating_mul(element);
+            let copies = if eager(node) { 2.0 } else { 1.0 };
+            crowd.overhead + copies * cost.copy(node.to as usize, bytes)
+        }
+        _ => node.time(cost, element),
+    };
+    // When a node may start, by the ends of those before it.
+    let ready = |i: usize, ends: &[f64]| {
+        let node: &Node = &nodes[i];
+        prepared.waits(i).iter().fold(0.0, |start, &w| {
+            let before = &nodes[w as usize];
+            let waits = before.work == Work::Transfer
+                && (before.to == node.from || (before.from == node.from && !eager(before)));
+            later(start, ends[w as usize] + if waits { turn } else { 0.0 })
+        })
+    };
+    // First as if every rank had a core, which gives the order in which the cores take things up.
+    let mut ends = vec![0.0; nodes.len()];
+    let mut starts = Vec::with_capacity(nodes.len());
+    for (i, node) in nodes.iter().enumerate() {
+        let start = ready(i, &ends);
+        ends[i] = start + takes(node);
+        starts.push((start, i));
+    }
+    starts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut free = vec![0.0; crowd.cores];
+    let mut makespan = 0.0;
+    for (_, i) in starts {
+        let node = &nodes[i];
+        let core = &mut free[node.to as usize % crowd.cores];
+        ends[i] = later(ready(i, &ends), *core) + takes(node);
+        *core = ends[i];
+        makespan = later(makespan, ends[i]);
+    }
+    Ok(makespan)
 }
 
 /// The choice with the least time of those that `of` makes for each algorithm.

@@ -15,7 +15,7 @@ use crate::schedule::Schedule;
 use crate::simulate::Prepared;
 
 /// Longest message where ranks share cores: switching to another rank takes about as long as copying this twice.
-const LONGEST_CROWDED: usize = 8 << 10;
+pub(crate) const LONGEST_CROWDED: usize = 8 << 10;
 /// Longest message where every rank has a core: beyond this the second copy takes longer than the answer.
 const LONGEST_ALONE: usize = 1 << 10;
 /// Most memory for all buffers of a run.

@@ -25,6 +25,7 @@ mod transfer;
 mod wait;
 
 pub use data::{inputs, oracle};
+pub(crate) use eager::LONGEST_CROWDED;
 pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,
