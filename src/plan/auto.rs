@@ -224,3 +224,64 @@ fn finite(algorithm: &'static Algorithm, request: Request, time: f64) -> Result<
         algorithm.collective.name()
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::CostModel;
+
+    fn crowd(cores: usize) -> Crowd {
+        Crowd {
+            cores,
+            overhead: 10.0,
+            switch: 1000.0,
+            eager: 100,
+        }
+    }
+
+    fn request(ranks: usize, elements: usize) -> Request {
+        let mut request = Request::new(ranks, elements);
+        request.cost = CostModel::new(10.0, 1.0).gamma_copy(1.0);
+        request
+    }
+
+    #[test]
+    fn messages_that_are_waited_for_cost_their_sender_turns() {
+        let linear = registry::find(Kind::Scatter, "linear").unwrap();
+        let time = |bytes| crowded(linear, &request(4, bytes), &crowd(1)).unwrap().time;
+        // Three messages put down and the root's own block copied, one after another.
+        assert_eq!(time(100), 3.0 * (10.0 + 2.0 * 100.0) + 100.0);
+        // Messages that are waited for: four ranks on a core are two turns on average, after each.
+        assert_eq!(time(101), 3.0 * (10.0 + 101.0 + 2.0 * 1000.0) + 101.0);
+    }
+
+    #[test]
+    fn a_core_does_one_thing_after_another() {
+        // Four rounds of a binomial tree of 16 ranks are 15 messages for one core, and fewer turns count than on cores of their own.
+        let binomial = registry::find(Kind::Broadcast, "binomial").unwrap();
+        let time = |cores| {
+            crowded(binomial, &request(16, 50), &crowd(cores))
+                .unwrap()
+                .time
+        };
+        assert!(time(1) >= 15.0 * 110.0 && time(1) >= time(2) && time(2) >= time(16));
+        // Each round but the first waits for a turn of at least one switch.
+        assert_eq!(time(16), 4.0 * 110.0 + 3.0 * 1000.0);
+        let none = crowded(binomial, &request(16, 50), &crowd(0)).unwrap_err();
+        assert_eq!(none.exit_code(), 2);
+    }
+
+    #[test]
+    fn something_is_chosen_for_every_collective() {
+        for kind in Kind::ALL
+            .into_iter()
+            .filter(|&kind| registry::of(kind).next().is_some())
+        {
+            for elements in [0, 1, 1000] {
+                let choice = choose_crowded(kind, &request(6, elements), &crowd(2)).unwrap();
+                assert_eq!(choice.algorithm.collective, kind);
+                choice.algorithm.plan(&choice.request).unwrap();
+            }
+        }
+    }
+}
