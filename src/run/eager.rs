@@ -4,15 +4,24 @@
 //! message may as well be put down where the receiver finds it (the eager protocol, as message passing libraries call it): one buffer for
 //! each direction between two partners, free again when its message has been taken in.
 //!
+//! Who waits for nobody but for messages can do its steps one after another: each rank's are put into one order before the run. In model time,
+//! a message is put down as soon as its sender is ready and taken when its transfer ends; every step waits only for steps that come before it
+//! in that order of time, ties broken as the schedule's graph is ordered, so the ranks cannot wait for each other in a cycle. That holds with a
+//! single buffer a lane, too: the model's sender is ready for its next message only when the last one has been taken.
+//!
 //! Only the wall-clock profits. What a schedule means stays what the rules of time say, so
 //! * a schedule is run like that only if it cannot deadlock when everybody waits: it is proved before;
 //! * the model clock, to which both ends of a transfer contribute, is carried by a repetition of its own, in which everybody waits.
 
 use super::element::Element;
-use super::program::Program;
-use super::transfer::{INLINE_BYTES, Slots};
-use crate::schedule::Schedule;
-use crate::simulate::Prepared;
+use super::executor::{Failure, Setting, overdue};
+use super::program::{Program, RankProgram};
+use super::transfer::{Due, INLINE_BYTES, Intake, RankMemory, Received, Slots, Wire};
+use super::wait::{Stop, Waiter};
+use crate::cost::CostModel;
+use crate::error::ErrorKind;
+use crate::schedule::{Event, Schedule, Span, Step, total_len};
+use crate::simulate::{Prepared, Simulation, later};
 
 /// Longest message where ranks share cores: switching to another rank takes about as long as copying this twice.
 pub(crate) const LONGEST_CROWDED: usize = 8 << 10;
@@ -21,12 +30,19 @@ const LONGEST_ALONE: usize = 1 << 10;
 /// Most memory for all buffers of a run.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The buffers of a run.
+/// The buffers of a run, and what each rank does with them.
 #[derive(Debug)]
 pub(super) struct Eager {
-    pub(super) slots: Slots,
-    /// For each rank and step, the slot of the message that it sends.
-    slot: Vec<Vec<u32>>,
+    slots: Slots,
+    /// For each rank its steps, in the order in which it does them.
+    acts: Vec<Vec<Act>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Act {
+    step: u32,
+    /// Where its message is put down, if it sends one.
+    slot: u32,
 }
 
 impl Eager {
@@ -34,7 +50,7 @@ impl Eager {
     pub(super) fn of<T: Element>(
         schedule: &Schedule,
         program: &Program<'_>,
-        overlap: bool,
+        cost: &CostModel,
         crowded: bool,
     ) -> Option<Eager> {
         let longest = if crowded {
@@ -42,12 +58,13 @@ impl Eager {
         } else {
             LONGEST_ALONE
         };
-        let bytes = |elements: usize| elements.saturating_mul(size_of::<T>());
+        let bytes = |step: &Step| step.len().saturating_mul(size_of::<T>());
         let sends = || schedule.programs().iter().flatten().filter(|s| s.is_send());
-        if sends().any(|s| bytes(s.len()) > longest) {
+        if sends().any(|s| bytes(s) > longest) {
             return None;
         }
-        Prepared::new(schedule, overlap).ok()?;
+        let prepared = Prepared::new(schedule, cost.overlap).ok()?;
+        let simulation = prepared.try_simulate(cost, size_of::<T>() as u64).ok()?;
         // The longest message of each lane, in lines of memory.
         let mut lines = vec![[0u32; 2]; program.wires.len()];
         let lane = |rank: usize, i: usize| {
@@ -60,9 +77,9 @@ impl Eager {
         for (rank, steps) in schedule.programs().iter().enumerate() {
             for (i, step) in steps.iter().enumerate() {
                 if let Some((wire, way)) = lane(rank, i)
-                    && bytes(step.len()) > INLINE_BYTES
+                    && bytes(step) > INLINE_BYTES
                 {
-                    let needed = Slots::lines(bytes(step.len()));
+                    let needed = Slots::lines(bytes(step));
                     lines[wire][way] = lines[wire][way].max(needed);
                 }
             }
@@ -76,23 +93,150 @@ impl Eager {
         if Slots::bytes(end) > MOST_BYTES {
             return None;
         }
-        let slot_of = |rank, i| lane(rank, i).map_or(0, |(wire, way)| first[wire][way]);
-        let slots_of =
-            |(rank, steps): (usize, &Vec<_>)| (0..steps.len()).map(|i| slot_of(rank, i)).collect();
+        let acts = |rank| {
+            let order = in_order(rank, &program.ranks[rank], &prepared, &simulation)?;
+            let act = |step| Act {
+                step,
+                slot: lane(rank, step as usize).map_or(0, |(wire, way)| first[wire][way]),
+            };
+            Some(order.into_iter().map(act).collect())
+        };
         Some(Eager {
             slots: Slots::new(end),
-            slot: schedule
-                .programs()
-                .iter()
-                .enumerate()
-                .map(slots_of)
-                .collect(),
+            acts: (0..schedule.ranks()).map(acts).collect::<Option<_>>()?,
         })
     }
 
-    /// The slot of the message that step `i` of `rank` sends.
-    #[inline]
-    pub(super) fn slot(&self, rank: usize, i: usize) -> u32 {
-        self.slot[rank][i]
+    /// Runs the program of `rank` once; `run` numbers the repetitions of the team's life, and `at` is always the step being worked on.
+    ///
+    /// That a partner has left need not be looked for: a rank leaves when its program is done, and all messages that it sends stand ready then.
+    pub(super) fn run<T: Element>(
+        &self,
+        rank: usize,
+        program: &RankProgram<'_>,
+        setting: &Setting<'_, T>,
+        memory: &mut RankMemory<'_, '_, T>,
+        run: u64,
+        at: &mut usize,
+    ) -> Result<(), Failure> {
+        let mut waiter = Waiter::new(setting.crowd, rank, setting.deadline, false);
+        for act in &self.acts[rank] {
+            let i = act.step as usize;
+            *at = i;
+            let step = &program.steps[i];
+            let wire = || &setting.wires[program.wire[i] as usize];
+            let mut wait = |stirs: &dyn Fn() -> bool| {
+                waiter.pause(None).map_err(|stop| stopped(stop, rank, i, step))?;
+                waiter.spin(stirs);
+                Ok(())
+            };
+            match step {
+                Step::Send { to, spans, .. } => {
+                    let lane = wire().lane(rank, *to);
+                    while !lane.is_free() {
+                        wait(&|| lane.is_free())?;
+                    }
+                    memory.post(lane, spans, &self.slots, act.slot);
+                    setting.crowd.wake(*to);
+                }
+                Step::Recv { from, spans, .. } => {
+                    let (wire, lane) = (wire(), wire().lane(*from, rank));
+                    while !take(memory, wire, spans, Intake::Store, rank, i, *from)? {
+                        wait(&|| lane.is_offered())?;
+                    }
+                    setting.crowd.wake(*from);
+                }
+                Step::RecvCombine {
+                    from, spans, order, ..
+                } => {
+                    let (wire, lane) = (wire(), wire().lane(*from, rank));
+                    let intake = Intake::Combine(setting.operator, *order);
+                    while !take(memory, wire, spans, intake, rank, i, *from)? {
+                        wait(&|| lane.is_offered())?;
+                    }
+                    setting.crowd.wake(*from);
+                }
+                Step::Copy { src, dst } => memory.local(dst, src, Intake::Store),
+                Step::Combine { src, dst, order } => {
+                    memory.local(dst, src, Intake::Combine(setting.operator, *order));
+                }
+            }
+            waiter.moved();
+        }
+        setting.crowd.leave(rank, run);
+        Ok(())
+    }
+}
+
+/// The steps of `rank` in the order of the [module's documentation](self).
+fn in_order(
+    rank: usize,
+    program: &RankProgram<'_>,
+    prepared: &Prepared,
+    simulation: &Simulation<'_>,
+) -> Option<Vec<u32>> {
+    let node = |event| prepared.node(rank, event);
+    let mut keys = Vec::with_capacity(program.steps.len());
+    for (i, step) in program.steps.iter().enumerate() {
+        let own = match step {
+            Step::Copy { .. } | Step::Combine { .. } => node(Event::computed(i))?,
+            _ => node(Event::transferred(i))?,
+        };
+        let time = match step {
+            Step::Recv { .. } | Step::RecvCombine { .. } => simulation.finish(own),
+            _ => {
+                let mut ready = 0.0;
+                for event in program.order.before_start(i) {
+                    ready = later(ready, simulation.finish(node(*event)?));
+                }
+                ready
+            }
+        };
+        keys.push((time, own, u32::try_from(i).ok()?));
+    }
+    keys.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    Some(keys.into_iter().map(|(_, _, i)| i).collect())
+}
+
+/// Takes in the message of step `i`, if it stands ready.
+#[inline]
+fn take<T: Element>(
+    memory: &mut RankMemory<'_, '_, T>,
+    wire: &Wire,
+    spans: &[Span],
+    intake: Intake<'_, T>,
+    rank: usize,
+    i: usize,
+    from: usize,
+) -> Result<bool, Failure> {
+    /// The model clock is another repetition's.
+    const NO_CLOCK: Due = Due {
+        ready: 0.0,
+        takes: 0.0,
+    };
+    match memory.receive(wire, from, spans, intake, false, NO_CLOCK) {
+        Received::Done(_) => Ok(true),
+        Received::Nothing => Ok(false),
+        // Its sender reports why.
+        Received::Spoilt => Err(Failure::Aborted),
+        Received::Length(found) => Err(Failure::Own(
+            ErrorKind::Length {
+                rank,
+                step: i,
+                peer: from,
+                port: 0,
+                expected: total_len(spans),
+                found,
+            }
+            .into(),
+        )),
+    }
+}
+
+#[cold]
+fn stopped(stop: Stop, rank: usize, i: usize, step: &Step) -> Failure {
+    match stop {
+        Stop::Aborted => Failure::Aborted,
+        Stop::Deadline => Failure::Own(overdue(rank, i, step)),
     }
 }

@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::eager::Eager;
 use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
@@ -80,8 +79,6 @@ pub(crate) struct Executor<'r, T: Element, R> {
     at: usize,
     /// Model time 0 of a paced clock.
     start: Instant,
-    /// Where messages are put down without waiting for their receivers, in repetitions that do so.
-    eager: Option<&'r Eager>,
     recorder: R,
 }
 
@@ -128,7 +125,6 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             finish: 0.0,
             at: 0,
             start: Instant::now(),
-            eager: None,
             recorder,
         }
     }
@@ -162,17 +158,15 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.finish
     }
 
-    /// Runs the program once, after [`Executor::begin`], on a thread of its own; the model time at which this rank finishes, which means nothing
-    /// where messages are sent eagerly. `start` is model time 0 for a paced clock; `run` numbers the repetitions of the team's life.
+    /// Runs the program once, after [`Executor::begin`], on a thread of its own; the model time at which this rank finishes.
+    /// `start` is model time 0 for a paced clock; `run` numbers the repetitions of the team's life.
     pub(crate) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         start: Instant,
         run: u64,
-        eager: Option<&'r Eager>,
     ) -> Result<f64, Failure> {
         self.start = start;
-        self.eager = eager;
         let s = self.setting;
         let mut waiter = Waiter::new(s.crowd, self.rank, s.deadline, s.paced);
         while !self.is_done() {
@@ -218,13 +212,6 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             let Some(&i) = steps.get(l.next) else {
                 return false;
             };
-            if let (Some(_), Step::Send { to, .. }) = (self.eager, &self.program.steps[i as usize])
-            {
-                let may_start = self
-                    .happened(self.program.order.before_start(i as usize))
-                    .is_some();
-                return may_start && self.wire(i as usize).lane(self.rank, *to).is_free();
-            }
             if !matches!(l.phase, Phase::Open(_)) {
                 return false;
             }
@@ -278,16 +265,6 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 let Some(ready) = self.may_start(i, look) else {
                     return Ok(false);
                 };
-                if let (Some(eager), Step::Send { to, spans, .. }) = (self.eager, step) {
-                    let slot = eager.slot(self.rank, i);
-                    let posted = memory.post(self.wire(i), *to, spans, &eager.slots, slot);
-                    if posted {
-                        others.wake(*to);
-                        self.happens(Event::transferred(i), ready);
-                        self.finish_step(list);
-                    }
-                    return Ok(posted);
-                }
                 self.hold_port(i, step)?;
                 self.recorder.starts(i);
                 if let Step::Send { to, spans, .. } = step {
@@ -349,8 +326,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         };
         let takes = s.cost.transfer(from, self.rank, bytes::<T>(step));
         let due = Due { ready, takes };
-        let share = s.share_copies && self.eager.is_none();
-        match memory.receive(self.wire(i), from, spans, intake, share, due) {
+        match memory.receive(self.wire(i), from, spans, intake, s.share_copies, due) {
             // The sender reports its panic.
             Received::Spoilt => Err(Failure::Aborted),
             Received::Nothing => Ok(false),
@@ -574,16 +550,20 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     /// The error of a rank whose deadline has passed.
     pub(crate) fn overdue(&self) -> Error {
         let (_, i) = self.open_steps().next().unwrap_or((0, self.at));
-        let step = &self.program.steps[i];
-        ErrorKind::Deadline {
-            rank: self.rank,
-            step: i,
-            peer: step.peer().unwrap_or(self.rank),
-            port: step.port().unwrap_or(0),
-            what: step.name(),
-        }
-        .into()
+        overdue(self.rank, i, &self.program.steps[i])
     }
+}
+
+/// The error of a rank whose deadline has passed in step `i`.
+pub(super) fn overdue(rank: usize, i: usize, step: &Step) -> Error {
+    ErrorKind::Deadline {
+        rank,
+        step: i,
+        peer: step.peer().unwrap_or(rank),
+        port: step.port().unwrap_or(0),
+        what: step.name(),
+    }
+    .into()
 }
 
 fn bytes<T>(step: &Step) -> u64 {

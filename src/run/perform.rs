@@ -172,7 +172,7 @@ impl Team {
             Eager::of::<T>(
                 schedule,
                 &program,
-                options.cost.overlap,
+                &options.cost,
                 self.oversubscribed(),
             )
         };
@@ -253,6 +253,8 @@ impl Team {
             let program = &job.program.ranks[rank];
             let recorder = R::new(program.steps.len(), epoch);
             let mut executor = Executor::new(rank, program, setting, recorder);
+            // Of an eager repetition, the step being worked on.
+            let mut eager_step = None;
             let work = AssertUnwindSafe(|| {
                 let layout = &job.schedule.layout()[rank];
                 // Allocated and first touched by the rank's own thread.
@@ -267,13 +269,16 @@ impl Team {
                     let entry = Instant::now();
                     let eager = job.eager.filter(|_| n > 0);
                     let run = job.first_run + n as u64;
-                    let finish = executor.run(&mut memory, start, run, eager)?;
+                    match eager {
+                        None => model_time = executor.run(&mut memory, start, run)?,
+                        Some(eager) => {
+                            let at = eager_step.insert(0);
+                            eager.run(rank, program, setting, &mut memory, run, at)?;
+                        }
+                    }
                     let exit = Instant::now();
                     let entry = if setting.paced { start } else { entry };
                     walls.push(job.wall(entry, exit));
-                    if eager.is_none() {
-                        model_time = finish;
-                    }
                 }
                 let mut report = RankReport::new(&mut executor, &buffer, layout);
                 report.model_time = model_time;
@@ -283,7 +288,10 @@ impl Team {
                 Ok(Ok(report)) => *reports[rank].lock() = Some(report),
                 Ok(Err(Failure::Aborted)) => {}
                 Ok(Err(Failure::Own(error))) => self.crowd.fail(error),
-                Err(payload) => self.crowd.fail(panicked(rank, executor.step(), &*payload)),
+                Err(payload) => {
+                    let step = eager_step.unwrap_or_else(|| executor.step());
+                    self.crowd.fail(panicked(rank, step, &*payload));
+                }
             }
         };
         self.lend(&rank_main);

@@ -137,23 +137,12 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         wire.lane(self.rank, to).offer(parcel);
     }
 
-    /// Puts a message down in its lane, or in its slot there, and does not wait for the receiver; false when the last one is still there.
+    /// Puts a message down in its lane, or in its slot there, and does not wait for the receiver. The lane must be [free](Lane::is_free).
     ///
     /// # Panics
     /// When a span leaves the buffer, or the message its slot.
     #[inline]
-    pub(crate) fn post(
-        &self,
-        wire: &Wire,
-        to: usize,
-        spans: &[Span],
-        slots: &Slots,
-        slot: u32,
-    ) -> bool {
-        let lane = wire.lane(self.rank, to);
-        if !lane.is_free() {
-            return false;
-        }
+    pub(crate) fn post(&self, lane: &Lane, spans: &[Span], slots: &Slots, slot: u32) {
         spans.iter().for_each(|s| self.check_bounds(*s));
         let elements = total_len(spans);
         let bytes = elements * size_of::<T>();
@@ -172,15 +161,21 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             parcel.length = short_length(elements);
             parcel.words.as_mut_ptr().cast()
         };
-        let message = Packed {
-            base: base.cast::<T>(),
-            spans: &[Span::new(0, elements)],
-        };
-        // SAFETY: there is room for the message, aligned for every element type, which belongs to the sender while the lane is free; the spans
-        // are in bounds, and this rank's thread writes nothing meanwhile.
-        unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
+        if let ([span], false) = (spans, parcel.borrowed) {
+            // SAFETY: the span is in bounds.
+            let start = unsafe { self.base.add(span.offset) };
+            // SAFETY: `words` has room for 16 bytes; this rank's thread writes nothing meanwhile.
+            unsafe { copy_short(base, start.cast(), bytes) };
+        } else {
+            let message = Packed {
+                base: base.cast::<T>(),
+                spans: &[Span::new(0, elements)],
+            };
+            // SAFETY: there is room for the message, aligned for every element type, which belongs to the sender while the lane is free;
+            // the spans are in bounds, and this rank's thread writes nothing meanwhile.
+            unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
+        }
         lane.offer(parcel);
-        true
     }
 
     fn parcel_of_many(&self, spans: &[Span], clock: f64) -> Parcel {
