@@ -169,12 +169,7 @@ impl Team {
         let eager = if waits || setting.enforced != setting.ports {
             None
         } else {
-            Eager::of::<T>(
-                schedule,
-                &program,
-                &options.cost,
-                self.oversubscribed(),
-            )
+            Eager::of::<T>(schedule, &program, &options.cost, self.oversubscribed())
         };
         // The clock needs a repetition of its own where messages are sent eagerly.
         let warmup = options.warmup.max(usize::from(eager.is_some()));

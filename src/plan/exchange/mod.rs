@@ -8,6 +8,7 @@ pub mod doubling_allgather;
 pub mod doubling_allreduce;
 pub mod doubling_scan;
 pub mod halving;
+pub mod linear;
 pub mod pairwise;
 pub mod rabenseifner;
 pub mod ring;

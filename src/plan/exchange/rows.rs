@@ -2,7 +2,7 @@
 
 use super::{
     bruck, bruck_alltoall, butterfly, doubling_allgather, doubling_allreduce, doubling_scan,
-    halving, pairwise, rabenseifner, ring, van_de_geijn,
+    halving, linear, pairwise, rabenseifner, ring, van_de_geijn,
 };
 use crate::collective::Kind;
 use crate::plan::registry::row::{
@@ -25,6 +25,15 @@ pub(in crate::plan) const RING: Algorithm = Algorithm {
     volume: "(p-1) m",
     time: Some(ring::time),
     ..row("ring", Kind::Allgather, ring::plan)
+};
+
+pub(in crate::plan) const LINEAR: Algorithm = Algorithm {
+    transfers: for_each_pair,
+    source: "folklore",
+    rounds: "2(p-1)",
+    volume: "p m - m_0",
+    time: Some(linear::time),
+    ..row("linear", Kind::Allgather, linear::plan)
 };
 
 pub(in crate::plan) const RING_ALLREDUCE: Algorithm = Algorithm {
@@ -164,6 +173,11 @@ pub(in crate::plan) const VAN_DE_GEIJN_RING_BROADCAST: Algorithm = Algorithm {
 pub(in crate::plan) const BRUCK_REDUCE_SCATTER: Algorithm = Algorithm {
     planner: Planner::Direct(bruck::reduce_scatter),
     ..reduce_scatter(BRUCK, bruck::reduce_scatter_time)
+};
+
+pub(in crate::plan) const LINEAR_REDUCE_SCATTER: Algorithm = Algorithm {
+    planner: Planner::Direct(linear::reduce_scatter),
+    ..reduce_scatter(LINEAR, linear::reduce_scatter_time)
 };
 
 pub(in crate::plan) const RING_REDUCE_SCATTER: Algorithm = Algorithm {

@@ -3,6 +3,7 @@
 pub mod binary;
 pub mod binomial;
 pub mod dual_root;
+pub mod linear;
 pub mod ordered;
 pub mod reduce_broadcast;
 pub(in crate::plan) mod rows;

@@ -8,7 +8,7 @@
 //!
 //! Binomial, `p = 3`: 1→0; 2→0; 0→2; 0→1.
 
-use super::{binary, binomial, two_tree};
+use super::{binary, binomial, linear, two_tree};
 use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::Request;
@@ -37,6 +37,7 @@ macro_rules! twice {
 
 twice! {
     over_binomial, over_binomial_time: binomial;
+    over_linear, over_linear_time: linear;
     over_binary, over_binary_time: binary;
     over_two_trees, over_two_trees_time: two_tree;
     over_chain, over_chain_time: chain;

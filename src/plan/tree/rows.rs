@@ -1,6 +1,6 @@
 //! The registry's rows of trees and of reductions followed by broadcasts.
 
-use super::{binary, binomial, dual_root, ordered, reduce_broadcast, two_tree};
+use super::{binary, binomial, dual_root, linear, ordered, reduce_broadcast, two_tree};
 use crate::collective::Kind;
 use crate::plan::registry::row::{allreduce, for_each_segment, for_each_segment_twice, row};
 use crate::plan::registry::{Algorithm, Planner, PortModels};
@@ -11,6 +11,15 @@ pub(in crate::plan) const BINOMIAL: Algorithm = Algorithm {
     volume: "(p-1) m",
     time: Some(binomial::time),
     ..row("binomial", Kind::Reduce, binomial::plan)
+};
+
+pub(in crate::plan) const LINEAR: Algorithm = Algorithm {
+    transfers: |p, _| p,
+    source: "folklore",
+    rounds: "p-1",
+    volume: "(p-1) m",
+    time: Some(linear::time),
+    ..row("linear", Kind::Reduce, linear::plan)
 };
 
 pub(in crate::plan) const BINARY: Algorithm = Algorithm {
@@ -65,6 +74,13 @@ pub(in crate::plan) const BINOMIAL_ALLREDUCE: Algorithm = allreduce(
     "2 ceil(log2 p)",
     reduce_broadcast::over_binomial,
     reduce_broadcast::over_binomial_time,
+);
+
+pub(in crate::plan) const LINEAR_ALLREDUCE: Algorithm = allreduce(
+    LINEAR,
+    "2(p-1)",
+    reduce_broadcast::over_linear,
+    reduce_broadcast::over_linear_time,
 );
 
 pub(in crate::plan) const BINARY_ALLREDUCE: Algorithm = allreduce(

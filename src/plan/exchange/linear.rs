@@ -1,0 +1,68 @@
+//! Everything through rank 0: linear allgather, and reduce-scatter (its rounds backwards).
+//!
+//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal.
+//! Rounds: `2(p-1)`. Volume: `p m - m_0` for blocks `m_i`: each to rank 0 once, and all others to everybody.
+//! Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha + beta (m-b))`; the reduce-scatter takes `(p-1) gamma (m-b) + gamma b` more.
+//! Restrictions: operators must commute. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
+//!
+//! Long where ranks work at once, but where they take turns on few cores everybody waits once only.
+//!
+//! `p = 3`: 1→0 block 1; 2→0 block 2; 0→1 blocks 0 and 2; 0→2 blocks 0 and 1.
+
+use super::rounds::{Message, equal_size};
+use super::there_and_back;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::{Schedule, Span, Spans};
+
+/// Plans the allgather.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    there_and_back::allgather(request, rounds)
+}
+
+/// Plans the reduce-scatter.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
+    there_and_back::reduce_scatter(request, rounds)
+}
+
+fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
+    let p = blocks.len();
+    let (up, end) = (blocks.clone(), blocks.last().map_or(0, |b| b.end()));
+    let up = (1..p).map(move |r| vec![Message::new(r, 0, up[r])]);
+    let down = (1..p).map(move |r| {
+        let before = Span::from(0..blocks[r].offset);
+        let after = Span::from(blocks[r].end()..end);
+        let others: Spans = [before, after].into_iter().filter(|s| s.len > 0).collect();
+        vec![Message::new(0, r, others)]
+    });
+    up.chain(down)
+}
+
+/// The executed time of the allgather, when the blocks are equal.
+pub fn time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.concatenated())?;
+    let (rounds, rest) = of_blocks(request, b);
+    Some(rounds * request.t_comm(b) + rounds * request.t_comm(rest))
+}
+
+/// The executed time of the reduce-scatter, likewise.
+pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.scattered())?;
+    let (rounds, rest) = of_blocks(request, b);
+    let up = rounds * (request.t_comm(rest) + request.t_comp(rest));
+    let last = if rounds > 0.0 { request.t_comp(b) } else { 0.0 };
+    Some(up + rounds * request.t_comm(b) + last)
+}
+
+/// `p - 1`, and the elements of so many blocks.
+fn of_blocks(request: &Request, b: usize) -> (f64, usize) {
+    let others = request.ranks.saturating_sub(1);
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+    (others as f64, others * b)
+}

@@ -1,0 +1,35 @@
+//! Linear reduction: every rank sends straight to the root, which combines one vector after another.
+//!
+//! Source: folklore. Ports: uni- or bidirectional, one-ported. Symbols: `p` ranks, `m` elements.
+//! Rounds: `p - 1`. Volume: `(p - 1) m`. Time: `(p - 1)(alpha + beta m + gamma m)`: the longest of all where ranks work at once. Nobody but the root
+//! waits for anybody, though, so where ranks take turns on few cores no turn is spent on forwarding.
+//! Restrictions: none; not segmented. Keeps operand order: the root receives in the order of ranks.
+//!
+//! `p = 4`: 1→0; 2→0; 3→0.
+
+use crate::error::Result;
+use crate::plan::{Request, Transfer, reduction};
+use crate::schedule::Schedule;
+
+/// Plans the reduction; the segments of the request are ignored but for their sum.
+///
+/// # Errors
+/// When the request's parts do not fit together.
+pub fn plan(request: &Request) -> Result<Schedule> {
+    let request = Request {
+        segments: crate::plan::Segments::whole(request.elements()),
+        ..request.clone()
+    };
+    let rounds = (1..request.ranks).map(|from| [Transfer::new(0, from, 0)]);
+    reduction(&request, rounds)
+}
+
+/// `(p - 1)(alpha + beta m + gamma m)`.
+pub fn time(request: &Request) -> Option<f64> {
+    let m = request.elements();
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+    let rounds = request.ranks.saturating_sub(1) as f64;
+    request
+        .closed_forms_hold()
+        .then(|| rounds * (request.t_comm(m) + request.t_comp(m)))
+}
