@@ -165,6 +165,15 @@ impl Request {
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
         (0..ranks).fold(0.0, |t, rank| later(t, self.cost.combine(rank, bytes)))
     }
+
+    /// Time of combining `elements` elements that a rank holds; on a heterogeneous platform, at the slowest rank.
+    pub fn t_comp_local(&self, elements: usize) -> f64 {
+        let bytes = bytes(elements, self.element_bytes);
+        let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
+        (0..ranks).fold(0.0, |t, rank| {
+            later(t, self.cost.combine_local(rank, bytes))
+        })
+    }
 }
 
 /// Each transfer has two steps, and steps are numbered with 32 bits.

@@ -74,7 +74,7 @@ pub fn time(request: &Request) -> Option<f64> {
         return None;
     }
     let (graph, m) = (Circulant::new(request.ranks), request.elements());
-    let (message, combination) = (request.t_comm(m), request.t_comp(m));
+    let (message, combination) = (request.t_comm(m), request.t_comp_local(m));
     let both = last_without(&graph).unwrap_or(0).saturating_sub(1);
     #[expect(clippy::cast_precision_loss, reason = "logarithms")]
     let (rounds, both) = (graph.rounds() as f64, both as f64);

@@ -11,7 +11,7 @@
 //!
 //! `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
-use super::rounds::{Message, cyclic, doublings, equal_size, time_of_round};
+use super::rounds::{Message, cyclic, doublings, equal_size, time_of_combining, time_of_round};
 use super::there_and_back;
 use crate::error::Result;
 use crate::plan::Request;
@@ -69,7 +69,7 @@ pub fn time(request: &Request) -> Option<f64> {
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.scattered())?;
     sum_of_rounds(request, |count| {
-        time_of_round(request, count * b) + request.t_comp(count * b)
+        time_of_round(request, count * b) + time_of_combining(request, count * b)
     })
 }
 
@@ -81,7 +81,7 @@ pub fn allreduce_time(request: &Request) -> Option<f64> {
     }
     let b = m / p;
     sum_of_rounds(request, |count| {
-        2.0 * time_of_round(request, count * b) + request.t_comp(count * b)
+        2.0 * time_of_round(request, count * b) + time_of_combining(request, count * b)
     })
 }
 

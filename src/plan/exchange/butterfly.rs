@@ -17,7 +17,7 @@
 //! 3→1 (one element), 1→0 (two).
 
 use super::cube::{Cube, fold, members_of};
-use super::rounds::{Arrival, time_of_round};
+use super::rounds::{Arrival, time_of_combining, time_of_round};
 use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::Request;
@@ -82,7 +82,7 @@ pub fn time(request: &Request) -> Option<f64> {
     };
     let rounds = (1..=d).map(|k| {
         let half = m >> k;
-        time_of_round(request, half) + request.t_comp(half) + request.t_comm(half)
+        time_of_round(request, half) + time_of_combining(request, half) + request.t_comm(half)
     });
     Some(folded + rounds.sum::<f64>())
 }

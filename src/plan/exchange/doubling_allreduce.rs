@@ -66,5 +66,5 @@ pub fn time(request: &Request) -> Option<f64> {
     } else {
         2.0 * request.t_comm(m) + request.t_comp(m)
     };
-    Some(rounds * (time_of_round(request, m) + request.t_comp(m)) + folded)
+    Some(rounds * (time_of_round(request, m) + request.t_comp_local(m)) + folded)
 }

@@ -56,5 +56,5 @@ pub fn time(request: &Request) -> Option<f64> {
     } else {
         f64::from((2 * rounds).saturating_sub(1))
     };
-    Some(messages * request.t_comm(m) + f64::from(rounds) * request.t_comp(m))
+    Some(messages * request.t_comm(m) + f64::from(rounds) * request.t_comp_local(m))
 }

@@ -12,7 +12,7 @@
 //! `p = 4`, blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
 use super::cube::{fold, folded, members_of};
-use super::rounds::{Arrival, Message, equal_size, round};
+use super::rounds::{Arrival, Message, equal_size, round, time_of_combining};
 use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::Request;
@@ -116,7 +116,7 @@ pub fn time(request: &Request) -> Option<f64> {
             let folded = pairs.saturating_sub(class).div_ceil(apart);
             (n / apart + folded) * b
         };
-        let both = request.t_comm(kept(0)) + request.t_comp(kept(0));
+        let both = request.t_comm(kept(0)) + time_of_combining(request, kept(0));
         if request.ports.is_bidirectional() {
             both
         } else {

@@ -3,13 +3,14 @@
 //! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal.
 //! Rounds: `2(p-1)`. Volume: `p m - m_0` for blocks `m_i`: each to rank 0 once, and all others to everybody.
 //! Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha + beta (m-b))`; the reduce-scatter takes `(p-1) gamma (m-b) + gamma b` more.
+//! The allgather of two bidirectional ranks is one round.
 //! Restrictions: operators must commute. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
 //!
 //! Long where ranks work at once, but where they take turns on few cores everybody waits once only.
 //!
 //! `p = 3`: 1→0 block 1; 2→0 block 2; 0→1 blocks 0 and 2; 0→2 blocks 0 and 1.
 
-use super::rounds::{Message, equal_size};
+use super::rounds::{Message, equal_size, time_of_combining};
 use super::there_and_back;
 use crate::error::Result;
 use crate::plan::Request;
@@ -47,6 +48,10 @@ fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
 /// The executed time of the allgather, when the blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.concatenated())?;
+    if request.ranks == 2 && request.ports.is_bidirectional() {
+        // Both messages go at once.
+        return Some(request.t_comm(b));
+    }
     let (rounds, rest) = of_blocks(request, b);
     Some(rounds * request.t_comm(b) + rounds * request.t_comm(rest))
 }
@@ -55,8 +60,12 @@ pub fn time(request: &Request) -> Option<f64> {
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.scattered())?;
     let (rounds, rest) = of_blocks(request, b);
-    let up = rounds * (request.t_comm(rest) + request.t_comp(rest));
-    let last = if rounds > 0.0 { request.t_comp(b) } else { 0.0 };
+    let up = rounds * (request.t_comm(rest) + time_of_combining(request, rest));
+    let last = if rounds > 0.0 {
+        time_of_combining(request, b)
+    } else {
+        0.0
+    };
     Some(up + rounds * request.t_comm(b) + last)
 }
 

@@ -13,7 +13,7 @@
 //! `p = 4`, `m = 4`, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1, 3; then 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
 
 use super::cube::{Cube, fold, members_of, unfold};
-use super::rounds::time_of_round;
+use super::rounds::{time_of_combining, time_of_round};
 use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::Request;
@@ -63,7 +63,7 @@ pub fn time(request: &Request) -> Option<f64> {
     };
     let rounds = (1..=d).map(|k| {
         let half = m >> k;
-        2.0 * time_of_round(request, half) + request.t_comp(half)
+        2.0 * time_of_round(request, half) + time_of_combining(request, half)
     });
     Some(folded + rounds.sum::<f64>())
 }

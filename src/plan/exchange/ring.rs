@@ -64,7 +64,10 @@ pub fn time(request: &Request) -> Option<f64> {
 /// The executed time of the reduce-scatter, likewise.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let size = equal_size(request, &request.scattered())?;
-    Some(rounds_of(request)? * (rounds::time_of_round(request, size) + request.t_comp(size)))
+    Some(
+        rounds_of(request)?
+            * (rounds::time_of_round(request, size) + rounds::time_of_combining(request, size)),
+    )
 }
 
 /// The executed time of the allreduce, when the blocks are equal and, on unidirectional ranks, `p` is even.
@@ -74,7 +77,7 @@ pub fn allreduce_time(request: &Request) -> Option<f64> {
         return None;
     }
     let message = rounds::time_of_round(request, m / p);
-    Some(rounds_of(request)? * (2.0 * message + request.t_comp(m / p)))
+    Some(rounds_of(request)? * (2.0 * message + rounds::time_of_combining(request, m / p)))
 }
 
 /// `p - 1`, where all of them take the same time.

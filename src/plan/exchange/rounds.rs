@@ -160,6 +160,15 @@ pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
     }
 }
 
+/// The time of combining `elements` that a round has brought: in passing, or on one port from scratch.
+pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
+    if request.ports.is_bidirectional() {
+        request.t_comp(elements)
+    } else {
+        request.t_comp_local(elements)
+    }
+}
+
 /// The same request for free computation.
 pub(crate) fn without_computation(request: &Request) -> Request {
     let mut request = request.clone();

@@ -64,7 +64,7 @@ pub fn plan_ring_for_broadcast(request: &Request) -> Result<Schedule> {
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let scattered = bruck::sum_of_rounds(request, |count| {
-        time_of_round(request, count * b) + request.t_comp(count * b)
+        time_of_round(request, count * b) + rounds::time_of_combining(request, count * b)
     })?;
     Some(scattered + time_of_gather(request, b))
 }
@@ -72,7 +72,7 @@ pub fn time(request: &Request) -> Option<f64> {
 /// The executed time of the reduction with the ring's reduce-scatter, when the blocks are equal and, on unidirectional ranks, `p` is even.
 pub fn time_ring(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
-    let round = time_of_round(request, b) + request.t_comp(b);
+    let round = time_of_round(request, b) + rounds::time_of_combining(request, b);
     Some(ring::rounds_of(request)? * round + time_of_gather(request, b))
 }
 

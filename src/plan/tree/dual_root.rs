@@ -145,6 +145,9 @@ pub fn time(request: &Request) -> Option<f64> {
     // In the first turn everything goes up, a level after the other, and in the last turns it comes down.
     let levels = f64::from((p / 2 + 1).ilog2());
     let (tc, tp) = (request.t_comm(s), request.t_comp(s));
+    if request.t_comp_local(s) != tp {
+        return None;
+    }
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let q = q as f64;
     if p == 2 {
