@@ -9,6 +9,7 @@
 mod accesses;
 mod on_demand;
 mod stored;
+pub(crate) mod turns;
 
 pub use on_demand::{Timed, on_demand, on_demand_watched};
 pub use stored::timed;

@@ -7,7 +7,7 @@ use super::registry::{self, Algorithm};
 use super::{Request, Segments, segmentation};
 use crate::collective::Kind;
 use crate::error::{Error, Result};
-use crate::simulate::{Node, Prepared, Work, later};
+use crate::simulate::turns::time_in_turns;
 
 /// An algorithm for a request.
 #[derive(Debug, Clone)]
@@ -100,7 +100,8 @@ pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) 
             let size = request.elements().div_ceil(count).max(1);
             request.segments = Segments::of_size(request.elements(), size)?;
         }
-        let time = time_in_turns(algorithm, &request, crowd)?;
+        let schedule = algorithm.plan(&request)?;
+        let time = time_in_turns(&schedule, &request.cost, request.element_bytes, crowd)?;
         let choice = finite(algorithm, request, time)?;
         if best.as_ref().is_none_or(|b| choice.time < b.time) {
             best = Some(choice);
@@ -108,54 +109,6 @@ pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) 
         count *= 2;
     }
     best.ok_or_else(|| Error::usage(format!("{} cannot be timed", algorithm.name)))
-}
-
-fn time_in_turns(algorithm: &Algorithm, request: &Request, crowd: &Crowd) -> Result<f64> {
-    let schedule = algorithm.plan(request)?;
-    let prepared = Prepared::new(&schedule, request.cost.overlap)?;
-    let (cost, element) = (&request.cost, request.element_bytes);
-    #[expect(clippy::cast_precision_loss, reason = "numbers of ranks and cores")]
-    let (ranks, cores) = (request.ranks as f64, crowd.cores as f64);
-    let turn = crowd.switch * later(ranks / cores / 2.0, 1.0);
-    let nodes = prepared.nodes();
-    let eager = |node: &Node| node.elements.saturating_mul(element) <= crowd.eager;
-    let takes = |node: &Node| match node.work {
-        Work::Transfer => {
-            let bytes = node.elements.saturating_mul(element);
-            let copies = if eager(node) { 2.0 } else { 1.0 };
-            crowd.overhead + copies * cost.copy(node.to as usize, bytes)
-        }
-        _ => node.time(cost, element),
-    };
-    // When a node may start, by the ends of those before it.
-    let ready = |i: usize, ends: &[f64]| {
-        let node: &Node = &nodes[i];
-        prepared.waits(i).iter().fold(0.0, |start, &w| {
-            let before = &nodes[w as usize];
-            let waits = before.work == Work::Transfer
-                && (before.to == node.from || (before.from == node.from && !eager(before)));
-            later(start, ends[w as usize] + if waits { turn } else { 0.0 })
-        })
-    };
-    // First as if every rank had a core, which gives the order in which the cores take things up.
-    let mut ends = vec![0.0; nodes.len()];
-    let mut starts = Vec::with_capacity(nodes.len());
-    for (i, node) in nodes.iter().enumerate() {
-        let start = ready(i, &ends);
-        ends[i] = start + takes(node);
-        starts.push((start, i));
-    }
-    starts.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut free = vec![0.0; crowd.cores];
-    let mut makespan = 0.0;
-    for (_, i) in starts {
-        let node = &nodes[i];
-        let core = &mut free[node.to as usize % crowd.cores];
-        ends[i] = later(ready(i, &ends), *core) + takes(node);
-        *core = ends[i];
-        makespan = later(makespan, ends[i]);
-    }
-    Ok(makespan)
 }
 
 /// The choice with the least time of those that `of` makes for each algorithm.

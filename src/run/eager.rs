@@ -4,26 +4,22 @@
 //! message may as well be put down where the receiver finds it (the eager protocol, as message passing libraries call it): one buffer for
 //! each direction between two partners, free again when its message has been taken in.
 //!
-//! Who waits for nobody but for messages can do its steps one after another: each rank's are put into one order before the run, by model time.
-//! A message is put down as soon as what it sends is there, the messages before it through the same port have been put down, and the last one
-//! on its lane has been taken; it is taken when its transfer ends. So every step waits only for what comes before it in that order of time, ties
-//! broken as the schedule's graph is ordered, and the ranks cannot wait for each other in a cycle.
+//! Who waits for nobody but for messages can do its steps one after another: see [`one_after_another`].
 //!
 //! Only the wall-clock profits. What a schedule means stays what the rules of time say, so
 //! * a schedule is run like that only if it cannot deadlock when everybody waits: it is proved before;
 //! * the model clock, to which both ends of a transfer contribute, is carried by a repetition of its own, in which everybody waits.
-
-use std::collections::HashMap;
 
 use super::element::Element;
 use super::executor::{Failure, Setting, overdue};
 use super::program::{Program, RankProgram};
 use super::transfer::{Due, INLINE_BYTES, Intake, RankMemory, Received, Slots, Wire};
 use super::wait::{Stop, Waiter};
-use crate::cost::{CostModel, Ports};
+use crate::cost::CostModel;
 use crate::error::ErrorKind;
-use crate::schedule::{Event, Schedule, Span, Step, total_len};
-use crate::simulate::{Prepared, Simulation, later};
+use crate::schedule::{Schedule, Span, Step, total_len};
+use crate::simulate::Prepared;
+use crate::simulate::turns::one_after_another;
 
 /// Longest message where ranks share cores: switching to another rank takes about as long as copying this twice.
 pub(crate) const LONGEST_CROWDED: usize = 8 << 10;
@@ -95,14 +91,12 @@ impl Eager {
         if Slots::bytes(end) > MOST_BYTES {
             return None;
         }
-        let acts = |rank| {
-            let order = in_order(
-                rank,
-                &program.ranks[rank],
-                &prepared,
-                &simulation,
-                schedule.ports(),
-            )?;
+        let ports = schedule.ports();
+        let acts = |rank: usize| {
+            let program = &program.ranks[rank];
+            let (steps, order) = (program.steps, &program.order);
+            let wire = |i: usize| program.wire[i] as usize;
+            let order = one_after_another(rank, steps, order, &simulation, ports, wire)?;
             let act = |step| Act {
                 step,
                 slot: lane(rank, step as usize).map_or(0, |(wire, way)| first[wire][way]),
@@ -176,48 +170,6 @@ impl Eager {
         setting.crowd.leave(rank, run);
         Ok(())
     }
-}
-
-/// The steps of `rank` in the order of the [module's documentation](self).
-fn in_order(
-    rank: usize,
-    program: &RankProgram<'_>,
-    prepared: &Prepared,
-    simulation: &Simulation<'_>,
-    ports: Ports,
-) -> Option<Vec<u32>> {
-    let end = |event| Some(simulation.finish(prepared.node(rank, event)?));
-    // When the last message of each lane is taken, and when that of each port list is put down.
-    let mut taken = HashMap::new();
-    let mut put = vec![0.0; ports.lists()];
-    let mut keys = Vec::with_capacity(program.steps.len());
-    for (i, step) in program.steps.iter().enumerate() {
-        let own = match step {
-            Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
-            _ => Event::transferred(i),
-        };
-        let mut ready = 0.0;
-        for &event in program.order.before_start(i) {
-            // What was sent before needs only have been put down.
-            if !(step.is_send() && program.steps[event.step()].is_send()) {
-                ready = later(ready, end(event)?);
-            }
-        }
-        let time = match step {
-            Step::Recv { .. } | Step::RecvCombine { .. } => end(own)?,
-            Step::Copy { .. } | Step::Combine { .. } => ready,
-            Step::Send { port, .. } => {
-                let put = &mut put[ports.list(true, *port)];
-                let taken = taken.entry(program.wire[i]).or_insert(0.0);
-                *put = later(later(*put, *taken), ready);
-                *taken = end(own)?;
-                *put
-            }
-        };
-        keys.push((time, prepared.node(rank, own)?, u32::try_from(i).ok()?));
-    }
-    keys.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    Some(keys.into_iter().map(|(_, _, i)| i).collect())
 }
 
 /// Takes in the message of step `i`, if it stands ready.

@@ -1,0 +1,441 @@
+//! What a run takes where more ranks than cores take turns: an estimate that no model time is.
+//!
+//! Ranks are dealt to the cores in turn, and each core goes round its ranks. A rank that has its turn goes as far as it can, and what it does takes
+//! its core's time: a message that it puts down or takes, copies, combinations. Then the core switches to the next rank, whether that can go on
+//! or not, as yielding ranks do. The order in which a core goes round is the system's: the estimate is the mean over a few orders.
+
+use super::{Prepared, Simulation, later};
+use crate::cost::{CostModel, Ports, bytes};
+use crate::error::Result;
+use crate::plan::auto::Crowd;
+use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
+
+/// The order in which `rank` does its steps where it waits for nobody but for messages.
+///
+/// By model time: a message is put down as soon as what it sends is there, the messages before it through the same port have been put down, and the
+/// last one on its lane, which `lane` numbers for a step, has been taken; it is taken when its transfer ends. So every step waits only for what comes
+/// before it in that order of time, ties broken as the schedule's graph is ordered, and the ranks cannot wait for each other in a cycle.
+pub(crate) fn one_after_another(
+    rank: usize,
+    steps: &[Step],
+    order: &LocalOrder,
+    simulation: &Simulation<'_>,
+    ports: Ports,
+    lane: impl Fn(usize) -> usize,
+) -> Option<Vec<u32>> {
+    let prepared = simulation.prepared;
+    let end = |event| Some(simulation.finish(prepared.node(rank, event)?));
+    // When the last message of each lane is taken, and when that of each port list is put down.
+    let mut taken: Vec<(usize, f64)> = Vec::new();
+    let mut put = vec![0.0; ports.lists()];
+    let mut keys = Vec::with_capacity(steps.len());
+    for (i, step) in steps.iter().enumerate() {
+        let own = own_event(i, step);
+        let mut ready = 0.0;
+        for &event in order.before_start(i) {
+            // What was sent before needs only have been put down.
+            if !(step.is_send() && steps[event.step()].is_send()) {
+                ready = later(ready, end(event)?);
+            }
+        }
+        let time = match step {
+            Step::Recv { .. } | Step::RecvCombine { .. } => end(own)?,
+            Step::Copy { .. } | Step::Combine { .. } => ready,
+            Step::Send { port, .. } => {
+                let put = &mut put[ports.list(true, *port)];
+                let lane = lane(i);
+                let at = taken.partition_point(|&(known, _)| known < lane);
+                if taken.get(at).is_none_or(|&(known, _)| known != lane) {
+                    taken.insert(at, (lane, 0.0));
+                }
+                *put = later(later(*put, taken[at].1), ready);
+                taken[at].1 = end(own)?;
+                *put
+            }
+        };
+        keys.push((time, prepared.node(rank, own)?, u32::try_from(i).ok()?));
+    }
+    keys.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    Some(keys.into_iter().map(|(_, _, i)| i).collect())
+}
+
+fn own_event(i: usize, step: &Step) -> Event {
+    match step {
+        Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
+        _ => Event::transferred(i),
+    }
+}
+
+/// How long `schedule` takes, in the unit of `cost`; infinite where that would be long to find out.
+///
+/// Time: `O(s)` for each time that a core goes round, for `s` ranks, at most a few dozen times the number of steps in all.
+///
+/// # Errors
+/// As [`Prepared::new`].
+pub(crate) fn time_in_turns(
+    schedule: &Schedule,
+    cost: &CostModel,
+    element_bytes: u64,
+    crowd: &Crowd,
+) -> Result<f64> {
+    const ORDERS: usize = 3;
+    let prepared = Prepared::new(schedule, cost.overlap)?;
+    let mut scratch = OrderScratch::default();
+    let mut programs = Vec::with_capacity(schedule.ranks());
+    for steps in schedule.programs() {
+        let mut order = LocalOrder::default();
+        order.analyse(steps, schedule.ports(), cost.overlap, &mut scratch)?;
+        programs.push((steps, order));
+    }
+    let takes = Takes {
+        cost,
+        element_bytes,
+        crowd,
+    };
+    let steps: usize = schedule.programs().iter().map(Vec::len).sum();
+    let most_turns = 64 * (steps + schedule.ranks());
+    let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
+    let longest = sends.map(|s| bytes(s.len(), element_bytes)).max();
+    let mut sum = 0.0;
+    for order in 0..ORDERS {
+        sum += if longest.is_none_or(|n| n <= crowd.eager) {
+            let ranks = PuttingDown::new(&prepared, &programs, &takes, schedule.ports())?;
+            rounds(ranks, schedule.ranks(), crowd, order, most_turns)
+        } else {
+            let ranks = Meeting::new(&prepared, &programs, &takes, schedule.ports());
+            rounds(ranks, schedule.ranks(), crowd, order, most_turns)
+        };
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a few")]
+    let mean = sum / ORDERS as f64;
+    Ok(mean)
+}
+
+type Programs<'a> = [(&'a Vec<Step>, LocalOrder)];
+
+/// An order of ranks like any other.
+fn shuffled(rank: usize, order: usize) -> u64 {
+    // Multiplication by an odd number is a permutation; its high bits depend on all bits of the rank.
+    (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ (order as u64) << 32 | 1)
+}
+
+/// What the parts of a transfer, and computations, take a core.
+struct Takes<'a> {
+    cost: &'a CostModel,
+    element_bytes: u64,
+    crowd: &'a Crowd,
+}
+
+impl Takes<'_> {
+    fn bytes(&self, step: &Step) -> u64 {
+        bytes(step.len(), self.element_bytes)
+    }
+
+    /// Putting a message down.
+    fn put(&self, rank: usize, step: &Step) -> f64 {
+        self.crowd.overhead + self.cost.copy(rank, self.bytes(step))
+    }
+
+    /// Taking a message from where it stands.
+    fn take(&self, from: usize, rank: usize, step: &Step) -> f64 {
+        let bytes = self.bytes(step);
+        let near = self.crowd.overhead + self.cost.copy(rank, bytes);
+        let moved = if (from % self.crowd.cores) == (rank % self.crowd.cores) {
+            near
+        } else {
+            later(near, self.cost.transfer(from, rank, bytes))
+        };
+        let combined = match step {
+            Step::RecvCombine { .. } => self.cost.combine(rank, bytes),
+            _ => 0.0,
+        };
+        moved + combined
+    }
+
+    fn local(&self, rank: usize, step: &Step) -> f64 {
+        match step {
+            Step::Copy { .. } => self.cost.copy(rank, self.bytes(step)),
+            _ => self.cost.combine_local(rank, self.bytes(step)),
+        }
+    }
+}
+
+/// Ranks that can be given turns.
+trait Ranks {
+    /// `rank` goes on from `now` as far as it can, and says when it stops; whether it did anything.
+    fn turn(&mut self, rank: usize, now: &mut f64) -> bool;
+
+    fn is_done(&self, rank: usize) -> bool;
+}
+
+/// Goes round until all ranks are done: when the last one is.
+fn rounds(
+    mut ranks: impl Ranks,
+    count: usize,
+    crowd: &Crowd,
+    order: usize,
+    most_turns: usize,
+) -> f64 {
+    /// The ranks of a core, in the order in which it goes round.
+    struct Core {
+        ranks: Vec<usize>,
+        next: usize,
+        now: f64,
+        left: usize,
+        /// Turns in which nothing was done, one after another.
+        idle: usize,
+    }
+    let mut cores: Vec<Core> = (0..crowd.cores.min(count))
+        .map(|core| {
+            let mut mine: Vec<usize> = (core..count).step_by(crowd.cores).collect();
+            mine.sort_by_key(|&r| shuffled(r, order));
+            Core {
+                left: mine.iter().filter(|&&r| !ranks.is_done(r)).count(),
+                ranks: mine,
+                next: 0,
+                now: 0.0,
+                idle: 0,
+            }
+        })
+        .collect();
+    let mut makespan = 0.0;
+    for _ in 0..most_turns {
+        let unfinished = |c: &&mut Core| c.left > 0;
+        let Some(core) = cores
+            .iter_mut()
+            .filter(unfinished)
+            .min_by(|a, b| a.now.total_cmp(&b.now))
+        else {
+            return makespan;
+        };
+        let rank = core.ranks[core.next];
+        core.next = (core.next + 1) % core.ranks.len();
+        if !ranks.is_done(rank) && ranks.turn(rank, &mut core.now) {
+            core.idle = 0;
+            makespan = later(makespan, core.now);
+            core.left -= usize::from(ranks.is_done(rank));
+        } else {
+            core.idle += 1;
+        }
+        core.now += if core.ranks.len() > 1 {
+            crowd.switch
+        } else {
+            crowd.overhead
+        };
+        if core.idle > core.ranks.len() {
+            // Nothing changes here until another core does something.
+            let at = core.now;
+            let others = cores.iter().filter(|c| c.left > 0 && c.now > at);
+            let next = others.map(|c| c.now).fold(f64::INFINITY, f64::min);
+            if let Some(core) = cores.iter_mut().find(|c| c.left > 0 && c.now == at)
+                && next.is_finite()
+            {
+                core.now = next;
+            }
+        }
+    }
+    f64::INFINITY
+}
+
+/// Ranks whose messages are put down.
+struct PuttingDown {
+    acts: Vec<Vec<Act>>,
+    next: Vec<usize>,
+    /// By node: when its message stands ready.
+    put: Vec<f64>,
+    /// By node: when its message has been taken.
+    taken: Vec<f64>,
+}
+
+struct Act {
+    kind: Kind,
+    takes: f64,
+}
+
+enum Kind {
+    /// Puts the message of a node down, once that of another has been taken.
+    Put(usize, Option<usize>),
+    Take(usize),
+    Local,
+}
+
+impl PuttingDown {
+    fn new(
+        prepared: &Prepared,
+        programs: &Programs<'_>,
+        takes: &Takes<'_>,
+        ports: Ports,
+    ) -> Result<PuttingDown> {
+        let simulation = prepared.try_simulate(takes.cost, takes.element_bytes)?;
+        let acts = programs.iter().enumerate().map(|(rank, (steps, order))| {
+            let peer = |i: usize| steps[i].peer().unwrap_or(rank);
+            let sequence = one_after_another(rank, steps, order, &simulation, ports, peer);
+            let mut last = std::collections::HashMap::new();
+            let act = |i: u32| {
+                let step = &steps[i as usize];
+                let node = prepared
+                    .node(rank, own_event(i as usize, step))
+                    .unwrap_or(0);
+                match step {
+                    Step::Send { to, .. } => Act {
+                        kind: Kind::Put(node, last.insert(*to, node)),
+                        takes: takes.put(rank, step),
+                    },
+                    Step::Recv { from, .. } | Step::RecvCombine { from, .. } => Act {
+                        kind: Kind::Take(node),
+                        takes: takes.take(*from, rank, step),
+                    },
+                    _ => Act {
+                        kind: Kind::Local,
+                        takes: takes.local(rank, step),
+                    },
+                }
+            };
+            sequence.unwrap_or_default().into_iter().map(act).collect()
+        });
+        Ok(PuttingDown {
+            acts: acts.collect(),
+            next: vec![0; programs.len()],
+            put: vec![f64::INFINITY; prepared.nodes().len()],
+            taken: vec![f64::INFINITY; prepared.nodes().len()],
+        })
+    }
+}
+
+impl Ranks for PuttingDown {
+    fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
+        let before = self.next[rank];
+        while let Some(act) = self.acts[rank].get(self.next[rank]) {
+            let (ready, done) = match act.kind {
+                Kind::Put(node, last) => {
+                    let ready = last.map_or(0.0, |last| self.taken[last]);
+                    (ready, Some(&mut self.put[node]))
+                }
+                Kind::Take(node) => (self.put[node], Some(&mut self.taken[node])),
+                Kind::Local => (0.0, None),
+            };
+            if ready > *now {
+                break;
+            }
+            *now += act.takes;
+            if let Some(done) = done {
+                *done = *now;
+            }
+            self.next[rank] += 1;
+        }
+        self.next[rank] > before
+    }
+
+    fn is_done(&self, rank: usize) -> bool {
+        self.next[rank] == self.acts[rank].len()
+    }
+}
+
+/// Ranks that wait for each other at every message.
+struct Meeting<'a> {
+    prepared: &'a Prepared,
+    programs: &'a Programs<'a>,
+    takes: &'a Takes<'a>,
+    /// For each rank, the steps of its port lists, and last its local ones.
+    lists: Vec<Vec<List>>,
+    /// For each rank, by event: whether it has happened as far as the rank knows.
+    happened: Vec<Vec<bool>>,
+    left: Vec<usize>,
+    /// By node: when its message is offered, and when it has been taken.
+    offered: Vec<f64>,
+    taken: Vec<f64>,
+}
+
+#[derive(Default)]
+struct List {
+    steps: Vec<usize>,
+    next: usize,
+    open: bool,
+}
+
+impl<'a> Meeting<'a> {
+    fn new(
+        prepared: &'a Prepared,
+        programs: &'a Programs<'a>,
+        takes: &'a Takes<'a>,
+        ports: Ports,
+    ) -> Meeting<'a> {
+        let lists = programs.iter().map(|(steps, _)| {
+            let mut lists: Vec<List> = (0..=ports.lists()).map(|_| List::default()).collect();
+            for (i, step) in steps.iter().enumerate() {
+                let list = step.port().map(|port| ports.list(step.is_send(), port));
+                lists[list.unwrap_or(ports.lists())].steps.push(i);
+            }
+            lists
+        });
+        Meeting {
+            prepared,
+            programs,
+            takes,
+            lists: lists.collect(),
+            happened: programs
+                .iter()
+                .map(|p| vec![false; 2 * p.0.len()])
+                .collect(),
+            left: programs.iter().map(|p| p.0.len()).collect(),
+            offered: vec![f64::INFINITY; prepared.nodes().len()],
+            taken: vec![f64::INFINITY; prepared.nodes().len()],
+        }
+    }
+
+    /// Takes a list of `rank` one step further.
+    fn advance(&mut self, rank: usize, list: usize, now: &mut f64) -> bool {
+        let (steps, order) = &self.programs[rank];
+        let List { next, open, .. } = self.lists[rank][list];
+        let Some(&i) = self.lists[rank][list].steps.get(next) else {
+            return false;
+        };
+        let step = &steps[i];
+        let happened = |events: &[Event]| events.iter().all(|e| self.happened[rank][e.index()]);
+        if !open && !happened(order.before_start(i)) {
+            return false;
+        }
+        let node = self.prepared.node(rank, own_event(i, step)).unwrap_or(0);
+        match step {
+            Step::Send { .. } if !open => {
+                self.offered[node] = *now;
+                self.lists[rank][list].open = true;
+                return true;
+            }
+            Step::Send { .. } if self.taken[node] > *now => return false,
+            Step::Send { .. } => {}
+            Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
+                if self.offered[node] > *now {
+                    return false;
+                }
+                *now += self.takes.take(*from, rank, step);
+                self.taken[node] = *now;
+            }
+            _ => *now += self.takes.local(rank, step),
+        }
+        let events = &mut self.happened[rank];
+        events[Event::transferred(i).index()] = true;
+        events[Event::computed(i).index()] = true;
+        let list = &mut self.lists[rank][list];
+        list.open = false;
+        list.next += 1;
+        self.left[rank] -= 1;
+        true
+    }
+}
+
+impl Ranks for Meeting<'_> {
+    fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
+        let mut went_on = false;
+        for list in 0..self.lists[rank].len() {
+            while self.advance(rank, list, now) {
+                went_on = true;
+            }
+        }
+        went_on
+    }
+
+    fn is_done(&self, rank: usize) -> bool {
+        self.left[rank] == 0
+    }
+}
