@@ -121,12 +121,27 @@ impl Eager {
         run: u64,
         at: &mut usize,
     ) -> Result<(), Failure> {
+        /// Who has nothing to do but to take one message, as most have in a broadcast, has begun at about the same time as who sends it: the
+        /// message is likely to be there in a fraction of the time that giving up the core takes.
+        const A_MOMENT: u32 = 15;
         let mut waiter = Waiter::new(setting.crowd, rank, setting.deadline, false);
-        for act in &self.acts[rank] {
+        let acts = self.acts[rank].as_slice();
+        for act in acts {
             let i = act.step as usize;
             *at = i;
             let step = &program.steps[i];
             let wire = || &setting.wires[program.wire[i] as usize];
+            if let (Step::Recv { from, .. }, [_]) = (step, acts)
+                && !setting.crowd.share_a_core(rank, *from)
+            {
+                let lane = wire().lane(*from, rank);
+                for _ in 0..A_MOMENT {
+                    if lane.is_offered() {
+                        break;
+                    }
+                    std::hint::spin_loop();
+                }
+            }
             let mut wait = |stirs: &dyn Fn() -> bool| {
                 waiter
                     .pause(None)

@@ -13,6 +13,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Crowd {
     seats: Box<[Seat]>,
+    cores: usize,
     oversubscribed: bool,
     aborted: Line<AtomicBool>,
     /// The first failure, and whether it only follows from another rank's.
@@ -51,6 +52,7 @@ impl Crowd {
         let oversubscribed = ranks > cores;
         Crowd {
             seats: (0..ranks).map(|_| Seat::default()).collect(),
+            cores,
             oversubscribed,
             aborted: Line::default(),
             failure: Mutex::new(None),
@@ -58,6 +60,11 @@ impl Crowd {
             epoch: Instant::now(),
             paced_until: Line::default(),
         }
+    }
+
+    /// Whether two ranks take turns on one core.
+    pub(crate) fn share_a_core(&self, a: usize, b: usize) -> bool {
+        a % self.cores == b % self.cores
     }
 
     /// Wakes `rank` if it sleeps: call after handing it something.

@@ -143,7 +143,9 @@ impl Takes<'_> {
         let moved = if (from % self.crowd.cores) == (rank % self.crowd.cores) {
             near
         } else {
-            later(near, self.cost.transfer(from, rank, bytes))
+            // The model's messages are copied by both partners; here the sender has to wait for its turn.
+            let alone = if bytes > self.crowd.eager { 2.0 } else { 1.0 };
+            later(near, alone * self.cost.transfer(from, rank, bytes))
         };
         let combined = match step {
             Step::RecvCombine { .. } => self.cost.combine(rank, bytes),
