@@ -9,6 +9,7 @@
 //! `mpich`, and `impi-devel impi-rt`; then `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers`.
 //!
 //! * `-- --quick` takes fewer sizes and one round; `-- --ranks 2,8` these numbers of ranks; `-- --ops broadcast,barrier` these operations.
+//! * `-- --folded` measures folded runs, too, in which one worker a core interprets all ranks' programs.
 //! * `-- --every` measures every registered algorithm, and says how far the automatic choice is from the best of them.
 //!
 //! Sizes are of the whole vector of `f32`, or of all blocks together. One rank a core: the time of the slowest rank; more ranks than cores:
@@ -97,7 +98,7 @@ fn main() {
             "no MPI found (no mpicc in PATH or ONEPORT_MPI): nothing to compare with, oneport alone"
         );
     }
-    let ours = Ours::new(budget_us, given("--every"));
+    let ours = Ours::new(budget_us, given("--every"), given("--folded"));
     let mut rows = Vec::new();
     for &p in &ranks {
         let points = points(&ops, &logs, p);

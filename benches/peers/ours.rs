@@ -6,7 +6,9 @@ use std::time::Instant;
 use oneport::measure::{Calibration, Profile, calibrate};
 use oneport::plan::auto::{self, Crowd};
 use oneport::plan::registry;
-use oneport::run::{Endpoint, Operator, RunOptions, ScopeOptions, Team, inputs, oracle};
+use oneport::run::{
+    Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
+};
 use oneport::{CostModel, Kind, Request};
 
 use crate::{Point, Timing};
@@ -18,11 +20,14 @@ pub(crate) struct Measured {
     pub(crate) timing: Timing,
     /// Every registered algorithm with its median, where all were asked for.
     pub(crate) every: BTreeMap<&'static str, u64>,
+    /// The same in a folded run, where that was asked for.
+    pub(crate) folded: Option<(String, Timing)>,
 }
 
 pub(crate) struct Ours {
     budget_us: u64,
     every: bool,
+    folded: bool,
     cost: CostModel,
     /// Where ranks outnumber cores.
     crowd: Option<Crowd>,
@@ -31,7 +36,7 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    pub(crate) fn new(budget_us: u64, every: bool) -> Ours {
+    pub(crate) fn new(budget_us: u64, every: bool, folded: bool) -> Ours {
         let cores = core_affinity::get_core_ids().map_or(1, |ids| ids.len());
         let costs = calibrate(&Calibration::default(), |_, _| {})
             .and_then(|profile: Profile| Ok((profile.cost()?, profile.crowd(cores))));
@@ -42,6 +47,7 @@ impl Ours {
         Ours {
             budget_us,
             every,
+            folded,
             cost,
             crowd,
             cores,
@@ -52,18 +58,27 @@ impl Ours {
     /// One round over all points; a point that no algorithm can do is left out.
     pub(crate) fn run(&self, p: usize, points: &[Point], all: &mut BTreeMap<Point, Measured>) {
         let mut team = Team::new(p).expect("threads");
+        let mut workers = self.folded.then(|| {
+            let workers = TeamOptions {
+                workers: Workers::Cores,
+                ..TeamOptions::default()
+            };
+            Team::with(p, &workers).expect("threads")
+        });
         for &point in points {
             let measured = if point.op == "barrier" {
                 Measured {
                     algorithm: "barrier".into(),
                     timing: self.barrier(&mut team),
                     every: BTreeMap::new(),
+                    folded: None,
                 }
             } else {
-                match self.collective(&mut team, point) {
-                    Some(measured) => measured,
-                    None => continue,
-                }
+                let Some(mut measured) = self.collective(&mut team, point) else {
+                    continue;
+                };
+                measured.folded = workers.as_mut().and_then(|w| self.folded(w, point));
+                measured
             };
             match all.get_mut(&point) {
                 None => {
@@ -71,6 +86,9 @@ impl Ours {
                 }
                 Some(old) => {
                     old.timing = old.timing.better(measured.timing);
+                    if let (Some((_, old)), Some((_, new))) = (&mut old.folded, measured.folded) {
+                        *old = old.better(new);
+                    }
                     for (name, median) in measured.every {
                         let old = old.every.entry(name).or_insert(median);
                         *old = median.min(*old);
@@ -90,11 +108,7 @@ impl Ours {
             None => auto::choose(kind, &request),
         };
         let choice = choice.ok()?;
-        let segments = choice.request.segments.count();
-        let algorithm = match segments {
-            1 => choice.algorithm.name.to_string(),
-            n => format!("{}, {n} segments", choice.algorithm.name),
-        };
+        let algorithm = described(&choice);
         let timing = self.time(team, &choice);
         let mut every = BTreeMap::new();
         if self.every {
@@ -117,7 +131,27 @@ impl Ours {
             algorithm,
             timing,
             every,
+            folded: None,
         })
+    }
+
+    fn folded(&self, workers: &mut Team, point: Point) -> Option<(String, Timing)> {
+        let (kind, request) = self.request(workers.ranks(), point);
+        // A worker goes from rank to rank in next to no time, and messages are not put down.
+        let crowd = self.crowd.filter(|_| workers.ranks() > self.cores);
+        let choice = match crowd {
+            Some(crowd) => {
+                let crowd = Crowd {
+                    switch: crowd.overhead / 2.0,
+                    eager: 0,
+                    ..crowd
+                };
+                auto::choose_crowded(kind, &request, &crowd)
+            }
+            None => auto::choose(kind, &request),
+        };
+        let choice = choice.ok()?;
+        Some((described(&choice), self.time(workers, &choice)))
     }
 
     /// What the driver's operation is here.
@@ -212,6 +246,14 @@ impl Ours {
             median: spans[spans.len() / 2],
             right: true,
         }
+    }
+}
+
+/// The algorithm, and its segments.
+fn described(choice: &auto::Choice) -> String {
+    match choice.request.segments.count() {
+        1 => choice.algorithm.name.to_string(),
+        n => format!("{}, {n} segments", choice.algorithm.name),
     }
 }
 

@@ -40,6 +40,13 @@ impl Row {
         Some(rival / self.ours.timing.median.max(1) as f64)
     }
 
+    /// The same for folded runs.
+    fn folded_ratio(&self) -> Option<f64> {
+        let rival = self.rival.as_ref()?.1.median.max(1) as f64;
+        let (_, folded) = self.ours.folded.as_ref()?;
+        Some(rival / folded.median.max(1) as f64)
+    }
+
     /// The chosen algorithm's time over that of the best registered one.
     fn off(&self) -> Option<f64> {
         let best = *self.ours.every.values().min()?;
@@ -48,11 +55,17 @@ impl Row {
 }
 
 pub(crate) fn report(rows: &[Row], cores: usize) {
+    let folded = rows.iter().any(|r| r.ours.folded.is_some());
     let mut text = String::from(
-        "| operation | p | bytes | best MPI | us (min) | oneport | us (min) | ratio |\n|---|---|---|---|---|---|---|---|\n",
+        "| operation | p | bytes | best MPI | us (min) | oneport | us (min) | ratio |",
     );
+    text += if folded {
+        " folded | us (min) | ratio |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
+    } else {
+        "\n|---|---|---|---|---|---|---|---|\n"
+    };
     let mut csv = String::from(
-        "operation,p,bytes,mpi,mpi_min_ns,mpi_median_ns,algorithm,min_ns,median_ns,ratio,best_algorithm,best_median_ns\n",
+        "operation,p,bytes,mpi,mpi_min_ns,mpi_median_ns,algorithm,min_ns,median_ns,ratio,best_algorithm,best_median_ns,folded_algorithm,folded_min_ns,folded_median_ns\n",
     );
     for row in rows {
         let us = |t: &Timing| format!("{:.2} ({:.2})", t.median as f64 / 1e3, t.min as f64 / 1e3);
@@ -64,7 +77,7 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             });
         let ratio = row.ratio().map_or("-".into(), |r| format!("{r:.2}"));
         let wrong = if row.ours.timing.right { "" } else { " WRONG" };
-        let _ = writeln!(
+        let _ = write!(
             text,
             "| {} | {} | {} | {name} | {theirs} | {}{wrong} | {} | {ratio} |",
             row.point.op,
@@ -73,12 +86,22 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             row.ours.algorithm,
             us(&row.ours.timing)
         );
+        let run = row.ours.folded.as_ref();
+        match run {
+            Some((algorithm, timing)) => {
+                let wrong = if timing.right { "" } else { " WRONG" };
+                let ratio = row.folded_ratio().map_or("-".into(), |r| format!("{r:.2}"));
+                let _ = writeln!(text, " {algorithm}{wrong} | {} | {ratio} |", us(timing));
+            }
+            None if folded => text += " - | - | - |\n",
+            None => text.push('\n'),
+        }
         let rival = row.rival.as_ref().map(|r| r.1);
         let ns = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
         let best = row.ours.every.iter().min_by_key(|(_, median)| **median);
         let _ = writeln!(
             csv,
-            "{},{},{},\"{name}\",{},{},\"{}\",{},{},{ratio},{},{}",
+            "{},{},{},\"{name}\",{},{},\"{}\",{},{},{ratio},{},{},\"{}\",{},{}",
             row.point.op,
             row.p,
             row.point.bytes,
@@ -89,6 +112,9 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             row.ours.timing.median,
             best.map_or("", |(name, _)| name),
             ns(best.map(|(_, median)| *median)),
+            run.map_or("", |(algorithm, _)| algorithm),
+            ns(run.map(|(_, t)| t.min)),
+            ns(run.map(|(_, t)| t.median)),
         );
     }
     let mut ranks: Vec<usize> = rows.iter().map(|r| r.p).collect();
@@ -111,6 +137,18 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             let _ = writeln!(
                 text,
                 "p = {p}{crowd}: {mean:.2} times as fast as the best MPI in geometric mean over {} points; least {least:.2}, {slower} below 0.9",
+                ratios.len()
+            );
+        }
+        let ratios: Vec<f64> = rows
+            .iter()
+            .filter(|r| r.p == p)
+            .filter_map(Row::folded_ratio)
+            .collect();
+        if let Some(mean) = geometric_mean(&ratios) {
+            let _ = writeln!(
+                text,
+                "p = {p}, folded: {mean:.2} times as fast as the best MPI in geometric mean over {} points",
                 ratios.len()
             );
         }
