@@ -1,8 +1,11 @@
 //! The model clock of rank programs.
 
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
 use smallvec::SmallVec;
 
-use crate::cost::Ports;
+use crate::cost::{CostModel, Ports};
 use crate::schedule::Span;
 use crate::simulate::later;
 
@@ -10,6 +13,33 @@ use crate::simulate::later;
 pub(super) const OUT: usize = 0;
 /// The port in.
 pub(super) const IN: usize = 1;
+
+/// What carrying the model clock with `messages` messages of `bytes` bytes takes both ends together, between two bidirectional ranks that do nothing
+/// else: the arithmetic of both clocks, not the line on which the clock travels, which the message needs anyway.
+///
+/// ```
+/// let time = oneport::run::clock_work(1 << 16, 1000);
+/// assert!(time > std::time::Duration::ZERO);
+/// ```
+pub fn clock_work(bytes: usize, messages: u64) -> Duration {
+    let cost = black_box(CostModel::new(1000.0, 0.1));
+    let [mut sender, mut receiver] = [(); 2].map(|()| OnlineClock::new(Ports::BI, false));
+    let span = black_box(Span::new(0, bytes));
+    let start = Instant::now();
+    for _ in 0..messages {
+        let theirs = black_box(sender.start(OUT, &[span], &[]));
+        let ready = receiver.start(IN, &[], &[span]);
+        let takes = cost.transfer(0, 1, span.len as u64);
+        let end = black_box(later(ready, theirs) + takes);
+        receiver.transferred(IN, end);
+        receiver.touched(span, true, end);
+        sender.transferred(OUT, end);
+        sender.touched(span, false, end);
+    }
+    let time = start.elapsed();
+    black_box((sender.finish, receiver.finish));
+    time
+}
 
 /// Touches that are looked after without a thought of those that no longer matter.
 const TOUCHES: usize = 4;

@@ -24,6 +24,7 @@ mod team;
 mod transfer;
 mod wait;
 
+pub use clock::clock_work;
 pub use data::{inputs, oracle};
 pub(crate) use eager::LONGEST_CROWDED;
 pub use element::{Element, ElementType};
