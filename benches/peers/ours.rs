@@ -29,8 +29,7 @@ pub(crate) struct Ours {
     every: bool,
     folded: bool,
     cost: CostModel,
-    /// Where ranks outnumber cores.
-    crowd: Option<Crowd>,
+    profile: Option<Profile>,
     cores: usize,
     sum: Operator<f32>,
 }
@@ -39,8 +38,8 @@ impl Ours {
     pub(crate) fn new(budget_us: u64, every: bool, folded: bool) -> Ours {
         let cores = core_affinity::get_core_ids().map_or(1, |ids| ids.len());
         let costs = calibrate(&Calibration::default(), |_, _| {})
-            .and_then(|profile: Profile| Ok((profile.cost()?, profile.crowd(cores))));
-        let (cost, crowd) = costs.unwrap_or_else(|reason| {
+            .and_then(|profile: Profile| Ok((profile.cost()?, Some(profile))));
+        let (cost, profile) = costs.unwrap_or_else(|reason| {
             println!("no model of this machine ({reason}): algorithms are chosen for alpha 1 us, beta 0.1 ns/byte");
             (CostModel::new(1000.0, 0.1), None)
         });
@@ -49,7 +48,7 @@ impl Ours {
             every,
             folded,
             cost,
-            crowd,
+            profile,
             cores,
             sum: Operator::named("sum").expect("built in"),
         }
@@ -101,8 +100,8 @@ impl Ours {
     fn collective(&self, team: &mut Team, point: Point) -> Option<Measured> {
         let (kind, request) = self.request(team.ranks(), point);
         // Which algorithm, and which segments for a given one.
-        let turns = team.ranks() > self.cores;
-        let crowd = self.crowd.as_ref().filter(|_| turns);
+        let crowd = self.crowd(team.ranks());
+        let crowd = crowd.as_ref();
         let choice = match crowd {
             Some(crowd) => auto::choose_crowded(kind, &request, crowd),
             None => auto::choose(kind, &request),
@@ -138,8 +137,7 @@ impl Ours {
     fn folded(&self, workers: &mut Team, point: Point) -> Option<(String, Timing)> {
         let (kind, request) = self.request(workers.ranks(), point);
         // A worker goes from rank to rank in next to no time, and messages are not put down.
-        let crowd = self.crowd.filter(|_| workers.ranks() > self.cores);
-        let choice = match crowd {
+        let choice = match self.crowd(workers.ranks()) {
             Some(crowd) => {
                 let crowd = Crowd {
                     switch: crowd.overhead / 2.0,
@@ -152,6 +150,12 @@ impl Ours {
         };
         let choice = choice.ok()?;
         Some((described(&choice), self.time(workers, &choice)))
+    }
+
+    /// Where ranks outnumber cores.
+    fn crowd(&self, ranks: usize) -> Option<Crowd> {
+        let profile = self.profile.as_ref().filter(|_| ranks > self.cores)?;
+        profile.crowd(ranks, self.cores)
     }
 
     /// What the driver's operation is here.

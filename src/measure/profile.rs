@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::{CostModel, Links, Pieces};
 use crate::error::{Error, Result};
 use crate::plan::auto::Crowd;
-use crate::run::LONGEST_CROWDED;
+use crate::run::longest_message;
 
 /// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in bytes.
 ///
@@ -161,15 +161,15 @@ impl Profile {
         }
     }
 
-    /// What taking turns on `cores` cores costs, where that was measured: for [`choose_crowded`](crate::plan::auto::choose_crowded).
-    pub fn crowd(&self, cores: usize) -> Option<Crowd> {
+    /// What it costs `ranks` ranks to take turns on `cores` cores, where that was measured: for [`choose_crowded`](crate::plan::auto::choose_crowded).
+    pub fn crowd(&self, ranks: usize, cores: usize) -> Option<Crowd> {
         let pieces = self.pieces.as_ref();
         let first = pieces.and_then(|p| p.transfer.first());
         Some(Crowd {
             cores,
             overhead: first.map_or(self.alpha, |piece| piece.alpha),
             switch: self.shared_alpha?,
-            eager: LONGEST_CROWDED as u64,
+            eager: longest_message(ranks, cores) as u64,
         })
     }
 

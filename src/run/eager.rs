@@ -21,10 +21,21 @@ use crate::schedule::{Schedule, Span, Step, total_len};
 use crate::simulate::Prepared;
 use crate::simulate::turns::one_after_another;
 
-/// Longest message where ranks share cores: switching to another rank takes about as long as copying this twice.
-pub(crate) const LONGEST_CROWDED: usize = 8 << 10;
-/// Longest message where every rank has a core: beyond this the second copy takes longer than the answer.
-const LONGEST_ALONE: usize = 1 << 10;
+/// Longest message, in bytes, that `ranks` ranks on `cores` cores put down.
+///
+/// Where every rank has a core, a second copy soon takes longer than the answer. Where they share cores, it saves turns, of which each takes the longer the
+/// more ranks go round; what they hold so must stay in the caches. As measured with 2, 4 and 8 ranks a core.
+pub(crate) fn longest_message(ranks: usize, cores: usize) -> usize {
+    const ALONE: usize = 1 << 10;
+    const LEAST: usize = 8 << 10;
+    const MOST: usize = 64 << 10;
+    if ranks <= cores {
+        return ALONE;
+    }
+    let each = ranks / cores.max(1);
+    (each.saturating_mul(each) << 10).clamp(LEAST, MOST)
+}
+
 /// Most memory for all buffers of a run.
 const MOST_BYTES: usize = 64 << 20;
 
@@ -44,18 +55,13 @@ struct Act {
 }
 
 impl Eager {
-    /// Buffers for `schedule`, unless a message is long, or it could deadlock. `crowded` says whether ranks share cores.
+    /// Buffers for `schedule`, unless a message has more than `longest` bytes, or it could deadlock.
     pub(super) fn of<T: Element>(
         schedule: &Schedule,
         program: &Program<'_>,
         cost: &CostModel,
-        crowded: bool,
+        longest: usize,
     ) -> Option<Eager> {
-        let longest = if crowded {
-            LONGEST_CROWDED
-        } else {
-            LONGEST_ALONE
-        };
         let bytes = |step: &Step| step.len().saturating_mul(size_of::<T>());
         let sends = || schedule.programs().iter().flatten().filter(|s| s.is_send());
         if sends().any(|s| bytes(s) > longest) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use super::eager::Eager;
+use super::eager::{Eager, longest_message};
 use super::element::Element;
 use super::executor::{Executor, Failure, Setting, nanoseconds};
 use super::folded;
@@ -169,7 +169,12 @@ impl Team {
         let eager = if waits || setting.enforced != setting.ports {
             None
         } else {
-            Eager::of::<T>(schedule, &program, &options.cost, self.oversubscribed())
+            Eager::of::<T>(
+                schedule,
+                &program,
+                &options.cost,
+                longest_message(self.ranks(), self.cores),
+            )
         };
         // The clock needs a repetition of its own where messages are sent eagerly.
         let warmup = options.warmup.max(usize::from(eager.is_some()));

@@ -144,7 +144,7 @@ impl Takes<'_> {
             near
         } else {
             // The model's messages are copied by both partners; here the sender has to wait for its turn.
-            let alone = if bytes > self.crowd.eager { 2.0 } else { 1.0 };
+            let alone = if bytes > 16 << 10 { 2.0 } else { 1.0 };
             later(near, alone * self.cost.transfer(from, rank, bytes))
         };
         let combined = match step {
