@@ -43,6 +43,13 @@ impl Ours {
             println!("no model of this machine ({reason}): algorithms are chosen for alpha 1 us, beta 0.1 ns/byte");
             (CostModel::new(1000.0, 0.1), None)
         });
+        if let Some(profile) = &profile {
+            let (alpha, beta) = (profile.alpha, profile.beta);
+            let turn = profile.shared_alpha.unwrap_or(f64::NAN);
+            println!(
+                "model: alpha {alpha:.0} ns, beta {beta:.4} ns/byte; a turn takes {turn:.0} ns"
+            );
+        }
         Ours {
             budget_us,
             every,

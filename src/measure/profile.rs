@@ -163,11 +163,14 @@ impl Profile {
 
     /// What it costs `ranks` ranks to take turns on `cores` cores, where that was measured: for [`choose_crowded`](crate::plan::auto::choose_crowded).
     pub fn crowd(&self, ranks: usize, cores: usize) -> Option<Crowd> {
+        /// A rank's own work for a message, in nanoseconds, where it need not wait for a line of memory: what two cores that are close together take
+        /// for a short one, without the handover.
+        const OWN_WORK: f64 = 60.0;
         let pieces = self.pieces.as_ref();
         let first = pieces.and_then(|p| p.transfer.first());
         Some(Crowd {
             cores,
-            overhead: first.map_or(self.alpha, |piece| piece.alpha),
+            overhead: first.map_or(self.alpha, |piece| piece.alpha).min(OWN_WORK),
             switch: self.shared_alpha?,
             eager: longest_message(ranks, cores) as u64,
         })

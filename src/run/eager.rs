@@ -28,7 +28,7 @@ use crate::simulate::turns::one_after_another;
 pub(crate) fn longest_message(ranks: usize, cores: usize) -> usize {
     const ALONE: usize = 1 << 10;
     const LEAST: usize = 8 << 10;
-    const MOST: usize = 64 << 10;
+    const MOST: usize = 32 << 10;
     if ranks <= cores {
         return ALONE;
     }
