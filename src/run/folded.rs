@@ -11,14 +11,14 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use super::element::Element;
 use super::executor::{Executor, Failure, Others};
 use super::inbox::{Inbox, Slip};
-use super::perform::{Job, RankReport, Reports, Wall, allocate, fill, panicked};
+use super::perform::{Job, RankReport, Reports, Wall, allocate, fill, meet, panicked};
 use super::recorder::Recorder;
 use super::team::Team;
 use super::transfer::RankMemory;
@@ -156,6 +156,9 @@ impl<'f> Worker<'f> {
         }
         let mut walls = Vec::with_capacity(job.repetitions);
         for n in 0..job.repetitions {
+            if n > 0 {
+                meet(self.fold.crowd, self.me)?;
+            }
             let mut memories: Vec<RankMemory<'_, 'j, T>> = Vec::with_capacity(own.len());
             for ((rank, buffer), executor) in own.clone().zip(&mut buffers).zip(&mut executors) {
                 let layout = &job.schedule.layout()[rank];
@@ -164,12 +167,7 @@ impl<'f> Worker<'f> {
                 memories.push(RankMemory::new(rank, buffer, lists));
                 executor.begin(job.epoch);
             }
-            // As in a run on threads, only a worker that failed never comes.
-            let mut waiter = Waiter::new(self.fold.crowd, self.me, Duration::MAX, false);
-            self.fold
-                .crowd
-                .barrier(&mut waiter)
-                .map_err(|_| Failure::Aborted)?;
+            meet(self.fold.crowd, self.me)?;
             let entry = Instant::now();
             let waiter = Waiter::new(self.fold.crowd, self.me, job.setting.deadline, false);
             self.run_once(

@@ -262,6 +262,10 @@ impl Team {
                 let mut walls = Vec::with_capacity(job.repetitions);
                 let mut model_time = 0.0;
                 for n in 0..job.repetitions {
+                    if n > 0 {
+                        // Whose part is done does not refill its buffer at the expense of who is still at it.
+                        meet(&self.crowd, rank)?;
+                    }
                     fill(&mut buffer, layout, &job.inputs[rank]);
                     let mut memory = RankMemory::new(rank, &mut buffer, program.lists.len());
                     executor.begin(epoch);
@@ -442,6 +446,13 @@ pub(super) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + 
     .into()
 }
 
+/// Waits for everybody, be it ranks or workers: for their set-up and their last repetition, not for a transfer. However long that takes, only
+/// one that failed never comes, and that aborts.
+pub(super) fn meet(crowd: &Crowd, me: usize) -> std::result::Result<(), Failure> {
+    let mut waiter = Waiter::new(crowd, me, Duration::MAX, false);
+    crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)
+}
+
 /// Waits for all ranks; for a paced clock, agrees on a start a little ahead and waits for it too.
 pub(super) fn start_together(
     crowd: &Crowd,
@@ -450,10 +461,7 @@ pub(super) fn start_together(
     start_ns: &AtomicU64,
     paced: bool,
 ) -> std::result::Result<Instant, Failure> {
-    // Ranks wait for each other's set-up and for each other's last repetition here, not for a transfer: however long that takes, only a
-    // failed rank never comes, and that aborts.
-    let mut waiter = Waiter::new(crowd, rank, Duration::MAX, false);
-    crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)?;
+    meet(crowd, rank)?;
     if !paced {
         return Ok(Instant::now());
     }
@@ -464,7 +472,7 @@ pub(super) fn start_together(
             Ordering::Release,
         );
     }
-    crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)?;
+    meet(crowd, rank)?;
     let start = epoch + Duration::from_nanos(start_ns.load(Ordering::Acquire));
     sleep_until(start, false);
     Ok(start)
