@@ -8,6 +8,7 @@
 
 mod accesses;
 mod on_demand;
+pub(crate) mod sequence;
 mod stored;
 pub(crate) mod turns;
 

@@ -143,7 +143,7 @@ impl Ours {
 
     fn folded(&self, workers: &mut Team, point: Point) -> Option<(String, Timing)> {
         let (kind, request) = self.request(workers.ranks(), point);
-        // A worker goes from rank to rank in next to no time, and messages are not put down.
+        // A worker goes from rank to rank in next to no time, and senders wait.
         let choice = match self.crowd(workers.ranks()) {
             Some(crowd) => {
                 let crowd = Crowd {
@@ -159,10 +159,8 @@ impl Ours {
         Some((described(&choice), self.time(workers, &choice)))
     }
 
-    /// Where ranks outnumber cores.
     fn crowd(&self, ranks: usize) -> Option<Crowd> {
-        let profile = self.profile.as_ref().filter(|_| ranks > self.cores)?;
-        profile.crowd(ranks, self.cores)
+        self.profile.as_ref()?.crowd(ranks, self.cores)
     }
 
     /// What the driver's operation is here.

@@ -92,8 +92,11 @@ pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
     let monotone = |knots: &[u64]| Some(fitted(&points, knots, through_zero)?.levelled());
     let mut best = monotone(&[0, last])?;
     let mut loss = best.loss(&points);
-    while best.knots.len() < MOST_KNOTS + 2 && loss > GOOD_ENOUGH {
-        let knots = best.knots.clone();
+    // A bend may need two knots, of which neither alone is worth having.
+    let mut tried = best.clone();
+    let mut more = 0;
+    while more < 2 && tried.knots.len() < MOST_KNOTS + 2 && loss > GOOD_ENOUGH {
+        let knots = tried.knots.clone();
         let mut better = best_extra(&points, &knots, &monotone);
         if let Some((_, found)) = &better {
             // Earlier knots may have a better place now.
@@ -108,9 +111,13 @@ pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
                 }
             }
         }
-        match better {
-            Some((less, found)) if less < WORTH_IT * loss => (loss, best) = (less, found),
-            _ => break,
+        let Some((less, found)) = better else {
+            break;
+        };
+        more += 1;
+        tried = found;
+        if less < WORTH_IT.powi(more) * loss {
+            (loss, best, more) = (less, tried.clone(), 0);
         }
     }
     Some(best)

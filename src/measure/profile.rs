@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::{CostModel, Links, Pieces};
 use crate::error::{Error, Result};
 use crate::plan::auto::Crowd;
-use crate::run::longest_message;
+use crate::run::longest_messages;
 
 /// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in bytes.
 ///
@@ -161,18 +161,20 @@ impl Profile {
         }
     }
 
-    /// What it costs `ranks` ranks to take turns on `cores` cores, where that was measured: for [`choose_crowded`](crate::plan::auto::choose_crowded).
+    /// What a native run of `ranks` ranks takes `cores` cores, where taking turns was measured: for [`choose_crowded`](crate::plan::auto::choose_crowded).
     pub fn crowd(&self, ranks: usize, cores: usize) -> Option<Crowd> {
         /// A rank's own work for a message, in nanoseconds, where it need not wait for a line of memory: what two cores that are close together take
         /// for a short one, without the handover.
         const OWN_WORK: f64 = 60.0;
+        let longest = longest_messages(ranks, cores);
         let pieces = self.pieces.as_ref();
         let first = pieces.and_then(|p| p.transfer.first());
         Some(Crowd {
             cores,
             overhead: first.map_or(self.alpha, |piece| piece.alpha).min(OWN_WORK),
             switch: self.shared_alpha?,
-            eager: longest_message(ranks, cores) as u64,
+            eager: longest.lent,
+            copied: longest.copied,
         })
     }
 

@@ -1,12 +1,13 @@
 //! Which algorithm for a request: the one with the least model time, each with the segments that are best for it.
 //!
-//! Where more ranks than cores take turns, the model's time, in which all ranks work at once, is not what a run takes: there [`choose_crowded`]
-//! counts the work of all ranks, too.
+//! The model's time, in which all ranks work at once and a rank sends and receives at once, is not what a native run takes on a few cores:
+//! [`choose_crowded`] counts the work of every core.
 
 use super::registry::{self, Algorithm};
 use super::{Request, Segments, segmentation};
 use crate::collective::Kind;
 use crate::error::{Error, Result};
+use crate::schedule::Step;
 use crate::simulate::turns::time_in_turns;
 
 /// An algorithm for a request.
@@ -34,10 +35,11 @@ pub struct Choice {
 /// # Errors
 /// When no algorithm can be planned for this, with the reason of each.
 pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
-    least(kind, |algorithm| with_best_segments(algorithm, request))
+    let mut choices = soonest_first(kind, |algorithm| with_best_segments(algorithm, request))?;
+    Ok(choices.swap_remove(0))
 }
 
-/// Ranks that take turns on fewer cores.
+/// The cores of a native run, and what they take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crowd {
     /// Number of cores.
@@ -46,15 +48,17 @@ pub struct Crowd {
     pub overhead: f64,
     /// Until another rank of the same core has its turn.
     pub switch: f64,
-    /// Longest message, in bytes, that its sender puts down without waiting for its receiver.
+    /// Longest message, in bytes, whose sender goes on without waiting for its receiver. A schedule with a longer one has everybody wait.
     pub eager: u64,
+    /// Longest of these, in bytes, that is copied where its sender overwrites it later, so that it need not wait for its receiver there.
+    pub copied: u64,
 }
 
-/// The algorithm whose ranks are done soonest when they take turns: an estimate, not the model's time.
+/// The algorithm whose ranks are done soonest in a native run: an estimate, not the model's time.
 ///
 /// Ranks are dealt to the cores in turn, as a [`Team`](crate::run::Team)'s are, and each core goes round its ranks. Whoever has its turn goes as far as it can:
-/// messages that it puts down or takes, its copies and combinations occupy the core; a message that is not put down waits for its receiver's turn, and
-/// its sender for the next of its own. The estimate is the mean over a few orders in which the cores may go round; an algorithm that would need very many
+/// messages that it copies or takes, its copies and combinations occupy the core; a long message waits for its receiver's turn, and
+/// its sender for the next of its own, unless both have a core: then they copy it together. The estimate is the mean over a few orders in which the cores may go round; an algorithm that would need very many
 /// turns has none and is not chosen.
 ///
 /// The request's costs say what copying and combining take; segments are tried in powers of two up to the number that is best by the
@@ -65,8 +69,8 @@ pub struct Crowd {
 /// use oneport::{CostModel, Kind, Request};
 /// let mut request = Request::new(16, 1);
 /// request.cost = CostModel::new(100.0, 0.1).gamma_copy(0.1);
-/// let crowd = Crowd { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192 };
-/// // Messages that are put down cost the root less than forwarding costs everybody.
+/// let crowd = Crowd { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192 };
+/// // Messages that are not waited for cost the root less than forwarding costs everybody.
 /// assert_eq!(choose_crowded(Kind::Scatter, &request, &crowd)?.algorithm.name, "linear");
 /// # Ok::<(), oneport::Error>(())
 /// ```
@@ -74,7 +78,22 @@ pub struct Crowd {
 /// # Errors
 /// As [`choose`], and for no cores.
 pub fn choose_crowded(kind: Kind, request: &Request, crowd: &Crowd) -> Result<Choice> {
-    least(kind, |algorithm| crowded(algorithm, request, crowd))
+    /// Estimates that differ by less than this factor say nothing: then the one that moves least.
+    const CLOSE: f64 = 1.02;
+    let mut choices = soonest_first(kind, |algorithm| crowded(algorithm, request, crowd))?;
+    let close = choices.partition_point(|c| c.time <= CLOSE * choices[0].time);
+    choices.truncate(close);
+    let mut least = 0;
+    if let [_, _, ..] = choices.as_slice() {
+        let volume = |choice: &Choice| -> Result<usize> {
+            let schedule = choice.algorithm.plan(&choice.request)?;
+            let steps = schedule.programs().iter().flatten();
+            Ok(steps.filter(|s| s.is_send()).map(Step::len).sum())
+        };
+        let volumes = choices.iter().map(volume).collect::<Result<Vec<_>>>()?;
+        least = (0..volumes.len()).min_by_key(|&i| volumes[i]).unwrap_or(0);
+    }
+    Ok(choices.swap_remove(least))
 }
 
 /// `algorithm` for `request`, with the segments that are best for it where ranks take turns.
@@ -82,9 +101,6 @@ pub fn choose_crowded(kind: Kind, request: &Request, crowd: &Crowd) -> Result<Ch
 /// # Errors
 /// As [`with_best_segments`], and for no cores.
 pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) -> Result<Choice> {
-    if crowd.cores == 0 {
-        return Err(Error::usage("ranks cannot take turns on 0 cores"));
-    }
     algorithm.accepts(request)?;
     let most = match algorithm.segmented {
         true => with_best_segments(algorithm, request)?
@@ -101,9 +117,7 @@ pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) 
             let size = request.elements().div_ceil(count).max(1);
             request.segments = Segments::of_size(request.elements(), size)?;
         }
-        let schedule = algorithm.plan(&request)?;
-        let time = time_in_turns(&schedule, &request.cost, request.element_bytes, crowd)?;
-        let choice = finite(algorithm, request, time)?;
+        let choice = crowded_as_requested(algorithm, &request, crowd)?;
         if best.as_ref().is_none_or(|b| choice.time < b.time) {
             best = Some(choice);
         }
@@ -112,22 +126,39 @@ pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) 
     best.ok_or_else(|| Error::usage(format!("{} cannot be timed", algorithm.name)))
 }
 
-/// The choice with the least time of those that `of` makes for each algorithm.
-fn least(kind: Kind, of: impl Fn(&'static Algorithm) -> Result<Choice>) -> Result<Choice> {
-    let mut best: Option<Choice> = None;
+/// `algorithm` for `request`, with the request's own segments, where ranks take turns.
+///
+/// # Errors
+/// As [`crowded`].
+pub fn crowded_as_requested(
+    algorithm: &'static Algorithm,
+    request: &Request,
+    crowd: &Crowd,
+) -> Result<Choice> {
+    if crowd.cores == 0 {
+        return Err(Error::usage("ranks cannot take turns on 0 cores"));
+    }
+    algorithm.accepts(request)?;
+    let schedule = algorithm.plan(request)?;
+    let time = time_in_turns(&schedule, &request.cost, request.element_bytes, crowd)?;
+    finite(algorithm, request.clone(), time)
+}
+
+/// The choices that `of` makes for each algorithm, of which there is one at least.
+fn soonest_first(
+    kind: Kind,
+    of: impl Fn(&'static Algorithm) -> Result<Choice>,
+) -> Result<Vec<Choice>> {
+    let mut choices = Vec::new();
     let mut refused = Vec::new();
     for algorithm in registry::of(kind) {
         match of(algorithm) {
-            Ok(choice) => {
-                if best.as_ref().is_none_or(|b| choice.time < b.time) {
-                    best = Some(choice);
-                }
-            }
+            Ok(choice) => choices.push(choice),
             Err(error) => refused.push(format!("{}: {error}", algorithm.name)),
         }
     }
-    best.ok_or_else(|| {
-        Error::usage(format!(
+    if choices.is_empty() {
+        return Err(Error::usage(format!(
             "no algorithm for {} can be planned for this: {}",
             kind.name(),
             if refused.is_empty() {
@@ -135,8 +166,11 @@ fn least(kind: Kind, of: impl Fn(&'static Algorithm) -> Result<Choice>) -> Resul
             } else {
                 refused.join("; ")
             }
-        ))
-    })
+        )));
+    }
+    // Of those that take the same, the first of the registry stays the first.
+    choices.sort_by(|a, b| a.time.total_cmp(&b.time));
+    Ok(choices)
 }
 
 /// `algorithm` for `request`, with the segments that are best for it in the request's cost model.
@@ -190,6 +224,7 @@ mod tests {
             overhead: 10.0,
             switch: 1000.0,
             eager: 100,
+            copied: 100,
         }
     }
 
@@ -203,9 +238,9 @@ mod tests {
     fn messages_that_are_waited_for_cost_their_sender_turns() {
         let linear = registry::find(Kind::Scatter, "linear").unwrap();
         let time = |bytes| crowded(linear, &request(4, bytes), &crowd(1)).unwrap().time;
-        // Three messages put down, the root's own block copied, three messages taken; between them the core switches to every other rank once,
+        // Three messages offered, the root's own block copied, three messages taken; between them the core switches to every other rank once,
         // or twice to those whose turn comes before the root's.
-        let work = 6.0 * (10.0 + 100.0) + 100.0;
+        let work = 3.0 * 10.0 + 3.0 * (10.0 + 100.0) + 100.0;
         let turns = (time(100) - work) / 1000.0;
         assert!((3.0..=6.0).contains(&turns), "{turns} turns");
         // Waited for, each message takes its receiver's turn and then the root's: a round, and the first may begin late.
@@ -222,8 +257,8 @@ mod tests {
                 .unwrap()
                 .time
         };
-        // 15 messages are put down and taken, and each rank has a turn.
-        assert!(time(1) >= 30.0 * 60.0 + 15.0 * 1000.0);
+        // 15 messages are offered and taken, and each rank has a turn.
+        assert!(time(1) >= 15.0 * (10.0 + 60.0 + 1000.0));
         assert!(time(1) > time(2) && time(2) > time(16));
         // On cores of their own, which begin up to a turn apart, nobody takes turns: the last of four levels, after the root's messages or those of its children.
         assert!((4.0 * 60.0..2000.0).contains(&time(16)), "{}", time(16));

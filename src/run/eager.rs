@@ -1,10 +1,11 @@
-//! Short messages that do not wait for their receivers.
+//! Senders that do not wait for their receivers.
 //!
-//! Where ranks share cores, a sender that waits for its receiver gives up its core twice: once for the receiver to run, once to go on. A short
-//! message may as well be put down where the receiver finds it (the eager protocol, as message passing libraries call it): one buffer for
-//! each direction between two partners, free again when its message has been taken in.
+//! Where ranks share cores, a sender that waits for its receiver gives up its core twice: once for the receiver to run, once to go on. It may as
+//! well leave the message where it stands and go on: it has to wait only before it overwrites that, or sends to the same rank again. A short
+//! message that will be overwritten is copied to where the receiver finds it (the eager protocol, as message passing libraries call it): one buffer
+//! for each direction between two partners.
 //!
-//! Who waits for nobody but for messages can do its steps one after another: see [`one_after_another`].
+//! Who waits for nobody but for messages can do its steps one after another: see [`Sequence`].
 //!
 //! Only the wall-clock profits. What a schedule means stays what the rules of time say, so
 //! * a schedule is run like that only if it cannot deadlock when everybody waits: it is proved before;
@@ -15,25 +16,32 @@ use super::executor::{Failure, Setting, overdue};
 use super::program::{Program, RankProgram};
 use super::transfer::{Due, INLINE_BYTES, Intake, RankMemory, Received, Slots, Wire};
 use super::wait::{Stop, Waiter};
-use crate::cost::CostModel;
+use crate::cost::{CostModel, Ports};
 use crate::error::ErrorKind;
 use crate::schedule::{Schedule, Span, Step, total_len};
-use crate::simulate::Prepared;
-use crate::simulate::turns::one_after_another;
+use crate::simulate::sequence::{Longest, Sequence};
+use crate::simulate::{Prepared, Simulation};
 
-/// Longest message, in bytes, that `ranks` ranks on `cores` cores put down.
+/// The longest messages that `ranks` ranks on `cores` cores do not wait for.
 ///
-/// Where every rank has a core, a second copy soon takes longer than the answer. Where they share cores, it saves turns, of which each takes the longer the
-/// more ranks go round; what they hold so must stay in the caches. As measured with 2, 4 and 8 ranks a core.
-pub(crate) fn longest_message(ranks: usize, cores: usize) -> usize {
-    const ALONE: usize = 1 << 10;
-    const LEAST: usize = 8 << 10;
-    const MOST: usize = 32 << 10;
+/// Where every rank has a core, partners who wait copy long messages together. Where they share cores, waiting costs turns, of which each takes the
+/// longer the more ranks go round, and copying what is overwritten saves some of them; what is copied must stay in the caches. As measured with 2,
+/// 4 and 8 ranks a core.
+pub(crate) fn longest_messages(ranks: usize, cores: usize) -> Longest {
+    const ALONE: u64 = 1 << 10;
+    const LEAST_COPIED: u64 = 8 << 10;
+    const MOST_COPIED: u64 = 32 << 10;
     if ranks <= cores {
-        return ALONE;
+        return Longest {
+            copied: ALONE,
+            lent: ALONE,
+        };
     }
-    let each = ranks / cores.max(1);
-    (each.saturating_mul(each) << 10).clamp(LEAST, MOST)
+    let each = (ranks / cores.max(1)) as u64;
+    Longest {
+        copied: (each.saturating_mul(each) << 10).clamp(LEAST_COPIED, MOST_COPIED),
+        lent: u64::MAX,
+    }
 }
 
 /// Most memory for all buffers of a run.
@@ -43,87 +51,103 @@ const MOST_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Eager {
     slots: Slots,
-    /// For each rank its steps, in the order in which it does them.
-    acts: Vec<Vec<Act>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Act {
-    step: u32,
-    /// Where its message is put down, if it sends one.
-    slot: u32,
+    sequences: Vec<Sequence>,
+    /// By rank and step: where its message is copied to, if it sends one that is.
+    slot: Vec<Vec<u32>>,
 }
 
 impl Eager {
-    /// Buffers for `schedule`, unless a message has more than `longest` bytes, or it could deadlock.
+    /// What the ranks do in `schedule`, unless a message is longer than `longest`, or it could deadlock.
     pub(super) fn of<T: Element>(
         schedule: &Schedule,
         program: &Program<'_>,
         cost: &CostModel,
-        longest: usize,
+        longest: Longest,
     ) -> Option<Eager> {
         let bytes = |step: &Step| step.len().saturating_mul(size_of::<T>());
         let sends = || schedule.programs().iter().flatten().filter(|s| s.is_send());
-        if sends().any(|s| bytes(s) > longest) {
+        if sends().any(|s| bytes(s) as u64 > longest.lent) {
             return None;
         }
         let prepared = Prepared::new(schedule, cost.overlap).ok()?;
         let simulation = prepared.try_simulate(cost, size_of::<T>() as u64).ok()?;
-        // The longest message of each lane, in lines of memory.
-        let mut lines = vec![[0u32; 2]; program.wires.len()];
-        let lane = |rank: usize, i: usize| {
-            let program = &program.ranks[rank];
-            let peer = program.steps[i]
-                .peer()
-                .filter(|_| program.steps[i].is_send())?;
-            Some((program.wire[i] as usize, usize::from(rank > peer)))
+        // Where the copies would take too much, there are none.
+        [longest.copied, 0].into_iter().find_map(|copied| {
+            Eager::with(
+                schedule.ports(),
+                program,
+                &simulation,
+                copied,
+                size_of::<T>(),
+            )
+        })
+    }
+
+    fn with(
+        ports: Ports,
+        program: &Program<'_>,
+        simulation: &Simulation<'_>,
+        copied: u64,
+        element_bytes: usize,
+    ) -> Option<Eager> {
+        let sequence = |(rank, program): (usize, &RankProgram<'_>)| {
+            let (steps, order) = (program.steps, &program.order);
+            let wire = |i: usize| program.wire[i] as usize;
+            Sequence::new(rank, steps, order, simulation, ports, copied, wire)
         };
-        for (rank, steps) in schedule.programs().iter().enumerate() {
-            for (i, step) in steps.iter().enumerate() {
-                if let Some((wire, way)) = lane(rank, i)
-                    && bytes(step) > INLINE_BYTES
-                {
-                    let needed = Slots::lines(bytes(step));
-                    lines[wire][way] = lines[wire][way].max(needed);
+        let ranks = || program.ranks.iter().enumerate();
+        let sequences: Vec<Sequence> = ranks().map(sequence).collect::<Option<_>>()?;
+        // For every rank the steps whose messages are copied, and their lanes.
+        let copies = |rank: usize| {
+            let program = &program.ranks[rank];
+            let copied = sequences[rank].acts().iter().filter(|a| a.copied);
+            let copied = copied.map(|a| a.step as usize);
+            copied.map(move |i| {
+                let up = program.steps[i].peer() > Some(rank);
+                (i, 2 * program.wire[i] as usize + usize::from(up))
+            })
+        };
+        // The longest message of each lane, in lines of memory, and then where they begin.
+        let mut slots = vec![0u32; 2 * program.wires.len()];
+        for (rank, program) in ranks() {
+            for (i, lane) in copies(rank) {
+                let bytes = program.steps[i].len() * element_bytes;
+                if bytes > INLINE_BYTES {
+                    slots[lane] = slots[lane].max(Slots::lines(bytes));
                 }
             }
         }
-        let mut first = vec![[0u32; 2]; lines.len()];
         let mut end = 0u32;
-        for (lines, first) in lines.iter().flatten().zip(first.iter_mut().flatten()) {
-            *first = end;
-            end = end.checked_add(*lines)?;
+        for slot in &mut slots {
+            let lines = std::mem::replace(slot, end);
+            end = end.checked_add(lines)?;
         }
         if Slots::bytes(end) > MOST_BYTES {
             return None;
         }
-        let ports = schedule.ports();
-        let acts = |rank: usize| {
-            let program = &program.ranks[rank];
-            let (steps, order) = (program.steps, &program.order);
-            let wire = |i: usize| program.wire[i] as usize;
-            let order = one_after_another(rank, steps, order, &simulation, ports, wire)?;
-            let act = |step| Act {
-                step,
-                slot: lane(rank, step as usize).map_or(0, |(wire, way)| first[wire][way]),
-            };
-            Some(order.into_iter().map(act).collect())
+        let slot = |(rank, program): (usize, &RankProgram<'_>)| {
+            let mut slot = vec![0; program.steps.len()];
+            copies(rank).for_each(|(i, lane)| slot[i] = slots[lane]);
+            slot
         };
+        let slot = ranks().map(slot).collect();
         Some(Eager {
             slots: Slots::new(end),
-            acts: (0..schedule.ranks()).map(acts).collect::<Option<_>>()?,
+            sequences,
+            slot,
         })
     }
 
     /// Runs the program of `rank` once; `run` numbers the repetitions of the team's life, and `at` is always the step being worked on.
     ///
     /// That a partner has left need not be looked for: a rank leaves when its program is done, and all messages that it sends stand ready then.
-    pub(super) fn run<T: Element>(
+    /// That what it has lent stays where it is until it has been taken, is up to `memory`.
+    pub(super) fn run<'r, T: Element>(
         &self,
         rank: usize,
-        program: &RankProgram<'_>,
-        setting: &Setting<'_, T>,
-        memory: &mut RankMemory<'_, '_, T>,
+        program: &RankProgram<'r>,
+        setting: &Setting<'r, T>,
+        memory: &mut RankMemory<'_, 'r, T>,
         run: u64,
         at: &mut usize,
     ) -> Result<(), Failure> {
@@ -131,8 +155,9 @@ impl Eager {
         /// message is likely to be there in a fraction of the time that giving up the core takes.
         const A_MOMENT: u32 = 15;
         let mut waiter = Waiter::new(setting.crowd, rank, setting.deadline, false);
-        let acts = self.acts[rank].as_slice();
-        for act in acts {
+        let sequence = &self.sequences[rank];
+        let acts = sequence.acts();
+        for (k, act) in acts.iter().enumerate() {
             let i = act.step as usize;
             *at = i;
             let step = &program.steps[i];
@@ -155,13 +180,25 @@ impl Eager {
                 waiter.spin(stirs);
                 Ok(())
             };
+            for &sent in sequence.before(k) {
+                let sent = sent as usize;
+                let to = program.steps[sent].peer().unwrap_or(rank);
+                let lane = setting.wires[program.wire[sent] as usize].lane(rank, to);
+                while !lane.is_free() {
+                    wait(&|| lane.is_free())?;
+                }
+            }
             match step {
                 Step::Send { to, spans, .. } => {
                     let lane = wire().lane(rank, *to);
                     while !lane.is_free() {
                         wait(&|| lane.is_free())?;
                     }
-                    memory.post(lane, spans, &self.slots, act.slot);
+                    if act.copied {
+                        memory.post(lane, spans, &self.slots, self.slot[rank][i]);
+                    } else {
+                        memory.lend(lane, spans);
+                    }
                     setting.crowd.wake(*to);
                 }
                 Step::Recv { from, spans, .. } => {

@@ -156,9 +156,6 @@ impl<'f> Worker<'f> {
         }
         let mut walls = Vec::with_capacity(job.repetitions);
         for n in 0..job.repetitions {
-            if n > 0 {
-                meet(self.fold.crowd, self.me)?;
-            }
             let mut memories: Vec<RankMemory<'_, 'j, T>> = Vec::with_capacity(own.len());
             for ((rank, buffer), executor) in own.clone().zip(&mut buffers).zip(&mut executors) {
                 let layout = &job.schedule.layout()[rank];
@@ -177,6 +174,7 @@ impl<'f> Worker<'f> {
                 job.first_run + n as u64,
             )?;
             walls.push(job.wall(entry, Instant::now()));
+            meet(self.fold.crowd, self.me)?;
         }
         let reports = own
             .zip(&mut executors)

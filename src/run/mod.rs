@@ -26,7 +26,7 @@ mod wait;
 
 pub use clock::clock_work;
 pub use data::{inputs, oracle};
-pub(crate) use eager::longest_message;
+pub(crate) use eager::longest_messages;
 pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,

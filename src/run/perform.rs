@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use super::eager::{Eager, longest_message};
+use super::eager::{Eager, longest_messages};
 use super::element::Element;
 use super::executor::{Executor, Failure, Setting, nanoseconds};
 use super::folded;
@@ -49,9 +49,10 @@ pub struct RunOptions {
     /// Whether to record when every transfer and computation took place: [`Outcome::trace`]. Reading the clock twice a step takes
     /// some time of its own; without it there is no cost at all.
     pub trace: bool,
-    /// Whether a native run on a thread for each rank may put short messages down for their receivers instead of waiting for them, as message
-    /// passing libraries do: shorter wall-clock, nothing else. The model clock is then carried by a repetition before the others. Without
-    /// it every transfer of a run is a rendezvous.
+    /// Whether senders of a native run, a thread for each rank, may go on without waiting for their receivers: those of short messages where every
+    /// rank has a core, all of them where ranks share cores. They wait only before they overwrite what they have sent, or send to the same rank
+    /// again. Shorter wall-clock, nothing else: the model clock is then carried by a repetition before the others. Without it every transfer of
+    /// a run is a rendezvous.
     pub eager: bool,
 }
 
@@ -89,7 +90,7 @@ pub struct Outcome<T> {
     pub oversubscribed: bool,
     /// Whether each rank had a thread, or each core.
     pub workers: Workers,
-    /// Whether messages were put down for their receivers instead of waited for: [`RunOptions::eager`].
+    /// Whether senders went on without waiting for their receivers: [`RunOptions::eager`].
     pub eager: bool,
     /// What a reader of the wall-clock should know.
     pub warnings: Vec<String>,
@@ -173,7 +174,7 @@ impl Team {
                 schedule,
                 &program,
                 &options.cost,
-                longest_message(self.ranks(), self.cores),
+                longest_messages(self.ranks(), self.cores),
             )
         };
         // The clock needs a repetition of its own where messages are sent eagerly.
@@ -262,10 +263,6 @@ impl Team {
                 let mut walls = Vec::with_capacity(job.repetitions);
                 let mut model_time = 0.0;
                 for n in 0..job.repetitions {
-                    if n > 0 {
-                        // Whose part is done does not refill its buffer at the expense of who is still at it.
-                        meet(&self.crowd, rank)?;
-                    }
                     fill(&mut buffer, layout, &job.inputs[rank]);
                     let mut memory = RankMemory::new(rank, &mut buffer, program.lists.len());
                     executor.begin(epoch);
@@ -283,6 +280,8 @@ impl Team {
                     let exit = Instant::now();
                     let entry = if setting.paced { start } else { entry };
                     walls.push(job.wall(entry, exit));
+                    // Others may still take from this buffer; and it is not refilled at the expense of who is still at work.
+                    meet(&self.crowd, rank)?;
                 }
                 let mut report = RankReport::new(&mut executor, &buffer, layout);
                 report.model_time = model_time;

@@ -4,67 +4,14 @@
 //! its core's time: a message that it puts down or takes, copies, combinations. Then the core switches to the next rank, whether that can go on
 //! or not, as yielding ranks do. The order in which a core goes round is the system's: the estimate is the mean over a few orders.
 
-use super::{Prepared, Simulation, later};
+use std::collections::HashSet;
+
+use super::sequence::{self, Sequence, own_event};
+use super::{Prepared, later};
 use crate::cost::{CostModel, Ports, bytes};
 use crate::error::Result;
 use crate::plan::auto::Crowd;
-use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
-
-/// The order in which `rank` does its steps where it waits for nobody but for messages.
-///
-/// By model time: a message is put down as soon as what it sends is there, the messages before it through the same port have been put down, and the
-/// last one on its lane, which `lane` numbers for a step, has been taken; it is taken when its transfer ends. So every step waits only for what comes
-/// before it in that order of time, ties broken as the schedule's graph is ordered, and the ranks cannot wait for each other in a cycle.
-pub(crate) fn one_after_another(
-    rank: usize,
-    steps: &[Step],
-    order: &LocalOrder,
-    simulation: &Simulation<'_>,
-    ports: Ports,
-    lane: impl Fn(usize) -> usize,
-) -> Option<Vec<u32>> {
-    let prepared = simulation.prepared;
-    let end = |event| Some(simulation.finish(prepared.node(rank, event)?));
-    // When the last message of each lane is taken, and when that of each port list is put down.
-    let mut taken: Vec<(usize, f64)> = Vec::new();
-    let mut put = vec![0.0; ports.lists()];
-    let mut keys = Vec::with_capacity(steps.len());
-    for (i, step) in steps.iter().enumerate() {
-        let own = own_event(i, step);
-        let mut ready = 0.0;
-        for &event in order.before_start(i) {
-            // What was sent before needs only have been put down.
-            if !(step.is_send() && steps[event.step()].is_send()) {
-                ready = later(ready, end(event)?);
-            }
-        }
-        let time = match step {
-            Step::Recv { .. } | Step::RecvCombine { .. } => end(own)?,
-            Step::Copy { .. } | Step::Combine { .. } => ready,
-            Step::Send { port, .. } => {
-                let put = &mut put[ports.list(true, *port)];
-                let lane = lane(i);
-                let at = taken.partition_point(|&(known, _)| known < lane);
-                if taken.get(at).is_none_or(|&(known, _)| known != lane) {
-                    taken.insert(at, (lane, 0.0));
-                }
-                *put = later(later(*put, taken[at].1), ready);
-                taken[at].1 = end(own)?;
-                *put
-            }
-        };
-        keys.push((time, prepared.node(rank, own)?, u32::try_from(i).ok()?));
-    }
-    keys.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    Some(keys.into_iter().map(|(_, _, i)| i).collect())
-}
-
-fn own_event(i: usize, step: &Step) -> Event {
-    match step {
-        Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
-        _ => Event::transferred(i),
-    }
-}
+use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Span, Step};
 
 /// How long `schedule` takes, in the unit of `cost`; infinite where that would be long to find out.
 ///
@@ -87,10 +34,16 @@ pub(crate) fn time_in_turns(
         order.analyse(steps, schedule.ports(), cost.overlap, &mut scratch)?;
         programs.push((steps, order));
     }
+    let buffers = schedule
+        .layout()
+        .iter()
+        .map(|l| bytes(l.len, element_bytes))
+        .sum::<u64>();
     let takes = Takes {
         cost,
         element_bytes,
         crowd,
+        resident: buffers / crowd.cores.clamp(1, schedule.ranks().max(1)) as u64,
     };
     let steps: usize = schedule.programs().iter().map(Vec::len).sum();
     let most_turns = 64 * (steps + schedule.ranks());
@@ -134,11 +87,24 @@ fn shuffled(rank: usize, order: usize) -> u64 {
 /// Messages from this many bytes on are long: both partners copy them where both can.
 const SHARED: u64 = 32 << 10;
 
+/// How a message is taken from another core.
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    /// Its sender helps to copy.
+    Helped,
+    /// By the receiver alone.
+    Alone,
+    /// Another rank of the same core has taken the same before: it is in the core's cache.
+    Again,
+}
+
 /// What the parts of a transfer, and computations, take a core.
 struct Takes<'a> {
     cost: &'a CostModel,
     element_bytes: u64,
     crowd: &'a Crowd,
+    /// Bytes of all buffers of a core's ranks: what of them stays in the caches is more expensive for none of them.
+    resident: u64,
 }
 
 impl Takes<'_> {
@@ -146,40 +112,52 @@ impl Takes<'_> {
         bytes(step.len(), self.element_bytes)
     }
 
-    /// Putting a message down.
-    fn put(&self, rank: usize, step: &Step) -> f64 {
+    /// What `of` says of `bytes` that lie among all the others of the core: as a part of so many.
+    fn among(&self, bytes: u64, of: impl Fn(u64) -> f64) -> f64 {
+        if bytes >= self.resident {
+            return of(bytes);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let part = bytes as f64 / self.resident as f64;
+        later(of(bytes), part * of(self.resident))
+    }
+
+    /// Offering a message, which may be copied for that.
+    fn put(&self, rank: usize, step: &Step, copied: bool) -> f64 {
         let bytes = self.bytes(step);
+        if !copied {
+            return self.crowd.overhead;
+        }
         // Where long messages are put, others have been meanwhile.
         let cold = if bytes < SHARED { 1.0 } else { 2.0 };
-        self.crowd.overhead + cold * self.cost.copy(rank, bytes)
+        self.crowd.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
     /// Taking a message from where it stands.
-    fn take(&self, from: usize, rank: usize, step: &Step) -> f64 {
+    fn take(&self, from: usize, rank: usize, step: &Step, how: How) -> f64 {
         let bytes = self.bytes(step);
-        let near = self.crowd.overhead + self.cost.copy(rank, bytes);
-        let combines = matches!(step, Step::RecvCombine { .. });
-        let moved = if from % self.crowd.cores == rank % self.crowd.cores {
+        let near = self.crowd.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
+        let moved = if how == How::Again || from % self.crowd.cores == rank % self.crowd.cores {
             near
         } else {
-            // The model's long messages are copied by both partners; here the sender has to wait for its turn. Lines that another core has
-            // written and this one combines come one by one, as those of an exchange do, but need not be taken back: three quarters, as measured.
-            let alone = if bytes < SHARED { 1.0 } else { 2.0 };
-            let moved = later(near, alone * self.cost.transfer(from, rank, bytes));
-            match combines {
-                true => later(moved, 0.75 * self.cost.combine_local(rank, bytes)),
-                false => moved,
-            }
+            // The model's long messages are copied by both partners.
+            let alone = if how == How::Helped || bytes < SHARED {
+                1.0
+            } else {
+                2.0
+            };
+            let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
+            later(near, alone * transfer)
         };
-        match combines {
-            true => moved + self.cost.combine(rank, bytes),
-            false => moved,
+        match step {
+            Step::RecvCombine { .. } => moved + self.among(bytes, |b| self.cost.combine(rank, b)),
+            _ => moved,
         }
     }
 
     fn local(&self, rank: usize, step: &Step) -> f64 {
         match step {
-            Step::Copy { .. } => self.cost.copy(rank, self.bytes(step)),
+            Step::Copy { .. } => self.among(self.bytes(step), |b| self.cost.copy(rank, b)),
             _ => self.cost.combine_local(rank, self.bytes(step)),
         }
     }
@@ -227,13 +205,22 @@ impl Core {
         };
         (0..cores.min(ranks)).map(core).collect()
     }
+
+    /// Until it looks at a rank again.
+    fn turn(&self, crowd: &Crowd) -> f64 {
+        if self.ranks.len() > 1 {
+            crowd.switch
+        } else {
+            crowd.overhead
+        }
+    }
 }
 
 /// Goes round until all ranks are done: when the last one is. Who is done last on a core need not give it up, and has its first turn there.
 fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: usize) -> f64 {
     for core in &mut *cores {
         core.left = core.ranks.iter().filter(|&&r| !ranks.is_done(r)).count();
-        (core.now, core.idle, core.next) = (core.late * crowd.switch, 0, core.last);
+        (core.now, core.idle, core.next) = (core.late * core.turn(crowd), 0, core.last);
     }
     let mut makespan = 0.0;
     for _ in 0..most_turns {
@@ -253,15 +240,11 @@ fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: 
             core.idle += 1;
         }
         core.next = (core.next + 1) % core.ranks.len();
-        core.now += if core.ranks.len() > 1 {
-            crowd.switch
-        } else {
-            crowd.overhead
-        };
+        core.now += core.turn(crowd);
         if core.idle > core.ranks.len() {
             // Nothing changes here until another core does something.
             let at = core.now;
-            let others = cores.iter().filter(|c| c.left > 0 && c.now > at);
+            let others = cores.iter().filter(|c| c.now > at);
             let next = others.map(|c| c.now).fold(f64::INFINITY, f64::min);
             if let Some(core) = cores.iter_mut().find(|c| c.left > 0 && c.now == at)
                 && next.is_finite()
@@ -277,6 +260,11 @@ fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: 
 struct PuttingDown {
     acts: Vec<Vec<Act>>,
     next: Vec<usize>,
+    cores: usize,
+    /// By node: what its sender sends.
+    sent: Vec<(usize, Span)>,
+    /// What each core has taken.
+    cached: HashSet<(usize, usize, Span)>,
     /// By node: when its message stands ready.
     put: Vec<f64>,
     /// By node: when its message has been taken.
@@ -285,13 +273,16 @@ struct PuttingDown {
 
 struct Act {
     kind: Kind,
+    /// Nodes whose messages must have been taken.
+    after: Vec<usize>,
     takes: f64,
 }
 
 enum Kind {
-    /// Puts the message of a node down, once that of another has been taken.
-    Put(usize, Option<usize>),
-    Take(usize),
+    /// Offers the message of a node.
+    Put(usize),
+    /// Takes the message of a node, which takes less time if it is the second on this core to do so.
+    Take(usize, f64),
     Local,
 }
 
@@ -303,34 +294,50 @@ impl PuttingDown {
         ports: Ports,
     ) -> Result<PuttingDown> {
         let simulation = prepared.try_simulate(takes.cost, takes.element_bytes)?;
+        let mut sent = vec![(0, Span::new(0, 0)); prepared.nodes().len()];
         let acts = programs.iter().enumerate().map(|(rank, (steps, order))| {
             let peer = |i: usize| steps[i].peer().unwrap_or(rank);
-            let sequence = one_after_another(rank, steps, order, &simulation, ports, peer);
+            let copied = takes.crowd.copied;
+            let sequence = Sequence::new(rank, steps, order, &simulation, ports, copied, peer);
+            let sequence = sequence.unwrap_or_default();
             let mut last = std::collections::HashMap::new();
-            let act = |i: u32| {
-                let step = &steps[i as usize];
-                let node = prepared
-                    .node(rank, own_event(i as usize, step))
-                    .unwrap_or(0);
-                match step {
-                    Step::Send { to, .. } => Act {
-                        kind: Kind::Put(node, last.insert(*to, node)),
-                        takes: takes.put(rank, step),
-                    },
-                    Step::Recv { from, .. } | Step::RecvCombine { from, .. } => Act {
-                        kind: Kind::Take(node),
-                        takes: takes.take(*from, rank, step),
-                    },
-                    _ => Act {
-                        kind: Kind::Local,
-                        takes: takes.local(rank, step),
-                    },
-                }
+            let node = |i: usize| prepared.node(rank, own_event(i, &steps[i])).unwrap_or(0);
+            let act = |(k, act): (usize, &sequence::Act)| {
+                let i = act.step as usize;
+                let (step, own) = (&steps[i], node(i));
+                let mut after: Vec<usize> = sequence
+                    .before(k)
+                    .iter()
+                    .map(|&s| node(s as usize))
+                    .collect();
+                let (kind, takes) = match step {
+                    Step::Send { to, .. } => {
+                        after.extend(last.insert(*to, own));
+                        sent[own] = (
+                            rank,
+                            step.reads().first().copied().unwrap_or(Span::new(0, 0)),
+                        );
+                        (Kind::Put(own), takes.put(rank, step, act.copied))
+                    }
+                    Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
+                        let again = takes.take(*from, rank, step, How::Again);
+                        (
+                            Kind::Take(own, again),
+                            takes.take(*from, rank, step, How::Alone),
+                        )
+                    }
+                    _ => (Kind::Local, takes.local(rank, step)),
+                };
+                Act { kind, after, takes }
             };
-            sequence.unwrap_or_default().into_iter().map(act).collect()
+            sequence.acts().iter().enumerate().map(act).collect()
         });
+        let acts = acts.collect();
         Ok(PuttingDown {
-            acts: acts.collect(),
+            acts,
+            cores: takes.crowd.cores,
+            sent,
+            cached: HashSet::new(),
             next: vec![0; programs.len()],
             put: vec![f64::INFINITY; prepared.nodes().len()],
             taken: vec![f64::INFINITY; prepared.nodes().len()],
@@ -342,18 +349,24 @@ impl Ranks for PuttingDown {
     fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
         let before = self.next[rank];
         while let Some(act) = self.acts[rank].get(self.next[rank]) {
+            let free = act.after.iter().map(|&node| self.taken[node]);
+            let free = free.fold(0.0, later);
             let (ready, done) = match act.kind {
-                Kind::Put(node, last) => {
-                    let ready = last.map_or(0.0, |last| self.taken[last]);
-                    (ready, Some(&mut self.put[node]))
-                }
-                Kind::Take(node) => (self.put[node], Some(&mut self.taken[node])),
-                Kind::Local => (0.0, None),
+                Kind::Put(node) => (free, Some(&mut self.put[node])),
+                Kind::Take(node, _) => (later(free, self.put[node]), Some(&mut self.taken[node])),
+                Kind::Local => (free, None),
             };
             if ready > *now {
                 break;
             }
-            *now += act.takes;
+            *now += match act.kind {
+                Kind::Take(node, again) => {
+                    let (from, span) = self.sent[node];
+                    let first = self.cached.insert((rank % self.cores, from, span));
+                    if first { act.takes } else { again }
+                }
+                _ => act.takes,
+            };
             if let Some(done) = done {
                 *done = *now;
             }
@@ -377,6 +390,8 @@ struct Meeting<'a> {
     /// For each rank, by event: whether it has happened as far as the rank knows.
     happened: Vec<Vec<bool>>,
     left: Vec<usize>,
+    /// Until when each rank copies or combines.
+    busy: Vec<f64>,
     /// By node: when its message is offered, and when it has been taken.
     offered: Vec<f64>,
     taken: Vec<f64>,
@@ -414,6 +429,7 @@ impl<'a> Meeting<'a> {
                 .map(|p| vec![false; 2 * p.0.len()])
                 .collect(),
             left: programs.iter().map(|p| p.0.len()).collect(),
+            busy: vec![0.0; programs.len()],
             offered: vec![f64::INFINITY; prepared.nodes().len()],
             taken: vec![f64::INFINITY; prepared.nodes().len()],
         }
@@ -444,10 +460,21 @@ impl<'a> Meeting<'a> {
                 if self.offered[node] > *now {
                     return false;
                 }
-                *now += self.takes.take(*from, rank, step);
+                // Who has a core and nothing to do helps.
+                let helped =
+                    self.takes.crowd.cores >= self.programs.len() && self.busy[*from] <= *now;
+                let how = if helped { How::Helped } else { How::Alone };
+                *now += self.takes.take(*from, rank, step, how);
                 self.taken[node] = *now;
+                self.busy[rank] = *now;
+                if helped {
+                    self.busy[*from] = *now;
+                }
             }
-            _ => *now += self.takes.local(rank, step),
+            _ => {
+                *now += self.takes.local(rank, step);
+                self.busy[rank] = *now;
+            }
         }
         let events = &mut self.happened[rank];
         events[Event::transferred(i).index()] = true;

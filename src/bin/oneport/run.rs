@@ -77,8 +77,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "ranks", help_heading = "Run")]
     workers: Work,
 
-    /// Let senders of short messages wait for their receivers, too: without it, native runs of schedules of short messages put them down
-    /// (eagerly), and a repetition before the others carries the model clock
+    /// Let every sender wait for its receiver: without it, senders of native runs (of short messages, where every rank has a core) go on and
+    /// wait only before they overwrite what they have sent, and a repetition before the others carries the model clock
     #[arg(long, help_heading = "Run")]
     rendezvous: bool,
 
@@ -139,7 +139,7 @@ struct Output<'a> {
     clock: &'static str,
     /// `threads`: each rank had one; `folded`: each core had one.
     mode: &'static str,
-    /// `rendezvous`, or `eager` where senders of short messages did not wait.
+    /// `rendezvous`, or `eager` where senders did not wait for their receivers.
     transfers: &'static str,
     dtype: &'static str,
     op: Option<&'static str>,

@@ -25,6 +25,10 @@ pub(crate) struct RankMemory<'b, 'r, T: Element> {
     base: *mut T,
     len: usize,
     open: SmallVec<[Cell<Option<OpenSend<'r>>>; 2]>,
+    /// Messages that lend memory and are not waited for, the last of each lane.
+    left: Vec<Left<'r>>,
+    /// Where the first of them starts, and the last of them ends.
+    left_between: (usize, usize),
     lent: PhantomData<&'b mut [T]>,
 }
 
@@ -33,6 +37,13 @@ struct OpenSend<'r> {
     wire: &'r Wire,
     to: usize,
     spans: Lent<'r>,
+}
+
+/// A message that its sender has lent and left.
+#[derive(Debug)]
+struct Left<'r> {
+    lane: &'r Lane,
+    spans: &'r [Span],
 }
 
 /// The spans of an open send: one by value, or more by reference to something that outlives the run.
@@ -92,6 +103,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             base: buffer.as_mut_ptr(),
             len: buffer.len(),
             open: smallvec![Cell::new(None); lists],
+            left: Vec::new(),
+            left_between: (usize::MAX, 0),
             lent: PhantomData,
         }
     }
@@ -110,31 +123,79 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         clock: f64,
     ) {
         assert!(self.open[list].get().is_none(), "one open send a port");
-        let parcel = match spans {
-            Lent::One(span) => {
-                self.check_bounds(span);
-                let bytes = span.len * size_of::<T>();
-                let mut parcel = Parcel {
-                    clock,
-                    borrowed: bytes > INLINE_BYTES,
-                    length: 0,
-                    words: [0; 2],
-                };
-                // SAFETY: the span is in bounds.
-                let start = unsafe { self.base.add(span.offset) };
-                if parcel.borrowed {
-                    parcel.words = [start as u64, span.len as u64];
-                } else {
-                    parcel.length = short_length(span.len);
-                    // SAFETY: `words` has room for 16 bytes; the span is in bounds, and this rank's thread writes nothing meanwhile.
-                    unsafe { copy_short(parcel.words.as_mut_ptr().cast(), start.cast(), bytes) };
-                }
-                parcel
-            }
-            Lent::Many(spans) => self.parcel_of_many(spans, clock),
-        };
+        let parcel = self.parcel(&spans, clock);
         self.open[list].set(Some(OpenSend { wire, to, spans }));
         wire.lane(self.rank, to).offer(parcel);
+    }
+
+    /// Lends a message to its receiver and does not wait for it: its spans cannot be written until it has been taken. The lane must be
+    /// [free](Lane::is_free).
+    ///
+    /// # Panics
+    /// When a span leaves the buffer.
+    #[inline]
+    pub(crate) fn lend(&mut self, lane: &'r Lane, spans: &'r [Span]) {
+        let parcel = match spans {
+            [span] => self.parcel(&Lent::One(*span), 0.0),
+            spans => self.parcel(&Lent::Many(spans), 0.0),
+        };
+        self.settled(lane);
+        if parcel.borrowed {
+            self.left.push(Left { lane, spans });
+            let (start, end) = &mut self.left_between;
+            for span in spans {
+                (*start, *end) = ((*start).min(span.offset), (*end).max(span.end()));
+            }
+        }
+        lane.offer(parcel);
+    }
+
+    /// The lane's last message has been taken.
+    #[inline]
+    fn settled(&mut self, lane: &Lane) {
+        if let Some(at) = self.left.iter().position(|l| std::ptr::eq(l.lane, lane)) {
+            self.left.swap_remove(at);
+        }
+    }
+
+    /// Whether one of `spans` may be being read by whom it was lent to.
+    #[inline]
+    fn is_lent(&self, spans: &[Span]) -> bool {
+        let (start, end) = self.left_between;
+        let near = |s: &Span| s.offset < end && s.end() > start;
+        spans.iter().any(near) && self.is_among_lent(spans)
+    }
+
+    #[inline(never)]
+    fn is_among_lent(&self, spans: &[Span]) -> bool {
+        let touched = |l: &Left<'_>| any_overlap(l.spans, spans) && !l.lane.is_settled();
+        self.left.iter().any(touched)
+    }
+
+    #[inline]
+    fn parcel(&self, spans: &Lent<'_>, clock: f64) -> Parcel {
+        let span = match spans {
+            Lent::One(span) => *span,
+            Lent::Many(spans) => return self.parcel_of_many(spans, clock),
+        };
+        self.check_bounds(span);
+        let bytes = span.len * size_of::<T>();
+        let mut parcel = Parcel {
+            clock,
+            borrowed: bytes > INLINE_BYTES,
+            length: 0,
+            words: [0; 2],
+        };
+        // SAFETY: the span is in bounds.
+        let start = unsafe { self.base.add(span.offset) };
+        if parcel.borrowed {
+            parcel.words = [start as u64, span.len as u64];
+        } else {
+            parcel.length = short_length(span.len);
+            // SAFETY: `words` has room for 16 bytes; the span is in bounds, and this rank's thread writes nothing meanwhile.
+            unsafe { copy_short(parcel.words.as_mut_ptr().cast(), start.cast(), bytes) };
+        }
+        parcel
     }
 
     /// Puts a message down in its lane, or in its slot there, and does not wait for the receiver. The lane must be [free](Lane::is_free).
@@ -142,7 +203,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     /// # Panics
     /// When a span leaves the buffer, or the message its slot.
     #[inline]
-    pub(crate) fn post(&self, lane: &Lane, spans: &[Span], slots: &Slots, slot: u32) {
+    pub(crate) fn post(&mut self, lane: &Lane, spans: &[Span], slots: &Slots, slot: u32) {
+        self.settled(lane);
         spans.iter().for_each(|s| self.check_bounds(*s));
         let elements = total_len(spans);
         let bytes = elements * size_of::<T>();
@@ -268,6 +330,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             && span.len == parcel.length as usize
             && span.end() <= self.len
             && self.conflict(spans).is_none()
+            && !self.is_lent(spans)
         {
             // SAFETY: the span is in bounds.
             let to = unsafe { self.base.add(span.offset) };
@@ -302,7 +365,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         let lane = wire.lane(from, self.rank);
         let refusal = Refusal(lane);
         spans.iter().for_each(|s| self.check_bounds(*s));
-        assert!(self.conflict(spans).is_none(), "a span being sent");
+        let sent = self.conflict(spans).is_some() || self.is_lent(spans);
+        assert!(!sent, "a span being sent");
         let expected = total_len(spans);
         let inline_span;
         let (base, from_spans): (*mut T, &[Span]) = if !parcel.borrowed {
@@ -419,7 +483,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     /// When a span leaves the buffer, `dst` is being sent or overlaps `src`, or the lengths differ.
     pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], intake: Intake<'_, T>) {
         dst.iter().chain(src).for_each(|s| self.check_bounds(*s));
-        assert!(self.conflict(dst).is_none(), "a span being sent");
+        let sent = self.conflict(dst).is_some() || self.is_lent(dst);
+        assert!(!sent, "a span being sent");
         assert!(!any_overlap(dst, src), "source and destination overlap");
         let elements = total_len(dst);
         assert_eq!(elements, total_len(src), "source and destination differ");
@@ -434,7 +499,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     /// When a send is open: its receiver may be reading.
     pub(crate) fn data_mut(&mut self) -> &mut [T] {
         assert!(
-            self.open.iter().all(|o| o.get().is_none()),
+            self.open.iter().all(|o| o.get().is_none()) && self.left.is_empty(),
             "a send is open"
         );
         // SAFETY: no send is open, so no other thread reads or writes this buffer; the borrow of `self` keeps it so.
@@ -477,9 +542,15 @@ impl<T: Element> Drop for RankMemory<'_, '_, T> {
         for open in self.open.iter().filter_map(Cell::take) {
             let lane = open.wire.lane(self.rank, open.to);
             if !lane.retract() {
-                while !matches!(lane.sent(), Sent::Done(_) | Sent::Refused) {
+                while !lane.is_settled() {
                     std::thread::yield_now();
                 }
+            }
+        }
+        // What it lent and left may not have been taken, or not yet.
+        for Left { lane, .. } in self.left.drain(..) {
+            while !lane.is_settled() && !lane.retract() {
+                std::thread::yield_now();
             }
         }
     }

@@ -30,9 +30,9 @@
 //! A sender that fails in a piece that it claimed (the user's operator may panic) says so when it finishes the piece: the receiver, which
 //! reads that with the count of finished pieces, refuses the message instead of passing off what is half combined as received.
 //!
-//! A message may also stand in a slot of the lane's own ([`Slots`](super::Slots)) instead of its sender's memory: then the sender does not
-//! stay for the answer, it looks for one before its next offer ([`Lane::is_free`]), until which the slot, too, belongs to the receiver.
-//! Such messages are short and never shared.
+//! A sender need not stay for the answer: it may look for one before it writes what it lent, before its next offer ([`Lane::is_free`]), and before its
+//! memory ends ([`Lane::is_settled`]), until which what it lent belongs to the receiver for reading. Such messages are never shared. They may also
+//! stand in a slot of the lane's own ([`Slots`](super::Slots)) instead of the sender's memory, which then may be written at once.
 //!
 //! A retracted `INLINE` offer lends no memory; both sides of a lane stop using it after a retraction until the lane is
 //! reset while nobody is inside a run.
@@ -124,6 +124,12 @@ impl Lane {
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), IDLE | DONE)
+    }
+
+    /// Sender: whether the receiver has done with the last message, if there was one: it reads nothing that was lent.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), IDLE | DONE | REFUSED)
     }
 
     /// Sender: how the offered message stands.
