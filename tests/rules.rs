@@ -486,3 +486,67 @@ fn executor_follows_the_rules() {
         assert_eq!(put_down, waited_for, "{what}");
     }
 }
+
+/// Long messages, which stay where they are until they have been taken, overwritten by random steps.
+#[test]
+fn nothing_is_overwritten_that_has_not_been_taken() {
+    let mut random = Random(3);
+    let mut teams: Vec<Team> = (1..=6).map(|p| Team::new(p).unwrap()).collect();
+    let operator = Operator::<i32>::named("sum").unwrap();
+    let mut went_on = 0;
+    for case in 0..600 {
+        let schedule = enlarged(&schedule(&mut random), [40, 700, 4000][random.below(3)]);
+        let onto_itself = |s: &Step| is_local(s) && meet(&elements(s.reads()), &written(s));
+        if schedule.programs().iter().flatten().any(onto_itself)
+            || Prepared::new(&schedule, RunOptions::default().cost.overlap).is_err()
+        {
+            continue;
+        }
+        let data = inputs(schedule.collective(), schedule.layout(), &operator);
+        let what = format!("case {case}:\n{}", schedule.to_json());
+        let [first, waited_for] = [true, false].map(|eager| {
+            let options = RunOptions {
+                eager,
+                repetitions: 3,
+                ..RunOptions::default()
+            };
+            let team = &mut teams[schedule.ranks() - 1];
+            let outcome = team.run(&schedule, &data, &operator, &options);
+            let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
+            went_on += usize::from(outcome.eager && outcome.oversubscribed);
+            outcome.outputs
+        });
+        assert_eq!(first, waited_for, "{what}");
+    }
+    let many = std::thread::available_parallelism().is_ok_and(|n| n.get() >= 6);
+    assert!(many || went_on > 50, "{went_on}");
+}
+
+/// Every element `times` times.
+fn enlarged(schedule: &Schedule, times: usize) -> Schedule {
+    let all = |spans: &Spans| -> Spans {
+        let larger = |s: &Span| Span::new(times * s.offset, times * s.len);
+        spans.iter().map(larger).collect()
+    };
+    let step = |step: &Step| {
+        let mut step = step.clone();
+        match &mut step {
+            Step::Send { spans, .. }
+            | Step::Recv { spans, .. }
+            | Step::RecvCombine { spans, .. } => *spans = all(spans),
+            Step::Copy { src, dst } | Step::Combine { src, dst, .. } => {
+                (*src, *dst) = (all(src), all(dst));
+            }
+        }
+        step
+    };
+    let programs = schedule.programs().iter();
+    let programs = programs.map(|p| p.iter().map(step).collect()).collect();
+    let layout = schedule.layout().iter().map(|l| Layout {
+        len: times * l.len,
+        input: all(&l.input),
+        output: all(&l.output),
+    });
+    let (ports, layout) = (schedule.ports(), layout.collect());
+    Schedule::new(ports, schedule.collective().clone(), layout, programs).unwrap()
+}

@@ -109,6 +109,11 @@ fn a_borrowed_offer_taken_back() {
 }
 
 #[test]
+fn a_message_left_behind() {
+    bounded(5, scenarios::left_behind);
+}
+
+#[test]
 fn refusals() {
     exhaustively(scenarios::refuse_inline);
     bounded(5, scenarios::refuse_borrowed);

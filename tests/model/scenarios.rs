@@ -219,6 +219,27 @@ fn retract(borrowed: bool) {
     );
 }
 
+/// A message whose sender did not stay and whose memory ends: it is taken back, or received.
+pub(crate) fn left_behind() {
+    let lent = Arc::new(Memory::new());
+    let theirs = lent.clone();
+    two_ranks(
+        move |wire| {
+            let lane = wire.lane(0, 1);
+            lent.write();
+            lane.offer(parcel(true, 1));
+            until(|| (lane.is_settled() || lane.retract()).then_some(()));
+            lent.write();
+        },
+        move |wire| {
+            if wire.lane(0, 1).take(|_| ()).is_some() {
+                theirs.read();
+                wire.lane(0, 1).finish(5.0);
+            }
+        },
+    );
+}
+
 pub(crate) fn refuse_inline() {
     refuse(false);
 }
