@@ -143,16 +143,8 @@ impl Ours {
 
     fn folded(&self, workers: &mut Team, point: Point) -> Option<(String, Timing)> {
         let (kind, request) = self.request(workers.ranks(), point);
-        // A worker goes from rank to rank in next to no time, and senders wait.
         let choice = match self.crowd(workers.ranks()) {
-            Some(crowd) => {
-                let crowd = Crowd {
-                    switch: crowd.overhead / 2.0,
-                    eager: 0,
-                    ..crowd
-                };
-                auto::choose_crowded(kind, &request, &crowd)
-            }
+            Some(crowd) => auto::choose_crowded(kind, &request, &crowd.folded()),
             None => auto::choose(kind, &request),
         };
         let choice = choice.ok()?;

@@ -54,6 +54,19 @@ pub struct Crowd {
     pub copied: u64,
 }
 
+impl Crowd {
+    /// The same cores in a folded run ([`Workers::Cores`](crate::run::Workers::Cores)): who goes round its ranks is one thread, in which senders wait.
+    #[must_use]
+    pub fn folded(self) -> Crowd {
+        Crowd {
+            switch: self.overhead / 2.0,
+            eager: 0,
+            copied: 0,
+            ..self
+        }
+    }
+}
+
 /// The algorithm whose ranks are done soonest in a native run: an estimate, not the model's time.
 ///
 /// Ranks are dealt to the cores in turn, as a [`Team`](crate::run::Team)'s are, and each core goes round its ranks. Whoever has its turn goes as far as it can:

@@ -1,6 +1,7 @@
 //! `oneport run`: real threads, real bytes.
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::measure::percentile_distribution;
+use oneport::plan::auto::Crowd;
 use oneport::report::{Caption, Trace};
 use oneport::run::{
     self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers,
@@ -184,7 +186,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         _ => Dtype::U8,
     });
     common.vector.dtype = Some(dtype);
-    let subject = common.subject()?;
+    let subject = common.subject_on(|ranks| args.crowd(ranks))?;
     if let Some(refusal) = op.refuses(dtype) {
         bail!(refusal);
     }
@@ -258,6 +260,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 impl Args {
+    /// The cores of a native run, if a profile says what that takes them.
+    fn crowd(&self, ranks: usize) -> Result<Option<Crowd>> {
+        if self.clock == Pace::Paced || self.rendezvous {
+            return Ok(None);
+        }
+        let cores = match self.cores.len() {
+            0 => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            given => given,
+        };
+        let crowd = self.common.machine.crowd(ranks, cores)?;
+        Ok(match self.workers {
+            Work::Ranks => crowd,
+            Work::Cores => crowd.map(Crowd::folded),
+        })
+    }
+
     /// Refuses what would not fit into memory, before it is tried.
     fn fits(&self, subject: &Subject) -> Result<()> {
         let (ranks, most) = (subject.schedule.ranks(), Team::most_ranks());

@@ -1,6 +1,7 @@
 //! The schedule that a command works on, planned or read from a file, and how to describe it.
 
 use anyhow::{Context, Result, bail};
+use oneport::plan::auto::Crowd;
 use oneport::plan::registry::Algorithm;
 use oneport::{CostModel, Kind, Ports, Request, Schedule, Step};
 use serde::Serialize;
@@ -67,6 +68,9 @@ pub(crate) struct About {
     /// `best`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
     pub(crate) segment_choice: Option<&'static str>,
     pub(crate) time_unit: &'static str,
+    /// Of how many cores an estimate chose, if one did.
+    #[serde(skip)]
+    pub(crate) cores: Option<usize>,
     /// The selection rule that chose, where one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
@@ -75,12 +79,24 @@ pub(crate) struct About {
 impl Common {
     /// Plans, or reads, what the options ask for.
     pub(crate) fn subject(&self) -> Result<Subject> {
+        self.subject_on(|_| Ok(None))
+    }
+
+    /// As [`Common::subject`], for a native run of so many ranks on the cores that `crowd` tells of.
+    pub(crate) fn subject_on(
+        &self,
+        crowd: impl Fn(usize) -> Result<Option<Crowd>>,
+    ) -> Result<Subject> {
         if self.algorithm == "all" {
             bail!("--algorithm all is for check and compare: name one, or let auto choose");
         }
         match (&self.schedule, self.collective) {
             (Some(_), _) => self.read(),
-            (None, Some(kind)) => Subject::plan(&Task::new(self, kind)?),
+            (None, Some(kind)) => {
+                let mut task = Task::new(self, kind)?;
+                task.crowd = crowd(task.request.ranks)?;
+                Subject::plan(&task)
+            }
             (None, None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
         }
     }
@@ -119,6 +135,7 @@ impl Common {
             segment: None,
             segment_choice: None,
             time_unit: unit.name(),
+            cores: None,
             rule: None,
         };
         Ok(Subject {
@@ -224,6 +241,7 @@ impl About {
                 choice(best, "best")
             }),
             time_unit: task.unit.name(),
+            cores: task.on_cores().map(|c| c.cores),
             rule: task.rule.clone(),
         }
     }
@@ -235,6 +253,9 @@ impl About {
         facts.push((
             "algorithm",
             match (about.algorithm, about.algorithm_choice) {
+                (Some(name), "auto") if let Some(cores) = about.cores => {
+                    format!("{name} (the fastest on {cores} cores, by an estimate)")
+                }
                 (Some(name), "auto") => format!("{name} (the fastest here in the model)"),
                 (Some(name), "rules") => {
                     format!(

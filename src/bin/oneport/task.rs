@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use oneport::cost::Links;
 use oneport::measure::Profile;
+use oneport::plan::auto::{self, Choice, Crowd};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segmentation};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step};
@@ -52,6 +53,8 @@ pub(crate) struct Task {
     pub(crate) segments_by_rule: bool,
     /// What model times are in.
     pub(crate) unit: TimeUnit,
+    /// For a native run on a machine with a profile, the cores: what is best there, not in the model, is chosen.
+    pub(crate) crowd: Option<Crowd>,
     /// Whether only times are wanted, so that programs on demand need not fit into memory.
     pub(crate) timed_only: bool,
 }
@@ -104,6 +107,7 @@ impl Task {
             rule: None,
             segments_by_rule: false,
             unit,
+            crowd: None,
             timed_only: false,
         };
         if let Some(path) = &args.rules {
@@ -160,8 +164,11 @@ impl Task {
         Ok(())
     }
 
-    /// The algorithm asked for, or the one with the least model time, and its request.
+    /// The algorithm asked for, or the one with the least model time (on the cores of a native run, the least estimate), and its request.
     pub(crate) fn choose(&self) -> Result<(&'static Algorithm, Request)> {
+        if let Some(choice) = self.choose_on_cores() {
+            return Ok((choice.algorithm, choice.request));
+        }
         if let [one] = self.algorithms[..] {
             return Ok((one, self.request_for(one)?));
         }
@@ -196,6 +203,26 @@ impl Task {
 }
 
 impl Task {
+    /// The cores of a native run, where what is best on them is asked for, and soon found out.
+    pub(crate) fn on_cores(&self) -> Option<&Crowd> {
+        /// Estimates follow every step of every rank.
+        const MOST_RANKS: usize = 64;
+        let open = self.segments.is_none() && self.request.ranks <= MOST_RANKS;
+        self.crowd.as_ref().filter(|_| open)
+    }
+
+    /// What is best on the cores of a native run, see [`Task::on_cores`].
+    fn choose_on_cores(&self) -> Option<Choice> {
+        let crowd = self.on_cores()?;
+        let choice = match self.algorithms[..] {
+            [one] => auto::crowded(one, &self.request, crowd),
+            [first, ..] => auto::choose_crowded(first.collective, &self.request, crowd),
+            [] => return None,
+        };
+        // Whatever is wrong, the model says so.
+        choice.ok()
+    }
+
     /// Whether the time of `algorithm` for `request` must be simulated, with many segments.
     fn is_dear(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.segments.is_some()
@@ -430,6 +457,19 @@ impl Machine {
             TimeUnit::Nanoseconds
         };
         Ok((cost, unit))
+    }
+
+    /// What a native run of `ranks` ranks takes `cores` cores, if a profile says so.
+    pub(crate) fn crowd(&self, ranks: usize, cores: usize) -> Result<Option<Crowd>> {
+        let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        let Some(path) = self
+            .profile
+            .as_ref()
+            .filter(|_| given.iter().all(Option::is_none))
+        else {
+            return Ok(None);
+        };
+        Ok(Profile::from_json(&read_text(path)?)?.crowd(ranks, cores))
     }
 
     /// The profile's costs, except for those that are given: pieces of sizes do not outlive what they are pieces of.
