@@ -117,29 +117,43 @@ impl OnlineClock {
     #[inline]
     pub(super) fn touched(&mut self, span: Span, written: bool, end: f64) {
         self.finish = later(self.finish, end);
-        if self.overlap {
-            // Every touch may still delay a computation.
-            match self
-                .touches
-                .iter_mut()
-                .find(|t| (t.0, t.1) == (span, written))
-            {
-                Some(same) => same.2 = later(same.2, end),
-                None => self.touches.push((span, written, end)),
-            }
+        // What ended before every port is free delays nothing; with overlap, every touch may still delay a computation.
+        let free = match (self.overlap, self.bidirectional) {
+            (true, _) => f64::NEG_INFINITY,
+            (false, true) => self.lists[OUT].min(self.lists[IN]),
+            (false, false) => self.lists[OUT],
+        };
+        if end <= free {
             return;
         }
-        // What ended before every port is free delays nothing.
-        let free = if self.bidirectional {
-            self.lists[OUT].min(self.lists[IN])
-        } else {
-            self.lists[OUT]
-        };
-        if end > free {
-            if self.touches.len() >= TOUCHES {
-                self.touches.retain(|t| t.2 > free);
-            }
-            self.touches.push((span, written, end));
+        let mut same = self.touches.iter_mut();
+        if let Some(same) = same.find(|t| (t.0, t.1) == (span, written)) {
+            // Who sends the same again and again has touched it once.
+            same.2 = later(same.2, end);
+            return;
         }
+        if self.touches.len() >= TOUCHES {
+            self.touches.retain(|t| t.2 > free);
+        }
+        self.touches.push((span, written, end));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sending_the_same_again_adds_nothing() {
+        let mut clock = OnlineClock::new(Ports::BI, false);
+        let vector = Span::new(0, 8);
+        for end in 1..=100 {
+            clock.transferred(OUT, f64::from(end));
+            clock.touched(vector, false, f64::from(end));
+        }
+        assert_eq!(clock.touches.len(), 1);
+        // Who overwrites it waits for the last of them.
+        assert_eq!(clock.start(IN, &[], &[vector]), 100.0);
+        assert_eq!(clock.start(IN, &[], &[Span::new(8, 1)]), 0.0);
     }
 }
