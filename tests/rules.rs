@@ -470,7 +470,7 @@ fn executor_follows_the_rules() {
         };
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
         let what = format!("case {case}: {cost:?}\n{}", schedule.to_json());
-        let [put_down, waited_for] = [true, false].map(|eager| {
+        let [went_on, waited_for] = [true, false].map(|eager| {
             let options = RunOptions {
                 cost: cost.clone(),
                 eager,
@@ -483,7 +483,7 @@ fn executor_follows_the_rules() {
             assert_eq!(outcome.rank_times, rank_times(&times), "{what}");
             outcome.outputs
         });
-        assert_eq!(put_down, waited_for, "{what}");
+        assert_eq!(went_on, waited_for, "{what}");
     }
 }
 

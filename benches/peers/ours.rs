@@ -118,13 +118,16 @@ impl Ours {
         let timing = self.time(team, &choice);
         let mut every = BTreeMap::new();
         if self.every {
+            let plan = |choice: &auto::Choice| choice.algorithm.plan(&choice.request).ok();
+            let chosen = plan(&choice);
             for algorithm in registry::of(kind) {
                 let other = match crowd {
                     Some(crowd) => auto::crowded(algorithm, &request, crowd),
                     None => auto::with_best_segments(algorithm, &request),
                 };
                 if let Ok(other) = other {
-                    let median = if algorithm.name == choice.algorithm.name {
+                    // Several algorithms may come to the same schedule.
+                    let median = if plan(&other) == chosen {
                         timing.median
                     } else {
                         self.time(team, &other).median

@@ -1,7 +1,7 @@
-//! What a run takes where more ranks than cores take turns: an estimate that no model time is.
+//! What a native run takes on so many cores: an estimate that no model time is.
 //!
 //! Ranks are dealt to the cores in turn, and each core goes round its ranks. A rank that has its turn goes as far as it can, and what it does takes
-//! its core's time: a message that it puts down or takes, copies, combinations. Then the core switches to the next rank, whether that can go on
+//! its core's time: messages that it offers or takes, copies, combinations. Then the core switches to the next rank, whether that can go on
 //! or not, as yielding ranks do. The order in which a core goes round is the system's: the estimate is the mean over a few orders.
 
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ pub(crate) fn time_in_turns(
         .layout()
         .iter()
         .map(|l| bytes(l.len, element_bytes))
-        .sum::<u64>();
+        .fold(0, u64::saturating_add);
     let takes = Takes {
         cost,
         element_bytes,
@@ -49,14 +49,14 @@ pub(crate) fn time_in_turns(
     let most_turns = 64 * (steps + schedule.ranks());
     let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
     let longest = sends.map(|s| bytes(s.len(), element_bytes)).max();
-    let put_down = longest.is_none_or(|n| n <= crowd.eager);
+    let eager = longest.is_none_or(|n| n <= crowd.eager);
     let mut sum = 0.0;
     for order in 0..ORDERS {
         let mut cores = Core::all(schedule.ranks(), crowd.cores, order);
         // The second repetition begins where the first has ended.
         for repetition in 0..2 {
-            let time = if put_down {
-                let ranks = PuttingDown::new(&prepared, &programs, &takes, schedule.ports())?;
+            let time = if eager {
+                let ranks = Eager::new(&prepared, &programs, &takes, schedule.ports())?;
                 rounds(ranks, &mut cores, crowd, most_turns)
             } else {
                 let ranks = Meeting::new(&prepared, &programs, &takes, schedule.ports());
@@ -103,7 +103,7 @@ struct Takes<'a> {
     cost: &'a CostModel,
     element_bytes: u64,
     crowd: &'a Crowd,
-    /// Bytes of all buffers of a core's ranks: what of them stays in the caches is more expensive for none of them.
+    /// Bytes of all buffers of a core's ranks: where they exceed its caches, no part of them is found there.
     resident: u64,
 }
 
@@ -256,8 +256,8 @@ fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: 
     f64::INFINITY
 }
 
-/// Ranks whose messages are put down.
-struct PuttingDown {
+/// Ranks that do not wait for their receivers.
+struct Eager {
     acts: Vec<Vec<Act>>,
     next: Vec<usize>,
     cores: usize,
@@ -286,13 +286,13 @@ enum Kind {
     Local,
 }
 
-impl PuttingDown {
+impl Eager {
     fn new(
         prepared: &Prepared,
         programs: &Programs<'_>,
         takes: &Takes<'_>,
         ports: Ports,
-    ) -> Result<PuttingDown> {
+    ) -> Result<Eager> {
         let simulation = prepared.try_simulate(takes.cost, takes.element_bytes)?;
         let mut sent = vec![(0, Span::new(0, 0)); prepared.nodes().len()];
         let acts = programs.iter().enumerate().map(|(rank, (steps, order))| {
@@ -333,7 +333,7 @@ impl PuttingDown {
             sequence.acts().iter().enumerate().map(act).collect()
         });
         let acts = acts.collect();
-        Ok(PuttingDown {
+        Ok(Eager {
             acts,
             cores: takes.crowd.cores,
             sent,
@@ -345,7 +345,7 @@ impl PuttingDown {
     }
 }
 
-impl Ranks for PuttingDown {
+impl Ranks for Eager {
     fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
         let before = self.next[rank];
         while let Some(act) = self.acts[rank].get(self.next[rank]) {
