@@ -121,11 +121,11 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
     ranks.dedup();
     text.push('\n');
     for p in ranks {
-        let ratios: Vec<f64> = rows
-            .iter()
-            .filter(|r| r.p == p)
-            .filter_map(Row::ratio)
-            .collect();
+        let of = |ratio: fn(&Row) -> Option<f64>| -> Vec<f64> {
+            let mine = rows.iter().filter(|r| r.p == p);
+            mine.filter_map(ratio).collect()
+        };
+        let ratios = of(Row::ratio);
         if let Some(mean) = geometric_mean(&ratios) {
             let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
             let slower = ratios.iter().filter(|&&r| r < 0.9).count();
@@ -140,11 +140,7 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
                 ratios.len()
             );
         }
-        let ratios: Vec<f64> = rows
-            .iter()
-            .filter(|r| r.p == p)
-            .filter_map(Row::folded_ratio)
-            .collect();
+        let ratios = of(Row::folded_ratio);
         if let Some(mean) = geometric_mean(&ratios) {
             let _ = writeln!(
                 text,

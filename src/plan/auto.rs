@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 use crate::schedule::Step;
 use crate::simulate::turns::time_in_turns;
 
+pub use crate::simulate::turns::Crowd;
+
 /// An algorithm for a request.
 #[derive(Debug, Clone)]
 pub struct Choice {
@@ -37,34 +39,6 @@ pub struct Choice {
 pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
     let mut choices = soonest_first(kind, |algorithm| with_best_segments(algorithm, request))?;
     Ok(choices.swap_remove(0))
-}
-
-/// The cores of a native run, and what they take.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Crowd {
-    /// Number of cores.
-    pub cores: usize,
-    /// What a message costs a rank that need not wait.
-    pub overhead: f64,
-    /// Until another rank of the same core has its turn.
-    pub switch: f64,
-    /// Longest message, in bytes, whose sender goes on without waiting for its receiver. A schedule with a longer one has everybody wait.
-    pub eager: u64,
-    /// Longest of these, in bytes, that is copied where its sender overwrites it later, so that it need not wait for its receiver there.
-    pub copied: u64,
-}
-
-impl Crowd {
-    /// The same cores in a folded run ([`Workers::Cores`](crate::run::Workers::Cores)): who goes round its ranks is one thread, in which senders wait.
-    #[must_use]
-    pub fn folded(self) -> Crowd {
-        Crowd {
-            switch: self.overhead / 2.0,
-            eager: 0,
-            copied: 0,
-            ..self
-        }
-    }
 }
 
 /// The algorithm whose ranks are done soonest in a native run: an estimate, not the model's time.

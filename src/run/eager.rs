@@ -201,18 +201,14 @@ impl Eager {
                     }
                     setting.crowd.wake(*to);
                 }
-                Step::Recv { from, spans, .. } => {
+                Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
+                    let intake = match step {
+                        Step::RecvCombine { order, .. } => {
+                            Intake::Combine(setting.operator, *order)
+                        }
+                        _ => Intake::Store,
+                    };
                     let (wire, lane) = (wire(), wire().lane(*from, rank));
-                    while !take(memory, wire, spans, Intake::Store, rank, i, *from)? {
-                        wait(&|| lane.is_offered())?;
-                    }
-                    setting.crowd.wake(*from);
-                }
-                Step::RecvCombine {
-                    from, spans, order, ..
-                } => {
-                    let (wire, lane) = (wire(), wire().lane(*from, rank));
-                    let intake = Intake::Combine(setting.operator, *order);
                     while !take(memory, wire, spans, intake, rank, i, *from)? {
                         wait(&|| lane.is_offered())?;
                     }

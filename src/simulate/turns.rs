@@ -10,8 +10,35 @@ use super::sequence::{self, Sequence, own_event};
 use super::{Prepared, later};
 use crate::cost::{CostModel, Ports, bytes};
 use crate::error::Result;
-use crate::plan::auto::Crowd;
 use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Span, Step};
+
+/// The cores of a native run, and what they take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Crowd {
+    /// Number of cores.
+    pub cores: usize,
+    /// What a message costs a rank that need not wait.
+    pub overhead: f64,
+    /// Until another rank of the same core has its turn.
+    pub switch: f64,
+    /// Longest message, in bytes, whose sender goes on without waiting for its receiver. A schedule with a longer one has everybody wait.
+    pub eager: u64,
+    /// Longest of these, in bytes, that is copied where its sender overwrites it later, so that it need not wait for its receiver there.
+    pub copied: u64,
+}
+
+impl Crowd {
+    /// The same cores in a folded run ([`Workers::Cores`](crate::run::Workers::Cores)): who goes round its ranks is one thread, in which senders wait.
+    #[must_use]
+    pub fn folded(self) -> Crowd {
+        Crowd {
+            switch: self.overhead / 2.0,
+            eager: 0,
+            copied: 0,
+            ..self
+        }
+    }
+}
 
 /// How long `schedule` takes, in the unit of `cost`; infinite where that would be long to find out.
 ///

@@ -8,6 +8,7 @@ mod compare;
 mod draw;
 mod guidelines;
 mod list;
+mod machine;
 mod output;
 mod plan;
 mod run;

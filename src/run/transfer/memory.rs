@@ -537,18 +537,12 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
 
 impl<T: Element> Drop for RankMemory<'_, '_, T> {
     fn drop(&mut self) {
-        // A rank that failed leaves open sends behind. The buffer goes back to its owner now, so they are taken back, or, where
-        // the receiver has begun, waited for; receivers finish without this rank's help.
-        for open in self.open.iter().filter_map(Cell::take) {
-            let lane = open.wire.lane(self.rank, open.to);
-            if !lane.retract() {
-                while !lane.is_settled() {
-                    std::thread::yield_now();
-                }
-            }
-        }
-        // What it lent and left may not have been taken, or not yet.
-        for Left { lane, .. } in self.left.drain(..) {
+        // Open sends are left behind by a rank that failed; what it lent and left may not have been taken, or not yet. The buffer goes back to its owner
+        // now, so they are taken back, or, where the receiver has begun, waited for; receivers finish without this rank's help.
+        let open = self.open.iter().filter_map(Cell::take);
+        let open = open.map(|send| send.wire.lane(self.rank, send.to));
+        let left = self.left.drain(..).map(|message| message.lane);
+        for lane in open.chain(left) {
             while !lane.is_settled() && !lane.retract() {
                 std::thread::yield_now();
             }

@@ -1,0 +1,121 @@
+//! The machine that the options describe: its ports, its costs, its cores.
+
+use anyhow::{Context, Result, bail};
+use oneport::cost::Links;
+use oneport::measure::Profile;
+use oneport::plan::auto::Crowd;
+use oneport::{CostModel, Ports};
+
+use crate::args::{Machine, PortModel};
+use crate::task::read_text;
+use crate::units::TimeUnit;
+
+/// Default costs, in nanoseconds and nanoseconds per byte: a fast local network. Computation is free unless told otherwise.
+const DEFAULT_ALPHA: f64 = 1000.0;
+const DEFAULT_BETA: f64 = 0.1;
+
+impl Machine {
+    /// What a rank's ports allow; `given` where no option says otherwise.
+    pub(crate) fn ports(&self, given: Ports) -> Result<Ports> {
+        let ports = match self.ports {
+            None => given,
+            Some(PortModel::Uni) => Ports::UNI.with_k(given.k()),
+            Some(PortModel::Bi) => Ports::BI.with_k(given.k()),
+        };
+        match self.ported {
+            None => Ok(ports),
+            Some(k @ 1..=4096) => Ok(ports.with_k(k)),
+            Some(k) => bail!("--ported is {k}: a rank has 1 to 4096 ports of each kind"),
+        }
+    }
+
+    /// The cost model, and what its times are in.
+    pub(crate) fn cost(&self) -> Result<(CostModel, TimeUnit)> {
+        if let Some(path) = &self.costs {
+            let text = read_text(path)?;
+            let (links, unit) = links(&text).with_context(|| path.display().to_string())?;
+            let cost = CostModel::heterogeneous(links)
+                .with_context(|| path.display().to_string())?
+                .overlap(self.overlap);
+            return Ok((cost, unit));
+        }
+        if let Some(path) = &self.profile {
+            let profile = Profile::from_json(&read_text(path)?)
+                .with_context(|| path.display().to_string())?;
+            let cost = self.profiled(&profile)?.overlap(self.overlap);
+            return Ok((cost, TimeUnit::Nanoseconds));
+        }
+        let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
+        let cost = CostModel::new(
+            value(self.alpha, DEFAULT_ALPHA),
+            value(self.beta, DEFAULT_BETA),
+        )
+        .gamma(value(self.gamma, 0.0))
+        .gamma_copy(value(self.gamma_copy, 0.0))
+        .overlap(self.overlap);
+        cost.validate()?;
+        let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        let mut given = given.into_iter().flatten().peekable();
+        let plain = given.peek().is_some() && given.all(|t| !t.has_unit);
+        let unit = if plain {
+            TimeUnit::Plain
+        } else {
+            TimeUnit::Nanoseconds
+        };
+        Ok((cost, unit))
+    }
+
+    /// What a native run of `ranks` ranks takes `cores` cores, if a profile says so.
+    pub(crate) fn crowd(&self, ranks: usize, cores: usize) -> Result<Option<Crowd>> {
+        let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        let Some(path) = self
+            .profile
+            .as_ref()
+            .filter(|_| given.iter().all(Option::is_none))
+        else {
+            return Ok(None);
+        };
+        Ok(Profile::from_json(&read_text(path)?)?.crowd(ranks, cores))
+    }
+
+    /// The profile's costs, except for those that are given: pieces of sizes do not outlive what they are pieces of.
+    fn profiled(&self, profile: &Profile) -> Result<CostModel> {
+        let mut pieces = profile.pieces.clone().unwrap_or_default();
+        if self.alpha.is_some() || self.beta.is_some() {
+            pieces.transfer.clear();
+        }
+        if self.gamma.is_some() {
+            pieces.combine.clear();
+            pieces.combine_local.clear();
+        }
+        if self.gamma_copy.is_some() {
+            pieces.copy.clear();
+        }
+        let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
+        let cost = CostModel::new(
+            value(self.alpha, profile.alpha),
+            value(self.beta, profile.beta),
+        )
+        .gamma(value(self.gamma, profile.gamma))
+        .gamma_copy(value(self.gamma_copy, profile.gamma_copy))
+        .pieces(pieces)?;
+        cost.validate()?;
+        Ok(cost)
+    }
+}
+
+/// Costs of pairs, and what they are in: a cost file's, or those of a profile.
+fn links(text: &str) -> Result<(Links, TimeUnit)> {
+    let value: serde_json::Value = serde_json::from_str(text).context("not a cost file")?;
+    // A cost file has matrices where a profile has numbers.
+    if value.get("alpha").is_some_and(serde_json::Value::is_number) {
+        return match Profile::from_json(text)?.pairs {
+            Some(pairs) => Ok((pairs, TimeUnit::Nanoseconds)),
+            None => bail!(
+                "a profile without pairs of cores: calibrate with --pairs, or use it as --profile"
+            ),
+        };
+    }
+    let links = serde_json::from_value(value).context("not a cost file")?;
+    Ok((links, TimeUnit::Plain))
+}
