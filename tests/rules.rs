@@ -5,7 +5,7 @@
 //! times must agree to the last bit.
 
 use oneport::cost::Links;
-use oneport::run::{Operator, RunOptions, Team, inputs};
+use oneport::run::{Operator, RunOptions, Team, TeamOptions, Workers, inputs};
 use oneport::schedule::Event;
 use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
@@ -491,9 +491,15 @@ fn executor_follows_the_rules() {
 #[test]
 fn nothing_is_overwritten_that_has_not_been_taken() {
     let mut random = Random(3);
-    let mut teams: Vec<Team> = (1..=6).map(|p| Team::new(p).unwrap()).collect();
+    let mut teams = [Workers::Ranks, Workers::Cores].map(|workers| -> Vec<Team> {
+        let options = TeamOptions {
+            workers,
+            ..TeamOptions::default()
+        };
+        (1..=6).map(|p| Team::with(p, &options).unwrap()).collect()
+    });
     let operator = Operator::<i32>::named("sum").unwrap();
-    let mut went_on = 0;
+    let mut went_on = [0; 2];
     for case in 0..600 {
         let schedule = enlarged(&schedule(&mut random), [40, 700, 4000][random.below(3)]);
         let onto_itself = |s: &Step| is_local(s) && meet(&elements(s.reads()), &written(s));
@@ -504,22 +510,23 @@ fn nothing_is_overwritten_that_has_not_been_taken() {
         }
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
         let what = format!("case {case}:\n{}", schedule.to_json());
-        let [first, waited_for] = [true, false].map(|eager| {
+        let [first, folded, waited_for] = [(0, true), (1, true), (0, false)].map(|(who, eager)| {
             let options = RunOptions {
                 eager,
                 repetitions: 3,
                 ..RunOptions::default()
             };
-            let team = &mut teams[schedule.ranks() - 1];
+            let team = &mut teams[who][schedule.ranks() - 1];
             let outcome = team.run(&schedule, &data, &operator, &options);
             let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
-            went_on += usize::from(outcome.eager && outcome.oversubscribed);
-            outcome.outputs
+            went_on[who] += usize::from(outcome.eager && outcome.oversubscribed);
+            (outcome.outputs, outcome.model_time)
         });
         assert_eq!(first, waited_for, "{what}");
+        assert_eq!(folded, waited_for, "{what}");
     }
     let many = std::thread::available_parallelism().is_ok_and(|n| n.get() >= 6);
-    assert!(many || went_on > 50, "{went_on}");
+    assert!(many || went_on.iter().all(|&n| n > 50), "{went_on:?}");
 }
 
 /// Every element `times` times.

@@ -10,7 +10,8 @@
 //!
 //! * `-- --quick` takes fewer sizes and one round; `-- --ranks 2,8` these numbers of ranks; `-- --ops broadcast,barrier` these operations.
 //! * `-- --folded` measures folded runs, too, in which one worker a core interprets all ranks' programs.
-//! * `-- --every` measures every registered algorithm, and says how far the automatic choice is from the best of them.
+//! * `-- --every` measures every registered algorithm, and says how far the automatic choice is from the best of them. Where another one was
+//!   faster, both are measured again in turns, and the medians of that count: the least of many times is partly luck.
 //!
 //! Sizes are of the whole vector of `f32`, or of all blocks together. One rank a core: the time of the slowest rank; more ranks than cores:
 //! from the first start to the last end; on both sides alike, after a barrier, with inputs written anew before each repetition and results
@@ -129,6 +130,7 @@ fn main() {
             eprintln!("p = {p}, round {} of {rounds}: oneport", round + 1);
             ours.run(p, &points, &mut mine);
         }
+        ours.confirm(p, &mut mine);
         for point in points {
             let Some(measured) = mine.remove(&point) else {
                 continue;

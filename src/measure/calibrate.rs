@@ -7,7 +7,7 @@
 //! repetitions warmed; the time is that of the slower rank, from a common barrier on. A calibration in an idealised state would
 //! promise times that no run reaches.
 //!
-//! * A message: half of a ping-pong (rank 0 sends, then receives; rank 1 the other way round), 0 B to 16 MiB.
+//! * A message: half of a ping-pong (rank 0 sends, then receives; rank 1 the other way round), 0 B to 32 MiB (quick: 16 MiB).
 //! * Combining: the same with combining receives. Its cost is what they add: reductions combine in the pass that receives, in which most
 //!   of the arithmetic hides behind the memory; a combination of its own would say too much.
 //! * Combining what a rank holds into what it has sent: an exchange with that after it, less the exchange. It takes the lines back that the

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::{CostModel, Links, Pieces};
 use crate::error::{Error, Result};
 use crate::plan::auto::Crowd;
-use crate::run::longest_messages;
+use crate::run::{Workers, longest_messages};
 
 /// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in bytes.
 ///
@@ -161,20 +161,29 @@ impl Profile {
         }
     }
 
-    /// What a native run of `ranks` ranks takes `cores` cores, where taking turns was measured: for [`choose_crowded`](crate::plan::auto::choose_crowded).
-    pub fn crowd(&self, ranks: usize, cores: usize) -> Option<Crowd> {
+    /// What a native run of `ranks` ranks, with these workers, takes `cores` cores: for [`choose_crowded`](crate::plan::auto::choose_crowded). Nothing where
+    /// ranks have threads and taking turns was not measured.
+    pub fn crowd(&self, workers: Workers, ranks: usize, cores: usize) -> Option<Crowd> {
         /// A rank's own work for a message, in nanoseconds, where it need not wait for a line of memory: what two cores that are close together take
         /// for a short one, without the handover.
         const OWN_WORK: f64 = 60.0;
-        let longest = longest_messages(ranks, cores);
+        let longest = longest_messages(workers, ranks, cores);
         let pieces = self.pieces.as_ref();
         let first = pieces.and_then(|p| p.transfer.first());
+        let overhead = first.map_or(self.alpha, |piece| piece.alpha).min(OWN_WORK);
+        let folded = workers == Workers::Cores;
         Some(Crowd {
             cores,
-            overhead: first.map_or(self.alpha, |piece| piece.alpha).min(OWN_WORK),
-            switch: self.shared_alpha?,
+            overhead,
+            // A worker goes from rank to rank by itself.
+            switch: if folded {
+                overhead / 2.0
+            } else {
+                self.shared_alpha?
+            },
             eager: longest.lent,
             copied: longest.copied,
+            folded,
         })
     }
 

@@ -56,7 +56,7 @@ pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
 /// use oneport::{CostModel, Kind, Request};
 /// let mut request = Request::new(16, 1);
 /// request.cost = CostModel::new(100.0, 0.1).gamma_copy(0.1);
-/// let crowd = Crowd { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192 };
+/// let crowd = Crowd { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, folded: false };
 /// // Messages that are not waited for cost the root less than forwarding costs everybody.
 /// assert_eq!(choose_crowded(Kind::Scatter, &request, &crowd)?.algorithm.name, "linear");
 /// # Ok::<(), oneport::Error>(())
@@ -212,6 +212,7 @@ mod tests {
             switch: 1000.0,
             eager: 100,
             copied: 100,
+            folded: false,
         }
     }
 

@@ -12,12 +12,13 @@
 //! * the model clock, to which both ends of a transfer contribute, is carried by a repetition of its own, in which everybody waits.
 
 use super::element::Element;
-use super::executor::{Failure, Setting, overdue};
+use super::executor::{Failure, Interpreter, Others, Setting, overdue};
 use super::program::{Program, RankProgram};
-use super::transfer::{Due, INLINE_BYTES, Intake, RankMemory, Received, Slots, Wire};
+use super::team::Workers;
+use super::transfer::{Due, INLINE_BYTES, Intake, Lane, RankMemory, Received, Slots, Wire};
 use super::wait::{Stop, Waiter};
 use crate::cost::{CostModel, Ports};
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::schedule::{Schedule, Span, Step, total_len};
 use crate::simulate::sequence::{Longest, Sequence};
 use crate::simulate::{Prepared, Simulation};
@@ -27,7 +28,7 @@ use crate::simulate::{Prepared, Simulation};
 /// Where every rank has a core, partners who wait copy long messages together. Where they share cores, waiting costs turns, of which each takes the
 /// longer the more ranks go round, and copying what is overwritten saves some of them; what is copied must stay in the caches. As measured with 2,
 /// 4 and 8 ranks a core.
-pub(crate) fn longest_messages(ranks: usize, cores: usize) -> Longest {
+pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
     const ALONE: u64 = 1 << 10;
     const LEAST_COPIED: u64 = 8 << 10;
     const MOST_COPIED: u64 = 32 << 10;
@@ -38,8 +39,13 @@ pub(crate) fn longest_messages(ranks: usize, cores: usize) -> Longest {
         };
     }
     let each = (ranks / cores.max(1)) as u64;
+    let copied = match workers {
+        Workers::Ranks => (each.saturating_mul(each) << 10).clamp(LEAST_COPIED, MOST_COPIED),
+        // Nobody who waits takes turns.
+        Workers::Cores => ALONE,
+    };
     Longest {
-        copied: (each.saturating_mul(each) << 10).clamp(LEAST_COPIED, MOST_COPIED),
+        copied,
         lent: u64::MAX,
     }
 }
@@ -137,69 +143,142 @@ impl Eager {
             slot,
         })
     }
+}
 
-    /// Runs the program of `rank` once; `run` numbers the repetitions of the team's life, and `at` is always the step being worked on.
+/// One rank's way through its sequence.
+#[derive(Debug)]
+pub(super) struct Course<'e, 'r, T> {
+    rank: usize,
+    eager: &'e Eager,
+    program: &'e RankProgram<'r>,
+    setting: &'e Setting<'r, T>,
+    /// The act to do next.
+    next: usize,
+}
+
+/// What a rank waits for.
+#[derive(Debug)]
+enum Awaited<'r> {
+    /// A message.
+    Offer(&'r Lane),
+    /// That the last message has been taken.
+    Room(&'r Lane),
+}
+
+impl Awaited<'_> {
+    #[inline]
+    fn has_come(&self) -> bool {
+        match self {
+            Awaited::Offer(lane) => lane.is_offered(),
+            Awaited::Room(lane) => lane.is_free(),
+        }
+    }
+}
+
+impl<'e, 'r, T: Element> Course<'e, 'r, T> {
+    /// Of `rank`, at its beginning.
+    pub(super) fn new(
+        rank: usize,
+        eager: &'e Eager,
+        program: &'e RankProgram<'r>,
+        setting: &'e Setting<'r, T>,
+    ) -> Self {
+        Course {
+            rank,
+            eager,
+            program,
+            setting,
+            next: 0,
+        }
+    }
+
+    /// Goes back to the beginning.
+    pub(super) fn begin(&mut self) {
+        self.next = 0;
+    }
+
+    /// Runs the program once, on a thread of its own, after [`Course::begin`]; `run` numbers the repetitions of the team's life.
+    pub(super) fn run(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        run: u64,
+    ) -> Result<(), Failure> {
+        let crowd = self.setting.crowd;
+        let mut waiter = Waiter::new(crowd, self.rank, self.setting.deadline, false);
+        self.wait_a_moment();
+        let mut before = 0;
+        while let Some(awaited) = self.go_on(memory, crowd)? {
+            if self.next > before {
+                before = self.next;
+                waiter.moved();
+            }
+            waiter.pause(None).map_err(|stop| match stop {
+                Stop::Aborted => Failure::Aborted,
+                Stop::Deadline => Failure::Own(self.overdue()),
+            })?;
+            waiter.spin(|| awaited.has_come());
+        }
+        waiter.moved();
+        crowd.leave(self.rank, run);
+        Ok(())
+    }
+
+    /// Who has nothing to do but to take one message, as most have in a broadcast, has begun at about the same time as who sends it: the
+    /// message is likely to be there in a fraction of the time that giving up the core takes.
+    #[inline]
+    fn wait_a_moment(&self) {
+        const A_MOMENT: u32 = 15;
+        if let [act] = self.eager.sequences[self.rank].acts()
+            && let i = act.step as usize
+            && let Step::Recv { from, .. } = &self.program.steps[i]
+            && !self.setting.crowd.share_a_core(self.rank, *from)
+        {
+            let lane = self.wire(i).lane(*from, self.rank);
+            for _ in 0..A_MOMENT {
+                if lane.is_offered() {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Goes as far as it can; what it waits for then, unless the program is done.
     ///
     /// That a partner has left need not be looked for: a rank leaves when its program is done, and all messages that it sends stand ready then.
     /// That what it has lent stays where it is until it has been taken, is up to `memory`.
-    pub(super) fn run<'r, T: Element>(
-        &self,
-        rank: usize,
-        program: &RankProgram<'r>,
-        setting: &Setting<'r, T>,
+    #[inline]
+    fn go_on(
+        &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
-        run: u64,
-        at: &mut usize,
-    ) -> Result<(), Failure> {
-        /// Who has nothing to do but to take one message, as most have in a broadcast, has begun at about the same time as who sends it: the
-        /// message is likely to be there in a fraction of the time that giving up the core takes.
-        const A_MOMENT: u32 = 15;
-        let mut waiter = Waiter::new(setting.crowd, rank, setting.deadline, false);
-        let sequence = &self.sequences[rank];
-        let acts = sequence.acts();
-        for (k, act) in acts.iter().enumerate() {
+        others: &impl Others,
+    ) -> Result<Option<Awaited<'r>>, Failure> {
+        let (rank, setting) = (self.rank, self.setting);
+        let sequence = &self.eager.sequences[rank];
+        while let Some(act) = sequence.acts().get(self.next) {
             let i = act.step as usize;
-            *at = i;
-            let step = &program.steps[i];
-            let wire = || &setting.wires[program.wire[i] as usize];
-            if let (Step::Recv { from, .. }, [_]) = (step, acts)
-                && !setting.crowd.share_a_core(rank, *from)
-            {
-                let lane = wire().lane(*from, rank);
-                for _ in 0..A_MOMENT {
-                    if lane.is_offered() {
-                        break;
-                    }
-                    std::hint::spin_loop();
-                }
-            }
-            let mut wait = |stirs: &dyn Fn() -> bool| {
-                waiter
-                    .pause(None)
-                    .map_err(|stop| stopped(stop, rank, i, step))?;
-                waiter.spin(stirs);
-                Ok(())
-            };
-            for &sent in sequence.before(k) {
+            let step = &self.program.steps[i];
+            for &sent in sequence.before(self.next) {
                 let sent = sent as usize;
-                let to = program.steps[sent].peer().unwrap_or(rank);
-                let lane = setting.wires[program.wire[sent] as usize].lane(rank, to);
-                while !lane.is_free() {
-                    wait(&|| lane.is_free())?;
+                let to = self.program.steps[sent].peer().unwrap_or(rank);
+                let lane = self.wire(sent).lane(rank, to);
+                if !lane.is_free() {
+                    return Ok(Some(Awaited::Room(lane)));
                 }
             }
             match step {
                 Step::Send { to, spans, .. } => {
-                    let lane = wire().lane(rank, *to);
-                    while !lane.is_free() {
-                        wait(&|| lane.is_free())?;
+                    let lane = self.wire(i).lane(rank, *to);
+                    if !lane.is_free() {
+                        return Ok(Some(Awaited::Room(lane)));
                     }
                     if act.copied {
-                        memory.post(lane, spans, &self.slots, self.slot[rank][i]);
+                        let slot = self.eager.slot[rank][i];
+                        memory.post(lane, spans, &self.eager.slots, slot);
                     } else {
                         memory.lend(lane, spans);
                     }
-                    setting.crowd.wake(*to);
+                    others.wake(*to);
                 }
                 Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
                     let intake = match step {
@@ -208,21 +287,64 @@ impl Eager {
                         }
                         _ => Intake::Store,
                     };
-                    let (wire, lane) = (wire(), wire().lane(*from, rank));
-                    while !take(memory, wire, spans, intake, rank, i, *from)? {
-                        wait(&|| lane.is_offered())?;
+                    let wire = self.wire(i);
+                    if !take(memory, wire, spans, intake, rank, i, *from)? {
+                        return Ok(Some(Awaited::Offer(wire.lane(*from, rank))));
                     }
-                    setting.crowd.wake(*from);
+                    others.wake(*from);
                 }
                 Step::Copy { src, dst } => memory.local(dst, src, Intake::Store),
                 Step::Combine { src, dst, order } => {
                     memory.local(dst, src, Intake::Combine(setting.operator, *order));
                 }
             }
-            waiter.moved();
+            self.next += 1;
         }
-        setting.crowd.leave(rank, run);
+        Ok(None)
+    }
+
+    fn wire(&self, i: usize) -> &'r Wire {
+        &self.setting.wires[self.program.wire[i] as usize]
+    }
+}
+
+impl<'r, T: Element> Interpreter<'r, T> for Course<'_, 'r, T> {
+    fn look(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
+    ) -> Result<(), Failure> {
+        self.go_on(memory, others)?;
         Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.next == self.eager.sequences[self.rank].acts().len()
+    }
+
+    fn step(&self) -> usize {
+        let acts = self.eager.sequences[self.rank].acts();
+        acts.get(self.next).map_or(0, |act| act.step as usize)
+    }
+
+    /// Nobody invites a sender that does not wait.
+    fn is_invited(&self, _: &RankMemory<'_, 'r, T>) -> bool {
+        false
+    }
+
+    /// All partners will come, as the proof says that such a run begins with.
+    fn check_partners(
+        &mut self,
+        _: &mut RankMemory<'_, 'r, T>,
+        _: &impl Others,
+        _: u64,
+    ) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    fn overdue(&self) -> Error {
+        let i = self.step();
+        overdue(self.rank, i, &self.program.steps[i])
     }
 }
 
@@ -258,13 +380,5 @@ fn take<T: Element>(
             }
             .into(),
         )),
-    }
-}
-
-#[cold]
-fn stopped(stop: Stop, rank: usize, i: usize, step: &Step) -> Failure {
-    match stop {
-        Stop::Aborted => Failure::Aborted,
-        Stop::Deadline => Failure::Own(overdue(rank, i, step)),
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Setting<'r, T> {
     pub(crate) deadline: Duration,
     pub(crate) paced: bool,
     pub(crate) share_copies: bool,
+    /// Bytes from which on messages go past the caches.
+    pub(crate) streams_from: usize,
 }
 
 /// How a rank's executor reaches the others.
@@ -50,6 +52,37 @@ impl Others for Crowd {
     fn has_left(&self, rank: usize, run: u64) -> bool {
         Crowd::has_left(self, rank, run)
     }
+}
+
+/// A rank's program under way, for somebody who takes turns at several.
+pub(crate) trait Interpreter<'r, T: Element> {
+    /// Goes as far as it can.
+    fn look(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
+    ) -> Result<(), Failure>;
+
+    /// Whether the whole program is done.
+    fn is_done(&self) -> bool;
+
+    /// The step that it is at, for errors.
+    fn step(&self) -> usize;
+
+    /// Whether a receiver would have this rank copy a part of its message.
+    fn is_invited(&self, memory: &RankMemory<'_, 'r, T>) -> bool;
+
+    /// Looks for partners that will never come: they have left, or need the port that this rank holds. True when a transfer ended
+    /// meanwhile.
+    fn check_partners(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
+        run: u64,
+    ) -> Result<bool, Failure>;
+
+    /// The error of a rank that waits for ever.
+    fn overdue(&self) -> Error;
 }
 
 /// Why a rank stopped early.
@@ -100,8 +133,8 @@ enum Phase {
 }
 
 /// What one look at a rank's lists brought.
-pub(crate) struct Look {
-    pub(crate) moved: bool,
+struct Look {
+    moved: bool,
     /// The earliest model time at which a step may start that is ready but for the pace.
     gate: Option<f64>,
 }
@@ -134,11 +167,6 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         &mut self.recorder
     }
 
-    /// The step that a panic interrupted.
-    pub(crate) fn step(&self) -> usize {
-        self.at
-    }
-
     /// Goes back to the start of the program. `start` is model time 0 for a paced clock.
     pub(crate) fn begin(&mut self, start: Instant) {
         self.start = start;
@@ -146,11 +174,6 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.lists.fill(List::default());
         self.held.fill(None);
         (self.next_local, self.finished, self.finish) = (0, 0, 0.0);
-    }
-
-    /// Whether the whole program is done.
-    pub(crate) fn is_done(&self) -> bool {
-        self.finished == self.program.steps.len()
     }
 
     /// The model time at which the last step done so far ended.
@@ -170,7 +193,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         let s = self.setting;
         let mut waiter = Waiter::new(s.crowd, self.rank, s.deadline, s.paced);
         while !self.is_done() {
-            let look = self.look(memory, s.crowd)?;
+            let look = self.go_on(memory, s.crowd)?;
             if look.moved {
                 waiter.moved();
                 continue;
@@ -225,7 +248,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     }
 
     /// Takes every list as far as it can go.
-    pub(crate) fn look(
+    fn go_on(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         others: &impl Others,
@@ -495,10 +518,31 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             matches!(l.phase, Phase::Open(_)).then_some((list, i))
         })
     }
+}
 
-    /// Looks for partners that will never come: they have left, or need the port that this rank holds. True when a transfer ended
-    /// meanwhile.
-    pub(crate) fn check_partners(
+impl<'r, T: Element, R: Recorder> Interpreter<'r, T> for Executor<'r, T, R> {
+    fn look(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        others: &impl Others,
+    ) -> Result<(), Failure> {
+        while self.go_on(memory, others)?.moved {}
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.finished == self.program.steps.len()
+    }
+
+    fn step(&self) -> usize {
+        self.at
+    }
+
+    fn is_invited(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
+        (0..self.lists.len()).any(|list| memory.send_stirs(list))
+    }
+
+    fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         others: &impl Others,
@@ -547,8 +591,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         Ok(false)
     }
 
-    /// The error of a rank whose deadline has passed.
-    pub(crate) fn overdue(&self) -> Error {
+    fn overdue(&self) -> Error {
         let (_, i) = self.open_steps().next().unwrap_or((0, self.at));
         overdue(self.rank, i, &self.program.steps[i])
     }

@@ -9,14 +9,16 @@
 //! can ever go on.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
+use super::eager::Course;
 use super::element::Element;
-use super::executor::{Executor, Failure, Others};
+use super::executor::{Executor, Failure, Interpreter, Others};
 use super::inbox::{Inbox, Slip};
 use super::perform::{Job, RankReport, Reports, Wall, allocate, fill, meet, panicked};
 use super::recorder::Recorder;
@@ -146,33 +148,45 @@ impl<'f> Worker<'f> {
     ) -> Result<WorkerReport<T>, Failure> {
         let own = self.first..self.last;
         let mut executors: Vec<Executor<'j, T, R>> = Vec::with_capacity(own.len());
+        let mut courses: Vec<Course<'j, 'j, T>> = Vec::new();
         let mut buffers = Vec::with_capacity(own.len());
         for rank in own.clone() {
             let program = &job.program.ranks[rank];
             let recorder = R::new(program.steps.len(), job.epoch);
             executors.push(Executor::new(rank, program, job.setting, recorder));
+            courses.extend(
+                job.eager
+                    .map(|e| Course::new(rank, e, program, job.setting)),
+            );
             let len = job.schedule.layout()[rank].len;
             buffers.push(allocate(rank, len).map_err(Failure::Own)?);
         }
         let mut walls = Vec::with_capacity(job.repetitions);
         for n in 0..job.repetitions {
             let mut memories: Vec<RankMemory<'_, 'j, T>> = Vec::with_capacity(own.len());
-            for ((rank, buffer), executor) in own.clone().zip(&mut buffers).zip(&mut executors) {
+            for (rank, buffer) in own.clone().zip(&mut buffers) {
                 let layout = &job.schedule.layout()[rank];
                 fill(buffer, layout, &job.inputs[rank]);
                 let lists = job.program.ranks[rank].lists.len();
-                memories.push(RankMemory::new(rank, buffer, lists));
-                executor.begin(job.epoch);
+                let streams_from = job.setting.streams_from;
+                memories.push(RankMemory::new(rank, buffer, lists, streams_from));
+            }
+            // Without clock, but for the first repetition.
+            let eager = job.eager.is_some() && n > 0;
+            if eager {
+                courses.iter_mut().for_each(Course::begin);
+            } else {
+                executors.iter_mut().for_each(|e| e.begin(job.epoch));
             }
             meet(self.fold.crowd, self.me)?;
             let entry = Instant::now();
             let waiter = Waiter::new(self.fold.crowd, self.me, job.setting.deadline, false);
-            self.run_once(
-                &mut executors,
-                &mut memories,
-                waiter,
-                job.first_run + n as u64,
-            )?;
+            let run = job.first_run + n as u64;
+            if eager {
+                self.run_once(&mut courses, &mut memories, waiter, run)?;
+            } else {
+                self.run_once(&mut executors, &mut memories, waiter, run)?;
+            }
             walls.push(job.wall(entry, Instant::now()));
             meet(self.fold.crowd, self.me)?;
         }
@@ -185,15 +199,15 @@ impl<'f> Worker<'f> {
     }
 
     /// One repetition.
-    fn run_once<'j, T: Element, R: Recorder>(
+    fn run_once<'j, T: Element>(
         &self,
-        executors: &mut [Executor<'j, T, R>],
+        programs: &mut [impl Interpreter<'j, T>],
         memories: &mut [RankMemory<'_, 'j, T>],
         mut waiter: Waiter<'_>,
         run: u64,
     ) -> Result<(), Failure> {
         let inbox = &self.fold.inboxes[self.me];
-        let mut unfinished = executors.len();
+        let mut unfinished = programs.len();
         (self.first..self.last)
             .rev()
             .for_each(|rank| self.is_to_be_looked_at(rank));
@@ -203,10 +217,8 @@ impl<'f> Worker<'f> {
                 inbox.take(&self.fold.slips, |rank| self.is_to_be_looked_at(rank));
             }
             if let Some(rank) = self.next() {
-                let (executor, memory) = (
-                    &mut executors[rank - self.first],
-                    &mut memories[rank - self.first],
-                );
+                let own = rank - self.first;
+                let (program, memory) = (&mut programs[own], &mut memories[own]);
                 if self.has_left(rank, run) {
                     continue;
                 }
@@ -214,8 +226,8 @@ impl<'f> Worker<'f> {
                     in_vain = 0;
                     waiter.moved();
                 }
-                self.look(rank, executor, memory)?;
-                if executor.is_done() {
+                self.look(rank, program, memory)?;
+                if program.is_done() {
                     self.fold.left[rank].store(run, Ordering::Release);
                     unfinished -= 1;
                 }
@@ -226,47 +238,53 @@ impl<'f> Worker<'f> {
             }
             // Nothing to look at: somebody else's rank has to go on first, if there is anybody else.
             let alone = self.fold.inboxes.len() == 1;
+            if let ([program], [memory]) = (&*programs, &*memories)
+                && program.is_invited(memory)
+            {
+                self.is_to_be_looked_at(self.first);
+                continue;
+            }
             in_vain = in_vain.saturating_add(1);
             if alone || (in_vain >= 1024 && in_vain.is_power_of_two()) {
-                self.check(executors, memories, run)?;
+                self.check(programs, memories, run)?;
             }
             if alone && self.ready.borrow().is_empty() {
-                return Err(self.overdue(executors));
+                return Err(self.overdue(programs));
             }
             match waiter.pause(None) {
                 Ok(()) => {}
                 Err(Stop::Aborted) => return Err(Failure::Aborted),
-                Err(Stop::Deadline) => return Err(self.overdue(executors)),
+                Err(Stop::Deadline) => return Err(self.overdue(programs)),
             }
         }
     }
 
     /// Takes `rank` as far as it can go.
-    fn look<'j, T: Element, R: Recorder>(
+    fn look<'j, T: Element>(
         &self,
         rank: usize,
-        executor: &mut Executor<'j, T, R>,
+        program: &mut impl Interpreter<'j, T>,
         memory: &mut RankMemory<'_, 'j, T>,
     ) -> Result<(), Failure> {
         let at = At {
             worker: self,
             rank,
-            executor,
+            program,
+            element: PhantomData,
         };
-        while at.executor.look(memory, self)?.moved {}
-        Ok(())
+        at.program.look(memory, self)
     }
 
     /// Looks for ranks whose partners will never come.
-    fn check<'j, T: Element, R: Recorder>(
+    fn check<'j, T: Element>(
         &self,
-        executors: &mut [Executor<'j, T, R>],
+        programs: &mut [impl Interpreter<'j, T>],
         memories: &mut [RankMemory<'_, 'j, T>],
         run: u64,
     ) -> Result<(), Failure> {
-        for (i, (executor, memory)) in executors.iter_mut().zip(memories).enumerate() {
+        for (i, (program, memory)) in programs.iter_mut().zip(memories).enumerate() {
             let rank = self.first + i;
-            if !executor.is_done() && executor.check_partners(memory, self, run)? {
+            if !program.is_done() && program.check_partners(memory, self, run)? {
                 self.is_to_be_looked_at(rank);
             }
         }
@@ -274,9 +292,9 @@ impl<'f> Worker<'f> {
     }
 
     /// The error of the first rank that waits for ever.
-    fn overdue<T: Element, R: Recorder>(&self, executors: &[Executor<'_, T, R>]) -> Failure {
-        match executors.iter().find(|e| !e.is_done()) {
-            Some(executor) => Failure::Own(executor.overdue()),
+    fn overdue<'j, T: Element>(&self, programs: &[impl Interpreter<'j, T>]) -> Failure {
+        match programs.iter().find(|p| !p.is_done()) {
+            Some(program) => Failure::Own(program.overdue()),
             None => Failure::Aborted,
         }
     }
@@ -295,15 +313,16 @@ impl<'f> Worker<'f> {
 }
 
 /// Remembers where a rank was when it is dropped: also by a panic.
-struct At<'a, 'f, 'j, T: Element, R: Recorder> {
+struct At<'a, 'f, 'j, T: Element, I: Interpreter<'j, T>> {
     worker: &'a Worker<'f>,
     rank: usize,
-    executor: &'a mut Executor<'j, T, R>,
+    program: &'a mut I,
+    element: PhantomData<&'j T>,
 }
 
-impl<T: Element, R: Recorder> Drop for At<'_, '_, '_, T, R> {
+impl<'j, T: Element, I: Interpreter<'j, T>> Drop for At<'_, '_, 'j, T, I> {
     fn drop(&mut self) {
-        self.worker.at.set((self.rank, self.executor.step()));
+        self.worker.at.set((self.rank, self.program.step()));
     }
 }
 

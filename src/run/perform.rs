@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use super::eager::{Eager, longest_messages};
+use super::eager::{Course, Eager, longest_messages};
 use super::element::Element;
-use super::executor::{Executor, Failure, Setting, nanoseconds};
+use super::executor::{Executor, Failure, Interpreter, Setting, nanoseconds};
 use super::folded;
 use super::operator::Operator;
 use super::program::Program;
 use super::recorder::{Off, Recorder, Stopwatch};
 use super::team::{Team, Workers, panic_message};
-use super::transfer::RankMemory;
+use super::transfer::{RankMemory, streams_from};
 use super::wait::{Crowd, Waiter, sleep_until};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, ErrorKind, Result};
@@ -49,7 +49,7 @@ pub struct RunOptions {
     /// Whether to record when every transfer and computation took place: [`Outcome::trace`]. Reading the clock twice a step takes
     /// some time of its own; without it there is no cost at all.
     pub trace: bool,
-    /// Whether senders of a native run, a thread for each rank, may go on without waiting for their receivers: those of short messages where every
+    /// Whether senders of a native run may go on without waiting for their receivers: those of short messages where every
     /// rank has a core, all of them where ranks share cores. They wait only before they overwrite what they have sent, or send to the same rank
     /// again. Shorter wall-clock, nothing else: the model clock is then carried by a repetition before the others. Without it every transfer of
     /// a run is a rendezvous.
@@ -155,6 +155,10 @@ impl Team {
             warnings
                 .push("the system refused to pin some ranks: they may move between cores".into());
         }
+        let buffers = schedule.layout().iter().map(|l| l.len);
+        let buffers = buffers
+            .fold(0, usize::saturating_add)
+            .saturating_mul(size_of::<T>());
         let setting = Setting {
             crowd: &self.crowd,
             wires: &program.wires,
@@ -165,8 +169,9 @@ impl Team {
             deadline,
             paced,
             share_copies: self.share_copies,
+            streams_from: streams_from(buffers),
         };
-        let waits = !options.eager || paced || R::ON || self.workers == Workers::Cores;
+        let waits = !options.eager || paced || R::ON;
         let eager = if waits || setting.enforced != setting.ports {
             None
         } else {
@@ -174,7 +179,7 @@ impl Team {
                 schedule,
                 &program,
                 &options.cost,
-                longest_messages(self.ranks(), self.cores),
+                longest_messages(self.workers, self.ranks(), self.cores),
             )
         };
         // The clock needs a repetition of its own where messages are sent eagerly.
@@ -254,8 +259,9 @@ impl Team {
             let program = &job.program.ranks[rank];
             let recorder = R::new(program.steps.len(), epoch);
             let mut executor = Executor::new(rank, program, setting, recorder);
-            // Of an eager repetition, the step being worked on.
-            let mut eager_step = None;
+            let mut course = job.eager.map(|e| Course::new(rank, e, program, setting));
+            // Whether that is what the rank is at.
+            let mut on_course = false;
             let work = AssertUnwindSafe(|| {
                 let layout = &job.schedule.layout()[rank];
                 // Allocated and first touched by the rank's own thread.
@@ -264,18 +270,23 @@ impl Team {
                 let mut model_time = 0.0;
                 for n in 0..job.repetitions {
                     fill(&mut buffer, layout, &job.inputs[rank]);
-                    let mut memory = RankMemory::new(rank, &mut buffer, program.lists.len());
+                    let mut memory = RankMemory::new(
+                        rank,
+                        &mut buffer,
+                        program.lists.len(),
+                        setting.streams_from,
+                    );
                     executor.begin(epoch);
                     let start = start_together(&self.crowd, rank, epoch, &start_ns, setting.paced)?;
                     let entry = Instant::now();
-                    let eager = job.eager.filter(|_| n > 0);
                     let run = job.first_run + n as u64;
-                    match eager {
-                        None => model_time = executor.run(&mut memory, start, run)?,
-                        Some(eager) => {
-                            let at = eager_step.insert(0);
-                            eager.run(rank, program, setting, &mut memory, run, at)?;
+                    match &mut course {
+                        Some(course) if n > 0 => {
+                            on_course = true;
+                            course.begin();
+                            course.run(&mut memory, run)?;
                         }
+                        _ => model_time = executor.run(&mut memory, start, run)?,
                     }
                     let exit = Instant::now();
                     let entry = if setting.paced { start } else { entry };
@@ -292,7 +303,8 @@ impl Team {
                 Ok(Err(Failure::Aborted)) => {}
                 Ok(Err(Failure::Own(error))) => self.crowd.fail(error),
                 Err(payload) => {
-                    let step = eager_step.unwrap_or_else(|| executor.step());
+                    let course = course.as_ref().filter(|_| on_course);
+                    let step = course.map_or_else(|| executor.step(), Interpreter::step);
                     self.crowd.fail(panicked(rank, step, &*payload));
                 }
             }

@@ -11,7 +11,7 @@ use super::operator::Operator;
 use super::perform::{Clock, panicked};
 use super::rank::Rank;
 use super::team::{Team, Workers};
-use super::transfer::{Lazy, RankMemory, Wire};
+use super::transfer::{Lazy, RankMemory, Wire, streams_from};
 use super::wait::Crowd;
 use crate::collective::Collective;
 use crate::cost::{CostModel, OneLine, Ports};
@@ -93,6 +93,7 @@ pub(super) struct ScopeSetting<'t, T> {
     pub(super) deadline: Duration,
     pub(super) paced: bool,
     pub(super) share_copies: bool,
+    pub(super) streams_from: usize,
     pub(super) record: bool,
     pub(super) run: u64,
 }
@@ -179,6 +180,7 @@ impl Team {
         }
         self.runs += 1;
         let wires = WireTable::new(self.ranks());
+        let bytes = buffers.iter().map(|b| b.len()).sum::<usize>() * size_of::<T>();
         let setting = ScopeSetting {
             crowd: &self.crowd,
             wires: &wires,
@@ -189,6 +191,7 @@ impl Team {
             deadline: self.deadline,
             paced: options.clock == Clock::Paced,
             share_copies: self.share_copies,
+            streams_from: streams_from(bytes),
             record: options.record,
             run: self.runs,
         };
@@ -203,7 +206,7 @@ impl Team {
         let rank_main = |rank: usize| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let memory = RankMemory::new(rank, buffer, 1);
+            let memory = RankMemory::new(rank, buffer, 1, setting.streams_from);
             let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, &setting, start), memory);
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();

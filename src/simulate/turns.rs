@@ -3,6 +3,8 @@
 //! Ranks are dealt to the cores in turn, and each core goes round its ranks. A rank that has its turn goes as far as it can, and what it does takes
 //! its core's time: messages that it offers or takes, copies, combinations. Then the core switches to the next rank, whether that can go on
 //! or not, as yielding ranks do. The order in which a core goes round is the system's: the estimate is the mean over a few orders.
+//!
+//! The one worker of a core in a folded run takes turns at its ranks by itself: at those that can go on, and almost for nothing.
 
 use std::collections::HashSet;
 
@@ -25,17 +27,19 @@ pub struct Crowd {
     pub eager: u64,
     /// Longest of these, in bytes, that is copied where its sender overwrites it later, so that it need not wait for its receiver there.
     pub copied: u64,
+    /// Whether one worker a core takes turns at a contiguous part of the ranks, and only at those that can go on (a folded run). Otherwise ranks are
+    /// dealt to the cores in turn, and each core goes round all of its own.
+    pub folded: bool,
 }
 
 impl Crowd {
-    /// The same cores in a folded run ([`Workers::Cores`](crate::run::Workers::Cores)): who goes round its ranks is one thread, in which senders wait.
-    #[must_use]
-    pub fn folded(self) -> Crowd {
-        Crowd {
-            switch: self.overhead / 2.0,
-            eager: 0,
-            copied: 0,
-            ..self
+    /// The core of `rank`, one of `ranks`.
+    fn core(&self, rank: usize, ranks: usize) -> usize {
+        if self.folded {
+            // The last of them whose first rank is not beyond this one.
+            ((rank + 1) * self.cores.min(ranks) - 1) / ranks
+        } else {
+            rank % self.cores
         }
     }
 }
@@ -71,6 +75,12 @@ pub(crate) fn time_in_turns(
         element_bytes,
         crowd,
         resident: buffers / crowd.cores.clamp(1, schedule.ranks().max(1)) as u64,
+        ranks: schedule.ranks(),
+        fresh: if crowd.cores < schedule.ranks() {
+            vec![false; prepared.nodes().len()]
+        } else {
+            fresh(&prepared, &programs)
+        },
     };
     let steps: usize = schedule.programs().iter().map(Vec::len).sum();
     let most_turns = 64 * (steps + schedule.ranks());
@@ -79,7 +89,7 @@ pub(crate) fn time_in_turns(
     let eager = longest.is_none_or(|n| n <= crowd.eager);
     let mut sum = 0.0;
     for order in 0..ORDERS {
-        let mut cores = Core::all(schedule.ranks(), crowd.cores, order);
+        let mut cores = Core::all(schedule.ranks(), crowd, order);
         // The second repetition begins where the first has ended.
         for repetition in 0..2 {
             let time = if eager {
@@ -114,6 +124,11 @@ fn shuffled(rank: usize, order: usize) -> u64 {
 /// Messages from this many bytes on are long: both partners copy them where both can.
 const SHARED: u64 = 32 << 10;
 
+/// How much longer a byte takes that the sender has itself just received or combined, if its core's own caches still hold it: the line has to be taken
+/// from them, and what it overwrites is held there too. As measured with caches of a megabyte. Where ranks share cores, this is lost in their turns.
+const FRESH: f64 = 4.0;
+const FRESH_UP_TO: u64 = 1 << 20;
+
 /// How a message is taken from another core.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
@@ -125,6 +140,45 @@ enum How {
     Again,
 }
 
+/// By node: whether it is a message of something that its sender has written before.
+fn fresh(prepared: &Prepared, programs: &Programs<'_>) -> Vec<bool> {
+    let mut fresh = vec![false; prepared.nodes().len()];
+    for (rank, (steps, _)) in programs.iter().enumerate() {
+        let mut written = Written::default();
+        for (i, step) in steps.iter().enumerate() {
+            if step.is_send()
+                && let Some(node) = prepared.node(rank, own_event(i, step))
+            {
+                fresh[node] = step.reads().iter().any(|s| written.meets(*s));
+            }
+            step.writes().iter().for_each(|s| written.add(*s));
+        }
+    }
+    fresh
+}
+
+/// Parts of a buffer, ascending and apart: where each starts and ends.
+#[derive(Default)]
+struct Written(std::collections::BTreeMap<usize, usize>);
+
+impl Written {
+    fn add(&mut self, span: Span) {
+        let (mut start, mut end) = (span.offset, span.end());
+        while let Some((&from, &to)) = self.0.range(..=end).next_back()
+            && to >= start
+        {
+            self.0.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.0.insert(start, end);
+    }
+
+    fn meets(&self, span: Span) -> bool {
+        let before = self.0.range(..span.end()).next_back();
+        before.is_some_and(|(_, &end)| end > span.offset)
+    }
+}
+
 /// What the parts of a transfer, and computations, take a core.
 struct Takes<'a> {
     cost: &'a CostModel,
@@ -132,11 +186,18 @@ struct Takes<'a> {
     crowd: &'a Crowd,
     /// Bytes of all buffers of a core's ranks: where they exceed its caches, no part of them is found there.
     resident: u64,
+    ranks: usize,
+    /// By node: whether its sender has received, or made, some of what it sends.
+    fresh: Vec<bool>,
 }
 
 impl Takes<'_> {
     fn bytes(&self, step: &Step) -> u64 {
         bytes(step.len(), self.element_bytes)
+    }
+
+    fn core(&self, rank: usize) -> usize {
+        self.crowd.core(rank, self.ranks)
     }
 
     /// What `of` says of `bytes` that lie among all the others of the core: as a part of so many.
@@ -160,11 +221,11 @@ impl Takes<'_> {
         self.crowd.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
-    /// Taking a message from where it stands.
-    fn take(&self, from: usize, rank: usize, step: &Step, how: How) -> f64 {
+    /// Taking a message from where it stands, where its sender has received it itself if it is `fresh`.
+    fn take(&self, from: usize, rank: usize, step: &Step, how: How, fresh: bool) -> f64 {
         let bytes = self.bytes(step);
         let near = self.crowd.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
-        let moved = if how == How::Again || from % self.crowd.cores == rank % self.crowd.cores {
+        let moved = if how == How::Again || self.core(from) == self.core(rank) {
             near
         } else {
             // The model's long messages are copied by both partners.
@@ -174,7 +235,14 @@ impl Takes<'_> {
                 2.0
             };
             let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
-            later(near, alone * transfer)
+            let lines = transfer - self.cost.transfer(from, rank, 0);
+            // Both partners copy the same halves each time.
+            let again = if fresh && how != How::Helped && bytes <= FRESH_UP_TO {
+                (FRESH - 1.0) * alone * later(lines, 0.0)
+            } else {
+                0.0
+            };
+            later(near, alone * transfer) + again
         };
         match step {
             Step::RecvCombine { .. } => moved + self.among(bytes, |b| self.cost.combine(rank, b)),
@@ -201,7 +269,7 @@ trait Ranks {
 /// The ranks of a core, in the order in which it goes round.
 struct Core {
     ranks: Vec<usize>,
-    /// When it begins, in parts of a turn: cores are not in step.
+    /// When it begins, in parts of a turn, of which it is a small one: the cores have met.
     late: f64,
     /// Whose turn is next.
     next: usize,
@@ -214,15 +282,19 @@ struct Core {
 }
 
 impl Core {
-    fn all(ranks: usize, cores: usize, order: usize) -> Vec<Core> {
+    fn all(ranks: usize, crowd: &Crowd, order: usize) -> Vec<Core> {
         #[expect(clippy::cast_precision_loss, reason = "an arbitrary part")]
         let part = |word: u64| word as f64 / u64::MAX as f64;
         let core = |core| {
-            let mut mine: Vec<usize> = (core..ranks).step_by(cores).collect();
-            mine.sort_by_key(|&r| shuffled(r, order));
+            let mut mine: Vec<usize> = (0..ranks)
+                .filter(|&r| crowd.core(r, ranks) == core)
+                .collect();
+            if !crowd.folded {
+                mine.sort_by_key(|&r| shuffled(r, order));
+            }
             Core {
                 ranks: mine,
-                late: part(shuffled(core, order)),
+                late: 0.3 * part(shuffled(core, order)),
                 next: 0,
                 last: 0,
                 now: 0.0,
@@ -230,7 +302,7 @@ impl Core {
                 idle: 0,
             }
         };
-        (0..cores.min(ranks)).map(core).collect()
+        (0..crowd.cores.min(ranks)).map(core).collect()
     }
 
     /// Until it looks at a rank again.
@@ -243,11 +315,14 @@ impl Core {
     }
 }
 
-/// Goes round until all ranks are done: when the last one is. Who is done last on a core need not give it up, and has its first turn there.
+/// Goes round until all ranks are done: when the last one is. All meet before: who was done last is the first on its core to go on from there, gives the
+/// core up to all others in turn, and the last of these need not give it up when everybody has come.
 fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: usize) -> f64 {
     for core in &mut *cores {
         core.left = core.ranks.iter().filter(|&&r| !ranks.is_done(r)).count();
-        (core.now, core.idle, core.next) = (core.late * core.turn(crowd), 0, core.last);
+        let n = core.ranks.len();
+        (core.now, core.idle) = (core.late * core.turn(crowd), 0);
+        core.next = (core.last + n - 1) % n;
     }
     let mut makespan = 0.0;
     for _ in 0..most_turns {
@@ -256,7 +331,8 @@ fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: 
             return makespan;
         };
         let rank = core.ranks[core.next];
-        if !ranks.is_done(rank) && ranks.turn(rank, &mut core.now) {
+        let moved = !ranks.is_done(rank) && ranks.turn(rank, &mut core.now);
+        if moved {
             core.idle = 0;
             makespan = later(makespan, core.now);
             if ranks.is_done(rank) {
@@ -267,7 +343,10 @@ fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: 
             core.idle += 1;
         }
         core.next = (core.next + 1) % core.ranks.len();
-        core.now += core.turn(crowd);
+        // A worker takes no turns at ranks that cannot go on, but looks out for others that can.
+        if moved || !crowd.folded || core.idle > core.ranks.len() {
+            core.now += core.turn(crowd);
+        }
         if core.idle > core.ranks.len() {
             // Nothing changes here until another core does something.
             let at = core.now;
@@ -287,7 +366,8 @@ fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: 
 struct Eager {
     acts: Vec<Vec<Act>>,
     next: Vec<usize>,
-    cores: usize,
+    /// By rank.
+    cores: Vec<usize>,
     /// By node: what its sender sends.
     sent: Vec<(usize, Span)>,
     /// What each core has taken.
@@ -347,10 +427,11 @@ impl Eager {
                         (Kind::Put(own), takes.put(rank, step, act.copied))
                     }
                     Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
-                        let again = takes.take(*from, rank, step, How::Again);
+                        let fresh = takes.fresh[own];
+                        let again = takes.take(*from, rank, step, How::Again, fresh);
                         (
                             Kind::Take(own, again),
-                            takes.take(*from, rank, step, How::Alone),
+                            takes.take(*from, rank, step, How::Alone, fresh),
                         )
                     }
                     _ => (Kind::Local, takes.local(rank, step)),
@@ -362,7 +443,7 @@ impl Eager {
         let acts = acts.collect();
         Ok(Eager {
             acts,
-            cores: takes.crowd.cores,
+            cores: (0..programs.len()).map(|r| takes.core(r)).collect(),
             sent,
             cached: HashSet::new(),
             next: vec![0; programs.len()],
@@ -389,7 +470,7 @@ impl Ranks for Eager {
             *now += match act.kind {
                 Kind::Take(node, again) => {
                     let (from, span) = self.sent[node];
-                    let first = self.cached.insert((rank % self.cores, from, span));
+                    let first = self.cached.insert((self.cores[rank], from, span));
                     if first { act.takes } else { again }
                 }
                 _ => act.takes,
@@ -491,7 +572,8 @@ impl<'a> Meeting<'a> {
                 let helped =
                     self.takes.crowd.cores >= self.programs.len() && self.busy[*from] <= *now;
                 let how = if helped { How::Helped } else { How::Alone };
-                *now += self.takes.take(*from, rank, step, how);
+                let fresh = self.takes.fresh[node];
+                *now += self.takes.take(*from, rank, step, how, fresh);
                 self.taken[node] = *now;
                 self.busy[rank] = *now;
                 if helped {

@@ -19,7 +19,7 @@ Examples:
   oneport calibrate --quick                                 a first look, in about a second
   oneport calibrate --quick -o machine.json                 a profile for --profile
 
-A ping-pong between two pinned ranks, 0 B to 16 MiB, in the state in which collectives run: each rank has just written \
+A ping-pong between two pinned ranks, 0 B to 32 MiB (--quick: 16 MiB), in the state in which collectives run: each rank has just written \
 what it sends. The line alpha + beta*n is fitted to relative errors, and disturbed samples count for nothing; where one line \
 does not fit all sizes, pieces do. gamma is what combining adds to receiving. Commands that take --alpha and --beta take the profile by --profile \
 FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \

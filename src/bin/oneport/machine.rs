@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use oneport::cost::Links;
 use oneport::measure::Profile;
 use oneport::plan::auto::Crowd;
+use oneport::run::Workers;
 use oneport::{CostModel, Ports};
 
 use crate::args::{Machine, PortModel};
@@ -65,8 +66,13 @@ impl Machine {
         Ok((cost, unit))
     }
 
-    /// What a native run of `ranks` ranks takes `cores` cores, if a profile says so.
-    pub(crate) fn crowd(&self, ranks: usize, cores: usize) -> Result<Option<Crowd>> {
+    /// What a native run of `ranks` ranks takes `cores` cores, with these workers, if a profile says so.
+    pub(crate) fn crowd(
+        &self,
+        workers: Workers,
+        ranks: usize,
+        cores: usize,
+    ) -> Result<Option<Crowd>> {
         let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
         let Some(path) = self
             .profile
@@ -75,7 +81,7 @@ impl Machine {
         else {
             return Ok(None);
         };
-        Ok(Profile::from_json(&read_text(path)?)?.crowd(ranks, cores))
+        Ok(Profile::from_json(&read_text(path)?)?.crowd(workers, ranks, cores))
     }
 
     /// The profile's costs, except for those that are given: pieces of sizes do not outlive what they are pieces of.

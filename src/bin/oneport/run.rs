@@ -126,6 +126,15 @@ enum Work {
     Cores,
 }
 
+impl From<Work> for Workers {
+    fn from(work: Work) -> Workers {
+        match work {
+            Work::Ranks => Workers::Ranks,
+            Work::Cores => Workers::Cores,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Output<'a> {
     /// Absent when the result was not verified.
@@ -269,11 +278,8 @@ impl Args {
             0 => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             given => given,
         };
-        let crowd = self.common.machine.crowd(ranks, cores)?;
-        Ok(match self.workers {
-            Work::Ranks => crowd,
-            Work::Cores => crowd.map(Crowd::folded),
-        })
+        let workers = self.workers.into();
+        self.common.machine.crowd(workers, ranks, cores)
     }
 
     /// Refuses what would not fit into memory, before it is tried.
@@ -389,10 +395,7 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         &TeamOptions {
             cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
             deadline: args.deadline,
-            workers: match args.workers {
-                Work::Ranks => Workers::Ranks,
-                Work::Cores => Workers::Cores,
-            },
+            workers: args.workers.into(),
             ..TeamOptions::default()
         },
     )?;

@@ -1,19 +1,22 @@
-//! Copying bytes: short messages without a call, long ones as the standard library does, very long ones past the caches.
+//! Copying bytes: short messages without a call, long ones as the standard library does, long ones that nobody will find in the caches past them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Messages from this size on would only push each other, and everything else, out of the last-level cache: three quarters of it.
-pub(super) fn streams_from() -> usize {
+/// Messages from this many bytes on go past the caches, in a run whose ranks' buffers hold `total` bytes: all of them do not fit, so a
+/// long message would only push others out, and reading what it overwrites would be in vain.
+pub(crate) fn streams_from(total: usize) -> usize {
+    const LONG: usize = 128 << 10;
     /// 0 until somebody has looked; whoever looks finds the same.
-    static BYTES: AtomicUsize = AtomicUsize::new(0);
-    match BYTES.load(Ordering::Relaxed) {
+    static CACHE: AtomicUsize = AtomicUsize::new(0);
+    let cache = match CACHE.load(Ordering::Relaxed) {
         0 => {
-            let bytes = last_level_cache().unwrap_or(32 << 20).max(4) / 4 * 3;
-            BYTES.store(bytes, Ordering::Relaxed);
+            let bytes = last_level_cache().unwrap_or(32 << 20).max(1);
+            CACHE.store(bytes, Ordering::Relaxed);
             bytes
         }
         known => known,
-    }
+    };
+    if total < cache { usize::MAX } else { LONG }
 }
 
 /// Bytes of the last-level cache, where the system says.
@@ -139,6 +142,12 @@ unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_does_not_fit_goes_past_the_caches() {
+        assert_eq!(streams_from(0), usize::MAX);
+        assert!(streams_from(usize::MAX) <= 1 << 20);
+    }
 
     #[test]
     fn every_length_and_alignment() {

@@ -29,6 +29,8 @@ pub(crate) struct RankMemory<'b, 'r, T: Element> {
     left: Vec<Left<'r>>,
     /// Where the first of them starts, and the last of them ends.
     left_between: (usize, usize),
+    /// See [`streams_from`](super::streams_from).
+    streams_from: usize,
     lent: PhantomData<&'b mut [T]>,
 }
 
@@ -96,8 +98,9 @@ pub(crate) enum Received {
 }
 
 impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
-    /// The memory of `rank`, with one open send a port list at most.
-    pub(crate) fn new(rank: usize, buffer: &'b mut [T], lists: usize) -> Self {
+    /// The memory of `rank`, with one open send a port list at most; messages of `streams_from` bytes and more go past the caches, for
+    /// all ranks of a run alike.
+    pub(crate) fn new(rank: usize, buffer: &'b mut [T], lists: usize, streams_from: usize) -> Self {
         RankMemory {
             rank,
             base: buffer.as_mut_ptr(),
@@ -105,6 +108,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             open: smallvec![Cell::new(None); lists],
             left: Vec::new(),
             left_between: (usize::MAX, 0),
+            streams_from,
             lent: PhantomData,
         }
     }
@@ -398,7 +402,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             return Received::Length(found);
         }
         let mine = self.packed(spans);
-        let division = Division::of::<T>(expected);
+        let division = Division::of::<T>(expected, self.streams_from);
         // Where spans overlap, two pieces may be the same memory: one side alone copies them, one after another.
         if parcel.borrowed && share && division.pieces > 1 && !self_overlap(spans) {
             let shared = Shared {
@@ -406,6 +410,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 message,
                 intake,
                 division,
+                backwards: self.rank > from,
             };
             if !self.receive_shared(wire, from, &shared) {
                 drop(refusal);
@@ -442,7 +447,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         unsafe { shared.receive(pieces) }
     }
 
-    /// Copies pieces of a message into the receiver's memory, from the back.
+    /// Copies pieces of a message into the receiver's memory.
     #[cold]
     fn help(&self, open: OpenSend<'r>, operator: &Operator<T>) {
         let pieces = open.wire.pieces(self.rank, open.to);
@@ -453,9 +458,10 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             _ => Intake::Combine(operator, Order::TheirsFirst),
         };
         let spans = open.spans.as_slice();
-        let division = Division::of::<T>(total_len(spans));
+        let division = Division::of::<T>(total_len(spans), self.streams_from);
         let mut own = 0;
         while let Some(claimed) = Claimed::more(pieces, division, own) {
+            let first = own;
             own += claimed.count;
             // SAFETY: the receiver waits for every claimed piece before it finishes, so its spans are there.
             let their_spans = unsafe {
@@ -469,10 +475,11 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 message: self.packed(spans),
                 intake,
                 division,
+                backwards: self.rank > open.to,
             };
             // SAFETY: its memory is there too, and nobody else touches these pieces of it, because the receiver's spans are disjoint; the
             // message is this rank's own memory, lent and unwritten while open.
-            unsafe { shared.copy(division.pieces - own, claimed.count) };
+            unsafe { shared.copy(first, claimed.count) };
             claimed.copied();
         }
     }
@@ -488,7 +495,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         assert!(!any_overlap(dst, src), "source and destination overlap");
         let elements = total_len(dst);
         assert_eq!(elements, total_len(src), "source and destination differ");
-        let stream = Division::of::<T>(elements).stream;
+        let stream = Division::of::<T>(elements, self.streams_from).stream;
         // SAFETY: both are in bounds, disjoint, and only this rank's thread writes them; open sends only read.
         unsafe { intake.apply(&self.packed(dst), &self.packed(src), 0..elements, stream) };
     }
@@ -575,4 +582,49 @@ fn short_length(elements: usize) -> u32 {
 
 fn to_usize(word: u64) -> usize {
     usize::try_from(word).expect("was a usize")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_go_past_the_caches_arrive() {
+        let sum = Operator::<i32>::named("sum").unwrap();
+        let due = Due {
+            ready: 0.0,
+            takes: 1.0,
+        };
+        for streams_from in [1, 2000, usize::MAX] {
+            for spans in [
+                vec![Span::new(3, 900)],
+                vec![Span::new(5, 77), Span::new(100, 640)],
+            ] {
+                let wire = Wire::new();
+                let mut here: Vec<i32> = (0..1000).collect();
+                let mut there = vec![7i32; 1000];
+                let sender = RankMemory::new(0, &mut here, 1, streams_from);
+                let mut receiver = RankMemory::new(1, &mut there, 1, streams_from);
+                for (intake, each) in [
+                    (Intake::Store, 1i32),
+                    (Intake::Combine(&sum, Order::MineFirst), 2),
+                ] {
+                    sender.open_send(0, &wire, 1, Lent::Many(&spans), 0.0);
+                    let received = receiver.receive(&wire, 0, &spans, intake, false, due);
+                    assert_eq!(received, Received::Done(1.0));
+                    assert_eq!(sender.poll_send(0, &sum), Sent::Done(1.0));
+                    for (i, &found) in (0..).zip(receiver.data()) {
+                        let inside =
+                            |s: &Span| (s.offset..s.end()).contains(&usize::try_from(i).unwrap());
+                        let expected = if spans.iter().any(inside) {
+                            each * i
+                        } else {
+                            7
+                        };
+                        assert_eq!(found, expected, "element {i}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -15,12 +15,13 @@ mod protocol;
 mod shared;
 mod slots;
 
+pub(crate) use copy::streams_from;
 pub(crate) use errand::{Errand, lend};
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
 pub(crate) use memory::{Due, Lent, RankMemory, Received};
 pub(crate) use packed::{Intake, any_overlap};
-pub(crate) use protocol::{INLINE_BYTES, Sent, Wire};
+pub(crate) use protocol::{INLINE_BYTES, Lane, Sent, Wire};
 pub(crate) use slots::Slots;
 
 use super::sync;

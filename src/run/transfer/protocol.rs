@@ -218,7 +218,7 @@ impl Lane {
 /// happens once a message at most.
 const SPOILT: usize = 1 << (usize::BITS - 2);
 
-/// The pieces of one long message that both partners copy: the receiver from the front, the sender from the back.
+/// The pieces of one long message that both partners copy: each from another end.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Pieces {

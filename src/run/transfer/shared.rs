@@ -1,8 +1,7 @@
-//! Long messages that both partners copy: the receiver from the front, the sender from the back, until they meet.
+//! Long messages that both partners copy: the lower rank from the front, the other from the back, until they meet.
 //!
-//! Both copy the same halves of equal messages each time, so each half stays in the cache of the core that copies it.
+//! Both copy the same halves of equal messages each time, whichever way they go, so each half stays in the cache of the core that copies it.
 
-use super::copy::streams_from;
 use super::packed::{Intake, Packed};
 use super::protocol::Pieces;
 use crate::run::element::Element;
@@ -13,6 +12,8 @@ pub(super) struct Shared<'m, T> {
     pub(super) message: Packed<'m, T>,
     pub(super) intake: Intake<'m, T>,
     pub(super) division: Division,
+    /// Whether this side begins at the back.
+    pub(super) backwards: bool,
 }
 
 /// How a message is divided.
@@ -22,13 +23,13 @@ pub(super) struct Division {
     /// Elements of a piece; the last may have fewer.
     each: usize,
     pub(super) pieces: usize,
-    /// Whether the message is too long for the caches.
+    /// Whether the message goes past the caches.
     pub(super) stream: bool,
 }
 
 impl Division {
-    /// Of a message of `elements` elements; one piece where more are not worth the handshake.
-    pub(super) fn of<T>(elements: usize) -> Division {
+    /// Of a message of `elements` elements; one piece where more are not worth the handshake. From `streams_from` bytes on it goes past the caches.
+    pub(super) fn of<T>(elements: usize, streams_from: usize) -> Division {
         const SMALLEST: usize = 16 << 10;
         const LARGEST: usize = 256 << 10;
         let bytes = elements * size_of::<T>();
@@ -41,7 +42,7 @@ impl Division {
             elements,
             each,
             pieces: elements.div_ceil(each),
-            stream: bytes >= streams_from(),
+            stream: bytes >= streams_from,
         }
     }
 
@@ -84,7 +85,7 @@ impl<T: Element> Shared<'_, T> {
         pieces.finished(count - own) == Some(true)
     }
 
-    /// Copies `pieces` pieces from piece `first` on.
+    /// Copies `pieces` pieces from piece `first` on, as this side counts them.
     ///
     /// # Safety
     /// As [`Shared::receive`], for pieces that this side has claimed.
@@ -95,6 +96,11 @@ impl<T: Element> Shared<'_, T> {
             stream,
             ..
         } = self.division;
+        let first = if self.backwards {
+            self.division.pieces - first - pieces
+        } else {
+            first
+        };
         let range = first * each..((first + pieces) * each).min(elements);
         // SAFETY: the caller's.
         unsafe {
