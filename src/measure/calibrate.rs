@@ -51,7 +51,7 @@ pub struct Calibration {
     pub cores: Option<Vec<usize>>,
     /// Measure each pair of cores.
     pub pairs: bool,
-    /// Take fewer sizes and less time: about a second instead of ten.
+    /// Take fewer sizes and less time: about two seconds instead of fifteen.
     pub quick: bool,
 }
 

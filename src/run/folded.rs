@@ -238,6 +238,7 @@ impl<'f> Worker<'f> {
             }
             // Nothing to look at: somebody else's rank has to go on first, if there is anybody else.
             let alone = self.fold.inboxes.len() == 1;
+            // Whoever would share the copying of a message tells nobody; it is only done where each worker has one rank.
             if let ([program], [memory]) = (&*programs, &*memories)
                 && program.is_invited(memory)
             {

@@ -16,7 +16,7 @@ use crate::units::{TimeUnit, show_bytes, significant};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  oneport calibrate --quick                                 a first look, in about a second
+  oneport calibrate --quick                                 a first look, in about two seconds
   oneport calibrate --quick -o machine.json                 a profile for --profile
 
 A ping-pong between two pinned ranks, 0 B to 32 MiB (--quick: 16 MiB), in the state in which collectives run: each rank has just written \
