@@ -43,7 +43,7 @@ pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
 
 /// The algorithm whose ranks are done soonest in a native run: an estimate, not the model's time.
 ///
-/// Ranks are dealt to the cores in turn, as a [`Team`](crate::run::Team)'s are, and each core goes round its ranks. Whoever has its turn goes as far as it can:
+/// Ranks are dealt to the cores in turn, as a [`Team`](crate::run::Team)'s are (a folded run's in contiguous parts), and each core goes round its ranks. Whoever has its turn goes as far as it can:
 /// messages that it copies or takes, its copies and combinations occupy the core; a long message waits for its receiver's turn, and
 /// its sender for the next of its own, unless both have a core: then they copy it together. The estimate is the mean over a few orders in which the cores may go round; an algorithm that would need very many
 /// turns has none and is not chosen.

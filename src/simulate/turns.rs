@@ -56,7 +56,6 @@ pub(crate) fn time_in_turns(
     element_bytes: u64,
     crowd: &Crowd,
 ) -> Result<f64> {
-    const ORDERS: usize = 6;
     let prepared = Prepared::new(schedule, cost.overlap)?;
     let mut scratch = OrderScratch::default();
     let mut programs = Vec::with_capacity(schedule.ranks());
@@ -87,8 +86,10 @@ pub(crate) fn time_in_turns(
     let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
     let longest = sends.map(|s| bytes(s.len(), element_bytes)).max();
     let eager = longest.is_none_or(|n| n <= crowd.eager);
+    // Who begins matters the more the fewer there are.
+    let orders = if schedule.ranks() <= 16 { 12 } else { 6 };
     let mut sum = 0.0;
-    for order in 0..ORDERS {
+    for order in 0..orders {
         let mut cores = Core::all(schedule.ranks(), crowd, order);
         // The second repetition begins where the first has ended.
         for repetition in 0..2 {
@@ -105,7 +106,7 @@ pub(crate) fn time_in_turns(
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "a few")]
-    let mean = sum / ORDERS as f64;
+    let mean = sum / orders as f64;
     Ok(mean)
 }
 
@@ -237,12 +238,12 @@ impl Takes<'_> {
             let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
             let lines = transfer - self.cost.transfer(from, rank, 0);
             // Both partners copy the same halves each time.
-            let again = if fresh && how != How::Helped && bytes <= FRESH_UP_TO {
+            let taken_back = if fresh && how != How::Helped && bytes <= FRESH_UP_TO {
                 (FRESH - 1.0) * alone * later(lines, 0.0)
             } else {
                 0.0
             };
-            later(near, alone * transfer) + again
+            later(near, alone * transfer) + taken_back
         };
         match step {
             Step::RecvCombine { .. } => moved + self.among(bytes, |b| self.cost.combine(rank, b)),
