@@ -1,0 +1,132 @@
+//! Ranks that meet at every message.
+
+use super::takes::{How, Takes};
+use super::{Programs, Ranks};
+use crate::cost::Ports;
+use crate::schedule::{Event, Step};
+use crate::simulate::Prepared;
+use crate::simulate::sequence::own_event;
+
+/// Ranks that wait for each other at every message.
+pub(super) struct Meeting<'a> {
+    prepared: &'a Prepared,
+    programs: &'a Programs<'a>,
+    takes: &'a Takes<'a>,
+    /// For each rank, the steps of its port lists, and last its local ones.
+    lists: Vec<Vec<List>>,
+    /// For each rank, by event: whether it has happened as far as the rank knows.
+    happened: Vec<Vec<bool>>,
+    left: Vec<usize>,
+    /// Until when each rank copies or combines.
+    busy: Vec<f64>,
+    /// By node: when its message is offered, and when it has been taken.
+    offered: Vec<f64>,
+    taken: Vec<f64>,
+}
+
+#[derive(Default)]
+struct List {
+    steps: Vec<usize>,
+    next: usize,
+    open: bool,
+}
+
+impl<'a> Meeting<'a> {
+    pub(super) fn new(
+        prepared: &'a Prepared,
+        programs: &'a Programs<'a>,
+        takes: &'a Takes<'a>,
+        ports: Ports,
+    ) -> Meeting<'a> {
+        let lists = programs.iter().map(|(steps, _)| {
+            let mut lists: Vec<List> = (0..=ports.lists()).map(|_| List::default()).collect();
+            for (i, step) in steps.iter().enumerate() {
+                let list = step.port().map(|port| ports.list(step.is_send(), port));
+                lists[list.unwrap_or(ports.lists())].steps.push(i);
+            }
+            lists
+        });
+        Meeting {
+            prepared,
+            programs,
+            takes,
+            lists: lists.collect(),
+            happened: programs
+                .iter()
+                .map(|p| vec![false; 2 * p.0.len()])
+                .collect(),
+            left: programs.iter().map(|p| p.0.len()).collect(),
+            busy: vec![0.0; programs.len()],
+            offered: vec![f64::INFINITY; prepared.nodes().len()],
+            taken: vec![f64::INFINITY; prepared.nodes().len()],
+        }
+    }
+
+    /// Takes a list of `rank` one step further.
+    fn advance(&mut self, rank: usize, list: usize, now: &mut f64) -> bool {
+        let (steps, order) = &self.programs[rank];
+        let List { next, open, .. } = self.lists[rank][list];
+        let Some(&i) = self.lists[rank][list].steps.get(next) else {
+            return false;
+        };
+        let step = &steps[i];
+        let happened = |events: &[Event]| events.iter().all(|e| self.happened[rank][e.index()]);
+        if !open && !happened(order.before_start(i)) {
+            return false;
+        }
+        let node = self.prepared.node(rank, own_event(i, step)).unwrap_or(0);
+        match step {
+            Step::Send { .. } if !open => {
+                self.offered[node] = *now;
+                self.lists[rank][list].open = true;
+                return true;
+            }
+            Step::Send { .. } if self.taken[node] > *now => return false,
+            Step::Send { .. } => {}
+            Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
+                if self.offered[node] > *now {
+                    return false;
+                }
+                // Who has a core and nothing to do helps.
+                let helped =
+                    self.takes.crowd.cores >= self.programs.len() && self.busy[*from] <= *now;
+                let how = if helped { How::Helped } else { How::Alone };
+                let fresh = self.takes.fresh[node];
+                *now += self.takes.take(*from, rank, step, how, fresh);
+                self.taken[node] = *now;
+                self.busy[rank] = *now;
+                if helped {
+                    self.busy[*from] = *now;
+                }
+            }
+            _ => {
+                *now += self.takes.local(rank, step);
+                self.busy[rank] = *now;
+            }
+        }
+        let events = &mut self.happened[rank];
+        events[Event::transferred(i).index()] = true;
+        events[Event::computed(i).index()] = true;
+        let list = &mut self.lists[rank][list];
+        list.open = false;
+        list.next += 1;
+        self.left[rank] -= 1;
+        true
+    }
+}
+
+impl Ranks for Meeting<'_> {
+    fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
+        let mut went_on = false;
+        for list in 0..self.lists[rank].len() {
+            while self.advance(rank, list, now) {
+                went_on = true;
+            }
+        }
+        went_on
+    }
+
+    fn is_done(&self, rank: usize) -> bool {
+        self.left[rank] == 0
+    }
+}
