@@ -161,7 +161,16 @@ impl Rival {
                     &[],
                 ),
             ],
-            (Kind::Mpich, _) => vec![setting("", &["-bind-to", "none"], &[])],
+            (Kind::Mpich, false) => vec![setting("", &["-bind-to", "none"], &[])],
+            // It does not yield, but may sleep for the shortest time that there is, as soon as it finds nothing to do.
+            (Kind::Mpich, true) => vec![setting(
+                "throttle",
+                &["-bind-to", "none"],
+                &[
+                    ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"),
+                    ("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "1"),
+                ],
+            )],
             (Kind::Intel, false) => vec![setting(
                 "shm",
                 &[],
