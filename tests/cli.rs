@@ -357,26 +357,38 @@ fn run_verifies_and_takes_the_model_time_that_simulate_says() {
 }
 
 #[test]
-fn a_run_with_wrong_data_or_no_end_exits_with_1() {
+fn a_wrong_schedule_is_not_run_and_exits_with_1() {
     let short = PAIR.replace(r#""spans": [[0,4]]"#, r#""spans": [[0,3]]"#);
-    let mut command = oneport("run --schedule - --json");
-    let output = command
-        .write_stdin(short)
-        .assert()
-        .code(1)
-        .get_output()
-        .clone();
-    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(run["verified"], false);
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        message.contains("error: wrong result: rank 1, output element 3"),
-        "{message}"
-    );
     let dangling = PAIR.replacen(r#"{"send": {"to": 1, "spans": [[0,4]]}}"#, "", 1);
-    let mut command = oneport("run --schedule - --deadline 200ms");
-    let message = failure(command.write_stdin(dangling), 1);
+    // Proved first, and not run when it is wrong.
+    let wrong = |schedule: &str, arguments: &str| {
+        let mut command = oneport(&format!("run --schedule - --json {arguments}"));
+        let output = command
+            .write_stdin(schedule)
+            .assert()
+            .code(1)
+            .get_output()
+            .clone();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.stdout, message)
+    };
+    for (schedule, finding) in [(&short, "element 3"), (&dangling, "step 0 (recv from 0")] {
+        let (json, message) = wrong(schedule, "");
+        let run: Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(run["verified"], false);
+        assert!(run["error"].as_str().unwrap().contains(finding), "{run}");
+        let start = "error: wrong schedule: rank 1";
+        assert!(
+            message.starts_with(start) && message.contains(finding),
+            "{message}"
+        );
+    }
+    let (_, message) = wrong(&dangling, "--no-verify --deadline 200ms");
     assert!(message.contains("rank 1, step 0"), "{message}");
+    let mut command = oneport("run --schedule - --json --no-verify");
+    let output = command.write_stdin(short).assert().success();
+    let run: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(run["verified"], Value::Null);
 }
 
 #[test]

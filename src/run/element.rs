@@ -1,7 +1,9 @@
 //! Element types.
 
 use std::fmt::{Debug, Display};
+use std::hash::DefaultHasher;
 
+use super::testdata::{Draw, Purpose};
 use crate::error::{Error, Result};
 
 /// A type that vectors are made of.
@@ -13,7 +15,19 @@ pub trait Element:
 
     /// A test value: see [`crate::run::inputs`].
     #[doc(hidden)]
-    fn sample(rank: usize, index: usize, ranks: usize, purpose: super::data::Purpose) -> Self;
+    fn sample(purpose: Purpose, draw: Draw) -> Self;
+
+    /// What a buffer holds that nobody has written, made of so many bits.
+    #[doc(hidden)]
+    fn poison(purpose: Purpose, bits: u64) -> Self;
+
+    /// What [`Operator::none`](super::Operator::none) makes of two elements: neither of them.
+    #[doc(hidden)]
+    fn spoiled(a: Self, b: Self) -> Self;
+
+    /// Feeds all bits of `values` to `hasher`.
+    #[doc(hidden)]
+    fn hash(values: &[Self], hasher: &mut DefaultHasher);
 
     /// The built-in operator of this name, where the type has it.
     #[doc(hidden)]

@@ -20,9 +20,10 @@ use super::eager::Course;
 use super::element::Element;
 use super::executor::{Executor, Failure, Interpreter, Others};
 use super::inbox::{Inbox, Slip};
-use super::perform::{Job, RankReport, Reports, Wall, allocate, fill, meet, panicked};
+use super::perform::{Job, RankReport, Reports, Wall, allocate, meet, panicked};
 use super::recorder::Recorder;
 use super::team::Team;
+use super::testdata::Wrong;
 use super::transfer::RankMemory;
 use super::wait::{Crowd, Stop, Waiter};
 
@@ -162,11 +163,11 @@ impl<'f> Worker<'f> {
             buffers.push(allocate(rank, len).map_err(Failure::Own)?);
         }
         let mut walls = Vec::with_capacity(job.repetitions);
+        let mut wrong: Vec<Option<Wrong<T>>> = own.clone().map(|_| None).collect();
         for n in 0..job.repetitions {
             let mut memories: Vec<RankMemory<'_, 'j, T>> = Vec::with_capacity(own.len());
             for (rank, buffer) in own.clone().zip(&mut buffers) {
-                let layout = &job.schedule.layout()[rank];
-                fill(buffer, layout, &job.inputs[rank]);
+                job.data.fill(rank, n, buffer);
                 let lists = job.program.ranks[rank].lists.len();
                 let streams_from = job.setting.streams_from;
                 memories.push(RankMemory::new(rank, buffer, lists, streams_from));
@@ -189,11 +190,18 @@ impl<'f> Worker<'f> {
             }
             walls.push(job.wall(entry, Instant::now()));
             meet(self.fold.crowd, self.me)?;
+            drop(memories);
+            for ((rank, buffer), wrong) in own.clone().zip(&buffers).zip(&mut wrong) {
+                *wrong = wrong.take().or_else(|| job.data.wrong(rank, n, buffer));
+            }
         }
+        let outputs = buffers.iter().zip(wrong);
         let reports = own
             .zip(&mut executors)
-            .zip(&buffers)
-            .map(|((rank, e), buffer)| RankReport::new(e, buffer, &job.schedule.layout()[rank]))
+            .zip(outputs)
+            .map(|((rank, e), (buffer, wrong))| {
+                RankReport::new(e, buffer, &job.schedule.layout()[rank], wrong)
+            })
             .collect();
         Ok((reports, walls))
     }

@@ -6,7 +6,6 @@
 mod barrier;
 mod bell;
 mod clock;
-mod data;
 mod eager;
 mod element;
 mod endpoint;
@@ -21,11 +20,11 @@ mod recorder;
 mod scope;
 mod sync;
 mod team;
+mod testdata;
 mod transfer;
 mod wait;
 
 pub use clock::clock_work;
-pub use data::{inputs, oracle};
 pub(crate) use eager::longest_messages;
 pub use element::{Element, ElementType};
 pub use endpoint::{
@@ -35,3 +34,4 @@ pub use operator::Operator;
 pub use perform::{Clock, Outcome, RunOptions};
 pub use scope::{ScopeOptions, ScopeOutcome};
 pub use team::{Team, TeamOptions, Workers};
+pub use testdata::{Mismatch, inputs, oracle};

@@ -1,10 +1,13 @@
 //! Operators that reductions combine with.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::data::{Purpose, affine, sample_float, sample_integer};
 use super::element::{Element, ElementType};
+use super::testdata::{
+    Draw, Purpose, affine, poison_float, poison_integer, sample_float, sample_integer,
+};
 use super::transfer::combine_each;
 use crate::error::{Error, Result};
 use crate::schedule::Order;
@@ -23,6 +26,8 @@ use crate::schedule::Order;
 pub struct Operator<T> {
     name: Arc<str>,
     commutes: bool,
+    /// What test values have to show, where it is known what the operator does.
+    purpose: Purpose,
     combine: Combine<T>,
 }
 
@@ -46,8 +51,17 @@ impl<T: Element> Operator<T> {
         Operator {
             name: name.into(),
             commutes,
+            purpose: Purpose::Any,
             combine: Combine::Function(Arc::new(f)),
         }
+    }
+
+    /// For collectives that combine nothing: a schedule that combines all the same spoils its data, and
+    /// shows it.
+    pub fn none() -> Self {
+        Operator::kernel("none", Purpose::Any, |acc, other| {
+            combine_each(acc, other, T::spoiled);
+        })
     }
 
     /// A built-in operator.
@@ -67,12 +81,17 @@ impl<T: Element> Operator<T> {
         })
     }
 
-    fn kernel(name: &str, kernel: fn(&mut [T], &[T])) -> Self {
+    fn kernel(name: &str, purpose: Purpose, kernel: fn(&mut [T], &[T])) -> Self {
         Operator {
             name: name.into(),
             commutes: true,
+            purpose,
             combine: Combine::Kernel(kernel),
         }
+    }
+
+    pub(super) fn purpose(&self) -> Purpose {
+        self.purpose
     }
 
     /// Its name.
@@ -133,29 +152,46 @@ macro_rules! integer {
                 clippy::cast_possible_wrap,
                 reason = "test values keep the low bits"
             )]
-            fn sample(rank: usize, index: usize, ranks: usize, purpose: Purpose) -> Self {
-                sample_integer(rank, index, ranks, purpose, <$t>::BITS) as $t
+            fn sample(purpose: Purpose, draw: Draw) -> Self {
+                sample_integer(purpose, draw, <$t>::BITS, <$t>::MIN != 0) as $t
+            }
+
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_possible_wrap,
+                reason = "test values keep the low bits"
+            )]
+            fn poison(purpose: Purpose, bits: u64) -> Self {
+                poison_integer(purpose, bits, <$t>::BITS, <$t>::MIN != 0) as $t
+            }
+
+            fn spoiled(a: Self, b: Self) -> Self {
+                a.wrapping_add(b).rotate_left(3) ^ 0x35
+            }
+
+            fn hash(values: &[Self], hasher: &mut DefaultHasher) {
+                Hash::hash_slice(values, hasher);
             }
 
             fn built_in(name: &str) -> Option<Operator<Self>> {
-                let kernel: fn(&mut [$t], &[$t]) = match name {
-                    "sum" => kernel!(<$t>::wrapping_add),
-                    "prod" => kernel!(<$t>::wrapping_mul),
-                    "min" => kernel!(Ord::min),
-                    "max" => kernel!(Ord::max),
-                    "band" => kernel!(std::ops::BitAnd::bitand),
-                    "bor" => kernel!(std::ops::BitOr::bitor),
-                    "bxor" => kernel!(std::ops::BitXor::bitxor),
+                let (purpose, kernel): (Purpose, fn(&mut [$t], &[$t])) = match name {
+                    "sum" => (Purpose::Sum, kernel!(<$t>::wrapping_add)),
+                    "prod" => (Purpose::Product, kernel!(<$t>::wrapping_mul)),
+                    "min" => (Purpose::Min, kernel!(Ord::min)),
+                    "max" => (Purpose::Max, kernel!(Ord::max)),
+                    "band" => (Purpose::And, kernel!(std::ops::BitAnd::bitand)),
+                    "bor" => (Purpose::Or, kernel!(std::ops::BitOr::bitor)),
+                    "bxor" => (Purpose::Any, kernel!(std::ops::BitXor::bitxor)),
                     _ => return $affine(name),
                 };
-                Some(Operator::kernel(name, kernel))
+                Some(Operator::kernel(name, purpose, kernel))
             }
         }
     };
 }
 
 macro_rules! float {
-    ($t:ty, $type:expr) => {
+    ($t:ty, $type:expr, $width:expr) => {
         impl Element for $t {
             const TYPE: ElementType = $type;
 
@@ -163,35 +199,60 @@ macro_rules! float {
                 clippy::cast_possible_truncation,
                 reason = "test values are exact in the type"
             )]
-            fn sample(rank: usize, index: usize, ranks: usize, purpose: Purpose) -> Self {
-                sample_float(
-                    rank,
-                    index,
-                    ranks,
-                    purpose,
-                    <$t>::MANTISSA_DIGITS,
-                    <$t>::MAX_EXP,
-                ) as $t
+            fn sample(purpose: Purpose, draw: Draw) -> Self {
+                const MAX_EXPONENT: u32 = <$t>::MAX_EXP.unsigned_abs();
+                sample_float(purpose, draw, $width, <$t>::MANTISSA_DIGITS, MAX_EXPONENT) as $t
+            }
+
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "poison is exact in the type"
+            )]
+            fn poison(purpose: Purpose, bits: u64) -> Self {
+                poison_float(purpose, bits) as $t
+            }
+
+            fn spoiled(_: Self, _: Self) -> Self {
+                <$t>::NAN
+            }
+
+            fn hash(values: &[Self], hasher: &mut DefaultHasher) {
+                for value in values {
+                    hasher.write(&value.to_ne_bytes());
+                }
             }
 
             fn built_in(name: &str) -> Option<Operator<Self>> {
-                let kernel: fn(&mut [$t], &[$t]) = match name {
-                    "sum" => kernel!(std::ops::Add::add),
-                    "prod" => kernel!(std::ops::Mul::mul),
-                    "min" => kernel!(|a: $t, b: $t| if b < a { b } else { a }),
-                    "max" => kernel!(|a: $t, b: $t| if b > a { b } else { a }),
+                let (purpose, kernel): (Purpose, fn(&mut [$t], &[$t])) = match name {
+                    "sum" => (Purpose::Sum, kernel!(std::ops::Add::add)),
+                    "prod" => (Purpose::Product, kernel!(std::ops::Mul::mul)),
+                    "min" => (
+                        Purpose::Min,
+                        kernel!(|a: $t, b: $t| if b < a { b } else { a }),
+                    ),
+                    "max" => (
+                        Purpose::Max,
+                        kernel!(|a: $t, b: $t| if b > a { b } else { a }),
+                    ),
                     _ => return None,
                 };
-                Some(Operator::kernel(name, kernel))
+                Some(Operator::kernel(name, purpose, kernel))
             }
         }
     };
 }
 
+/// The operator of affine maps, which is there for one type only.
+fn affine_maps(name: &str) -> Option<Operator<u64>> {
+    (name == "affine").then(|| Operator {
+        purpose: Purpose::Affine,
+        ..Operator::new("affine", false, affine)
+    })
+}
+
 integer!(u8, ElementType::U8, |_| None);
 integer!(i32, ElementType::I32, |_| None);
 integer!(i64, ElementType::I64, |_| None);
-integer!(u64, ElementType::U64, |name| (name == "affine")
-    .then(|| Operator::new("affine", false, affine)));
-float!(f32, ElementType::F32);
-float!(f64, ElementType::F64);
+integer!(u64, ElementType::U64, affine_maps);
+float!(f32, ElementType::F32, 32);
+float!(f64, ElementType::F64, 64);

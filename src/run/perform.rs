@@ -15,12 +15,13 @@ use super::operator::Operator;
 use super::program::Program;
 use super::recorder::{Off, Recorder, Stopwatch};
 use super::team::{Team, Workers, panic_message};
+use super::testdata::{Mismatch, RunData, Wrong, packed};
 use super::transfer::{RankMemory, streams_from};
 use super::wait::{Crowd, Waiter, sleep_until};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::Trace;
-use crate::schedule::{Layout, Schedule, Span, total_len};
+use crate::schedule::{Layout, Schedule, total_len};
 use crate::simulate::{Prepared, later};
 
 /// Whether a run goes flat out or at the pace of its cost model.
@@ -94,15 +95,29 @@ pub struct Outcome<T> {
     pub eager: bool,
     /// What a reader of the wall-clock should know.
     pub warnings: Vec<String>,
+    /// The first wrong element of the first repetition whose outputs were not as expected, if one was:
+    /// see [`Team::run_verified`].
+    pub mismatch: Option<Mismatch<T>>,
+    /// Repetitions, those of the warm-up included, of which every rank's output was compared: none of a
+    /// run on inputs of the caller's.
+    pub compared: usize,
     /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it: wall-clock, in nanoseconds since the first
     /// rank started. A message is combined while it arrives. Under a paced clock a step is shown until the model lets it end, however
     /// soon its bytes have moved.
     pub trace: Option<Trace>,
 }
 
+impl<T> Outcome<T> {
+    /// Whether every rank's output was compared after every repetition, and right each time.
+    pub fn is_verified(&self) -> bool {
+        self.compared > 0 && self.mismatch.is_none()
+    }
+}
+
 impl Team {
     /// Runs `schedule` with real bytes: `inputs[rank]` goes into the rank's input spans before every repetition, and what its
-    /// output spans hold after the last one comes back.
+    /// output spans hold after the last one comes back. The rest of each buffer starts with values that spoil what they are
+    /// combined with, and that differ between repetitions.
     ///
     /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an error.
     ///
@@ -116,21 +131,73 @@ impl Team {
         operator: &Operator<T>,
         options: &RunOptions,
     ) -> Result<Outcome<T>> {
-        if options.trace {
-            self.run_recorded::<T, Stopwatch>(schedule, inputs, operator, options)
-        } else {
-            self.run_recorded::<T, Off>(schedule, inputs, operator, options)
-        }
+        accepts_inputs(schedule.layout(), inputs)?;
+        let data = |_| {
+            let (collective, layout) = (schedule.collective(), schedule.layout());
+            Ok(RunData::given(collective, layout, operator, inputs))
+        };
+        self.run_on(schedule, operator, options, data)
     }
 
-    fn run_recorded<T: Element, R: Recorder>(
+    /// Runs `schedule` on test data, and compares what every rank's output spans hold after every
+    /// repetition with a sequential computation: [`Outcome::is_verified`], [`Outcome::mismatch`].
+    ///
+    /// Inputs are [`inputs`](super::inputs) for the first repetition, and others for each one after it
+    /// (for at least four in a row, where vectors are so long or repetitions so many that preparing more
+    /// would take its time). Right data are no proof: the operators of minima, maxima and bits forgive a
+    /// contribution that is counted twice. [`check`](crate::check::check) proves a schedule.
+    ///
+    /// # Errors
+    /// As [`Team::run`], and as [`Collective::promises`](crate::Collective::promises). Wrong data are
+    /// no error.
+    ///
+    /// # Example
+    /// ```
+    /// use oneport::run::{Operator, RunOptions, Team};
+    /// use oneport::{Kind, Request, plan::registry};
+    ///
+    /// let schedule = registry::find(Kind::Reduce, "binomial")?.plan(&Request::new(4, 1000))?;
+    /// let sum = Operator::<f32>::named("sum")?;
+    /// let outcome = Team::new(4)?.run_verified(&schedule, &sum, &RunOptions::default())?;
+    /// assert!(outcome.is_verified());
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn run_verified<T: Element>(
         &mut self,
         schedule: &Schedule,
-        inputs: &[Vec<T>],
         operator: &Operator<T>,
         options: &RunOptions,
     ) -> Result<Outcome<T>> {
-        self.accepts(schedule, inputs, operator, options)?;
+        let data = |repetitions| {
+            let (collective, layout) = (schedule.collective(), schedule.layout());
+            RunData::sampled(collective, layout, operator, repetitions)
+        };
+        self.run_on(schedule, operator, options, data)
+    }
+
+    /// Runs `schedule` on what `data` gives for so many repetitions.
+    fn run_on<'d, T: Element>(
+        &mut self,
+        schedule: &'d Schedule,
+        operator: &'d Operator<T>,
+        options: &RunOptions,
+        data: impl FnOnce(usize) -> Result<RunData<'d, T>>,
+    ) -> Result<Outcome<T>> {
+        if options.trace {
+            self.run_recorded::<T, Stopwatch>(schedule, operator, options, data)
+        } else {
+            self.run_recorded::<T, Off>(schedule, operator, options, data)
+        }
+    }
+
+    fn run_recorded<'d, T: Element, R: Recorder>(
+        &mut self,
+        schedule: &'d Schedule,
+        operator: &'d Operator<T>,
+        options: &RunOptions,
+        data: impl FnOnce(usize) -> Result<RunData<'d, T>>,
+    ) -> Result<Outcome<T>> {
+        self.accepts(schedule, operator, options)?;
         let program = Program::new(schedule, options.cost.overlap)?;
         let paced = options.clock == Clock::Paced;
         let mut warnings = Vec::new();
@@ -185,10 +252,11 @@ impl Team {
         // The clock needs a repetition of its own where messages are sent eagerly.
         let warmup = options.warmup.max(usize::from(eager.is_some()));
         let repetitions = warmup + options.repetitions;
+        let data = data(repetitions)?;
         let job = Job {
             schedule,
             program: &program,
-            inputs,
+            data: &data,
             setting: &setting,
             eager: eager.as_ref(),
             repetitions,
@@ -232,8 +300,17 @@ impl Team {
             wall.record(time)
                 .map_err(|e| Error::system(e.to_string()))?;
         }
+        let wrong = ranks.iter().enumerate();
+        let wrong = wrong.filter_map(|(rank, r)| Some((rank, r.wrong.as_ref()?)));
+        let first_wrong = wrong.min_by_key(|(_, wrong)| wrong.0);
+        let mismatch = match first_wrong {
+            Some((rank, wrong)) => data.mismatch(rank, wrong)?,
+            None => None,
+        };
         let rank_times: Vec<f64> = ranks.iter().map(|r| r.model_time).collect();
         Ok(Outcome {
+            mismatch,
+            compared: if data.is_verified() { repetitions } else { 0 },
             model_time: rank_times.iter().copied().fold(0.0, later),
             rank_times,
             outputs: ranks.into_iter().map(|r| r.output).collect(),
@@ -267,9 +344,9 @@ impl Team {
                 // Allocated and first touched by the rank's own thread.
                 let mut buffer = allocate(rank, layout.len).map_err(Failure::Own)?;
                 let mut walls = Vec::with_capacity(job.repetitions);
-                let mut model_time = 0.0;
+                let (mut model_time, mut wrong) = (0.0, None);
                 for n in 0..job.repetitions {
-                    fill(&mut buffer, layout, &job.inputs[rank]);
+                    job.data.fill(rank, n, &mut buffer);
                     let mut memory = RankMemory::new(
                         rank,
                         &mut buffer,
@@ -293,8 +370,10 @@ impl Team {
                     walls.push(job.wall(entry, exit));
                     // Others may still take from this buffer; and it is not refilled at the expense of who is still at work.
                     meet(&self.crowd, rank)?;
+                    drop(memory);
+                    wrong = wrong.or_else(|| job.data.wrong(rank, n, &buffer));
                 }
-                let mut report = RankReport::new(&mut executor, &buffer, layout);
+                let mut report = RankReport::new(&mut executor, &buffer, layout, wrong);
                 report.model_time = model_time;
                 Ok((report, walls))
             });
@@ -320,7 +399,6 @@ impl Team {
     fn accepts<T: Element>(
         &self,
         schedule: &Schedule,
-        inputs: &[Vec<T>],
         operator: &Operator<T>,
         options: &RunOptions,
     ) -> Result<()> {
@@ -344,22 +422,6 @@ impl Team {
         }
         if operator.name().is_empty() {
             return Err(Error::usage("an operator without a name"));
-        }
-        let given = inputs.len();
-        if given != self.ranks() {
-            return Err(Error::usage(format!(
-                "inputs for {given} ranks, not {}",
-                self.ranks()
-            )));
-        }
-        for (rank, (layout, input)) in schedule.layout().iter().zip(inputs).enumerate() {
-            let expected = total_len(&layout.input);
-            if input.len() != expected {
-                return Err(Error::usage(format!(
-                    "rank {rank}: {} input elements for spans of {expected}",
-                    input.len()
-                )));
-            }
         }
         Ok(())
     }
@@ -388,12 +450,33 @@ impl Team {
     }
 }
 
+/// Refuses inputs that do not fill the input spans.
+fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
+    if inputs.len() != layout.len() {
+        return Err(Error::usage(format!(
+            "inputs for {} ranks, not {}",
+            inputs.len(),
+            layout.len()
+        )));
+    }
+    for (rank, (layout, input)) in layout.iter().zip(inputs).enumerate() {
+        let expected = total_len(&layout.input);
+        if input.len() != expected {
+            return Err(Error::usage(format!(
+                "rank {rank}: {} input elements for spans of {expected}",
+                input.len()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// What a team's threads are to do.
 #[derive(Debug)]
 pub(super) struct Job<'j, T> {
     pub(super) schedule: &'j Schedule,
     pub(super) program: &'j Program<'j>,
-    pub(super) inputs: &'j [Vec<T>],
+    pub(super) data: &'j RunData<'j, T>,
     pub(super) setting: &'j Setting<'j, T>,
     /// For messages sent eagerly in all repetitions but the first, which carries the clock.
     pub(super) eager: Option<&'j Eager>,
@@ -427,6 +510,8 @@ pub(super) struct Reports<T> {
 #[derive(Debug)]
 pub(super) struct RankReport<T> {
     output: Vec<T>,
+    /// The output of the first repetition after which it was wrong.
+    wrong: Option<Wrong<T>>,
     model_time: f64,
     /// Start and end of each step of the last repetition, in nanoseconds since the run's epoch, if recorded.
     recorded: Vec<(u64, u64)>,
@@ -438,9 +523,11 @@ impl<T: Element> RankReport<T> {
         executor: &mut Executor<'_, T, R>,
         buffer: &[T],
         layout: &Layout,
+        wrong: Option<Wrong<T>>,
     ) -> Self {
         RankReport {
             output: packed(buffer, &layout.output),
+            wrong,
             model_time: executor.finish(),
             recorded: executor.recorder().take(),
         }
@@ -499,23 +586,4 @@ pub(super) fn allocate<T: Element>(rank: usize, len: usize) -> Result<Vec<T>> {
     })?;
     buffer.resize(len, T::default());
     Ok(buffer)
-}
-
-/// Puts the input where it belongs, and default values everywhere else, so that nothing is left of an earlier repetition.
-pub(super) fn fill<T: Element>(buffer: &mut [T], layout: &Layout, input: &[T]) {
-    buffer.fill(T::default());
-    let mut rest = input;
-    for span in &layout.input {
-        let (now, later) = rest.split_at(span.len);
-        buffer[span.offset..span.end()].copy_from_slice(now);
-        rest = later;
-    }
-}
-
-pub(super) fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
-    spans
-        .iter()
-        .flat_map(|s| &buffer[s.offset..s.end()])
-        .copied()
-        .collect()
 }

@@ -1,52 +1,150 @@
-//! Test data: every element is distinct by rank and index, and every result is exactly predictable.
+//! Test data: inputs that betray a wrong schedule, and what every rank must hold after a right one.
+//!
+//! A test value is a function of the data set, the rank and the index, made from 64 scrambled bits; so
+//! no value tells anything about another, and nothing repeats. How the bits become a value depends on
+//! the operator ([`Purpose`]), for two reasons. A value must never be an operator's identity (0 and 1
+//! among them): a contribution that is lost, or counted twice, would change nothing. And the result has
+//! to show as many contributions as it can: the sum of floats is exact, factors can be divided out
+//! again, and of the values that a minimum or maximum is taken of, a different rank's is the extreme
+//! for each element.
+//!
+//! The rest of a buffer holds *poison*: values that no input has and that spoil whatever they are
+//! combined with. Both change from repetition to repetition, so what is left of an earlier one is as
+//! wrong as what was never written.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
 
 use super::element::Element;
 use super::operator::Operator;
-use crate::collective::{Collective, Kind, Totals};
+use crate::collective::{Collective, Promise, Totals};
+use crate::distribution::Generator;
 use crate::error::Result;
-use crate::schedule::{Layout, Order, total_len};
+use crate::schedule::{Layout, Order, Span, total_len};
 
 /// What test values are for, which decides how they are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Purpose {
-    /// They are moved, or the smallest or largest is kept: all distinct.
-    Move,
-    /// They are summed: sums stay exact.
+    /// They are moved, or combined by an operator of which nothing is known: any values.
+    Any,
+    /// They are added: odd integers, so that no multiple of one vanishes; floats whose sums are exact.
     Sum,
-    /// They are multiplied: products stay exact and lose no information.
+    /// They are multiplied: integers that have an inverse and a large order, powers of two.
     Product,
+    /// The smallest is kept: a different rank has it for each element.
+    Min,
+    /// The largest is kept.
+    Max,
+    /// Bits are intersected: few are zero, so that most of those in the result are one rank's.
+    And,
+    /// Bits are united: few are one.
+    Or,
+    /// Affine maps are composed: factors as in products.
+    Affine,
+}
+
+/// The scrambled bits of which one test value is made.
+#[derive(Debug, Clone, Copy)]
+#[doc(hidden)]
+pub struct Draw {
+    /// As many low bits as the type has; the others are 0.
+    pub(super) bits: u64,
+    /// The same for all ranks: 64 bits of the element.
+    pub(super) shared: u64,
+    pub(super) rank: usize,
+    pub(super) ranks: usize,
+}
+
+impl Draw {
+    /// Whether this rank's is the one value of an element that stands out.
+    fn wins(&self) -> bool {
+        (u128::from(self.shared) * self.ranks as u128) >> 64 == self.rank as u128
+    }
+}
+
+/// Number `n` of the sequence that `key` starts.
+fn scrambled(key: u64, n: u64) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    Generator::new(key.wrapping_add(n.wrapping_mul(STEP))).next_u64()
+}
+
+/// One set of test data: the inputs of all ranks, as a function.
+#[derive(Debug, Clone, Copy)]
+struct Samples {
+    purpose: Purpose,
+    ranks: usize,
+    /// Of everything in this set.
+    key: u64,
+}
+
+impl Samples {
+    fn new(purpose: Purpose, ranks: usize, set: usize) -> Samples {
+        const SEED: u64 = 0x6f6e_6570_6f72_7421;
+        Samples {
+            purpose,
+            ranks,
+            key: scrambled(SEED, set as u64),
+        }
+    }
+
+    /// Writes elements `first..` of `rank`'s input into `values`.
+    fn fill<T: Element>(&self, rank: usize, first: usize, values: &mut [T]) {
+        let per_word = size_of::<u64>() / size_of::<T>();
+        let width = 8 * size_of::<T>();
+        let mask = u64::MAX >> (64 - width);
+        let key = scrambled(self.key, 1 + rank as u64);
+        let shares = !matches!(self.purpose, Purpose::Any | Purpose::Sum | Purpose::Affine);
+        let mut word = scrambled(key, (first / per_word) as u64);
+        for (i, value) in (first..).zip(values) {
+            let lane = i % per_word;
+            if lane == 0 {
+                word = scrambled(key, (i / per_word) as u64);
+            }
+            let draw = Draw {
+                bits: (word >> (lane * width)) & mask,
+                shared: if shares {
+                    scrambled(self.key ^ u64::MAX, i as u64)
+                } else {
+                    0
+                },
+                rank,
+                ranks: self.ranks,
+            };
+            *value = T::sample(self.purpose, draw);
+        }
+    }
 }
 
 /// Inputs for every rank: `inputs[rank]` holds the elements of the rank's input spans in order.
 ///
-/// Integer values are distinct for all ranks and indices as long as the type has that many values. Float values are whole numbers
-/// whose sum over all ranks is exact (distinct as long as `ranks² × elements` stays below the type's precision), or powers
-/// of two where they are multiplied; so every order of combining gives the same bits.
+/// Values are scrambled, and never an identity of an operator (0 and 1 among them). Sums and products of
+/// floats are exact while `ranks` is below the type's precision, so every order of combining gives the
+/// same bits. Each repetition of [`Team::run_verified`](super::Team::run_verified) has other values;
+/// these are the first.
+///
+/// # Complexity
+/// Linear in the number of elements.
 pub fn inputs<T: Element>(
     collective: &Collective,
     layout: &[Layout],
     operator: &Operator<T>,
 ) -> Vec<Vec<T>> {
-    let purpose = match operator.name() {
-        _ if !collective.kind().reduces() => Purpose::Move,
-        "sum" => Purpose::Sum,
-        "prod" => Purpose::Product,
-        _ => Purpose::Move,
-    };
-    let p = layout.len();
-    layout
-        .iter()
-        .enumerate()
+    let samples = Samples::new(purpose(collective, operator), layout.len(), 0);
+    let ranks = layout.iter().enumerate();
+    ranks
         .map(|(rank, l)| {
-            (0..total_len(&l.input))
-                .map(|i| T::sample(rank, i, p, purpose))
-                .collect()
+            let mut input = vec![T::default(); total_len(&l.input)];
+            samples.fill(rank, 0, &mut input);
+            input
         })
         .collect()
 }
 
-/// What every rank must hold in its output spans: computed from the inputs one after another, in rank order, with no schedule involved.
+/// What every rank must hold in its output spans: computed from the inputs one after another, in rank
+/// order, with no schedule involved.
 ///
 /// # Errors
 /// As [`Collective::promises`].
@@ -56,55 +154,331 @@ pub fn oracle<T: Element>(
     operator: &Operator<T>,
     inputs: &[Vec<T>],
 ) -> Result<Vec<Vec<T>>> {
+    let input = |rank: usize, part: Range<usize>| Cow::Borrowed(&inputs[rank][part]);
+    let mut outputs = Vec::with_capacity(layout.len());
+    each_output(collective, layout, operator, input, |output, _| {
+        outputs.push(output.to_vec());
+    })?;
+    Ok(outputs)
+}
+
+fn purpose<T: Element>(collective: &Collective, operator: &Operator<T>) -> Purpose {
+    if collective.kind().reduces() {
+        operator.purpose()
+    } else {
+        Purpose::Any
+    }
+}
+
+/// Hands what each rank must hold to `take`, rank after rank, with whether that differs from what the
+/// rank before must hold.
+fn each_output<'i, T: Element>(
+    collective: &Collective,
+    layout: &[Layout],
+    operator: &Operator<T>,
+    input: impl Fn(usize, Range<usize>) -> Cow<'i, [T]>,
+    mut take: impl FnMut(&[T], bool),
+) -> Result<()> {
     let totals = Totals::new(collective, layout);
-    let mut common: Option<Vec<T>> = None;
-    let mut before: Option<(std::ops::Range<usize>, Vec<T>)> = None;
-    (0..layout.len())
-        .map(|rank| {
-            let mut output = Vec::new();
-            for promise in totals.promises(rank)? {
-                let part = promise.offset..promise.offset + promise.len;
-                if collective.kind() == Kind::Scan {
-                    // All ranks before this one are combined already.
-                    let prefix = match before.take() {
-                        Some((ranks, mut acc))
-                            if ranks == (0..rank)
-                                && promise.ranks == (0..rank + 1)
-                                && acc.len() == promise.len =>
-                        {
-                            operator.combine(&mut acc, &inputs[rank][part], Order::MineFirst);
-                            acc
-                        }
-                        _ => fold(operator, inputs, promise.ranks.clone(), part),
-                    };
-                    output.extend_from_slice(&prefix);
-                    before = Some((promise.ranks, prefix));
-                } else if promise.ranks.len() == layout.len() {
-                    // The same combination of everything serves all ranks.
-                    let all = common.get_or_insert_with(|| {
-                        fold(operator, inputs, 0..layout.len(), 0..inputs[0].len())
-                    });
-                    output.extend_from_slice(&all[part]);
-                } else {
-                    output.extend(fold(operator, inputs, promise.ranks, part));
+    let mut combined = Combined::default();
+    let (mut before, mut output) = (None, Vec::new());
+    for rank in 0..layout.len() {
+        let promises = totals.promises(rank)?;
+        let differs = before.as_ref() != Some(&promises);
+        if differs {
+            output.clear();
+            for promise in &promises {
+                output.extend_from_slice(combined.of(promise, operator, &input));
+            }
+            before = Some(promises);
+        }
+        take(&output, differs);
+    }
+    Ok(())
+}
+
+/// The last combination: a scan's next is the same with one rank more.
+#[derive(Debug, Default)]
+struct Combined<T> {
+    ranks: Range<usize>,
+    part: Range<usize>,
+    values: Vec<T>,
+}
+
+impl<T: Element> Combined<T> {
+    fn of<'i>(
+        &mut self,
+        promise: &Promise,
+        operator: &Operator<T>,
+        input: impl Fn(usize, Range<usize>) -> Cow<'i, [T]>,
+    ) -> &[T] {
+        let part = promise.offset..promise.offset + promise.len;
+        let ranks = promise.ranks.clone();
+        let goes_on = self.part == part
+            && !self.ranks.is_empty()
+            && self.ranks.start == ranks.start
+            && self.ranks.end <= ranks.end;
+        if !goes_on {
+            self.values.clear();
+            self.values
+                .extend_from_slice(&input(ranks.start, part.clone()));
+            self.ranks = ranks.start..ranks.start + 1;
+        }
+        for rank in self.ranks.end..ranks.end {
+            operator.combine(
+                &mut self.values,
+                &input(rank, part.clone()),
+                Order::MineFirst,
+            );
+        }
+        (self.ranks, self.part) = (ranks, part);
+        &self.values
+    }
+}
+
+/// The first element of a run's outputs that is not as expected.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Mismatch<T> {
+    /// The repetition, counted from 0, those of the warm-up included.
+    pub repetition: usize,
+    /// The rank.
+    pub rank: usize,
+    /// The element's index in the rank's output.
+    pub index: usize,
+    /// What it should be.
+    pub expected: T,
+    /// What it is.
+    pub found: T,
+}
+
+impl<T: fmt::Display> fmt::Display for Mismatch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch {
+            repetition,
+            rank,
+            index,
+            expected,
+            found,
+        } = self;
+        write!(
+            f,
+            "rank {rank}, output element {index}: expected {expected}, found {found} (repetition {repetition})"
+        )
+    }
+}
+
+/// What the buffers of a run start from, and what becomes of them.
+#[derive(Debug)]
+pub(super) struct RunData<'d, T> {
+    layout: &'d [Layout],
+    purpose: Purpose,
+    inputs: Inputs<'d, T>,
+}
+
+#[derive(Debug)]
+enum Inputs<'d, T> {
+    /// The caller's, the same in each repetition; the caller knows what is to come of them.
+    Given(&'d [Vec<T>]),
+    /// Those of one data set after another, with what every rank must hold.
+    Sampled(Expected<'d, T>),
+}
+
+/// Digests of what every rank must hold after a repetition: of each data set, rank by rank.
+#[derive(Debug)]
+struct Expected<'d, T> {
+    collective: &'d Collective,
+    operator: &'d Operator<T>,
+    sets: usize,
+    digests: Vec<u64>,
+}
+
+/// An output that was not as expected: of which repetition, and what it was.
+pub(super) type Wrong<T> = (usize, Vec<T>);
+
+impl<'d, T: Element> RunData<'d, T> {
+    pub(super) fn given(
+        collective: &Collective,
+        layout: &'d [Layout],
+        operator: &Operator<T>,
+        inputs: &'d [Vec<T>],
+    ) -> Self {
+        RunData {
+            layout,
+            purpose: purpose(collective, operator),
+            inputs: Inputs::Given(inputs),
+        }
+    }
+
+    /// Test data for so many repetitions: other values for each, as long as that stays cheap; otherwise
+    /// at least four in a row differ.
+    ///
+    /// # Errors
+    /// As [`Collective::promises`].
+    pub(super) fn sampled(
+        collective: &'d Collective,
+        layout: &'d [Layout],
+        operator: &'d Operator<T>,
+        repetitions: usize,
+    ) -> Result<Self> {
+        /// Data sets in a row that differ, whatever they cost.
+        const MIN_SETS: usize = 4;
+        /// Elements of all data sets together: about 0.1 s.
+        const MAX_ELEMENTS: usize = 1 << 25;
+        /// Digests of all data sets together: 8 MiB.
+        const MAX_DIGESTS: usize = 1 << 20;
+        let lengths = layout
+            .iter()
+            .map(|l| total_len(&l.input).saturating_add(total_len(&l.output)));
+        let elements = lengths.fold(1, usize::saturating_add);
+        let cheap = (MAX_ELEMENTS / elements).min(MAX_DIGESTS / layout.len().max(1));
+        let sets = repetitions.min(cheap.max(MIN_SETS));
+        let mut data = RunData {
+            layout,
+            purpose: purpose(collective, operator),
+            inputs: Inputs::Sampled(Expected {
+                collective,
+                operator,
+                sets,
+                digests: Vec::new(),
+            }),
+        };
+        let mut digests = Vec::with_capacity(sets * layout.len());
+        for set in 0..sets {
+            let mut last = 0;
+            data.each_expected(set, |output, differs| {
+                if differs {
+                    last = digest(std::iter::once(output));
+                }
+                digests.push(last);
+            })?;
+        }
+        if let Inputs::Sampled(expected) = &mut data.inputs {
+            expected.digests = digests;
+        }
+        Ok(data)
+    }
+
+    fn samples(&self, set: usize) -> Samples {
+        Samples::new(self.purpose, self.layout.len(), set)
+    }
+
+    fn each_expected(&self, set: usize, take: impl FnMut(&[T], bool)) -> Result<()> {
+        let Inputs::Sampled(expected) = &self.inputs else {
+            return Ok(());
+        };
+        let samples = self.samples(set);
+        let input = |rank: usize, part: Range<usize>| {
+            let mut values = vec![T::default(); part.len()];
+            samples.fill(rank, part.start, &mut values);
+            Cow::Owned(values)
+        };
+        each_output(
+            expected.collective,
+            self.layout,
+            expected.operator,
+            input,
+            take,
+        )
+    }
+
+    /// Whether outputs are compared with what they should be.
+    pub(super) fn is_verified(&self) -> bool {
+        matches!(self.inputs, Inputs::Sampled(_))
+    }
+
+    /// Fills the buffer of `rank` for a repetition: its input where that belongs, poison everywhere else.
+    pub(super) fn fill(&self, rank: usize, repetition: usize, buffer: &mut [T]) {
+        let poisons = scrambled(repetition as u64, rank as u64);
+        buffer.fill(T::poison(self.purpose, poisons));
+        let mut first = 0;
+        for span in &self.layout[rank].input {
+            let values = &mut buffer[span.offset..span.end()];
+            match &self.inputs {
+                Inputs::Given(inputs) => {
+                    values.copy_from_slice(&inputs[rank][first..first + span.len]);
+                }
+                Inputs::Sampled(expected) => {
+                    let samples = self.samples(repetition % expected.sets);
+                    samples.fill(rank, first, values);
                 }
             }
-            Ok(output)
-        })
+            first += span.len;
+        }
+    }
+
+    /// The output of `rank` after a repetition, if it is wrong.
+    pub(super) fn wrong(&self, rank: usize, repetition: usize, buffer: &[T]) -> Option<Wrong<T>> {
+        let Inputs::Sampled(expected) = &self.inputs else {
+            return None;
+        };
+        let output = &self.layout[rank].output;
+        let found = digest(output.iter().map(|s| &buffer[s.offset..s.end()]));
+        let set = repetition % expected.sets;
+        let right = found == expected.digests[set * self.layout.len() + rank];
+        (!right).then(|| (repetition, packed(buffer, output)))
+    }
+
+    /// The first wrong element of `rank`, whose output was wrong.
+    ///
+    /// # Errors
+    /// As [`Collective::promises`].
+    pub(super) fn mismatch(&self, rank: usize, wrong: &Wrong<T>) -> Result<Option<Mismatch<T>>> {
+        let Inputs::Sampled(expected) = &self.inputs else {
+            return Ok(None);
+        };
+        let (repetition, found) = wrong;
+        let (mut mismatch, mut at) = (None, 0);
+        self.each_expected(repetition % expected.sets, |output, _| {
+            if at == rank {
+                let mut pairs = output.iter().zip(found).enumerate();
+                mismatch = pairs.find_map(|(index, (&expected, &found))| {
+                    // As the digest sees them: by all their bits.
+                    let bits = |value| digest(std::iter::once([value].as_slice()));
+                    (bits(expected) != bits(found)).then_some(Mismatch {
+                        repetition: *repetition,
+                        rank,
+                        index,
+                        expected,
+                        found,
+                    })
+                });
+            }
+            at += 1;
+        })?;
+        Ok(mismatch)
+    }
+}
+
+/// The elements of some spans, one after another.
+pub(super) fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
+    spans
+        .iter()
+        .flat_map(|s| &buffer[s.offset..s.end()])
+        .copied()
         .collect()
 }
 
-fn fold<T: Element>(
-    operator: &Operator<T>,
-    inputs: &[Vec<T>],
-    ranks: std::ops::Range<usize>,
-    part: std::ops::Range<usize>,
-) -> Vec<T> {
-    let mut acc = inputs[ranks.start][part.clone()].to_vec();
-    for rank in ranks.skip(1) {
-        operator.combine(&mut acc, &inputs[rank][part.clone()], Order::MineFirst);
+/// A hash of all bits of the elements in order, however they are split into parts.
+fn digest<'v, T: Element>(parts: impl Iterator<Item = &'v [T]>) -> u64 {
+    const CHUNK: usize = 256;
+    let mut hasher = DefaultHasher::new();
+    let mut chunk = [T::default(); CHUNK];
+    let mut filled = 0;
+    for mut part in parts {
+        while !part.is_empty() {
+            let (now, rest) = part.split_at(part.len().min(CHUNK - filled));
+            chunk[filled..filled + now.len()].copy_from_slice(now);
+            filled += now.len();
+            part = rest;
+            if filled == CHUNK {
+                T::hash(&chunk, &mut hasher);
+                filled = 0;
+            }
+        }
     }
-    acc
+    T::hash(&chunk[..filled], &mut hasher);
+    hasher.finish()
 }
 
 /// `f ⊕ g` for maps `x → a x + b` packed as `a << 32 | b`: `f` after `g`.
@@ -114,107 +488,331 @@ pub(super) fn affine(f: u64, g: u64) -> u64 {
     low(a.wrapping_mul(c)) << 32 | low(a.wrapping_mul(d).wrapping_add(b))
 }
 
-/// A permutation of the `bits`-bit numbers: multiplication by odd numbers and shifted exclusive-or.
-fn scramble(x: u64, bits: u32) -> u64 {
-    let mask = u64::MAX >> (64 - bits);
-    let half = bits.div_ceil(2);
-    let x = (x & mask).wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask;
-    let x = x ^ (x >> half);
-    let x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9) & mask;
-    x ^ (x >> half)
-}
-
-fn serial(rank: usize, index: usize, ranks: usize) -> u64 {
-    (index as u64)
-        .wrapping_mul(ranks as u64)
-        .wrapping_add(rank as u64)
-}
-
-pub(super) fn sample_integer(
-    rank: usize,
-    index: usize,
-    ranks: usize,
-    purpose: Purpose,
-    bits: u32,
-) -> u64 {
-    let n = serial(rank, index, ranks);
+/// A test value of an integer type of `width` bits, at least 8.
+pub(super) fn sample_integer(purpose: Purpose, draw: Draw, width: u32, signed: bool) -> u64 {
+    let mask = u64::MAX >> (64 - width);
+    let top = 1 << (width - 1);
+    let bits = draw.bits;
     match purpose {
-        Purpose::Move | Purpose::Sum => scramble(n, bits),
-        // Odd factors can be divided out again modulo 2^bits, so no contribution is lost in the product.
-        Purpose::Product => scramble(n, bits - 1) << 1 | 1,
+        // Neither 0, 1, -1 nor the least or the greatest number, signed or not, nor poison.
+        Purpose::Any => (bits & top) | (bits & (top - 1)).clamp(FEW, top - 2),
+        // Neither 1 nor -1.
+        Purpose::Sum => (bits | 1).clamp(3, mask - 2),
+        Purpose::Product => factor(bits),
+        Purpose::Max => largest(bits, draw.wins(), width) ^ if signed { top } else { 0 },
+        Purpose::Min => (mask - largest(bits, draw.wins(), width)) ^ if signed { top } else { 0 },
+        Purpose::Or => few_bits(draw, width),
+        Purpose::And => mask - few_bits(draw, width),
+        Purpose::Affine => factor(bits >> 32) << 32 | (bits & 0xffff_ffff | 1),
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "values are below 2^mantissa")]
-pub(super) fn sample_float(
-    rank: usize,
-    index: usize,
-    ranks: usize,
-    purpose: Purpose,
-    mantissa: u32,
-    greatest_exponent: i32,
-) -> f64 {
-    let n = serial(rank, index, ranks);
+/// A value of `width` bits that no test value is, and that spoils what it is combined with.
+pub(super) fn poison_integer(purpose: Purpose, bits: u64, width: u32, signed: bool) -> u64 {
+    let mask = u64::MAX >> (64 - width);
+    let top = 1 << (width - 1);
+    let sign = if signed { top } else { 0 };
+    // Above all values that are largest.
+    let above = mask - bits % ((1 << (width - 4)) - FEW);
     match purpose {
-        Purpose::Move => scramble(n, mantissa) as f64,
+        Purpose::Any => top + 1 + bits % (FEW - 1),
+        // Sums of odd numbers stay odd or become even; of each number of ranks, one or the other.
+        Purpose::Sum => (bits & mask & !1).max(2),
+        // Even, and so are all their multiples.
+        Purpose::Product => bits & mask & !1,
+        Purpose::Max => above ^ sign,
+        Purpose::Min => (mask - above) ^ sign,
+        Purpose::Or => mask & !(1 << (bits % u64::from(width))),
+        Purpose::And => 1 << (bits % u64::from(width)),
+        Purpose::Affine => bits & !(1 << 32),
+    }
+}
+
+/// How many values are set apart for poison, and one more.
+const FEW: u64 = 5;
+
+/// A factor: 3 or 5 modulo 8, hence of the largest order modulo a power of two, and never 1 or -1.
+fn factor(bits: u64) -> u64 {
+    bits & !7 | if bits & 4 == 0 { 3 } else { 5 }
+}
+
+/// A number in the lower half of those of `width` bits, or, if it `wins`, in the upper half.
+fn largest(bits: u64, wins: bool, width: u32) -> u64 {
+    let half = 1 << (width - 1);
+    if wins {
+        half + 2 + (bits >> 1) - (bits >> 4)
+    } else {
+        (bits >> 1).clamp(2, half - 3)
+    }
+}
+
+/// A number with one bit that all ranks have, and few others: each with a probability of about one over
+/// the number of ranks, at most a quarter.
+fn few_bits(draw: Draw, width: u32) -> u64 {
+    let halvings = draw.ranks.next_power_of_two().ilog2().max(2);
+    let mut more = Generator::new(scrambled(draw.shared ^ draw.bits, draw.rank as u64));
+    let few = (1..halvings).fold(draw.bits, |few, _| few & more.next_u64());
+    // Neither the lowest nor the highest bit: 1 and the least and greatest signed numbers are identities.
+    let common = 1 << (1 + draw.shared % u64::from(width - 2));
+    if (few | common).count_ones() >= width - 1 {
+        common
+    } else {
+        few | common
+    }
+}
+
+/// A test value of a float type with `precision` bits, as wide as its bit pattern, `draw.bits`.
+#[expect(clippy::cast_precision_loss, reason = "numbers below 2^precision")]
+pub(super) fn sample_float(
+    purpose: Purpose,
+    draw: Draw,
+    width: u32,
+    precision: u32,
+    max_exponent: u32,
+) -> f64 {
+    let sign = if draw.bits & 1 == 0 { 1.0 } else { -1.0 };
+    let (rest, rest_bits) = (draw.bits >> 1, width - 1);
+    // From 1 to below 2, with all bits of the significand.
+    let fraction = {
+        let significand = rest >> (rest_bits - (precision - 1)) | 1 << (precision - 1);
+        significand as f64 / (1u64 << (precision - 1)) as f64
+    };
+    match purpose {
         Purpose::Sum => {
-            let values = ((1u64 << mantissa) / ranks.max(1) as u64).max(1);
-            (n % values) as f64
+            // Whole numbers: sums stay below 2^precision.
+            let values = ((1u64 << precision) / draw.ranks.max(1) as u64).max(4) - 2;
+            let number = (u128::from(rest) * u128::from(values)) >> rest_bits;
+            sign * (2 + number) as f64
         }
         Purpose::Product => {
-            let most =
-                i64::from(greatest_exponent - 2) / i64::try_from(ranks.max(1)).unwrap_or(i64::MAX);
-            let scrambled = scramble(n, 62);
-            let exponent = (scrambled >> 1).cast_signed() % (2 * most + 1) - most;
-            let sign = if scrambled & 1 == 0 { 1.0 } else { -1.0 };
-            #[expect(clippy::cast_possible_truncation, reason = "at most 1022")]
-            let exponent = exponent as i32;
-            sign * 2f64.powi(exponent)
+            // Powers of two whose products of all ranks are neither too large nor too small: with many
+            // ranks, some contribute no more than a sign.
+            let room = u64::from(max_exponent - 2);
+            let ranks = draw.ranks.max(1) as u64;
+            let stride = ranks.div_ceil(room);
+            let max = if stride > 1 { 1 } else { room / ranks };
+            let number = (u128::from(rest) * u128::from(2 * max + 1)) >> rest_bits;
+            let number = u64::try_from(number).unwrap_or(max);
+            let turn = draw.rank as u64 + draw.shared % stride;
+            if number == max || !turn.is_multiple_of(stride) {
+                -1.0
+            } else {
+                // 2^(number - max), by its bits: an exponent above 52 of the significand, of bias 1023.
+                sign * f64::from_bits((1023 + number - max) << 52)
+            }
         }
+        Purpose::Max | Purpose::Min => {
+            let value = if draw.wins() {
+                512.0 * fraction
+            } else {
+                2.0 * fraction
+            };
+            if purpose == Purpose::Max {
+                value
+            } else {
+                -value
+            }
+        }
+        // From 2 to below 2^9, positive or negative.
+        _ => sign * fraction * f64::from(2u32 << (draw.bits >> 1 & 7)),
+    }
+}
+
+/// A float that no test value is, and that spoils what it is combined with.
+pub(super) fn poison_float(purpose: Purpose, bits: u64) -> f64 {
+    // A comparison with NaN keeps the other operand.
+    let large = 4096.0 * f64::from(1 + (bits & 0xff) as u16);
+    match purpose {
+        Purpose::Max => large,
+        Purpose::Min => -large,
+        _ => f64::NAN,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::HashSet;
 
-    #[test]
-    fn integers_are_distinct_while_the_type_has_room() {
-        for p in [1, 3, 16, 64] {
-            let values: HashSet<i32> = (0..p)
-                .flat_map(|r| (0..500).map(move |i| i32::sample(r, i, p, Purpose::Sum)))
-                .collect();
-            assert_eq!(values.len(), p * 500);
+    use super::*;
+
+    const PURPOSES: [Purpose; 8] = [
+        Purpose::Any,
+        Purpose::Sum,
+        Purpose::Product,
+        Purpose::Min,
+        Purpose::Max,
+        Purpose::And,
+        Purpose::Or,
+        Purpose::Affine,
+    ];
+
+    fn values<T: Element>(purpose: Purpose, p: usize, set: usize, rank: usize, n: usize) -> Vec<T> {
+        let mut values = vec![T::default(); n];
+        Samples::new(purpose, p, set).fill(rank, 0, &mut values);
+        values
+    }
+
+    fn poison<T: Element>(purpose: Purpose) -> Vec<T> {
+        let bits = (0..300).map(|i| scrambled(i / 20, i % 20));
+        bits.map(|bits| T::poison(purpose, bits)).collect()
+    }
+
+    /// What the built-in operators of all types leave alone when they combine it.
+    fn check_values<T: Element>(identities: &[T]) {
+        for purpose in PURPOSES {
+            if purpose == Purpose::Affine && T::built_in("affine").is_none() {
+                continue;
+            }
+            let poison = poison::<T>(purpose);
+            for p in [1, 2, 3, 8, 100, 1000] {
+                for rank in [0, 1, p - 1].into_iter().filter(|&r| r < p) {
+                    for value in values::<T>(purpose, p, 0, rank, 2000) {
+                        assert!(!identities.contains(&value), "{purpose:?} p={p} {value}");
+                        assert!(value.partial_cmp(&value).is_some(), "{purpose:?} {value}");
+                        assert!(!poison.contains(&value), "{purpose:?} p={p} {value}");
+                    }
+                }
+            }
+            // It changes between repetitions (where it is no NaN, which is never equal to anything).
+            assert!(
+                poison.iter().any(|value| *value != poison[0]),
+                "{purpose:?}"
+            );
         }
-        let bytes: HashSet<u8> = (0..256)
-            .map(|i| u8::sample(0, i, 1, Purpose::Move))
-            .collect();
-        assert_eq!(bytes.len(), 256);
+    }
+
+    #[test]
+    fn no_value_is_an_identity_or_poison() {
+        check_values::<u8>(&[0, 1, u8::MAX]);
+        check_values::<i32>(&[0, 1, -1, i32::MIN, i32::MAX]);
+        check_values::<i64>(&[0, 1, -1, i64::MIN, i64::MAX]);
+        check_values::<u64>(&[0, 1, u64::MAX]);
+        check_values::<f32>(&[0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY]);
+        check_values::<f64>(&[0.0, 1.0, f64::INFINITY, f64::NEG_INFINITY]);
+    }
+
+    fn check_poison<T: Element>() {
+        for name in Operator::<T>::NAMES {
+            let Ok(op) = Operator::<T>::named(name) else {
+                continue;
+            };
+            let poison = poison::<T>(op.purpose());
+            let inputs = values::<T>(op.purpose(), 5, 3, 2, poison.len());
+            for (value, poison) in inputs.into_iter().zip(poison) {
+                assert!(op.apply(value, poison) != value, "{name} {value} {poison}");
+                assert!(op.apply(poison, value) != value, "{name} {value} {poison}");
+            }
+        }
+        let none = Operator::<T>::none();
+        let [a, b] = [1, 2].map(|rank| values::<T>(Purpose::Any, 5, 0, rank, 500));
+        let spoiled = |(&a, &b)| ![a, b].contains(&none.apply(a, b));
+        assert!(a.iter().zip(&b).filter(|&pair| spoiled(pair)).count() > 480);
+    }
+
+    #[test]
+    fn poison_spoils_what_it_is_combined_with() {
+        check_poison::<u8>();
+        check_poison::<i32>();
+        check_poison::<i64>();
+        check_poison::<u64>();
+        check_poison::<f32>();
+        check_poison::<f64>();
+    }
+
+    /// Whether the result of combining 6 ranks shows each contribution in some of 400 elements: that it
+    /// is missing, that it counts twice or three times, that another's stands for it.
+    fn check_visible<T: Element>(name: &str) {
+        let Ok(op) = Operator::<T>::named(name) else {
+            return;
+        };
+        let forgives = ["min", "max", "band", "bor"].contains(&name);
+        let (p, n) = (6, 400);
+        let inputs: Vec<Vec<T>> = (0..p).map(|r| values(op.purpose(), p, 0, r, n)).collect();
+        let combine = |ranks: &[usize]| -> Vec<T> {
+            let one = |i: usize| {
+                let values = ranks.iter().map(|&r| inputs[r][i]);
+                values.reduce(|a, b| op.apply(a, b))
+            };
+            (0..n).filter_map(one).collect()
+        };
+        let right = combine(&[0, 1, 2, 3, 4, 5]);
+        let shows = |ranks: &[usize]| {
+            let wrong = combine(ranks);
+            right.iter().zip(wrong).filter(|&(&a, b)| a != b).count()
+        };
+        for rank in 0..p {
+            let others: Vec<usize> = (0..p).filter(|&r| r != rank).collect();
+            let context = format!("{name} {} rank {rank}", T::TYPE.name());
+            assert!(shows(&others) > n / 20, "{context} missing");
+            let instead = [&others[..], &[(rank + 1) % p]].concat();
+            assert!(shows(&instead) > n / 20, "{context} replaced");
+            if !forgives {
+                let twice = [&[0, 1, 2, 3, 4, 5], &[rank][..]].concat();
+                assert!(shows(&twice) > n * 9 / 10, "{context} twice");
+            }
+            if !forgives && name != "bxor" {
+                let thrice = [&[0, 1, 2, 3, 4, 5], &[rank, rank][..]].concat();
+                assert!(shows(&thrice) > n / 2, "{context} three times");
+            }
+        }
+    }
+
+    #[test]
+    fn results_show_every_contribution() {
+        for name in Operator::<u8>::NAMES {
+            check_visible::<u8>(name);
+            check_visible::<i32>(name);
+            check_visible::<i64>(name);
+            check_visible::<u64>(name);
+            check_visible::<f32>(name);
+            check_visible::<f64>(name);
+        }
+    }
+
+    #[test]
+    fn values_have_no_period_and_differ_between_ranks_and_sets() {
+        let bytes = values::<u8>(Purpose::Any, 8, 0, 0, 1 << 16);
+        for shift in (1..5000).chain([8192, 1 << 15]) {
+            let same = bytes[shift..].iter().zip(&bytes).filter(|(a, b)| a == b);
+            let (same, all) = (same.count(), bytes.len() - shift);
+            assert!(same < all / 100, "{same} of {all} repeat after {shift}");
+        }
+        let mut seen = HashSet::new();
+        for set in 0..20 {
+            for rank in 0..20 {
+                for value in values::<u64>(Purpose::Any, 20, set, rank, 100) {
+                    assert!(seen.insert(value), "set {set}, rank {rank}: {value} again");
+                }
+            }
+        }
+        // A part of an input is that part of the whole, wherever it begins.
+        for first in 0..20 {
+            let mut part = [0u8; 30];
+            Samples::new(Purpose::Any, 8, 0).fill(0, first, &mut part);
+            assert_eq!(part, bytes[first..first + 30]);
+        }
     }
 
     #[test]
     fn float_results_do_not_depend_on_the_order() {
         for name in ["sum", "prod", "min", "max"] {
-            for p in [2usize, 7, 64, 500] {
+            for p in [2, 7, 64, 500, 3000] {
                 let op = Operator::<f32>::named(name).unwrap();
-                let purpose = match name {
-                    "sum" => Purpose::Sum,
-                    "prod" => Purpose::Product,
-                    _ => Purpose::Move,
-                };
-                for i in [0, 1, 17, 99_999] {
-                    let v: Vec<f32> = (0..p).map(|r| f32::sample(r, i, p, purpose)).collect();
-                    let forwards = v.iter().copied().reduce(|a, b| op.apply(a, b)).unwrap();
-                    let backwards = v
-                        .iter()
-                        .rev()
-                        .copied()
-                        .reduce(|a, b| op.apply(a, b))
-                        .unwrap();
+                let inputs: Vec<Vec<f32>> =
+                    (0..p).map(|r| values(op.purpose(), p, 0, r, 50)).collect();
+                for i in 0..50 {
+                    let v: Vec<f32> = inputs.iter().map(|input| input[i]).collect();
+                    let combine = |order: &mut dyn Iterator<Item = f32>| {
+                        order.reduce(|a, b| op.apply(a, b)).unwrap()
+                    };
+                    let forwards = combine(&mut v.iter().copied());
+                    let backwards = combine(&mut v.iter().rev().copied());
+                    let mut sorted = v.clone();
+                    sorted.sort_by(|a, b| b.abs().total_cmp(&a.abs()).then(b.total_cmp(a)));
+                    let by_size = combine(&mut sorted.iter().copied());
+                    assert_eq!([forwards, forwards], [backwards, by_size], "{name} p={p}");
+                    assert!(forwards.is_finite() && forwards != 0.0, "{name} p={p}");
                     let exact = v.iter().map(|&x| f64::from(x)).sum::<f64>();
-                    assert_eq!(forwards, backwards, "{name} p={p}");
-                    assert!(forwards.is_finite());
                     assert!(name != "sum" || f64::from(forwards) == exact);
                 }
             }
@@ -224,9 +822,7 @@ mod tests {
     #[test]
     fn affine_is_associative_and_does_not_commute() {
         let op = Operator::<u64>::named("affine").unwrap();
-        let v: Vec<u64> = (0..50)
-            .map(|i| u64::sample(i, 1, 50, Purpose::Move))
-            .collect();
+        let v = values::<u64>(Purpose::Affine, 50, 0, 1, 50);
         for w in v.windows(3) {
             let (a, b, c) = (w[0], w[1], w[2]);
             assert_eq!(op.apply(op.apply(a, b), c), op.apply(a, op.apply(b, c)));

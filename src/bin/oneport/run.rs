@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use oneport::Schedule;
+use oneport::check;
 use oneport::measure::percentile_distribution;
 use oneport::plan::auto::Crowd;
 use oneport::report::{Caption, Trace};
@@ -37,7 +37,8 @@ Examples:
   oneport run broadcast -p 100000 --bytes 8 --workers cores
 
 Every rank is a thread, pinned round-robin to the cores. With --workers cores there is one thread a core, which takes turns at \
-its ranks' programs: the same steps, checks and model time, but no rank waits for a core, and far more ranks fit. The result is compared with what a sequential computation gives. \
+its ranks' programs: the same steps, checks and model time, but no rank waits for a core, and far more ranks fit. The schedule is proved as check does, and every repetition, each with other data, is compared with what a sequential \
+computation gives: verified means that both are right. \
 Without --dtype elements are bytes (u8), or u64 for --op affine. The model time is the time of the same run in the cost \
 model, carried along with the messages: what simulate says. With --clock paced the run takes that long in real time, as \
 on a slower network; costs written without a unit are then nanoseconds.")]
@@ -67,7 +68,7 @@ pub(crate) struct Args {
     )]
     warmup: usize,
 
-    /// Do not compare the result with a sequential computation
+    /// Neither prove the schedule nor compare the results with a sequential computation
     #[arg(long, help_heading = "Run")]
     no_verify: bool,
 
@@ -162,6 +163,15 @@ struct Output<'a> {
     warnings: Vec<String>,
 }
 
+/// What is said of a schedule that is not run, because it is wrong.
+#[derive(Serialize)]
+struct Disproved<'a> {
+    verified: bool,
+    error: String,
+    #[serde(flatten)]
+    about: &'a About,
+}
+
 #[derive(Serialize)]
 struct Wall {
     min: u64,
@@ -210,6 +220,21 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     for path in args.histogram.iter().chain(&args.trace) {
         output::writable(path)?;
+    }
+    if !args.no_verify
+        && let Some(wrong) = disproof(&subject, op)
+    {
+        let refused = Disproved {
+            verified: false,
+            error: format!("{wrong} (not run: --no-verify runs it all the same)"),
+            about: &subject.about,
+        };
+        if args.common.json {
+            output::json(out, &refused)?;
+        }
+        out.flush()?;
+        output::error(&format!("wrong schedule: {}", refused.error));
+        return Ok(ExitCode::from(1));
     }
     let done = match dtype {
         Dtype::U8 => execute::<u8>(args, &subject)?,
@@ -374,21 +399,10 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
             linked(schedule, &subject.cost, time)?;
         }
     }
-    let operator = Operator::<T>::named(match args.common.vector.op {
-        // Where nothing is combined any operator will do.
-        _ if !schedule.collective().kind().reduces() => "min",
-        op => op.name(),
-    })?;
-    let inputs = run::inputs(schedule.collective(), schedule.layout(), &operator);
-    let expected = if args.no_verify {
-        None
+    let operator = if schedule.collective().kind().reduces() {
+        Operator::<T>::named(args.common.vector.op.name())?
     } else {
-        Some(run::oracle(
-            schedule.collective(),
-            schedule.layout(),
-            &operator,
-            &inputs,
-        )?)
+        Operator::none()
     };
     let mut team = Team::with(
         schedule.ranks(),
@@ -411,7 +425,12 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         trace: args.trace.is_some(),
         eager: !args.rendezvous,
     };
-    let outcome: Outcome<T> = team.run(schedule, &inputs, &operator, &options)?;
+    let outcome: Outcome<T> = if args.no_verify {
+        let inputs = run::inputs(schedule.collective(), schedule.layout(), &operator);
+        team.run(schedule, &inputs, &operator, &options)?
+    } else {
+        team.run_verified(schedule, &operator, &options)?
+    };
     let wall = &outcome.wall;
     Ok(Done {
         distribution: args
@@ -431,33 +450,25 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         warnings: outcome.warnings,
         eager: outcome.eager,
         trace: outcome.trace,
-        wrong: expected.map(|expected| first_wrong(schedule, &outcome.outputs, &expected)),
+        wrong: (!args.no_verify).then(|| outcome.mismatch.map(|m| m.to_string())),
     })
 }
 
-/// The first element of the outputs that is not as expected.
-fn first_wrong<T: Element>(
-    schedule: &Schedule,
-    outputs: &[Vec<T>],
-    expected: &[Vec<T>],
-) -> Option<String> {
-    let ranks = outputs.iter().zip(expected).enumerate();
-    ranks
-        .take(schedule.ranks())
-        .find_map(|(rank, (found, expected))| {
-            if found.len() != expected.len() {
-                return Some(format!(
-                    "rank {rank} has {} output elements, expected {}",
-                    found.len(),
-                    expected.len()
-                ));
-            }
-            let i = found.iter().zip(expected).position(|(f, e)| f != e)?;
-            Some(format!(
-                "rank {rank}, output element {i}: expected {}, found {}",
-                expected[i], found[i]
-            ))
-        })
+/// What `check` finds wrong with the schedule. Right data are no proof: some operators forgive what
+/// others do not.
+fn disproof(subject: &Subject, op: Op) -> Option<String> {
+    let options = check::Options {
+        keep_order: subject.schedule.collective().kind().reduces() && !op.commutes(),
+        overlap: subject.cost.overlap,
+        ..check::Options::default()
+    };
+    let report = check::check(&subject.schedule, &options);
+    let first = report.errors.first()?;
+    let others = match report.errors.len() + report.more - 1 {
+        0 => String::new(),
+        n => format!("; {n} more, see oneport check"),
+    };
+    Some(format!("{}{others}", first.message))
 }
 
 fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<()> {

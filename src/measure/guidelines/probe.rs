@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::plans::Planned;
 use crate::collective::Kind;
 use crate::error::{Error, Result};
-use crate::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use crate::run::{Clock, Operator, RunOptions, Team, inputs};
 use crate::schedule::{Schedule, total_len};
 
 /// Inputs of all ranks, by kind and their lengths: algorithms for the same share them.
@@ -70,16 +70,15 @@ impl Probe {
     fn first_turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
         const MOST: usize = 500;
         let start = Instant::now();
-        let outcome = team.run(&self.schedule, &self.data, &self.sum, &self.options)?;
+        let outcome = team.run_verified(&self.schedule, &self.sum, &self.options)?;
         let runs = self.options.repetitions + self.options.warmup;
         let one = start.elapsed().as_nanos() / runs as u128;
         let fit = usize::try_from(self.turn.as_nanos() / one.max(1)).unwrap_or(MOST);
         self.options.repetitions = fit.clamp(self.options.repetitions, MOST);
-        let (collective, layout) = (self.schedule.collective(), self.schedule.layout());
-        if outcome.outputs != oracle(collective, layout, &self.sum, &self.data)? {
+        if let Some(mismatch) = outcome.mismatch {
             return Err(Error::wrong(format!(
-                "{} over {} ranks gave a wrong result",
-                collective.kind().name(),
+                "{} over {} ranks gave a wrong result: {mismatch}",
+                self.schedule.collective().kind().name(),
                 team.ranks()
             )));
         }

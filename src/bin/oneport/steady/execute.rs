@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use oneport::Schedule;
 use oneport::plan::steady::{Fraction, Operation, Periodic, to_f64};
-use oneport::run::{self, Clock, Element, Operator, RunOptions, Team, TeamOptions};
+use oneport::run::{Clock, Element, Operator, RunOptions, Team, TeamOptions};
 
 use super::report::Run;
 
@@ -81,8 +81,6 @@ fn paced<T: Element + PartialEq>(
     periodic: &Periodic,
     unit: f64,
 ) -> Result<(bool, u64, f64)> {
-    let data = run::inputs(schedule.collective(), schedule.layout(), operator);
-    let expected = run::oracle(schedule.collective(), schedule.layout(), operator, &data)?;
     let options = RunOptions {
         clock: Clock::Paced,
         // Costs are by the byte, those of the platform by the element.
@@ -90,7 +88,10 @@ fn paced<T: Element + PartialEq>(
         repetitions: 1,
         ..RunOptions::default()
     };
-    let outcome = team.run(schedule, &data, operator, &options)?;
-    let right = outcome.outputs == expected;
-    Ok((right, outcome.wall.max(), outcome.model_time))
+    let outcome = team.run_verified(schedule, operator, &options)?;
+    Ok((
+        outcome.is_verified(),
+        outcome.wall.max(),
+        outcome.model_time,
+    ))
 }
