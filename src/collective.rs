@@ -10,12 +10,13 @@ use crate::schedule::{Layout, total_len};
 /// A collective operation over all ranks of a schedule.
 ///
 /// Block sizes follow from the lengths of the `input` and `output` spans of the ranks' layouts, so irregular forms need no
-/// kind of their own. Input and output list their spans in rank order of the blocks.
+/// kind of their own. Input and output list their spans in rank order of the blocks. A rank that is not said to end with
+/// anything has no output: a broadcast is for every rank, [`Collective::Multicast`] for some.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "root and targets are ranks")]
 pub enum Collective {
-    /// Every rank with an output ends with the root's input.
+    /// Every rank, the root too, ends with the root's input.
     Broadcast { root: usize },
     /// The root ends with the combination of all inputs, in rank order.
     Reduce { root: usize },
@@ -174,12 +175,35 @@ impl Collective {
         })
     }
 
-    /// What rank `rank` must hold in its output spans at the end, in their order.
+    /// What rank `rank` must hold in its output spans at the end, in their order. Its output is as long as these together: a
+    /// rank of a broadcast cannot do without.
     ///
     /// # Errors
     /// When the layouts' input and output lengths do not fit the collective, or a rank is out of range.
     pub fn promises(&self, layout: &[Layout], rank: usize) -> Result<Vec<Promise>> {
         Totals::new(self, layout).promises(rank)
+    }
+
+    /// Checks that the root and the targets are among `ranks` ranks.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub(crate) fn fits_ranks(&self, ranks: usize) -> Result<()> {
+        self.among(ranks, "root", self.root().as_slice())?;
+        match self {
+            Collective::Multicast { targets, .. } => self.among(ranks, "target", targets),
+            _ => Ok(()),
+        }
+    }
+
+    fn among(&self, ranks: usize, what: &str, named: &[usize]) -> Result<()> {
+        match named.iter().find(|&&rank| rank >= ranks) {
+            Some(rank) => Err(Error::malformed(format!(
+                "{}: {what} {rank} is not one of {ranks} ranks",
+                self.kind().name()
+            ))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -234,6 +258,8 @@ impl<'a> Totals<'a> {
             collective, layout, ..
         } = *self;
         let p = layout.len();
+        collective.fits_ranks(p)?;
+        collective.among(p, "rank", &[rank])?;
         let input = |r: usize| self.inputs[r];
         let output = total_len(&layout[rank].output);
         let whole = |ranks: Range<usize>, len: usize| {
@@ -249,16 +275,6 @@ impl<'a> Totals<'a> {
             } else {
                 Err(Error::malformed(format!(
                     "{}: rank {rank} has {output} output elements, expected {expected}",
-                    collective.kind().name()
-                )))
-            }
-        };
-        let root_in_range = |root: usize| {
-            if root < p {
-                Ok(root)
-            } else {
-                Err(Error::malformed(format!(
-                    "{}: root {root} is not one of {p} ranks",
                     collective.kind().name()
                 )))
             }
@@ -287,16 +303,10 @@ impl<'a> Totals<'a> {
         let before = |r: usize| self.outputs_before[r];
         match collective {
             &Collective::Broadcast { root } => {
-                let root = root_in_range(root)?;
                 fits(input(root), whole(root..root + 1, input(root)))
             }
             Collective::Multicast { root, targets } => {
-                let root = root_in_range(*root)?;
-                if let Some(t) = targets.iter().find(|&&t| t >= p) {
-                    return Err(Error::malformed(format!(
-                        "multicast: target {t} is not one of {p} ranks"
-                    )));
-                }
+                let root = *root;
                 if targets.contains(&rank) {
                     fits(input(root), whole(root..root + 1, input(root)))
                 } else {
@@ -304,7 +314,6 @@ impl<'a> Totals<'a> {
                 }
             }
             &Collective::Reduce { root } => {
-                let root = root_in_range(root)?;
                 let n = common_input()?;
                 if rank == root {
                     fits(n, whole(0..p, n))
@@ -321,7 +330,7 @@ impl<'a> Totals<'a> {
                 fits(n, whole(0..rank + 1, n))
             }
             &Collective::Gather { root } => {
-                if rank == root_in_range(root)? {
+                if rank == root {
                     fits(all_inputs(), concatenated())
                 } else {
                     fits(0, Vec::new())
@@ -329,7 +338,6 @@ impl<'a> Totals<'a> {
             }
             Collective::Allgather => fits(all_inputs(), concatenated()),
             &Collective::Scatter { root } => {
-                let root = root_in_range(root)?;
                 let all = before(p);
                 if input(root) != all {
                     return Err(Error::malformed(format!(
@@ -386,5 +394,90 @@ impl<'a> Totals<'a> {
             )));
         }
         Ok((to * (n / p), n / p))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{self, FindingKind, Options};
+    use crate::run::{Operator, inputs, oracle};
+    use crate::{Ports, Schedule, Span};
+
+    /// From rank 0, which has two elements, to rank 1; rank 2 has no part in it, and no output.
+    fn two_of_three(collective: Collective) -> Schedule {
+        let both = || [Span::new(0, 2)];
+        let mut b = Schedule::builder(3, Ports::BI, collective);
+        b.layout(0, 2, both(), both());
+        b.layout(1, 2, [], both());
+        b.transfer(0, 1, both());
+        b.build().unwrap()
+    }
+
+    #[test]
+    fn a_broadcast_is_for_every_rank_and_a_multicast_for_some() {
+        let sum = Operator::<u64>::named("sum").unwrap();
+        let data = |s: &Schedule| inputs(s.collective(), s.layout(), &sum);
+        let whole = vec![Promise {
+            len: 2,
+            ranks: 0..1,
+            offset: 0,
+        }];
+
+        let broadcast = two_of_three(Collective::Broadcast { root: 0 });
+        let (collective, layout) = (broadcast.collective(), broadcast.layout());
+        for rank in 0..2 {
+            assert_eq!(collective.promises(layout, rank).unwrap(), whole);
+        }
+        let why = "broadcast: rank 2 has 0 output elements, expected 2";
+        assert_eq!(collective.promises(layout, 2).unwrap_err().to_string(), why);
+        let report = check::check(&broadcast, &Options::default());
+        let found: Vec<_> = report.errors.iter().map(|e| (e.kind, e.rank)).collect();
+        assert_eq!(found, [(FindingKind::Layout, Some(2))]);
+        assert_eq!(report.errors[0].message, why);
+        let expected = oracle(collective, layout, &sum, &data(&broadcast));
+        assert_eq!(expected.unwrap_err().to_string(), why);
+
+        let targets = vec![0, 1];
+        let multicast = two_of_three(Collective::Multicast { root: 0, targets });
+        let (collective, layout) = (multicast.collective(), multicast.layout());
+        let promises = [whole.clone(), whole, Vec::new()];
+        for (rank, promised) in promises.iter().enumerate() {
+            assert_eq!(collective.promises(layout, rank).as_ref(), Ok(promised));
+        }
+        assert!(check::check(&multicast, &Options::default()).ok());
+        let data = data(&multicast);
+        let expected = oracle(collective, layout, &sum, &data).unwrap();
+        assert_eq!(expected, [data[0].clone(), data[0].clone(), Vec::new()]);
+    }
+
+    #[test]
+    fn ranks_that_do_not_exist_are_refused() {
+        let layout = vec![Layout::default(); 3];
+        let broadcast = Collective::Broadcast { root: 0 };
+        let why = broadcast.promises(&layout, 3).unwrap_err().to_string();
+        assert_eq!(why, "broadcast: rank 3 is not one of 3 ranks");
+        let (root, targets) = (3, vec![0, 4]);
+        for (collective, what) in [
+            (Collective::Broadcast { root }, "root 3"),
+            (Collective::Reduce { root }, "root 3"),
+            (Collective::Gather { root }, "root 3"),
+            (Collective::Scatter { root }, "root 3"),
+            (
+                Collective::Multicast {
+                    root,
+                    targets: vec![0],
+                },
+                "root 3",
+            ),
+            (Collective::Multicast { root: 0, targets }, "target 4"),
+        ] {
+            let why = format!("{}: {what} is not one of 3 ranks", collective.kind().name());
+            let promised = collective.promises(&layout, 0).unwrap_err();
+            assert_eq!(promised.to_string(), why);
+            let programs = vec![Vec::new(); 3];
+            let schedule = Schedule::new(Ports::BI, collective, layout.clone(), programs);
+            assert_eq!(schedule.unwrap_err().to_string(), why);
+        }
     }
 }

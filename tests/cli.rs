@@ -757,3 +757,75 @@ fn every_example_in_the_help_works() {
     }
     assert!(examples > 8);
 }
+
+#[test]
+fn a_root_that_does_not_exist_is_refused_by_every_command() {
+    let folder = folder("cli_roots");
+    let of = |kind: &str, root: &str| {
+        let collective = format!("{{\"kind\": \"{kind}\"{root}}}");
+        let from = "{\"kind\": \"broadcast\", \"root\": 0}";
+        PAIR.replacen(from, &collective, 1)
+    };
+    let bad = [
+        ("broadcast", ", \"root\": 9", "root 9"),
+        ("reduce", ", \"root\": 2", "root 2"),
+        (
+            "gather",
+            ", \"root\": 18446744073709551615",
+            "root 18446744073709551615",
+        ),
+        ("scatter", ", \"root\": 2", "root 2"),
+        ("multicast", ", \"root\": 2, \"targets\": [1]", "root 2"),
+        (
+            "multicast",
+            ", \"root\": 0, \"targets\": [1, 5]",
+            "target 5",
+        ),
+    ];
+    for (i, (kind, root, what)) in bad.into_iter().enumerate() {
+        let file = folder.join(format!("{i}.json"));
+        std::fs::write(&file, of(kind, root)).unwrap();
+        for command in ["plan", "check", "simulate", "run", "draw"] {
+            let arguments = format!("{command} --schedule {}", file.display());
+            let message = failure(&mut oneport(&arguments), 2);
+            let expected = format!("{kind}: {what} is not one of 2 ranks");
+            assert!(message.contains(&expected), "{command}: {message}");
+        }
+    }
+    // Collectives with and without a root, planned and from a file.
+    for command in [
+        "plan reduce",
+        "check reduce",
+        "simulate reduce",
+        "run reduce",
+        "compare reduce",
+        "draw reduce",
+        "tune reduce",
+        "plan allreduce",
+        "check allreduce",
+        "check allreduce -a all",
+        "simulate allreduce",
+        "run allreduce",
+        "compare allreduce",
+        "draw allreduce",
+        "tune allreduce",
+        "simulate broadcast -p 5000 -a chain --segments 5000",
+    ] {
+        let ranks = if command.contains("-p") { "" } else { "-p 2" };
+        let root = if command.contains("-p") { 5000 } else { 2 };
+        let message = failure(&mut oneport(&format!("{command} {ranks} --root {root}")), 2);
+        assert!(
+            message.contains(&format!("root {root} is not one of")),
+            "{command}: {message}"
+        );
+    }
+    let rootless = of("allreduce", "");
+    for command in ["plan", "check", "simulate", "run", "draw"] {
+        let mut command = oneport(&format!("{command} --schedule - --root 2"));
+        let message = failure(command.write_stdin(rootless.clone()), 2);
+        assert!(
+            message.contains("root 2 is not one of 2 ranks"),
+            "{message}"
+        );
+    }
+}

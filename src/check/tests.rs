@@ -129,13 +129,6 @@ fn structure() {
 fn layouts() {
     let s = schedule(
         "bi",
-        r#"{"kind": "broadcast", "root": 7}"#,
-        &["1 [[0,1]] [[0,1]]"; 2],
-        &["[]", "[]"],
-    );
-    assert_eq!(messages(&s), ["broadcast: root 7 is not one of 2 ranks"]);
-    let s = schedule(
-        "bi",
         BROADCAST,
         &["3 [[0,2]] [[0,2]]", "3 [] [[0,3]]"],
         &["[]", "[]"],

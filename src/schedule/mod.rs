@@ -79,8 +79,8 @@ impl Schedule {
     /// Puts a schedule together from its parts.
     ///
     /// # Errors
-    /// When there is no rank, the parts disagree about the number of ranks, or a step or a region names a rank that does
-    /// not exist or leaves its buffer. Whether the schedule is *right* is for [`crate::check`] to say.
+    /// When there is no rank, the parts disagree about the number of ranks, the collective or a step names a rank that does
+    /// not exist, or a step or a region leaves its buffer. Whether the schedule is *right* is for [`crate::check`] to say.
     pub fn new(
         ports: Ports,
         collective: Collective,
@@ -108,6 +108,7 @@ impl Schedule {
                 layout.len()
             )));
         }
+        collective.fits_ranks(p)?;
         let schedule = Schedule {
             ports,
             collective,

@@ -71,6 +71,7 @@ pub fn on_demand_watched(
 ) -> Result<Timed> {
     cost.validate()?;
     cost.covers(programs.ranks())?;
+    programs.collective().fits_ranks(programs.ranks())?;
     let rounds = CostModel::new(1.0, 0.0);
     let (times, finished) = if cost.overlap {
         // Without overlap, other steps wait for each other.

@@ -164,6 +164,9 @@ impl Common {
             (Some(Root::Rank(asked)), Some(root)) if asked != root => {
                 bail!("the schedule's root is {root}, not {asked} (--root)")
             }
+            (Some(Root::Rank(asked)), None) if asked >= p => {
+                bail!("root {asked} is not one of {p} ranks (numbered from 0)")
+            }
             _ => Ok(()),
         }
     }
