@@ -165,6 +165,21 @@ pub struct Links {
     pub gamma_copy: Vec<f64>,
 }
 
+/// No cost is greater, in whatever unit: times over all sizes and schedules that there may be, and what is computed from them,
+/// stay finite.
+const MAX_COST: f64 = 1e100;
+
+/// Why a number is no cost, if it is none.
+pub(crate) fn refuses_cost(cost: f64) -> Option<&'static str> {
+    if !(cost.is_finite() && cost >= 0.0) {
+        Some("a cost is finite and not negative")
+    } else if cost > MAX_COST {
+        Some("too large, a cost is at most 1e100")
+    } else {
+        None
+    }
+}
+
 impl CostModel {
     /// A homogeneous model without computation costs.
     pub fn new(alpha: f64, beta: f64) -> Self {
@@ -226,7 +241,7 @@ impl CostModel {
     /// A heterogeneous model.
     ///
     /// # Errors
-    /// When a matrix is not square, the shapes differ, or a cost is negative or not finite.
+    /// When a matrix is not square, the shapes differ, or a cost is negative, not finite or more than 1e100.
     pub fn heterogeneous(links: Links) -> Result<Self> {
         let p = links.alpha.len();
         let square = |m: &[Vec<Option<f64>>]| m.len() == p && m.iter().all(|row| row.len() == p);
@@ -244,13 +259,10 @@ impl CostModel {
             }
         }
         let pairs = links.alpha.iter().chain(&links.beta).flatten().flatten();
-        if let Some(bad) = pairs
-            .chain(&links.gamma)
-            .chain(&links.gamma_copy)
-            .find(|c| !(c.is_finite() && **c >= 0.0))
-        {
+        let mut costs = pairs.chain(&links.gamma).chain(&links.gamma_copy);
+        if let Some((bad, why)) = costs.find_map(|&c| Some((c, refuses_cost(c)?))) {
             return Err(Error::malformed(format!(
-                "cost file: {bad} is not a time (finite and not negative)"
+                "cost file: {bad:?} is not a time: {why}"
             )));
         }
         Ok(CostModel {
@@ -281,7 +293,7 @@ impl CostModel {
         Ok(CostModel::heterogeneous(links)?.overlap(overlap))
     }
 
-    /// Checks that every cost is finite and not negative.
+    /// Checks that every cost is finite and not negative, and at most 1e100.
     ///
     /// # Errors
     /// Names the first cost that is not.
@@ -292,10 +304,8 @@ impl CostModel {
             ("gamma", self.gamma),
             ("gamma-copy", self.gamma_copy),
         ] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(Error::usage(format!(
-                    "{name} is {value}: a cost is finite and not negative"
-                )));
+            if let Some(why) = refuses_cost(value) {
+                return Err(Error::usage(format!("{name} is {value:?}: {why}")));
             }
         }
         Ok(())

@@ -829,3 +829,56 @@ fn a_root_that_does_not_exist_is_refused_by_every_command() {
         );
     }
 }
+
+#[test]
+fn costs_that_no_time_could_be_computed_from_are_refused_by_every_command() {
+    let folder = folder("cli_costs");
+    let file = |name: &str, content: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let pairs = r#"{"alpha": [[null, 1], [1e308, null]], "beta": [[null, 1], [1, null]]}"#;
+    let pieces = r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 0, "alpha": 1, "beta": 2e300}]}}"#;
+    let costs = [
+        "--alpha 1e308 --beta 1e308".to_string(),
+        "--alpha 1e299s".to_string(),
+        "--gamma 2e100".to_string(),
+        "--gamma-copy 1e101".to_string(),
+        format!("--costs {}", file("pairs.json", pairs)),
+        format!(
+            "--profile {}",
+            file("profile.json", r#"{"alpha": 1e200, "beta": 1}"#)
+        ),
+        format!("--profile {}", file("pieces.json", pieces)),
+    ];
+    for command in [
+        "plan broadcast",
+        "check broadcast",
+        "check broadcast -a all",
+        "simulate broadcast",
+        "run broadcast",
+        "compare broadcast",
+        "draw broadcast",
+        "tune broadcast",
+        "guidelines",
+        "simulate --schedule PAIR",
+        "run --schedule PAIR",
+    ] {
+        let command = command.replace("PAIR", &file("pair.json", PAIR));
+        for cost in &costs {
+            let arguments = format!("{command} -p 2 {cost}");
+            let message = failure(&mut oneport(&arguments), 2);
+            assert!(
+                message.contains("too large, a cost is at most 1e100"),
+                "{arguments}: {message}"
+            );
+            assert_eq!(message.lines().count(), 1, "{arguments}: {message}");
+        }
+    }
+    // The greatest there are.
+    let greatest = "compare broadcast -p 3 --bytes 100 --alpha 1e100 --beta 1e100 --gamma 1e100 --gamma-copy 1e100";
+    assert!(json(greatest)["rows"][0]["time"].as_f64().unwrap() > 1e102);
+    let small = "compare broadcast -p 3 --bytes 100 --alpha 1e100 --beta 1e-300";
+    assert!(json(small)["rows"][0]["time"].as_f64().unwrap() >= 1e100);
+}

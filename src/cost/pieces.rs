@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::float;
+use super::{float, refuses_cost};
 use crate::error::{Error, Result};
 
 /// Costs that are one line for small sizes and others for larger ones; an empty list where one line does for all.
@@ -51,7 +51,8 @@ impl Pieces {
             .all(|list| list.is_empty())
     }
 
-    /// Checks that each list begins at 0 and goes up, and that no time is negative or less than that of a smaller size.
+    /// Checks that each list begins at 0 and goes up, that no time is negative or less than that of a smaller size, and no cost
+    /// more than 1e100.
     ///
     /// # Errors
     /// Names the first piece for which this is not so.
@@ -67,6 +68,9 @@ impl Pieces {
                 let before = i.checked_sub(1).map(|i| pieces[i]);
                 if !(piece.alpha.is_finite() && piece.beta.is_finite() && piece.beta >= 0.0) {
                     return bad("alpha and beta must be finite, and beta not negative");
+                }
+                if let Some(why) = refuses_cost(piece.alpha.abs().max(piece.beta)) {
+                    return bad(why);
                 }
                 if before.map_or(piece.from != 0, |b| b.from >= piece.from) {
                     return bad("pieces must begin at 0 and go up");

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{CostModel, Links, Pieces};
+use crate::cost::{CostModel, Links, Pieces, refuses_cost};
 use crate::error::{Error, Result};
 use crate::plan::auto::Crowd;
 use crate::run::{Workers, longest_messages};
@@ -123,9 +123,9 @@ impl Profile {
             ("gamma_copy", profile.gamma_copy),
             ("shared_alpha", profile.shared_alpha.unwrap_or(0.0)),
         ] {
-            if !(value.is_finite() && value >= 0.0) {
+            if let Some(why) = refuses_cost(value) {
                 return Err(Error::malformed(format!(
-                    "profile: {name} is {value}: a cost is finite and not negative"
+                    "profile: {name} is {value:?}: {why}"
                 )));
             }
         }
