@@ -514,7 +514,8 @@ fn bad_usage_is_one_clear_message_and_exit_code_2() {
         ("simulate reduce --bytes -5", "not a size"),
         ("simulate reduce --bytes 5XiB", "not a size"),
         ("simulate reduce --bytes 99999999999GiB", "limit of 8 PiB"),
-        ("simulate reduce --bytes 8PiB", "not a size"),
+        ("simulate reduce --bytes 8.5PiB", "limit of 8 PiB"),
+        ("simulate reduce --bytes 1EiB", "limit of 8 PiB"),
         (
             "simulate reduce --bytes 8192TiB -p 1000",
             "limit of 2^60 bytes",

@@ -5,15 +5,19 @@ use serde::{Serialize, Serializer};
 /// Sizes stay below this, so that byte counts are exact in the cost model's floating-point numbers.
 pub(crate) const MOST_BYTES: u64 = 1 << 53;
 
-const SIZES: [(&str, u64); 9] = [
+const SIZES: [(&str, u64); 13] = [
     ("kib", 1 << 10),
     ("mib", 1 << 20),
     ("gib", 1 << 30),
     ("tib", 1 << 40),
+    ("pib", 1 << 50),
+    ("eib", 1 << 60),
     ("kb", 1_000),
     ("mb", 1_000_000),
     ("gb", 1_000_000_000),
     ("tb", 1_000_000_000_000),
+    ("pb", 1_000_000_000_000_000),
+    ("eb", 1_000_000_000_000_000_000),
     ("b", 1),
 ];
 
@@ -150,7 +154,9 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
 /// A number of bytes for people: `64 KiB`, `100 B`.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     let (unit, name) = match bytes {
-        b if b >= 1 << 40 => (1u64 << 40, "TiB"),
+        b if b >= 1 << 60 => (1u64 << 60, "EiB"),
+        b if b >= 1 << 50 => (1 << 50, "PiB"),
+        b if b >= 1 << 40 => (1 << 40, "TiB"),
         b if b >= 1 << 30 => (1 << 30, "GiB"),
         b if b >= 1 << 20 => (1 << 20, "MiB"),
         b if b >= 1 << 10 => (1 << 10, "KiB"),
@@ -190,6 +196,9 @@ mod tests {
             ("2GB", 2_000_000_000),
             ("10B", 10),
             ("8192TiB", 1 << 53),
+            ("8PiB", 1 << 53),
+            ("0.0078125EiB", 1 << 53),
+            ("9PB", 9_000_000_000_000_000),
             ("1.000", 1),
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
@@ -205,6 +214,9 @@ mod tests {
             "1 2",
             ".",
             "8193TiB",
+            "8.1PiB",
+            "1EiB",
+            "0.008EB0",
             "99999999999GiB",
             "99999999999999999999999",
             "inf",
@@ -212,6 +224,20 @@ mod tests {
             "1.00000000000000000000001KiB",
         ] {
             assert!(parse_size(text).is_err(), "{text}");
+        }
+        // Beyond the limit, whatever the unit, the limit is what is told.
+        for text in [
+            "9007199254740993",
+            "8193TiB",
+            "9PiB",
+            "10PB",
+            "1EiB",
+            "1EB",
+            "99EiB",
+            "1.5EiB",
+        ] {
+            let message = parse_size(text).unwrap_err();
+            assert!(message.contains("limit of 8 PiB"), "{text}: {message}");
         }
     }
 
@@ -244,6 +270,8 @@ mod tests {
         assert_eq!(show_bytes(65536), "64 KiB");
         assert_eq!(show_bytes(100), "100 B");
         assert_eq!(show_bytes(1025), "1.001 KiB");
+        assert_eq!(show_bytes(1 << 53), "8 PiB");
+        assert_eq!(show_bytes(3 << 59), "1.5 EiB");
         assert_eq!(
             serde_json::to_string(&[Number(39.0), Number(0.5)]).unwrap(),
             "[39,0.5]"
