@@ -48,9 +48,7 @@ pub(crate) struct Args {
 
 /// Measures, saves and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    if let Some(path) = &args.output {
-        output::writable(path)?;
-    }
+    output::writable(&[("-o", args.output.as_deref())])?;
     let options = Calibration {
         cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
         pairs: args.pairs,

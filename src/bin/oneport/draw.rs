@@ -122,16 +122,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Some(trace) if File::of(trace)? == File::Svg => {
             bail!("--trace writes JSON: name the file FILE.json")
         }
-        Some(trace) if to_file == Some(trace.as_path()) => {
-            bail!("--trace and -o name the same file")
-        }
         // The trace alone.
         Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
         _ => Some(form(args, to_file)?),
     };
-    for path in to_file.into_iter().chain(args.trace.as_deref()) {
-        output::writable(path)?;
-    }
+    output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
     let subject = args.common.subject()?;
     remarks(&args.common, &subject.schedule);
     let text = match picture {

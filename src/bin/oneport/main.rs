@@ -19,6 +19,7 @@ mod subject;
 mod task;
 mod tune;
 mod units;
+mod writer;
 
 use std::process::ExitCode;
 

@@ -1,13 +1,13 @@
-//! Standard output, files, tables and exit codes.
+//! Standard output, tables and exit codes.
 
-use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
+
+pub(crate) use crate::writer::{Writer, writable, write_file};
 
 /// Runs a command with a buffered standard output and reports its outcome: the command's exit code, or `error: ...` on
 /// standard error and the error's exit code.
@@ -121,44 +121,4 @@ pub(crate) fn skipped<'a>(
         writeln!(out, "  {name:width$}  {reason}")?;
     }
     Ok(())
-}
-
-/// Refuses a file that [`write_file`] could not write, before the work is done that it is for.
-pub(crate) fn writable(path: &Path) -> Result<()> {
-    let shown = path.display();
-    if path.is_dir() {
-        anyhow::bail!("cannot write {shown}: it is a folder");
-    }
-    if path.exists() && !path.is_file() {
-        return Ok(());
-    }
-    let temporary = temporary(path)?;
-    let tried = fs::write(&temporary, []);
-    let _ = fs::remove_file(&temporary);
-    tried.with_context(|| format!("cannot write {shown}"))
-}
-
-/// Where a file is written before it is complete: next to where it will be.
-fn temporary(path: &Path) -> Result<PathBuf> {
-    let Some(name) = path.file_name() else {
-        anyhow::bail!("cannot write {}: not a file name", path.display());
-    };
-    let mut temporary = name.to_os_string();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    Ok(path.with_file_name(temporary))
-}
-
-/// Writes a file that appears under its name only when it is complete.
-pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    let shown = path.display();
-    // A device or a pipe is written to; replacing it by a file would be wrong.
-    if path.exists() && !path.is_file() {
-        return fs::write(path, content).with_context(|| format!("cannot write {shown}"));
-    }
-    let temporary = temporary(path)?;
-    let written = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written.with_context(|| format!("cannot write {shown}"))
 }

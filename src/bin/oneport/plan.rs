@@ -65,6 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         .output
         .as_deref()
         .filter(|path| path.as_os_str() != "-");
+    output::writable(&[("-o", to_file)])?;
     let format = match (args.format, args.common.json) {
         (Some(format), true) if format != Format::Json => {
             bail!("--json and --format contradict each other: leave one of them out")

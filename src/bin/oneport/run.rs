@@ -215,12 +215,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(file) = file {
         file.affordable(&subject.schedule)?;
     }
-    if args.trace.is_some() && args.histogram == args.trace {
-        bail!("--histogram and --trace name the same file");
-    }
-    for path in args.histogram.iter().chain(&args.trace) {
-        output::writable(path)?;
-    }
+    output::writable(&[
+        ("--histogram", args.histogram.as_deref()),
+        ("--trace", args.trace.as_deref()),
+    ])?;
     if !args.no_verify
         && let Some(wrong) = disproof(&subject, op)
     {

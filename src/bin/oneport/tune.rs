@@ -206,9 +206,10 @@ fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> 
     };
     let stop = stop_on_signals()?;
     let mut live = Live::new(team, operator, clock);
-    let tuning = measure(job, &files, &mut live, &stop)?;
+    let (tuning, saved) = measure(job, &files, &mut live, &stop)?;
     let warnings = job.warnings(args, &threads, &tuning);
-    files.write(job, &threads, &tuning, &warnings)?;
+    // What was measured is printed even if it cannot be written.
+    let written = saved.and(files.write(job, &threads, &tuning, &warnings));
     for warning in &warnings {
         output::note(warning);
     }
@@ -218,6 +219,7 @@ fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> 
     } else {
         report::print(out, job, &threads, &tuning)?;
     }
+    written?;
     if !tuning.interrupted {
         return Ok(ExitCode::SUCCESS);
     }
@@ -238,30 +240,32 @@ fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> 
     Ok(ExitCode::from(130))
 }
 
-/// Performs the sweep; rows are saved as they come.
-fn measure(job: &Job, files: &Files, live: &mut dyn Measure, stop: &AtomicBool) -> Result<Tuning> {
+/// Performs the sweep, and says whether its rows were saved as they came.
+fn measure(
+    job: &Job,
+    files: &Files,
+    live: &mut dyn Measure,
+    stop: &AtomicBool,
+) -> Result<(Tuning, Result<()>)> {
     let bar = Bar::new(job.sweep.budget);
-    let mut saved = files.known.len();
-    let mut unsaved = None;
+    let mut rows_saved = files.known.len();
+    let mut saved = Ok(());
     let tuning = tune::tune(&job.sweep, &files.known, live, &mut |progress| {
         if stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
         bar.show(progress);
-        if progress.measured > saved {
-            saved = progress.measured;
-            if let Err(error) = files.save(&progress.rows()) {
-                unsaved = Some(error);
+        if progress.measured > rows_saved {
+            rows_saved = progress.measured;
+            saved = files.save(&progress.rows());
+            if saved.is_err() {
                 return ControlFlow::Break(());
             }
         }
         ControlFlow::Continue(())
     });
     bar.end();
-    match unsaved {
-        Some(error) => Err(error),
-        None => Ok(tuning?),
-    }
+    Ok((tuning?, saved))
 }
 
 /// A flag that SIGINT and SIGTERM set; the second of them ends the program.

@@ -132,12 +132,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         PortModel::Uni => Ports::UNI,
         PortModel::Bi => Ports::BI,
     };
-    for path in [&args.output, &args.draw, &args.gantt]
-        .into_iter()
-        .flatten()
-    {
-        output::writable(path)?;
-    }
+    output::writable(&[
+        ("-o", args.output.as_deref()),
+        ("--draw", args.draw.as_deref()),
+        ("--gantt", args.gantt.as_deref()),
+    ])?;
     if let Some(path) = &args.draw
         && File::of(path)? == File::Json
     {

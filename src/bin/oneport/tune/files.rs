@@ -1,6 +1,7 @@
 //! The files that a sweep reads and writes: checked before anything is measured.
 
-use std::fs::{self, OpenOptions};
+use std::cell::RefCell;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -21,84 +22,77 @@ use crate::units::TimeUnit;
 /// Where results go, and what is there already.
 pub(super) struct Files {
     csv: Option<PathBuf>,
+    /// What the CSV file held when it was last read or written.
+    saved: RefCell<Option<Vec<u8>>>,
     html: Option<PathBuf>,
     rules: Option<PathBuf>,
     parameters: Parameters,
     /// Rows of the interrupted sweep that the CSV file holds.
     pub(super) known: Vec<Row>,
-    /// What the rules file holds.
-    others: Rules,
 }
 
 impl Files {
     /// Reads what is to be continued and makes sure that everything can be written.
     pub(super) fn open(args: &Args, job: &Job) -> Result<Files> {
-        let paths = [
-            ("csv", &args.csv),
-            ("html", &args.html),
-            ("rules", &args.rules),
-        ];
-        for (i, (option, path)) in paths.iter().enumerate() {
-            let Some(path) = path else { continue };
-            if let Some((other, _)) = paths[..i].iter().find(|(_, p)| p.as_ref() == Some(path)) {
-                bail!(
-                    "--{other} and --{option} are the same file, {}",
-                    path.display()
-                );
-            }
-            writable(path)?;
-        }
+        output::writable(&[
+            ("--csv", args.csv.as_deref()),
+            ("--html", args.html.as_deref()),
+            ("--rules", args.rules.as_deref()),
+        ])?;
         let parameters = parameters(args, job);
         let mut known = Vec::new();
-        if let Some(path) = args
-            .csv
-            .as_ref()
-            .filter(|path| path.is_file() && !args.restart)
-        {
-            let text = read_text(path)?;
-            if !text.is_empty() {
-                known = csv::resume(&text, &parameters).with_context(|| {
+        let mut saved = None;
+        if let Some(path) = args.csv.as_ref().filter(|path| path.is_file()) {
+            let content =
+                fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            if !args.restart && !content.is_empty() {
+                let text = as_text(&content, path)?;
+                known = csv::resume(text, &parameters).with_context(|| {
                     format!(
                         "cannot continue the sweep of {} (--restart begins anew)",
                         path.display()
                     )
                 })?;
             }
+            saved = Some(content);
         }
         if !known.is_empty() {
             output::note(&format!("{} rows are known from the CSV file", known.len()));
         }
-        let others = match args.rules.as_ref().filter(|path| path.is_file()) {
-            Some(path) => {
-                let text = read_text(path)?;
-                if text.trim().is_empty() {
-                    Rules::default()
-                } else {
-                    Rules::parse(&text)
-                        .with_context(|| format!("cannot add to {}", path.display()))?
-                }
-            }
-            None => Rules::default(),
-        };
+        if let Some(path) = args.rules.as_ref().filter(|path| path.is_file()) {
+            rules_in(&read_text(path)?, path)?;
+        }
         Ok(Files {
             csv: args.csv.clone(),
+            saved: RefCell::new(saved),
             html: args.html.clone(),
             rules: args.rules.clone(),
             parameters,
             known,
-            others,
         })
     }
 
-    /// Writes the rows so far.
+    /// Writes the rows so far, unless another has written the file meanwhile: its rows would be lost.
     pub(super) fn save(&self, rows: &[Row]) -> Result<()> {
-        match &self.csv {
-            Some(path) => output::write_file(path, csv::write(&self.parameters, rows).as_bytes()),
-            None => Ok(()),
+        let Some(path) = &self.csv else {
+            return Ok(());
+        };
+        let mut saved = self.saved.borrow_mut();
+        let writer = output::Writer::open(path)?;
+        let current = writer.current()?;
+        if current.is_some() && current != *saved {
+            bail!(
+                "{} is left as it is: another process has written it during this sweep",
+                path.display()
+            );
         }
+        let content = csv::write(&self.parameters, rows).into_bytes();
+        writer.write(&content)?;
+        *saved = Some(content);
+        Ok(())
     }
 
-    /// Writes everything.
+    /// Writes everything that can be written; the first error, if something cannot.
     pub(super) fn write(
         &self,
         job: &Job,
@@ -106,51 +100,53 @@ impl Files {
         tuning: &Tuning,
         warnings: &[String],
     ) -> Result<()> {
-        self.save(&tuning.rows)?;
-        if let Some(path) = &self.html {
-            let text = page(&job.heading(threads, tuning, warnings), &tuning.rows);
-            output::write_file(path, text.as_bytes())?;
-        }
-        match &self.rules {
-            // Half a sweep has no winners.
-            Some(path) if tuning.interrupted => output::note(&format!(
-                "{} is left as it was: the sweep is not complete",
-                path.display()
-            )),
+        let rows = self.save(&tuning.rows);
+        let page = match &self.html {
             Some(path) => {
-                let mut rules = self.others.clone();
-                rules.put(job.rule(tuning));
-                output::write_file(path, rules.to_json().as_bytes())?;
+                let text = page(&job.heading(threads, tuning, warnings), &tuning.rows);
+                output::write_file(path, text.as_bytes())
             }
-            None => {}
-        }
-        Ok(())
+            None => Ok(()),
+        };
+        let rules = match &self.rules {
+            // Half a sweep has no winners.
+            Some(path) if tuning.interrupted => {
+                output::note(&format!(
+                    "{} is left as it was: the sweep is not complete",
+                    path.display()
+                ));
+                Ok(())
+            }
+            Some(path) => add_rule(path, job.rule(tuning)),
+            None => Ok(()),
+        };
+        rows.and(page).and(rules)
     }
 }
 
-/// Makes sure that a file can be written, without touching it.
-fn writable(path: &Path) -> Result<()> {
-    let shown = path.display();
-    if path.is_dir() {
-        bail!("cannot write {shown}: it is a folder");
-    }
-    if path.exists() {
-        let open = OpenOptions::new().append(true).open(path);
-        open.with_context(|| format!("cannot write {shown}"))?;
-        if !path.is_file() {
-            return Ok(());
-        }
-    }
-    // Files are replaced as a whole, so it is the folder that counts.
-    let Some(name) = path.file_name() else {
-        bail!("cannot write {shown}: not a file name");
+/// Puts a rule into the file, whose other rules stay, also those that another sweep has added during this one.
+fn add_rule(path: &Path, rule: Rule) -> Result<()> {
+    let writer = output::Writer::open(path)?;
+    let mut rules = match writer.current()? {
+        Some(content) => rules_in(as_text(&content, path)?, path)?,
+        None => Rules::default(),
     };
-    let mut probe = name.to_os_string();
-    probe.push(format!(".{}.tmp", std::process::id()));
-    let probe = path.with_file_name(probe);
-    fs::write(&probe, b"")
-        .and_then(|()| fs::remove_file(&probe))
-        .with_context(|| format!("cannot write {shown}"))
+    rules.put(rule);
+    writer.write(rules.to_json().as_bytes())
+}
+
+/// The rules that a file holds; an empty one holds none.
+fn rules_in(text: &str, path: &Path) -> Result<Rules> {
+    if text.trim().is_empty() {
+        return Ok(Rules::default());
+    }
+    Rules::parse(text).with_context(|| format!("cannot add to {}", path.display()))
+}
+
+fn as_text<'a>(content: &'a [u8], path: &Path) -> Result<&'a str> {
+    str::from_utf8(content)
+        .ok()
+        .with_context(|| format!("{} is not a text file", path.display()))
 }
 
 /// What rows depend on.
