@@ -347,6 +347,13 @@ fn wait_for_rows(sweep: &mut Child, file: &Path) {
     }
 }
 
+fn send(signal: &str, process: &Child) {
+    let kill = Process::new("kill")
+        .args([signal, &process.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+}
+
 fn rules_in(path: &Path) -> Vec<usize> {
     let rules = Rules::parse(&fs::read_to_string(path).unwrap()).unwrap();
     rules.rules.iter().map(|r| r.ranks).collect()
@@ -394,4 +401,42 @@ fn rows_that_another_sweep_wrote_meanwhile_are_not_overwritten() {
     assert!(printed["rows"].as_array().unwrap().len() >= 2);
     assert_eq!(fs::read_to_string(&file).unwrap(), "another's rows");
     assert_eq!(names(&folder), ["a.csv"]);
+}
+
+#[test]
+fn hanging_up_ends_a_sweep_and_keeps_its_rows() {
+    let folder = folder("files_hangup");
+    // However this test was started: with SIGHUP as it is by default.
+    let mut command = Process::new("env");
+    command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_oneport")]);
+    let sweep = format!("{ENDLESS} --csv a.csv --html a.html --rules r.json");
+    let mut sweep = spawned(&mut command, &folder, &sweep);
+    wait_for_rows(&mut sweep, &folder.join("a.csv"));
+    // A terminal and its shell send one each.
+    send("-HUP", &sweep);
+    send("-HUP", &sweep);
+    let done = sweep.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(130));
+    let printed: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(printed["interrupted"], true);
+    assert!(printed["rows"].as_array().unwrap().len() >= 2);
+    assert_eq!(names(&folder), ["a.csv", "a.html"]);
+}
+
+#[test]
+fn a_sweep_under_nohup_is_not_hung_up() {
+    let folder = folder("files_nohup");
+    let mut command = Process::new("nohup");
+    command.arg(env!("CARGO_BIN_EXE_oneport"));
+    let mut sweep = spawned(&mut command, &folder, &format!("{ENDLESS} --csv a.csv"));
+    wait_for_rows(&mut sweep, &folder.join("a.csv"));
+    let status = fs::read_to_string(format!("/proc/{}/status", sweep.id())).unwrap();
+    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+    let is_caught = |signal: u32| caught & (1 << (signal - 1)) != 0;
+    // SIGHUP and SIGTERM.
+    assert_eq!((is_caught(1), is_caught(15)), (false, true));
+    send("-HUP", &sweep);
+    send("-TERM", &sweep);
+    assert_eq!(sweep.wait_with_output().unwrap().status.code(), Some(130));
 }

@@ -45,7 +45,7 @@ medians) or differ by no more than --tolerance, or --budget is spent. Costs with
 
 Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (not to --rules) and printed, and the exit code is 130. \
 The same command with the same --csv FILE continues there; rows in FILE are not measured again. \
-A second Ctrl-C ends at once.")]
+A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on.")]
 pub(crate) struct Args {
     /// The collective (`oneport list` shows those that can be planned)
     #[arg(value_parser = parse_kind)]
@@ -268,17 +268,29 @@ fn measure(
     Ok((tuning?, saved))
 }
 
-/// A flag that SIGINT and SIGTERM set; the second of them ends the program.
+/// A flag that SIGINT, SIGTERM and SIGHUP set; SIGINT or SIGTERM after one of them ends the program.
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .context("cannot listen for Ctrl-C")?;
     }
+    // A terminal that closes may send SIGHUP twice, once by itself and once by its shell: that is no impatience.
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+        flag::register(signal, Arc::clone(&stop)).context("cannot listen for Ctrl-C")?;
+    }
     Ok(stop)
+}
+
+/// Whether this process was started to ignore the signal, as `nohup` does with SIGHUP, where the system tells.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
 impl Pace {
