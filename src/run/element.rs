@@ -7,8 +7,30 @@ use super::testdata::{Draw, Purpose};
 use crate::error::{Error, Result};
 
 /// A type that vectors are made of.
+///
+/// The trait is sealed: only this crate implements it. A transfer moves elements as bytes. A message of up to 16 bytes is carried
+/// in words that both partners read as initialized memory, and is combined where it lies there. Both are sound for a type that
+/// has no padding and no stricter alignment than these words, which no safe trait can promise of a type that it does not know.
+///
+/// ```compile_fail,E0277
+/// use oneport::run::{Element, ElementType};
+///
+/// /// Three bytes of padding, which must never be read.
+/// #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd)]
+/// struct Padded(u32, u8);
+///
+/// impl std::fmt::Display for Padded {
+///     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+///         write!(f, "{} {}", self.0, self.1)
+///     }
+/// }
+///
+/// impl Element for Padded {
+///     const TYPE: ElementType = ElementType::U64;
+/// }
+/// ```
 pub trait Element:
-    Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
+    sealed::Sealed + Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
 {
     /// The type's run-time name.
     const TYPE: ElementType;
@@ -32,6 +54,24 @@ pub trait Element:
     /// The built-in operator of this name, where the type has it.
     #[doc(hidden)]
     fn built_in(name: &str) -> Option<super::operator::Operator<Self>>;
+}
+
+/// What the types promise that nobody else can implement [`Element`] for.
+mod sealed {
+    /// A type without padding, aligned to at most 8 bytes: see [`Element`](super::Element).
+    ///
+    /// A type that promises neither can be let in by its messages never travelling inside a lane: then they are lent, whatever
+    /// their length, and nothing but the type itself reads its bytes.
+    pub trait Sealed {}
+
+    /// The primitive numbers have no padding.
+    macro_rules! seal {
+        ($($t:ty),*) => {
+            $(impl Sealed for $t {})*
+        };
+    }
+
+    seal!(u8, i32, i64, u64, f32, f64);
 }
 
 /// The element types, by name.
