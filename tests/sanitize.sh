@@ -38,6 +38,11 @@ address)
     ;;
 esac
 
+echo "== no pointer is made of a number"
+# The lints are not stable. They run on the library alone.
+cargo rustc --target "$target" --lib --profile check -- -Zcrate-attr='feature(strict_provenance_lints)' \
+    -Dfuzzy_provenance_casts -Dlossy_provenance_casts
+
 echo "== the planted fault"
 cargo build --target "$target" --example planted_race
 if "$CARGO_TARGET_DIR/$target/debug/examples/planted_race" $fault >"$work/canary" 2>&1; then

@@ -1,11 +1,14 @@
 //! What the transfer protocol, the bell and the barrier are written with, in one place, so that a model checker can stand in
 //! for it: `tests/model` compiles the same sources against loom.
 
-use std::sync::atomic::AtomicU64;
+use std::ptr;
 
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence,
 };
+
+pub(crate) use std::hint::spin_loop;
+pub(crate) use std::thread::yield_now;
 
 pub(crate) use parking_lot::{Condvar, Mutex};
 
@@ -30,29 +33,31 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A word that is handed over like the contents of an [`UnsafeCell`], by something else, but at which anybody may guess before that.
+/// A pointer that is handed over like the contents of an [`UnsafeCell`], by something else, but at which anybody may guess before
+/// that. It is stored as a pointer, so whoever gets it may access what it points to.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct Word(AtomicU64);
+pub(crate) struct Word(AtomicPtr<()>);
 
 impl Word {
-    pub(crate) fn new(value: u64) -> Self {
-        Word(AtomicU64::new(value))
+    /// Points to nothing.
+    pub(crate) fn new() -> Self {
+        Word(AtomicPtr::new(ptr::null_mut()))
     }
 
     #[inline(always)]
-    pub(crate) fn set(&self, value: u64) {
+    pub(crate) fn set(&self, value: *mut ()) {
         self.0.store(value, Ordering::Relaxed);
     }
 
     #[inline(always)]
-    pub(crate) fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> *mut () {
         self.0.load(Ordering::Relaxed)
     }
 
     /// What `get` may return: good for hints to the machine, and for nothing else.
     #[inline(always)]
-    pub(crate) fn guess(&self) -> u64 {
+    pub(crate) fn guess(&self) -> *mut () {
         self.get()
     }
 }

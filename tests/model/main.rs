@@ -53,6 +53,11 @@ sources!(relaxed_release, Relaxed, Acquire, fence);
 sources!(relaxed_acquire, Release, Relaxed, fence);
 sources!(unfenced, Release, Acquire, no_fence);
 
+/// What the sources use of the rest of the crate.
+mod schedule {
+    pub(crate) use oneport::schedule::{Order, Span};
+}
+
 use real::scenarios;
 
 /// Checks all interleavings.

@@ -1,5 +1,6 @@
 //! What two or three ranks do, small enough for every interleaving of it.
 
+use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicUsize as Count, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use super::barrier::{Arrival, Barrier};
 use super::bell::Bell;
 use super::inbox::{Inbox, Slip};
 use super::lazy::Lazy;
-use super::protocol::{Lane, Parcel, Pieces, Sent, Wire};
+use super::protocol::{Lane, Parcel, Payload, Pieces, Sent, Target, Wire};
 
 /// Memory that accesses are only recorded of.
 struct Memory(UnsafeCell<()>);
@@ -40,11 +41,21 @@ fn parcel(borrowed: bool, n: u32) -> Parcel {
         clock: f64::from(n),
         borrowed,
         length: n,
-        words: [u64::from(n), 9],
+        payload: Payload::elements(without_provenance_mut::<u64>(n as usize), 9),
     }
 }
 
-fn until<R>(mut look: impl FnMut() -> Option<R>) -> R {
+/// Where `pieces` pieces go that are only recorded.
+fn target(pieces: usize) -> Target {
+    Target {
+        base: without_provenance_mut(8),
+        spans: &[],
+        combine: None,
+        pieces,
+    }
+}
+
+pub(super) fn until<R>(mut look: impl FnMut() -> Option<R>) -> R {
     loop {
         if let Some(found) = look() {
             return found;
@@ -64,10 +75,7 @@ fn taken(lane: &Lane) -> Parcel {
 }
 
 /// Runs `a` and `b` at once, on a wire between ranks 0 and 1.
-fn two_ranks(
-    a: impl FnOnce(&Wire) + 'static,
-    b: impl FnOnce(&Wire) + 'static,
-) {
+pub(super) fn two_ranks(a: impl FnOnce(&Wire) + 'static, b: impl FnOnce(&Wire) + 'static) {
     let wire = Arc::new(Wire::new());
     let other = wire.clone();
     let receiver = thread::spawn(move || b(&other));
@@ -336,8 +344,8 @@ impl Long {
     }
 
     fn help(&self, pieces: &Pieces) {
-        let (target, count) = pieces.target();
-        assert_eq!((target, count), ([1, 2, 3, 4], self.from.len()));
+        let count = self.from.len();
+        assert_eq!(pieces.target(), target(count));
         let mut own = 0;
         loop {
             // Several at once at first, as in the crate.
@@ -362,7 +370,7 @@ impl Long {
         taken(wire.lane(0, 1));
         let (pieces, count) = (wire.pieces(0, 1), self.from.len());
         self.to.iter().for_each(Memory::write);
-        pieces.open([1, 2, 3, 4], count);
+        pieces.open(target(count));
         wire.lane(0, 1).share();
         let mut own = 0;
         while own < most {
@@ -472,7 +480,10 @@ fn hand_over(bell: &Bell, flag: &AtomicBool) {
 type Flags = Arc<(Bell, [AtomicBool; 2])>;
 
 fn flags() -> Flags {
-    Arc::new((Bell::default(), [AtomicBool::new(false), AtomicBool::new(false)]))
+    Arc::new((
+        Bell::default(),
+        [AtomicBool::new(false), AtomicBool::new(false)],
+    ))
 }
 
 pub(crate) fn wake_up() {
@@ -535,7 +546,9 @@ pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
             if let Arrival::Waits { generation, .. } = barrier.arrive(me) {
                 until(|| barrier.is_open(generation).then_some(()));
             }
-            memory[round * ranks..][..ranks].iter().for_each(Memory::read);
+            memory[round * ranks..][..ranks]
+                .iter()
+                .for_each(Memory::read);
         }
     };
     let others: Vec<_> = (1..ranks)
@@ -596,7 +609,9 @@ pub(crate) fn told(tellers: usize) {
     let shared = Arc::new(Shared {
         inbox: Inbox::new(),
         slips: (0..tellers).map(|_| Slip::new()).collect(),
-        handed: (0..2 * tellers).map(|_| (Memory::new(), AtomicBool::new(false))).collect(),
+        handed: (0..2 * tellers)
+            .map(|_| (Memory::new(), AtomicBool::new(false)))
+            .collect(),
     });
     let others: Vec<_> = (0..tellers)
         .map(|me| {
@@ -640,10 +655,10 @@ pub(crate) fn first_needed() {
     let other = thread::spawn(move || {
         let memory = theirs.get(made);
         memory.read();
-        std::ptr::from_ref(memory) as usize
+        std::ptr::from_ref(memory).addr()
     });
     let memory = value.get(made);
     memory.read();
-    let mine = std::ptr::from_ref(memory) as usize;
+    let mine = std::ptr::from_ref(memory).addr();
     assert_eq!(other.join().unwrap(), mine);
 }

@@ -107,7 +107,7 @@ pub(crate) use loom::sync::atomic::fence;
 pub(crate) fn no_fence(_: Ordering) {}
 
 /// A word whose accesses are checked like a cell's. What a guess returns must not matter, so it returns nothing.
-pub(crate) struct Word(loom::cell::UnsafeCell<u64>);
+pub(crate) struct Word(loom::cell::UnsafeCell<*mut ()>);
 
 impl std::fmt::Debug for Word {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -117,21 +117,21 @@ impl std::fmt::Debug for Word {
 
 #[allow(unsafe_code)]
 impl Word {
-    pub(crate) fn new(value: u64) -> Self {
-        Word(loom::cell::UnsafeCell::new(value))
+    pub(crate) fn new() -> Self {
+        Word(loom::cell::UnsafeCell::new(std::ptr::null_mut()))
     }
 
-    pub(crate) fn set(&self, value: u64) {
+    pub(crate) fn set(&self, value: *mut ()) {
         // SAFETY: loom reports accesses that are not ordered.
         self.0.with_mut(|p| unsafe { *p = value });
     }
 
-    pub(crate) fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> *mut () {
         // SAFETY: as above.
         self.0.with(|p| unsafe { *p })
     }
 
-    pub(crate) fn guess(&self) -> u64 {
-        0
+    pub(crate) fn guess(&self) -> *mut () {
+        std::ptr::null_mut()
     }
 }

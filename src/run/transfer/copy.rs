@@ -33,15 +33,15 @@ fn last_level_cache() -> Option<usize> {
 
 /// Has the machine fetch the lines of a message that will be read soon, as far as that is worth the instructions.
 ///
-/// Fetching reads nothing as far as the program can tell, so the address may be any.
+/// Fetching reads nothing as far as the program can tell, so the address may be any, and the pointer need not point to anything.
 #[inline]
-pub(super) fn fetch(address: u64, bytes: usize) {
+pub(super) fn fetch(address: *const (), bytes: usize) {
     const LINE: usize = 64;
     const MOST: usize = 1 << 10;
     #[cfg(target_arch = "x86_64")]
     for offset in (0..bytes.min(MOST)).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let line = address.wrapping_add(offset as u64) as *const i8;
+        let line = address.cast::<i8>().wrapping_add(offset);
         // SAFETY: a prefetch neither faults nor has an effect on the program's values, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
     }

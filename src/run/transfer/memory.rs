@@ -7,12 +7,13 @@ use smallvec::{SmallVec, smallvec};
 
 use super::copy::{copy_short, fetch};
 use super::packed::{Intake, Packed, any_overlap, self_overlap};
-use super::protocol::{INLINE_BYTES, Lane, Parcel, Sent, Wire};
+use super::protocol::{INLINE_BYTES, Lane, Parcel, Payload, Sent, Target, Wire};
 use super::shared::{Claimed, Division, Shared};
 use super::slots::Slots;
+use super::sync::yield_now;
 use crate::run::element::Element;
 use crate::run::operator::Operator;
-use crate::schedule::{Order, Span, total_len};
+use crate::schedule::{Span, total_len};
 use crate::simulate::later;
 
 /// One rank's buffer and its open sends. While a send is open the partner may read its spans at any time, so nothing here
@@ -188,16 +189,17 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             clock,
             borrowed: bytes > INLINE_BYTES,
             length: 0,
-            words: [0; 2],
+            payload: Payload::EMPTY,
         };
         // SAFETY: the span is in bounds.
         let start = unsafe { self.base.add(span.offset) };
         if parcel.borrowed {
-            parcel.words = [start as u64, span.len as u64];
+            parcel.payload = Payload::elements(start, span.len);
         } else {
             parcel.length = short_length(span.len);
-            // SAFETY: `words` has room for 16 bytes; the span is in bounds, and this rank's thread writes nothing meanwhile.
-            unsafe { copy_short(parcel.words.as_mut_ptr().cast(), start.cast(), bytes) };
+            // SAFETY: a payload has room for a message that is not lent; the span is in bounds, and this rank's thread writes nothing
+            // meanwhile.
+            unsafe { copy_short(parcel.payload.bytes(), start.cast(), bytes) };
         }
         parcel
     }
@@ -216,21 +218,21 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             clock: 0.0,
             borrowed: bytes > INLINE_BYTES,
             length: 0,
-            words: [0; 2],
+            payload: Payload::EMPTY,
         };
         let base = if parcel.borrowed {
             let (start, room) = slots.room(slot);
             assert!(bytes <= room, "a slot for the longest message of its lane");
-            parcel.words = [start as u64, elements as u64];
+            parcel.payload = Payload::elements(start, elements);
             start
         } else {
             parcel.length = short_length(elements);
-            parcel.words.as_mut_ptr().cast()
+            parcel.payload.bytes()
         };
         if let ([span], false) = (spans, parcel.borrowed) {
             // SAFETY: the span is in bounds.
             let start = unsafe { self.base.add(span.offset) };
-            // SAFETY: `words` has room for 16 bytes; this rank's thread writes nothing meanwhile.
+            // SAFETY: a payload has room for a message that is not lent; this rank's thread writes nothing meanwhile.
             unsafe { copy_short(base, start.cast(), bytes) };
         } else {
             let message = Packed {
@@ -251,19 +253,19 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             clock,
             borrowed: elements * size_of::<T>() > INLINE_BYTES,
             length: 0,
-            words: [0; 2],
+            payload: Payload::EMPTY,
         };
         if parcel.borrowed {
             parcel.length = u32::try_from(spans.len()).expect("fewer than 2^32 spans");
-            parcel.words = [self.base as u64, spans.as_ptr() as u64];
+            parcel.payload = Payload::spans(self.base, spans.as_ptr());
         } else {
             parcel.length = short_length(elements);
             let message = Packed {
-                base: parcel.words.as_mut_ptr().cast::<T>(),
+                base: parcel.payload.bytes().cast::<T>(),
                 spans: &[Span::new(0, elements)],
             };
-            // SAFETY: `words` has room for 16 bytes, aligned for every element type; the spans are in bounds, and this rank's
-            // thread writes nothing meanwhile.
+            // SAFETY: a payload has room for a message that is not lent, aligned for every element type; the spans are in bounds, and
+            // this rank's thread writes nothing meanwhile.
             unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
         }
         parcel
@@ -326,7 +328,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 fetch(address, span.len.saturating_mul(size_of::<T>()));
             }
         });
-        let Some(parcel) = taken else {
+        let Some(mut parcel) = taken else {
             return Received::Nothing;
         };
         if !parcel.borrowed
@@ -338,13 +340,9 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         {
             // SAFETY: the span is in bounds.
             let to = unsafe { self.base.add(span.offset) };
-            // SAFETY: `words` holds a message of that many bytes; the span is not being sent, and only this rank's thread writes it.
+            // SAFETY: the payload holds a message of that many bytes; the span is not being sent, and only this rank's thread writes it.
             unsafe {
-                copy_short(
-                    to.cast(),
-                    parcel.words.as_ptr().cast(),
-                    span.len * size_of::<T>(),
-                );
+                copy_short(to.cast(), parcel.payload.bytes(), span.len * size_of::<T>());
             }
             let end = due.end(parcel.clock);
             lane.finish(end);
@@ -376,21 +374,18 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         let (base, from_spans): (*mut T, &[Span]) = if !parcel.borrowed {
             inline_span = Span::new(0, parcel.length as usize);
             (
-                parcel.words.as_mut_ptr().cast(),
+                parcel.payload.bytes().cast(),
                 std::slice::from_ref(&inline_span),
             )
         } else if parcel.length == 0 {
-            inline_span = Span::new(0, to_usize(parcel.words[1]));
-            (
-                parcel.words[0] as *mut T,
-                std::slice::from_ref(&inline_span),
-            )
+            inline_span = Span::new(0, parcel.payload.element_count());
+            (parcel.payload.start(), std::slice::from_ref(&inline_span))
         } else {
             // SAFETY: the sender lends its spans and its buffer until the lane is finished or refused.
             let spans = unsafe {
-                std::slice::from_raw_parts(parcel.words[1] as *const Span, parcel.length as usize)
+                std::slice::from_raw_parts(parcel.payload.first_span(), parcel.length as usize)
             };
-            (parcel.words[0] as *mut T, spans)
+            (parcel.payload.start(), spans)
         };
         let message = Packed {
             base,
@@ -429,19 +424,16 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
 
     /// Invites the sender to copy a message of which this rank's spans are disjoint, and copies it with it. False when the sender failed.
     fn receive_shared(&self, wire: &Wire, from: usize, shared: &Shared<'_, T>) -> bool {
-        let code = match shared.intake {
-            Intake::Store => 0,
-            Intake::Combine(_, Order::MineFirst) => 1,
-            Intake::Combine(_, Order::TheirsFirst) => 2,
-        };
-        let target = [
-            shared.mine.base as u64,
-            shared.mine.spans.as_ptr() as u64,
-            shared.mine.spans.len() as u64,
-            code,
-        ];
         let pieces = wire.pieces(from, self.rank);
-        pieces.open(target, shared.division.pieces);
+        pieces.open(Target {
+            base: shared.mine.base.cast(),
+            spans: shared.mine.spans,
+            combine: match shared.intake {
+                Intake::Store => None,
+                Intake::Combine(_, order) => Some(order),
+            },
+            pieces: shared.division.pieces,
+        });
         wire.lane(from, self.rank).share();
         // SAFETY: as in `take_in`; the sender writes only pieces that it has claimed.
         unsafe { shared.receive(pieces) }
@@ -451,11 +443,10 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     #[cold]
     fn help(&self, open: OpenSend<'r>, operator: &Operator<T>) {
         let pieces = open.wire.pieces(self.rank, open.to);
-        let ([base, their_spans, their_count, code], _) = pieces.target();
-        let intake = match code {
-            0 => Intake::Store,
-            1 => Intake::Combine(operator, Order::MineFirst),
-            _ => Intake::Combine(operator, Order::TheirsFirst),
+        let target = pieces.target();
+        let intake = match target.combine {
+            None => Intake::Store,
+            Some(order) => Intake::Combine(operator, order),
         };
         let spans = open.spans.as_slice();
         let division = Division::of::<T>(total_len(spans), self.streams_from);
@@ -464,12 +455,10 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             let first = own;
             own += claimed.count;
             // SAFETY: the receiver waits for every claimed piece before it finishes, so its spans are there.
-            let their_spans = unsafe {
-                std::slice::from_raw_parts(their_spans as *const Span, to_usize(their_count))
-            };
+            let their_spans = unsafe { &*target.spans };
             let shared = Shared {
                 mine: Packed {
-                    base: base as *mut T,
+                    base: target.base.cast(),
                     spans: their_spans,
                 },
                 message: self.packed(spans),
@@ -551,7 +540,7 @@ impl<T: Element> Drop for RankMemory<'_, '_, T> {
         let left = self.left.drain(..).map(|message| message.lane);
         for lane in open.chain(left) {
             while !lane.is_settled() && !lane.retract() {
-                std::thread::yield_now();
+                yield_now();
             }
         }
     }
@@ -578,53 +567,4 @@ fn out_of_bounds(span: Span, len: usize) -> ! {
 #[inline]
 fn short_length(elements: usize) -> u32 {
     u32::try_from(elements).expect("at most 16")
-}
-
-fn to_usize(word: u64) -> usize {
-    usize::try_from(word).expect("was a usize")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_that_go_past_the_caches_arrive() {
-        let sum = Operator::<i32>::named("sum").unwrap();
-        let due = Due {
-            ready: 0.0,
-            takes: 1.0,
-        };
-        for streams_from in [1, 2000, usize::MAX] {
-            for spans in [
-                vec![Span::new(3, 900)],
-                vec![Span::new(5, 77), Span::new(100, 640)],
-            ] {
-                let wire = Wire::new();
-                let mut here: Vec<i32> = (0..1000).collect();
-                let mut there = vec![7i32; 1000];
-                let sender = RankMemory::new(0, &mut here, 1, streams_from);
-                let mut receiver = RankMemory::new(1, &mut there, 1, streams_from);
-                for (intake, each) in [
-                    (Intake::Store, 1i32),
-                    (Intake::Combine(&sum, Order::MineFirst), 2),
-                ] {
-                    sender.open_send(0, &wire, 1, Lent::Many(&spans), 0.0);
-                    let received = receiver.receive(&wire, 0, &spans, intake, false, due);
-                    assert_eq!(received, Received::Done(1.0));
-                    assert_eq!(sender.poll_send(0, &sum), Sent::Done(1.0));
-                    for (i, &found) in (0..).zip(receiver.data()) {
-                        let inside =
-                            |s: &Span| (s.offset..s.end()).contains(&usize::try_from(i).unwrap());
-                        let expected = if spans.iter().any(inside) {
-                            each * i
-                        } else {
-                            7
-                        };
-                        assert_eq!(found, expected, "element {i}");
-                    }
-                }
-            }
-        }
-    }
 }

@@ -14,6 +14,8 @@ mod packed;
 mod protocol;
 mod shared;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use copy::streams_from;
 pub(crate) use errand::{Errand, lend};

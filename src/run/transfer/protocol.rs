@@ -34,13 +34,20 @@
 //! memory ends ([`Lane::is_settled`]), until which what it lent belongs to the receiver for reading. Such messages are never shared. They may also
 //! stand in a slot of the lane's own ([`Slots`](super::Slots)) instead of the sender's memory, which then may be written at once.
 //!
+//! Pointers cross a lane as pointers, in the sender's own provenance: through one the receiver may access what the sender might, for as long as
+//! the table above lets it. The receiver may look at the first word of a `BORROWED` lane before its exchange succeeded; that pointer may be stale,
+//! and it only tells the machine what to fetch.
+//!
 //! A retracted `INLINE` offer lends no memory; both sides of a lane stop using it after a retraction until the lane is
 //! reset while nobody is inside a run.
 
-use super::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, Word};
+use std::ptr::{null_mut, without_provenance_mut};
 
-/// Bytes that travel inside a lane.
-pub(crate) const INLINE_BYTES: usize = 16;
+use super::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, Word};
+use crate::schedule::{Order, Span};
+
+/// Bytes that travel inside a lane: 16 where pointers have 64 bits.
+pub(crate) const INLINE_BYTES: usize = size_of::<Payload>();
 
 const IDLE: u32 = 0;
 const INLINE: u32 = 1;
@@ -55,12 +62,73 @@ const REFUSED: u32 = 6;
 pub(crate) struct Parcel {
     /// Model time at which the sender may start.
     pub(crate) clock: f64,
-    /// Whether `words` lend memory instead of holding the message.
+    /// Whether the payload lends memory instead of holding the message.
     pub(crate) borrowed: bool,
     /// Elements of the message if it is inline, otherwise for the two ends to agree on.
     pub(crate) length: u32,
     /// The message itself, or where it stands.
-    pub(crate) words: [u64; 2],
+    pub(crate) payload: Payload,
+}
+
+/// The bytes of a short message, or where a longer one stands.
+///
+/// Pointers travel as pointers: an address alone would not say which memory may be accessed through it. Bytes and numbers travel as the
+/// addresses of pointers to nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C, align(8))]
+pub(crate) struct Payload {
+    first: *mut (),
+    second: *mut (),
+}
+
+impl Payload {
+    /// Zeros, or pointers to nothing.
+    pub(crate) const EMPTY: Payload = Payload {
+        first: null_mut(),
+        second: null_mut(),
+    };
+
+    /// So many elements, one after another, from `start` on.
+    #[inline]
+    pub(crate) fn elements<T>(start: *mut T, elements: usize) -> Self {
+        Payload {
+            first: start.cast(),
+            second: without_provenance_mut(elements),
+        }
+    }
+
+    /// The spans, of which the first stands at `spans`, of the buffer that begins at `base`.
+    #[inline]
+    pub(crate) fn spans<T>(base: *mut T, spans: *const Span) -> Self {
+        Payload {
+            first: base.cast(),
+            second: spans.cast_mut().cast(),
+        }
+    }
+
+    /// Where the elements or the buffer of a lent message start.
+    #[inline]
+    pub(crate) fn start<T>(&self) -> *mut T {
+        self.first.cast()
+    }
+
+    /// The number given to [`Payload::elements`].
+    #[inline]
+    pub(crate) fn element_count(&self) -> usize {
+        self.second.addr()
+    }
+
+    /// The pointer given to [`Payload::spans`].
+    #[inline]
+    pub(crate) fn first_span(&self) -> *const Span {
+        self.second.cast()
+    }
+
+    /// Room for a message of [`INLINE_BYTES`] bytes.
+    #[inline]
+    pub(crate) fn bytes(&mut self) -> *mut u8 {
+        (&raw mut *self).cast()
+    }
 }
 
 /// How a send stands.
@@ -83,9 +151,9 @@ pub(crate) struct Lane {
     state: AtomicU32,
     length: UnsafeCell<u32>,
     clock: UnsafeCell<f64>,
-    /// The first word. Where memory is lent it is an address, which the receiver may guess at before it has taken the message.
+    /// The payload. Where memory is lent, the first word points there, and the receiver may guess at it before it has taken the message.
     first: Word,
-    second: UnsafeCell<u64>,
+    second: Word,
 }
 
 // SAFETY: the fields are handed from one side to the other by `state`, as the table above says.
@@ -97,8 +165,8 @@ impl Lane {
             state: AtomicU32::new(IDLE),
             length: UnsafeCell::new(0),
             clock: UnsafeCell::new(0.0),
-            first: Word::new(0),
-            second: UnsafeCell::new(0),
+            first: Word::new(),
+            second: Word::new(),
         }
     }
 
@@ -113,9 +181,8 @@ impl Lane {
         self.length.with_mut(|p| unsafe { *p = parcel.length });
         // SAFETY: as above.
         self.clock.with_mut(|p| unsafe { *p = parcel.clock });
-        // SAFETY: as above.
-        self.second.with_mut(|p| unsafe { *p = parcel.words[1] });
-        self.first.set(parcel.words[0]);
+        self.second.set(parcel.payload.second);
+        self.first.set(parcel.payload.first);
         let state = if parcel.borrowed { BORROWED } else { INLINE };
         self.state.store(state, Ordering::Release);
     }
@@ -168,7 +235,7 @@ impl Lane {
     /// Receiver: takes an offered message, which must then be finished or refused. `fetch` is told where the memory of a message that lends
     /// some may be, so that it can be on its way while the message is taken; it must not be read.
     #[inline]
-    pub(crate) fn take(&self, fetch: impl FnOnce(u64)) -> Option<Parcel> {
+    pub(crate) fn take(&self, fetch: impl FnOnce(*const ())) -> Option<Parcel> {
         let borrowed = match self.state.load(Ordering::Acquire) {
             INLINE => false,
             BORROWED => {
@@ -184,13 +251,14 @@ impl Lane {
         let clock = self.clock.with(|p| unsafe { *p });
         // SAFETY: as above.
         let length = self.length.with(|p| unsafe { *p });
-        // SAFETY: as above.
-        let second = self.second.with(|p| unsafe { *p });
         Some(Parcel {
             clock,
             borrowed,
             length,
-            words: [self.first.get(), second],
+            payload: Payload {
+                first: self.first.get(),
+                second: self.second.get(),
+            },
         })
     }
 
@@ -225,40 +293,54 @@ pub(crate) struct Pieces {
     claimed: AtomicUsize,
     /// Pieces that the sender finished, and whether it failed in one.
     finished: AtomicUsize,
-    /// Where the message goes, in the words of the module that copies; the last word is the number of pieces.
-    target: UnsafeCell<[u64; 5]>,
+    target: UnsafeCell<Option<Target>>,
+}
+
+/// What the receiver of a shared message tells its sender.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Target {
+    /// Where the receiver's buffer starts.
+    pub(crate) base: *mut (),
+    /// The spans of it that the message goes to.
+    pub(crate) spans: *const [Span],
+    /// How the message is combined into them; it is stored otherwise.
+    pub(crate) combine: Option<Order>,
+    /// The number of pieces.
+    pub(crate) pieces: usize,
 }
 
 // SAFETY: `target` is written by the receiver before it stores `SHARED` and read by the sender after it loaded `SHARED`; it
 // is written again only after the sender's next offer, which follows the sender's last read.
 unsafe impl Sync for Pieces {}
 
+// SAFETY: moving them to another thread accesses nothing that `target` points to; that only the two partners of a transfer do.
+unsafe impl Send for Pieces {}
+
 impl Pieces {
     pub(crate) fn new() -> Self {
         Pieces {
             claimed: AtomicUsize::new(0),
             finished: AtomicUsize::new(0),
-            target: UnsafeCell::new([0; 5]),
+            target: UnsafeCell::new(None),
         }
     }
 
-    /// Receiver, before [`Lane::share`]: `pieces` pieces, to be written where `target` says.
-    pub(crate) fn open(&self, target: [u64; 4], pieces: usize) {
-        let [a, b, c, d] = target;
+    /// Receiver, before [`Lane::share`]: all pieces are to be claimed, and to be written where `target` says.
+    pub(crate) fn open(&self, target: Target) {
         self.claimed.store(0, Ordering::Relaxed);
         self.finished.store(0, Ordering::Relaxed);
         // SAFETY: the sender reads this only after `share`, see `Sync`.
-        self.target
-            .with_mut(|p| unsafe { *p = [a, b, c, d, pieces as u64] });
+        self.target.with_mut(|p| unsafe { *p = Some(target) });
     }
 
     /// Sender, after [`Sent::Shared`]: where the pieces go, and how many there are.
-    pub(crate) fn target(&self) -> ([u64; 4], usize) {
+    ///
+    /// # Panics
+    /// When no message was ever shared.
+    pub(crate) fn target(&self) -> Target {
         // SAFETY: written before `SHARED` was stored, see `Sync`.
-        let [a, b, c, d, pieces] = self.target.with(|p| unsafe { *p });
-        #[expect(clippy::cast_possible_truncation, reason = "stored from a usize")]
-        let pieces = pieces as usize;
-        ([a, b, c, d], pieces)
+        let target = self.target.with(|p| unsafe { *p });
+        target.expect("stored before the invitation")
     }
 
     /// Claims up to `wanted` more pieces of `pieces`, and says how many; each side counts its own claims from its own end.

@@ -4,6 +4,7 @@
 
 use super::packed::{Intake, Packed};
 use super::protocol::Pieces;
+use super::sync::{spin_loop, yield_now};
 use crate::run::element::Element;
 
 /// A message, where it goes, and how it is divided into pieces.
@@ -124,9 +125,9 @@ impl Drop for AllPieces<'_> {
         while self.pieces.finished(self.count - own).is_none() {
             polls = polls.wrapping_add(1);
             if polls.is_multiple_of(1024) {
-                std::thread::yield_now();
+                yield_now();
             } else {
-                std::hint::spin_loop();
+                spin_loop();
             }
         }
     }
