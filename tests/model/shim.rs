@@ -1,8 +1,59 @@
-//! What the crate's sources are written with, on loom: atomics, and parking_lot's lock and condition variable.
+//! What the crate's sources are written with, on loom: atomics, and parking_lot's lock and condition variable. Any of it can be made to
+//! fail, for a canary.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use loom::sync::atomic::{self, Ordering};
+
+/// A fault that a canary plants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// No release orders anything.
+    RelaxedReleases,
+    /// No acquire orders anything.
+    RelaxedAcquires,
+    /// There are no fences.
+    NoFences,
+    /// A load of a lane's state does not acquire; an exchange does.
+    RelaxedLooks,
+    /// The sender does not release the pieces that it has copied.
+    RelaxedFinish,
+    /// The receiver does not acquire them.
+    RelaxedFinished,
+    /// The receiver does not wait for them.
+    NobodyAwaited,
+    /// Both partners may claim the same pieces.
+    SharedClaims,
+    /// The receiver does not hear of pieces that the sender spoilt.
+    SpoiltUnsaid,
+    /// Spans overlap no others.
+    NoOverlap,
+    /// The spans of a message do not overlap.
+    NoSelfOverlap,
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
+}
+
+/// Plants a fault in all models that this test runs. Loom runs them on the test's own thread.
+pub(crate) fn plant(fault: Fault) {
+    PLANTED.set(Some(fault));
+}
+
+pub(crate) fn is_planted(fault: Fault) -> bool {
+    PLANTED.get() == Some(fault)
+}
+
+/// What is left of an ordering.
+fn left_of(order: Ordering) -> Ordering {
+    match order {
+        Ordering::Release if is_planted(Fault::RelaxedReleases) => Ordering::Relaxed,
+        Ordering::Acquire if is_planted(Fault::RelaxedAcquires) => Ordering::Relaxed,
+        order => order,
+    }
+}
 
 /// An atomic whose accesses all take turns.
 ///
@@ -31,16 +82,16 @@ macro_rules! atomic {
                 &self.real
             }
 
-            pub(crate) fn load(&self, order: Ordering) -> $value {
-                self.on_turn().load(order)
+            fn load_as_written(&self, order: Ordering) -> $value {
+                self.on_turn().load(left_of(order))
             }
 
             pub(crate) fn store(&self, value: $value, order: Ordering) {
-                self.on_turn().store(value, order);
+                self.on_turn().store(value, left_of(order));
             }
 
             pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.on_turn().swap(value, order)
+                self.on_turn().swap(value, left_of(order))
             }
 
             pub(crate) fn compare_exchange(
@@ -51,7 +102,7 @@ macro_rules! atomic {
                 failure: Ordering,
             ) -> Result<$value, $value> {
                 self.on_turn()
-                    .compare_exchange(current, new, success, failure)
+                    .compare_exchange(current, new, left_of(success), left_of(failure))
             }
         }
     };
@@ -61,9 +112,74 @@ atomic!(AtomicBool, bool);
 atomic!(AtomicU32, u32);
 atomic!(AtomicUsize, usize);
 
+impl AtomicBool {
+    pub(crate) fn load(&self, order: Ordering) -> bool {
+        self.load_as_written(order)
+    }
+}
+
+/// A lane's state.
+impl AtomicU32 {
+    pub(crate) fn load(&self, order: Ordering) -> u32 {
+        self.load_as_written(match order {
+            Ordering::Acquire if is_planted(Fault::RelaxedLooks) => Ordering::Relaxed,
+            order => order,
+        })
+    }
+}
+
+/// The pieces of a message: those claimed without an ordering, those finished with one.
 impl AtomicUsize {
+    pub(crate) fn load(&self, order: Ordering) -> usize {
+        match order {
+            Ordering::Acquire if is_planted(Fault::NobodyAwaited) => usize::MAX >> 2,
+            Ordering::Acquire if is_planted(Fault::RelaxedFinished) => {
+                self.load_as_written(Ordering::Relaxed)
+            }
+            order => self.load_as_written(order),
+        }
+    }
+
     pub(crate) fn fetch_add(&self, value: usize, order: Ordering) -> usize {
-        self.on_turn().fetch_add(value, order)
+        match order {
+            Ordering::Relaxed if is_planted(Fault::SharedClaims) => {
+                let before = self.load(order);
+                self.store(before + value, order);
+                before
+            }
+            Ordering::Release if is_planted(Fault::RelaxedFinish) => {
+                self.on_turn().fetch_add(value, Ordering::Relaxed)
+            }
+            Ordering::Release if is_planted(Fault::SpoiltUnsaid) => {
+                self.on_turn().fetch_add(value & (usize::MAX >> 2), order)
+            }
+            order => self.on_turn().fetch_add(value, left_of(order)),
+        }
+    }
+}
+
+/// A pointer, without turns: nobody stores it twice.
+#[derive(Debug)]
+pub(crate) struct AtomicPtr<T>(atomic::AtomicPtr<T>);
+
+impl<T> AtomicPtr<T> {
+    pub(crate) fn new(value: *mut T) -> Self {
+        AtomicPtr(atomic::AtomicPtr::new(value))
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> *mut T {
+        self.0.load(left_of(order))
+    }
+
+    pub(crate) fn compare_exchange(
+        &self,
+        current: *mut T,
+        new: *mut T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<*mut T, *mut T> {
+        self.0
+            .compare_exchange(current, new, left_of(success), left_of(failure))
     }
 }
 
@@ -101,10 +217,11 @@ impl Condvar {
     }
 }
 
-pub(crate) use loom::sync::atomic::fence;
-
-/// No fence at all, for a canary.
-pub(crate) fn no_fence(_: Ordering) {}
+pub(crate) fn fence(order: Ordering) {
+    if !is_planted(Fault::NoFences) {
+        atomic::fence(order);
+    }
+}
 
 /// A word whose accesses are checked like a cell's. What a guess returns must not matter, so it returns nothing.
 pub(crate) struct Word(loom::cell::UnsafeCell<*mut ()>);
