@@ -6,6 +6,7 @@
 mod hand;
 mod mutants;
 mod oracle;
+mod support;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ use oneport::check::{FindingKind, Options, check};
 use oneport::plan::{Segments, registry};
 use oneport::simulate::Prepared;
 use oneport::{Ports, Request, Schedule};
-use oracle::{Operator, Outcome, Random};
+use oracle::{Operator, Outcome};
+use support::random::Random;
 
 /// Mutants tried of each schedule; more are sampled.
 const MOST_MUTANTS: usize = 300;
@@ -112,7 +114,7 @@ fn mutate_all(name: &str, schedule: &Schedule, in_order: bool, counts: &mut Coun
         assert_eq!(report.keeps_order, affine == Outcome::Right, "{name}");
     }
     counts.schedules += 1;
-    let mut random = Random(name.len() as u64 + counts.schedules as u64);
+    let mut random = Random::new(name.len() as u64 + counts.schedules as u64);
     let mut mutants = mutants(schedule, &mut random);
     while mutants.len() > MOST_MUTANTS {
         mutants.swap_remove(random.below(mutants.len()));

@@ -1,11 +1,13 @@
 //! Programs on demand take, to the last bit, the time of the stored schedule; and the circulant ones are the stored ones.
 
 mod hand;
+mod support;
 
 use oneport::plan::{Segments, registry};
 use oneport::schedule::Programs;
 use oneport::simulate::{Prepared, on_demand};
 use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span, Step};
+use support::random::Random;
 
 /// Costs that no sum of which is exact, so that only the same sums in the same order give the same bits.
 fn cost(overlap: bool) -> CostModel {
@@ -82,18 +84,6 @@ fn schedules_by_hand() {
     }
 }
 
-/// Splitmix.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as usize % n
-    }
-}
-
 /// Programs that grow transfer by transfer, so that they complete; a few steps are then moved, and some no longer do.
 fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
     let p = 1 + random.below(6);
@@ -142,7 +132,7 @@ fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
 
 #[test]
 fn random_programs() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let (mut completed, mut stuck) = (0, 0);
     for i in 0..20_000 {
         let schedule = random_schedule(&mut random, i % 4);

@@ -1,6 +1,8 @@
 //! Whatever is planned or built is proved, timed and run alike: the checker accepts it, the run's model clock shows the
 //! simulated times to the last bit, and real data is the oracle's.
 
+mod support;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -12,6 +14,7 @@ use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Layout, Order, Ports, Request, Schedule, Span, Spans, Step};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
+use support::random::Random;
 
 /// Numbers of ranks that every algorithm is tried with.
 fn rank_counts() -> impl Iterator<Item = usize> + Clone {
@@ -107,18 +110,18 @@ fn operators() -> Vec<(ElementType, &'static str)> {
 fn costs(random: &mut Random, ranks: usize) -> CostModel {
     let overlap = random.chance(30);
     if random.chance(60) {
-        return CostModel::new(random.time(), random.time())
-            .gamma(random.time())
-            .gamma_copy(random.time())
+        return CostModel::new(time(random), time(random))
+            .gamma(time(random))
+            .gamma_copy(time(random))
             .overlap(overlap);
     }
     let mut square = || -> Vec<Vec<Option<f64>>> {
-        let mut row = |_| (0..ranks).map(|_| Some(random.time())).collect();
+        let mut row = |_| (0..ranks).map(|_| Some(time(random))).collect();
         (0..ranks).map(&mut row).collect()
     };
     let (alpha, beta) = (square(), square());
-    let gamma = (0..ranks).map(|_| random.time()).collect();
-    let gamma_copy = (0..ranks).map(|_| random.time()).collect();
+    let gamma = (0..ranks).map(|_| time(random)).collect();
+    let gamma_copy = (0..ranks).map(|_| time(random)).collect();
     CostModel::heterogeneous(Links {
         alpha,
         beta,
@@ -180,7 +183,7 @@ fn planned_schedules() {
             request.ports = case.ports;
             request.keep_order = name == "affine";
             request.element_bytes = dtype.bytes() as u64;
-            let mut random = Random(case.seed);
+            let mut random = Random::new(case.seed);
             for algorithm in registry::all() {
                 request.cost = costs(&mut random, case.ranks);
                 if algorithm.accepts(&request).is_err() {
@@ -206,7 +209,7 @@ fn planned_schedules() {
 #[test]
 fn every_algorithm_at_every_size() {
     let (teams, operators) = (Teams::default(), operators());
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let mut turn = 0;
     for p in rank_counts() {
         for algorithm in registry::all() {
@@ -247,7 +250,7 @@ fn built_schedules() {
         .run(
             &(1usize..=12, any::<usize>(), any::<u64>()),
             |(p, operator, seed)| {
-                let mut random = Random(seed);
+                let mut random = Random::new(seed);
                 let built = Built::new(&mut random, p);
                 let (dtype, name) = operators[operator % operators.len()];
                 for (what, in_order, schedule) in built.all(&mut random) {
@@ -273,7 +276,7 @@ fn built_schedules() {
 /// Long messages, which both partners copy, through several ports at once and from port to other port.
 #[test]
 fn long_messages_through_several_ports() {
-    let (teams, mut random) = (Teams::default(), Random(11));
+    let (teams, mut random) = (Teams::default(), Random::new(11));
     for (k, ports) in [
         (1, Ports::BI),
         (2, Ports::BI),
@@ -587,39 +590,10 @@ impl Programs {
     }
 }
 
-/// Splitmix.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+/// A time that no short binary fraction is; now and then nothing.
+fn time(random: &mut Random) -> f64 {
+    if random.chance(10) {
+        return 0.0;
     }
-
-    /// A number below `n`.
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    /// A time that no short binary fraction is; now and then nothing.
-    fn time(&mut self) -> f64 {
-        if self.chance(10) {
-            return 0.0;
-        }
-        f64::from(u32::try_from(self.below(10_000)).unwrap()) / 97.0
-    }
-
-    fn shuffled<T>(&mut self, mut items: Vec<T>) -> Vec<T> {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
-        items
-    }
+    f64::from(u32::try_from(random.below(10_000)).unwrap()) / 97.0
 }

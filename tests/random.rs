@@ -6,6 +6,7 @@
 )]
 
 mod oracle;
+mod support;
 
 use oneport::check::{FindingKind, Options, check};
 use oneport::plan::Segments;
@@ -13,6 +14,7 @@ use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Order, Ports, Schedule, Span, Step};
 use oracle::{Operator, Outcome};
 use proptest::prelude::*;
+use support::random::Random;
 
 /// A reduction in which, segment after segment, ranks drawn at random send what they hold to others that still hold the
 /// segment. With `in_order` only neighbours among the holders meet, and the result is forwarded to the root.
@@ -217,7 +219,7 @@ proptest! {
 
 #[test]
 fn a_thousand_ranks() {
-    let mut random = oracle::Random(1);
+    let mut random = Random::new(1);
     let draws: Vec<u32> = (0..100_000).map(|_| random.below(1 << 30) as u32).collect();
     for in_order in [false, true] {
         let start = std::time::Instant::now();

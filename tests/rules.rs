@@ -4,11 +4,14 @@
 //! changes any more. It shares no code with the library's analysis. Costs are whole numbers, so all sums are exact and
 //! times must agree to the last bit.
 
+mod support;
+
 use oneport::cost::Links;
 use oneport::run::{Operator, RunOptions, Team, TeamOptions, Workers, inputs};
 use oneport::schedule::Event;
 use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
+use support::random::Random;
 
 /// Start and end of the two parts of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -240,31 +243,9 @@ fn computes(step: &Step) -> bool {
     is_local(step) || matches!(step, Step::RecvCombine { .. })
 }
 
-/// Splitmix.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    /// A whole number below `n`, as a time.
-    fn time(&mut self, n: usize) -> f64 {
-        f64::from(u32::try_from(self.below(n)).unwrap())
-    }
+/// A whole number below `n`, as a time.
+fn time(random: &mut Random, n: usize) -> f64 {
+    f64::from(u32::try_from(random.below(n)).unwrap())
 }
 
 const BUFFER: usize = 14;
@@ -362,18 +343,18 @@ fn schedule(random: &mut Random) -> Schedule {
 fn cost(random: &mut Random, p: usize) -> CostModel {
     let overlap = random.chance(50);
     if random.chance(50) {
-        return CostModel::new(random.time(20), random.time(5))
-            .gamma(random.time(4))
-            .gamma_copy(random.time(3))
+        return CostModel::new(time(random, 20), time(random, 5))
+            .gamma(time(random, 4))
+            .gamma_copy(time(random, 3))
             .overlap(overlap);
     }
     let mut square = |n| -> Vec<Vec<Option<f64>>> {
-        let mut row = |_| (0..p).map(|_| Some(random.time(n))).collect();
+        let mut row = |_| (0..p).map(|_| Some(time(random, n))).collect();
         (0..p).map(&mut row).collect()
     };
     let (alpha, beta) = (square(20), square(5));
-    let gamma = (0..p).map(|_| random.time(4)).collect();
-    let gamma_copy = (0..p).map(|_| random.time(3)).collect();
+    let gamma = (0..p).map(|_| time(random, 4)).collect();
+    let gamma_copy = (0..p).map(|_| time(random, 3)).collect();
     CostModel::heterogeneous(Links {
         alpha,
         beta,
@@ -395,7 +376,7 @@ fn rank_times(times: &[Vec<Times>]) -> Vec<f64> {
 
 #[test]
 fn simulator_follows_the_rules() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let (mut done, mut stuck, mut unmatched) = (0, 0, 0);
     for case in 0..20_000 {
         let schedule = schedule(&mut random);
@@ -454,7 +435,7 @@ fn simulator_follows_the_rules() {
 
 #[test]
 fn executor_follows_the_rules() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let mut teams: Vec<Team> = (1..=6).map(|p| Team::new(p).unwrap()).collect();
     let operator = Operator::<i32>::named("sum").unwrap();
     for case in 0..4000 {
@@ -490,7 +471,7 @@ fn executor_follows_the_rules() {
 /// Long messages, which stay where they are until they have been taken, overwritten by random steps.
 #[test]
 fn nothing_is_overwritten_that_has_not_been_taken() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut teams = [Workers::Ranks, Workers::Cores].map(|workers| -> Vec<Team> {
         let options = TeamOptions {
             workers,

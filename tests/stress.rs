@@ -1,200 +1,24 @@
 //! Random programs, right and wrong, on teams that go on after every failure: each run ends in time, with the right data or an
 //! error, and leaves no thread behind.
 
+mod support;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use oneport::run::{
     Bidirectional, Endpoint, Operator, RunOptions, ScopeOptions, Team, Unidirectional,
 };
-use oneport::{Collective, Error, ErrorKind, Layout, Order, Ports, Schedule, Span, Spans, Step};
+use oneport::{Error, ErrorKind, Order, Ports, Schedule, Span, Spans, Step};
+use support::alone::alone;
+use support::plans::{Plan, Shape, has_transfers, ports, schedule, start, starts};
+use support::random::Random;
 
 const PATIENT: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(150);
 /// How much longer than its deadline a run may take on a busy machine.
 const SLACK: Duration = Duration::from_secs(15);
-
-/// One test at a time, and no thread of a team left after it.
-struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
-
-fn alone() -> Alone {
-    static LOCK: Mutex<()> = Mutex::new(());
-    let alone = Alone(LOCK.lock().unwrap_or_else(PoisonError::into_inner));
-    assert_eq!(threads_left(), 0);
-    alone
-}
-
-impl Drop for Alone {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            assert_eq!(threads_left(), 0, "threads left behind");
-        }
-    }
-}
-
-/// Threads that stay. One that has been joined may still be listed for a moment: the kernel wakes the joiner first.
-fn threads_left() -> usize {
-    let start = Instant::now();
-    while threads_of_teams() > 0 && start.elapsed() < Duration::from_secs(10) {
-        std::thread::yield_now();
-    }
-    threads_of_teams()
-}
-
-#[cfg(target_os = "linux")]
-fn threads_of_teams() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
-    tasks
-        .filter_map(|task| name(task.ok()?).ok())
-        .filter(|name| name.starts_with("rank "))
-        .count()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn threads_of_teams() -> usize {
-    0
-}
-
-/// A small generator of random numbers (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).unwrap()
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    /// Disjoint spans of `len` elements altogether, in any order, within `room` elements.
-    fn spans(&mut self, len: usize, room: usize) -> Spans {
-        let parts = if len < 2 {
-            1
-        } else {
-            1 + self.below(3.min(len))
-        };
-        let mut cuts: Vec<usize> = (1..parts).map(|_| self.below(len + 1)).collect();
-        cuts.extend([0, len]);
-        cuts.sort_unstable();
-        let mut gap = room - len;
-        let mut offset = 0;
-        let mut spans: Vec<Span> = cuts
-            .windows(2)
-            .map(|c| {
-                let skip = self.below(gap + 1);
-                gap -= skip;
-                offset += skip;
-                let span = Span::new(offset, c[1] - c[0]);
-                offset += span.len;
-                span
-            })
-            .collect();
-        if self.one_in(2) {
-            spans.reverse();
-        }
-        spans.into()
-    }
-}
-
-/// Programs, and what the buffers hold at the end when all goes well.
-struct Plan {
-    ports: Ports,
-    programs: Vec<Vec<Step>>,
-    buffers: Vec<Vec<u64>>,
-}
-
-fn start(rank: usize, len: usize) -> Vec<u64> {
-    (0..len as u64).map(|i| i << 8 | rank as u64).collect()
-}
-
-fn indices(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
-    spans.iter().flat_map(|s| s.offset..s.end())
-}
-
-/// Transfers and local steps in one order for all, which therefore never wait for each other in a circle.
-fn random_plan(random: &mut Random, p: usize, ports: Ports, len: usize, steps: usize) -> Plan {
-    let affine = Operator::<u64>::named("affine").unwrap();
-    let mut programs = vec![Vec::new(); p];
-    let mut buffers: Vec<Vec<u64>> = (0..p).map(|r| start(r, len)).collect();
-    for _ in 0..steps {
-        let me = random.below(p);
-        let peer = (me + 1 + random.below(p - 1)) % p;
-        let n = match random.below(4) {
-            0 => random.below(3),
-            1 => random.below(len / 2 + 1),
-            2 => len / 2,
-            _ => random.below(40.min(len / 2) + 1),
-        };
-        let order = if random.one_in(2) {
-            Order::MineFirst
-        } else {
-            Order::TheirsFirst
-        };
-        let combines = random.one_in(2);
-        let (src, dst, owner);
-        if random.one_in(6) {
-            // Local: the source in one half, the destination in the other.
-            src = random.spans(n, len / 2);
-            dst = random
-                .spans(n, len / 2)
-                .iter()
-                .map(|s| Span::new(s.offset + len / 2, s.len))
-                .collect::<Spans>();
-            owner = me;
-            programs[me].push(if combines {
-                Step::combine(src.clone(), dst.clone(), order)
-            } else {
-                Step::copy(src.clone(), dst.clone())
-            });
-        } else {
-            src = random.spans(n, len);
-            dst = random.spans(n, len);
-            owner = peer;
-            let (out, r#in) = (random.below(ports.k()), random.below(ports.k()));
-            programs[peer].push(Step::send(me, src.clone()).on_port(out));
-            let receive = if combines {
-                Step::recv_combine(peer, dst.clone(), order)
-            } else {
-                Step::recv(peer, dst.clone())
-            };
-            programs[me].push(receive.on_port(r#in));
-        }
-        let message: Vec<u64> = indices(&src).map(|i| buffers[owner][i]).collect();
-        for (i, theirs) in indices(&dst).zip(message) {
-            let mine = &mut buffers[me][i];
-            *mine = match (combines, order) {
-                (false, _) => theirs,
-                (true, Order::MineFirst) => affine.apply(*mine, theirs),
-                (true, Order::TheirsFirst) => affine.apply(theirs, *mine),
-            };
-        }
-    }
-    Plan {
-        ports,
-        programs,
-        buffers,
-    }
-}
-
-fn schedule(ports: Ports, len: usize, programs: Vec<Vec<Step>>) -> Schedule {
-    let layout = Layout {
-        len,
-        input: Span::new(0, len).into(),
-        output: Span::new(0, len).into(),
-    };
-    let layout = vec![layout; programs.len()];
-    Schedule::new(ports, Collective::Allreduce, layout, programs).unwrap()
-}
 
 fn timed<R>(deadline: Duration, f: impl FnOnce() -> R) -> R {
     let start = Instant::now();
@@ -209,9 +33,7 @@ fn run(
     operator: &Operator<u64>,
     deadline: Duration,
 ) -> Result<Vec<Vec<u64>>, Error> {
-    let inputs: Vec<_> = (0..schedule.ranks())
-        .map(|r| start(r, schedule.layout()[r].len))
-        .collect();
+    let inputs = starts(schedule.ranks(), schedule.layout()[0].len);
     let mut options = RunOptions {
         repetitions: 2,
         ..RunOptions::default()
@@ -222,24 +44,11 @@ fn run(
     outcome.map(|o| o.outputs)
 }
 
-fn ports(random: &mut Random) -> Ports {
-    let kind = if random.one_in(2) {
-        Ports::UNI
-    } else {
-        Ports::BI
-    };
-    kind.with_k([1, 1, 2, 3][random.below(4)])
-}
-
-fn has_transfers(programs: &[Vec<Step>]) -> bool {
-    programs.iter().flatten().any(|s| s.peer().is_some())
-}
-
 #[test]
 fn random_schedules_with_and_without_faults() {
     let _alone = alone();
     let affine = Operator::<u64>::named("affine").unwrap();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let until = Instant::now() + Duration::from_secs(4);
     for round in 0..12 {
         let p = if round < 4 { 2 } else { 2 + random.below(15) };
@@ -251,12 +60,17 @@ fn random_schedules_with_and_without_faults() {
             let len = [8, 100, 1000, 20_000][random.below(4)];
             let ports = ports(&mut random);
             let steps = 1 + random.below(12 * p);
-            let plan = random_plan(&mut random, p, ports, len, steps);
-            let good = schedule(plan.ports, len, plan.programs.clone());
-            assert_eq!(
-                run(&mut team, &good, &affine, PATIENT).unwrap(),
-                plan.buffers
-            );
+            let shape = Shape {
+                ranks: p,
+                ports,
+                len,
+                operations: steps,
+                parts: 3,
+            };
+            let plan = Plan::random(&mut random, shape);
+            let good = plan.schedule();
+            let buffers = plan.outcome(starts(p, len), |a, b| affine.apply(a, b));
+            assert_eq!(run(&mut team, &good, &affine, PATIENT).unwrap(), buffers);
 
             let mut programs = plan.programs;
             match random.below(3) {
@@ -321,7 +135,7 @@ fn ring(e: &mut Endpoint<u64, Unidirectional>, rounds: usize, len: usize) -> Res
 fn rank_programs_that_fail_anywhere() {
     let _alone = alone();
     let options = ScopeOptions::new(Operator::<u64>::named("sum").unwrap());
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let until = Instant::now() + Duration::from_secs(2);
     for _ in 0..8 {
         let p = 2 + random.below(15);
@@ -529,10 +343,16 @@ fn deadlines_of_any_length() {
     let _alone = alone();
     let sum = Operator::<u64>::named("sum").unwrap();
     let mut team = Team::new(3).unwrap();
-    let plan = random_plan(&mut Random(5), 3, Ports::BI, 100, 50);
-    let good = schedule(plan.ports, 100, plan.programs);
+    let shape = Shape {
+        ranks: 3,
+        ports: Ports::BI,
+        len: 100,
+        operations: 50,
+        parts: 3,
+    };
+    let good = Plan::random(&mut Random::new(5), shape).schedule();
     team.set_deadline(Duration::MAX);
-    let inputs: Vec<_> = (0..3).map(|r| start(r, 100)).collect();
+    let inputs = starts(3, 100);
     for clock in [oneport::run::Clock::Native, oneport::run::Clock::Paced] {
         let options = RunOptions {
             clock,

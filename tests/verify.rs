@@ -8,6 +8,7 @@ mod hand;
 mod mutants;
 #[allow(dead_code, reason = "shared with the tests of the checker")]
 mod oracle;
+mod support;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use oneport::check::{FindingKind, Options, check};
 use oneport::plan::{Segments, registry};
 use oneport::run::{Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers};
 use oneport::{Collective, Order, Ports, Request, Schedule, Span, Step};
-use oracle::Random;
+use support::random::Random;
 
 /// A schedule of `p` ranks with buffers of `len` elements; `layout` gives what part is input and output.
 fn schedule(
@@ -280,7 +281,7 @@ fn mutants_wanted() -> usize {
 #[test]
 fn no_mutant_is_verified() {
     let wanted = mutants_wanted();
-    let mut random = Random(wanted as u64);
+    let mut random = Random::new(wanted as u64);
     let mut counts = Counts::default();
     let mut teams = Teams::default();
     let algorithms: Vec<_> = registry::all().iter().collect();

@@ -3,7 +3,8 @@
 
 use oneport::{Order, Ports, Schedule, Span, Step};
 
-use crate::oracle::{self, Random};
+use crate::oracle;
+use crate::support::random::Random;
 
 /// What was changed, the rank and step where, and the programs of all ranks.
 pub(crate) type Mutant = (&'static str, usize, usize, Vec<Vec<Step>>);

@@ -5,6 +5,8 @@
 
 use oneport::{Collective, Order, Ports, Schedule, Span, Step};
 
+use crate::support::random::Random;
+
 /// An element: `x -> a x + b` modulo a prime, or two numbers to be added.
 pub(crate) type Value = [u64; 2];
 
@@ -49,13 +51,13 @@ pub(crate) enum Outcome {
 
 /// Runs the schedule on random data.
 pub(crate) fn run(schedule: &Schedule, overlap: bool, operator: Operator, seed: u64) -> Outcome {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let initial: Vec<Vec<Value>> = schedule
         .layout()
         .iter()
         .map(|l| {
             (0..l.len)
-                .map(|_| [random.value(), random.value()])
+                .map(|_| [value(&mut random), value(&mut random)])
                 .collect()
         })
         .collect();
@@ -64,7 +66,8 @@ pub(crate) fn run(schedule: &Schedule, overlap: bool, operator: Operator, seed: 
         .zip(schedule.layout())
         .map(|(memory, l)| gather(memory, &l.input))
         .collect();
-    let Some((memories, _)) = execute(schedule, overlap, operator, initial) else {
+    let combine = |a, b| operator.combine(a, b);
+    let Some((memories, _)) = execute(schedule, overlap, combine, initial) else {
         return Outcome::Stuck;
     };
     let right = (0..schedule.ranks()).all(|rank| {
@@ -85,15 +88,17 @@ pub(crate) const COSTS: [f64; 4] = [7.0, 3.0, 2.0, 1.0];
 #[allow(dead_code, reason = "not every test looks at times")]
 pub(crate) fn time(schedule: &Schedule, overlap: bool) -> Option<f64> {
     let zeros = schedule.layout().iter().map(|l| vec![[0, 0]; l.len]);
-    execute(schedule, overlap, Operator::Sum, zeros.collect()).map(|(_, time)| time)
+    let combine = |a, b| Operator::Sum.combine(a, b);
+    execute(schedule, overlap, combine, zeros.collect()).map(|(_, time)| time)
 }
 
-fn execute(
+/// What the buffers hold at the end, and when that is, if every step can be carried out.
+pub(crate) fn execute<V: Copy>(
     schedule: &Schedule,
     overlap: bool,
-    operator: Operator,
-    mut memories: Vec<Vec<Value>>,
-) -> Option<(Vec<Vec<Value>>, f64)> {
+    operator: impl Fn(V, V) -> V,
+    mut memories: Vec<Vec<V>>,
+) -> Option<(Vec<Vec<V>>, f64)> {
     let [alpha, beta, gamma, gamma_copy] = COSTS;
     let transfer_time = |n: usize| if n == 0 { 0.0 } else { alpha + beta * n as f64 };
     let programs = schedule.programs();
@@ -107,7 +112,7 @@ fn execute(
             return None;
         }
     }
-    let mut ranks: Vec<Rank> = programs
+    let mut ranks: Vec<Rank<'_, V>> = programs
         .iter()
         .map(|program| Rank {
             program,
@@ -130,7 +135,7 @@ fn execute(
                         };
                         let message = gather(&memories[me], src);
                         let per_element = if let Step::Combine { order, .. } = step {
-                            combine(&mut memories[me], dst, &message, *order, operator);
+                            combine(&mut memories[me], dst, &message, *order, &operator);
                             gamma
                         } else {
                             store(&mut memories[me], dst, &message, |_, new| new);
@@ -166,7 +171,7 @@ fn execute(
                             let mine = &mut ranks[me];
                             if let Some(start) = mine.may_compute(i) {
                                 let message = std::mem::take(&mut mine.arrived[i]);
-                                combine(&mut memories[me], spans, &message, *order, operator);
+                                combine(&mut memories[me], spans, &message, *order, &operator);
                                 mine.finished[i] = Some(start + gamma * message.len() as f64);
                                 moved = true;
                             }
@@ -185,17 +190,17 @@ fn execute(
     }
 }
 
-struct Rank<'a> {
+struct Rank<'a, V> {
     program: &'a [Step],
     ports: Ports,
     overlap: bool,
     /// When each step's transfer, and the whole step, has ended.
     transferred: Vec<Option<f64>>,
     finished: Vec<Option<f64>>,
-    arrived: Vec<Vec<Value>>,
+    arrived: Vec<Vec<V>>,
 }
 
-impl Rank<'_> {
+impl<V> Rank<'_, V> {
     /// When step `i` may start, if that is known and it has not started yet.
     fn may_start(&self, i: usize) -> Option<f64> {
         if self.transferred[i].is_some() || self.finished[i].is_some() {
@@ -300,30 +305,25 @@ fn wanted(
     }
 }
 
-fn combine(
-    memory: &mut [Value],
+fn combine<V: Copy>(
+    memory: &mut [V],
     spans: &[Span],
-    message: &[Value],
+    message: &[V],
     order: Order,
-    operator: Operator,
+    operator: impl Fn(V, V) -> V,
 ) {
     store(memory, spans, message, |mine, theirs| match order {
-        Order::MineFirst => operator.combine(mine, theirs),
-        Order::TheirsFirst => operator.combine(theirs, mine),
+        Order::MineFirst => operator(mine, theirs),
+        Order::TheirsFirst => operator(theirs, mine),
     });
 }
 
-fn gather(memory: &[Value], spans: &[Span]) -> Vec<Value> {
+fn gather<V: Copy>(memory: &[V], spans: &[Span]) -> Vec<V> {
     let parts = spans.iter().map(|s| &memory[s.offset..s.offset + s.len]);
     parts.flatten().copied().collect()
 }
 
-fn store(
-    memory: &mut [Value],
-    spans: &[Span],
-    message: &[Value],
-    merge: impl Fn(Value, Value) -> Value,
-) {
+fn store<V: Copy>(memory: &mut [V], spans: &[Span], message: &[V], merge: impl Fn(V, V) -> V) {
     let places = spans.iter().flat_map(|s| s.offset..s.offset + s.len);
     for (place, &value) in places.zip(message) {
         memory[place] = merge(memory[place], value);
@@ -354,26 +354,7 @@ fn computes(step: &Step) -> bool {
     is_local(step) || matches!(step, Step::RecvCombine { .. })
 }
 
-/// Splitmix.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    #[allow(dead_code, reason = "not every test draws")]
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-
-    /// Neither 0 nor 1: those would hide what is combined with them.
-    fn value(&mut self) -> u64 {
-        2 + self.next() % (PRIME - 2)
-    }
+/// Neither 0 nor 1: those would hide what is combined with them.
+fn value(random: &mut Random) -> u64 {
+    2 + random.next() % (PRIME - 2)
 }

@@ -1,0 +1,7 @@
+//! What several tests share.
+
+#![allow(dead_code, reason = "no test needs all of it")]
+
+pub(crate) mod alone;
+pub(crate) mod plans;
+pub(crate) mod random;
