@@ -75,10 +75,11 @@ impl Pieces {
                 if before.map_or(piece.from != 0, |b| b.from >= piece.from) {
                     return bad("pieces must begin at 0 and go up");
                 }
-                // Lines that meet may differ by rounding.
+                // Lines that meet may differ by rounding, but never below 0.
                 let here = piece.at(piece.from);
-                let slack = 1e-9 * (piece.alpha.abs() + here.abs());
-                if here < before.map_or(0.0, |b| b.at(piece.from)) - slack {
+                let slack = 1e-9 * piece.alpha.abs().max(here.abs());
+                let least = before.map_or(0.0, |b| b.at(piece.from) - slack);
+                if here < least.max(0.0) {
                     return bad("times must not be negative, nor become less with size");
                 }
             }
@@ -154,6 +155,20 @@ mod tests {
             CostModel::new(3.0, 2.0).gamma(1.0).least_rates(),
             (3.0, 2.0, 1.0)
         );
+    }
+
+    #[test]
+    fn times_are_never_negative() {
+        // Far below 0, and below 0 by what looks like rounding.
+        for second in [piece(1000, -1e308, 0.1), piece(1000, -1e15 - 1e3, 1e12)] {
+            for first in [piece(0, 10.0, 2.0), piece(0, 0.0, 0.0)] {
+                let pieces = Pieces {
+                    transfer: vec![first, second],
+                    ..Pieces::default()
+                };
+                assert!(pieces.validate().is_err());
+            }
+        }
     }
 
     #[test]
