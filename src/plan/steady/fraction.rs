@@ -1,15 +1,18 @@
 //! Exact numbers: reading, showing, common denominators.
 
-use dashu_int::ops::{Gcd, UnsignedAbs};
+use dashu_int::ops::{BitTest, Gcd, UnsignedAbs};
 use dashu_int::{IBig, UBig};
 
 /// An exact rational number.
 pub type Fraction = dashu_ratio::RBig;
 
 /// Longest exponent that is read: `1e400` is an input error, not a number of 400 digits.
-const MOST_EXPONENT: i32 = 64;
-/// Longest number that is read.
-const MOST_DIGITS: usize = 64;
+const MOST_EXPONENT: u32 = 64;
+/// Longest whole number above or below the line, in bits: every quotient of two decimal numbers of
+/// 64 digits and such an exponent fits. Numbers that are read can be shown and read again.
+const MOST_BITS: usize = 852;
+/// Digits of a whole number of so many bits.
+const MOST_DIGITS: usize = 257;
 
 /// Reads a whole number, a decimal number (with exponent, if need be) or a fraction `a/b`, exactly.
 ///
@@ -21,16 +24,22 @@ const MOST_DIGITS: usize = 64;
 /// ```
 pub fn parse_fraction(text: &str) -> Option<Fraction> {
     let text = text.trim();
-    if text.len() > 4 * MOST_DIGITS {
+    if text.len() > 3 * MOST_DIGITS {
         return None;
     }
-    match text.split_once('/') {
-        None => decimal(text),
+    let value = match text.split_once('/') {
+        None => decimal(text)?,
         Some((above, below)) => {
             let (above, below) = (decimal(above.trim())?, decimal(below.trim())?);
-            (!below.is_zero()).then(|| above / below)
+            if below.is_zero() {
+                return None;
+            }
+            above / below
         }
-    }
+    };
+    let (above, below) = (value.numerator(), value.denominator());
+    let fits = above.bit_len().max(below.bit_len()) <= MOST_BITS;
+    fits.then_some(value)
 }
 
 /// `-1.25e-3`.
@@ -45,7 +54,8 @@ fn decimal(text: &str) -> Option<Fraction> {
     };
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let all = format!("{whole}{part}");
-    let fits = !all.is_empty() && all.len() <= MOST_DIGITS && exponent.abs() <= MOST_EXPONENT;
+    let fits =
+        !all.is_empty() && all.len() <= MOST_DIGITS && exponent.unsigned_abs() <= MOST_EXPONENT;
     if !fits || !all.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -163,11 +173,34 @@ mod tests {
             ("nan", "none"),
             ("inf", "none"),
             ("1e999", "none"),
+            ("1e-2147483648", "none"),
+            ("1e2147483647", "none"),
             ("1/2/3", "none"),
             ("--1", "none"),
         ] {
             assert_eq!(of(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        let digits = "9".repeat(64);
+        for text in [
+            "1e64".to_string(),
+            "-1.25e-64".to_string(),
+            format!("{digits}e64/.{digits}e-64"),
+            format!(".{digits}e-64 / {digits}e64"),
+        ] {
+            let value = parse_fraction(&text).unwrap();
+            assert_eq!(
+                parse_fraction(&show_fraction(&value)),
+                Some(value),
+                "{text}"
+            );
+        }
+        let long = "9".repeat(258);
+        assert_eq!(parse_fraction(&long), None);
+        assert_eq!(parse_fraction(&format!("1/{long}")), None);
     }
 
     #[test]
