@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// A Mersenne prime: remainders are cheap.
 const PRIME: u64 = (1 << 61) - 1;
 /// Entries below this are multiplied without big numbers: a sum of 2^14 products with digits stays below 2^127.
-const SMALL: i64 = 1 << 50;
+const SMALL: u64 = 1 << 50;
 
 /// A basis whose systems can be solved.
 pub(super) struct Basis {
@@ -43,7 +43,7 @@ impl Basis {
         let whole = |(row, a): &(usize, Fraction)| {
             let a = scaled(a, &scale[*row]);
             let entry = match i64::try_from(&a) {
-                Ok(small) if small.abs() < SMALL => Entry::Small(small),
+                Ok(small) if small.unsigned_abs() < SMALL => Entry::Small(small),
                 _ => Entry::Large(a),
             };
             (*row, entry)

@@ -31,6 +31,17 @@ fn small_programs() {
     assert_eq!(solve(&["1"], Vec::new()), "0");
 }
 
+/// The least number of 64 bits has no absolute value among them.
+#[test]
+fn entries_of_64_bits() {
+    for entry in ["-9223372036854775808", "9223372036854775807"] {
+        let entry = parse_fraction(entry).unwrap();
+        let basis = Basis::new(1, &[vec![(0, entry.clone())]]).unwrap();
+        let values = basis.values(&[(0, Fraction::ONE)]).unwrap();
+        assert_eq!(values, [Fraction::ONE / entry]);
+    }
+}
+
 #[test]
 fn degenerate_programs() {
     // Beale's example, on which the plain simplex method cycles.
