@@ -21,7 +21,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Once, mpsc};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use oneport::plan::{Segments, registry};
@@ -34,13 +34,12 @@ use oneport::{CostModel, Error, ErrorKind, Ports, Request, Schedule, Step};
 use support::alone::{alone, is_of_a_team};
 use support::plans::{Plan, Shape, ports};
 use support::random::Random;
+use support::watch::{Watch, number};
 
 /// For runs that must complete, however busy the machine is.
 const PATIENT: Duration = Duration::from_secs(60);
 /// For runs that may never do.
 const SHORT: Duration = Duration::from_millis(25);
-/// A run that takes longer than this hangs.
-const HANGS: Duration = Duration::from_secs(180);
 
 /// What operators panic with on purpose.
 const BURNT: &str = "burnt down";
@@ -53,7 +52,8 @@ fn run_cases(test: &str, case: impl Fn(&mut Random)) {
     let seeds = seeds(FEW);
     let many = seeds.end - seeds.start >= FEW;
     for seed in seeds {
-        let _watch = Watch::new(test, seed);
+        let once_more = format!("ONEPORT_FAULTS_SEED={seed} cargo test --test faults {test}");
+        let _watch = Watch::new(once_more);
         case(&mut Random::new(seed));
     }
     let ends = std::mem::take(&mut *ENDS.lock().unwrap());
@@ -85,10 +85,6 @@ fn count<R>(result: Result<R, Error>) -> Result<R, Error> {
 }
 
 fn seeds(few: u64) -> Range<u64> {
-    let number = |name| {
-        let text = std::env::var(name).ok()?;
-        Some(text.parse::<u64>().expect("a number"))
-    };
     match number("ONEPORT_FAULTS_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("ONEPORT_FAULTS").unwrap_or(few),
@@ -107,41 +103,6 @@ fn hush_ranks() {
             }
         }));
     });
-}
-
-/// Says how to run a case once more if it fails, or if it hangs.
-struct Watch {
-    again: String,
-    /// Closed when the case is over.
-    over: Option<mpsc::Sender<()>>,
-}
-
-impl Watch {
-    fn new(test: &str, seed: u64) -> Self {
-        let again =
-            format!("once more: ONEPORT_FAULTS_SEED={seed} cargo test --test faults {test}");
-        let (over, wait) = mpsc::channel::<()>();
-        let message = again.clone();
-        std::thread::spawn(move || {
-            if wait.recv_timeout(HANGS) == Err(mpsc::RecvTimeoutError::Timeout) {
-                eprintln!("a run hangs; {message}");
-                std::process::abort();
-            }
-        });
-        Watch {
-            again,
-            over: Some(over),
-        }
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        drop(self.over.take());
-        if std::thread::panicking() {
-            eprintln!("{}", self.again);
-        }
-    }
 }
 
 /// An element type with an operator that neither commutes nor associates: any other order of

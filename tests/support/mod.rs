@@ -5,3 +5,4 @@
 pub(crate) mod alone;
 pub(crate) mod plans;
 pub(crate) mod random;
+pub(crate) mod watch;
