@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// sets of ports (none of them for bidirectional ports); those of its two ports and of the sets around them pay for each edge, a matching
 /// uses each port once and at most `(|S| - 1) / 2` edges within a set `S`. *No operation costs less than 1*: for arborescences, cuts
 /// (sets that every message must enter) have values that no edge exceeds by its price times its cost; for paths, nodes have
-/// potentials; for what is combined on the way, and for trees to some of the nodes, partial results have potentials on every node. Hence at most `bound` operations a time unit. All of that is sums and comparisons, which [`Certificate::verify`] does.
+/// potentials; for what is combined on the way, and for trees to some of the nodes, partial results have potentials on every node. Hence at most `bound` operations a time unit. All of that is sums and comparisons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The bound that is proved.
@@ -42,6 +42,16 @@ pub enum Proof {
 }
 
 impl Certificate {
+    /// The proof for a platform whose costs are `unit` times as high. What a time unit costs is less; what operations cost is the same.
+    pub(super) fn per(mut self, unit: &Fraction) -> Certificate {
+        self.bound /= unit;
+        let sets = self.odd_sets.iter_mut().map(|(_, price)| price);
+        for price in self.prices.iter_mut().chain(&mut self.ports).chain(sets) {
+            *price /= unit;
+        }
+        self
+    }
+
     /// Checks every inequality.
     pub(super) fn verify(&self, platform: &Platform, ports: Ports, demand: &Demand) -> Result<()> {
         let wrong = |what: String| Err(Error::wrong(format!("certificate: {what}")));

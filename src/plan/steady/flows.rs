@@ -38,6 +38,8 @@ use crate::error::{Error, Result};
 /// When a target cannot be reached.
 pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
     platform.reaches(platform.source(), platform.targets(), false)?;
+    let unit = platform.unit();
+    let platform = &platform.in_units_of(&unit);
     let graph = PortGraph::new(platform, ports, false);
     let edges = platform.edges();
     let mut of_port: Vec<Vec<(usize, Fraction)>> = vec![Vec::new(); graph.len()];
@@ -61,7 +63,7 @@ pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
     if optimum.value.is_zero() {
         return Err(Error::system("no cut separates source and targets"));
     }
-    Ok(whole(1) / optimum.value)
+    Ok(whole(1) / (optimum.value * unit))
 }
 
 /// Bounds of the throughput of a series of multicasts: from below by a series of scatters of the same message, from above by [`flow_bound`].
@@ -80,7 +82,7 @@ struct Cuts<'a> {
 impl Cuts<'_> {
     fn smallest<W: Weight>(&self, capacity: &[W]) -> Vec<Column<()>> {
         let targets = self.platform.targets().iter();
-        let cuts = targets.map(|&t| smallest_cut(self.platform, capacity, t));
+        let cuts = targets.filter_map(|&t| smallest_cut(self.platform, capacity, t));
         let columns = cuts.map(|cut| Column {
             gain: whole(1),
             entries: cut.into_iter().map(|e| (e, whole(1))).collect(),
@@ -100,8 +102,13 @@ impl Pricing<()> for Cuts<'_> {
     }
 }
 
-/// The edges of a smallest cut between the source and `target`, by shortest augmenting paths.
-fn smallest_cut<W: Weight>(platform: &Platform, capacity: &[W], target: usize) -> Vec<usize> {
+/// The edges of a smallest cut between the source and `target`, by shortest augmenting paths; none if rounding errors keep the flow from coming to
+/// an end.
+fn smallest_cut<W: Weight>(
+    platform: &Platform,
+    capacity: &[W],
+    target: usize,
+) -> Option<Vec<usize>> {
     let (n, edges) = (platform.nodes(), platform.edges());
     let mut flow: Vec<W> = vec![W::default(); edges.len()];
     let mut around: Vec<Vec<(usize, bool)>> = vec![Vec::new(); n];
@@ -132,7 +139,7 @@ fn smallest_cut<W: Weight>(platform: &Platform, capacity: &[W], target: usize) -
         }
         if !seen[target] {
             let crosses = |i: &usize| seen[edges[*i].src] && !seen[edges[*i].dst];
-            return (0..edges.len()).filter(crosses).collect();
+            return Some((0..edges.len()).filter(crosses).collect());
         }
         let mut amount: Option<W> = None;
         let mut v = target;
@@ -160,5 +167,5 @@ fn smallest_cut<W: Weight>(platform: &Platform, capacity: &[W], target: usize) -
             }
         }
     }
-    Vec::new()
+    None
 }

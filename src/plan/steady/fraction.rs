@@ -6,25 +6,24 @@ use dashu_int::{IBig, UBig};
 /// An exact rational number.
 pub type Fraction = dashu_ratio::RBig;
 
-/// Longest exponent that is read: `1e400` is an input error, not a number of 400 digits.
-const MOST_EXPONENT: u32 = 64;
-/// Longest whole number above or below the line, in bits: every quotient of two decimal numbers of
-/// 64 digits and such an exponent fits. Numbers that are read can be shown and read again.
-const MOST_BITS: usize = 852;
-/// Digits of a whole number of so many bits.
-const MOST_DIGITS: usize = 257;
+/// Most digits of the numerator and of the denominator of a number that is read.
+pub(crate) const MAX_DIGITS: usize = 256;
+/// Longest text that is read: a fraction with so many digits, with room for signs, spaces and leading zeros.
+const MAX_TEXT: usize = 4 * MAX_DIGITS;
 
-/// Reads a whole number, a decimal number (with exponent, if need be) or a fraction `a/b`, exactly.
+/// Reads a whole number, a decimal number (with exponent, if need be) or a fraction `a/b`, exactly. What has more than 256 digits in its
+/// numerator or denominator is not read.
 ///
 /// ```
 /// use oneport::plan::steady::parse_fraction;
 /// assert_eq!(parse_fraction("0.75"), parse_fraction("3/4"));
 /// assert_eq!(parse_fraction("12e-1"), parse_fraction("6/5"));
 /// assert_eq!(parse_fraction("1/0"), None);
+/// assert_eq!(parse_fraction("1e400"), None);
 /// ```
 pub fn parse_fraction(text: &str) -> Option<Fraction> {
     let text = text.trim();
-    if text.len() > 3 * MOST_DIGITS {
+    if text.len() > MAX_TEXT {
         return None;
     }
     let value = match text.split_once('/') {
@@ -37,9 +36,15 @@ pub fn parse_fraction(text: &str) -> Option<Fraction> {
             above / below
         }
     };
-    let (above, below) = (value.numerator(), value.denominator());
-    let fits = above.bit_len().max(below.bit_len()) <= MOST_BITS;
-    fits.then_some(value)
+    is_short(&value).then_some(value)
+}
+
+/// Whether numerator and denominator have no more digits than are read.
+pub(crate) fn is_short(value: &Fraction) -> bool {
+    // A digit has more than 3.3 bits.
+    let is_short =
+        |n: &UBig| n.bit_len() <= MAX_DIGITS * 33 / 10 || *n < UBig::from(10u8).pow(MAX_DIGITS);
+    is_short(&magnitude(value.numerator())) && is_short(value.denominator())
 }
 
 /// `-1.25e-3`.
@@ -54,8 +59,8 @@ fn decimal(text: &str) -> Option<Fraction> {
     };
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let all = format!("{whole}{part}");
-    let fits =
-        !all.is_empty() && all.len() <= MOST_DIGITS && exponent.unsigned_abs() <= MOST_EXPONENT;
+    // The digits may be zeros, but for a few.
+    let fits = !all.is_empty() && exponent.unsigned_abs() as usize <= MAX_TEXT;
     if !fits || !all.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -83,6 +88,12 @@ pub(crate) fn sum(values: impl IntoIterator<Item = Fraction>) -> Fraction {
 /// The nearest floating-point number, or one next to it.
 pub fn to_f64(value: &Fraction) -> f64 {
     value.to_f64_fast()
+}
+
+/// As [`to_f64`], but no larger than the square root of the largest floating-point number, about: for numbers that only guide a search,
+/// and that are multiplied on the way.
+pub(crate) fn to_finite(value: &Fraction) -> f64 {
+    to_f64(value).clamp(-1e150, 1e150)
 }
 
 /// `a/b`, or `a` for whole numbers.
@@ -175,11 +186,33 @@ mod tests {
             ("1e999", "none"),
             ("1e-2147483648", "none"),
             ("1e2147483647", "none"),
+            ("0.00012e+5", "12"),
+            ("1e99999999999", "none"),
+            ("1e9/1e-9", "1000000000000000000"),
             ("1/2/3", "none"),
             ("--1", "none"),
         ] {
             assert_eq!(of(text), expected, "{text}");
         }
+    }
+
+    /// What is shown is read, up to the longest numbers, however they are written.
+    #[test]
+    fn long_numbers() {
+        let nines = "9".repeat(MAX_DIGITS);
+        let of = |text: &str| parse_fraction(text).map(|f| show_fraction(&f));
+        let longest = format!("{}8/{nines}", &nines[1..]);
+        assert_eq!(of(&longest), Some(longest));
+        assert_eq!(of(&nines), Some(nines.clone()));
+        assert_eq!(of(&format!("{nines}0")), None);
+        assert_eq!(of(&format!("1/{nines}0")), None);
+        assert_eq!(of(&format!("000{nines}.000")), Some(nines.clone()));
+        assert_eq!(of("1e255").map(|t| t.len()), Some(MAX_DIGITS));
+        assert_eq!(of("1e256"), None);
+        assert_eq!(of("1e-255").map(|t| t.len()), Some(MAX_DIGITS + 2));
+        assert_eq!(of("1e-256"), None);
+        assert_eq!(of("1e300/1e299"), Some("10".into()));
+        assert_eq!(of(&"0".repeat(MAX_TEXT + 1)), None);
     }
 
     #[test]

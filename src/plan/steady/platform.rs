@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::fraction::{Fraction, parse_fraction, show_fraction, to_f64};
+use super::fraction::{Fraction, MAX_DIGITS, is_short, parse_fraction, show_fraction, to_f64};
 use crate::cost::{CostModel, Links};
 use crate::error::{Error, Result};
 
@@ -61,7 +61,7 @@ struct File {
     targets: Option<Vec<usize>>,
     edges: Vec<FileEdge>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    compute: Vec<Value>,
+    compute: Vec<Box<RawValue>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     overlap: bool,
 }
@@ -71,11 +71,12 @@ struct File {
 struct FileEdge {
     src: usize,
     dst: usize,
-    cost: Value,
+    /// A number, as it is written, or a fraction in quotes.
+    cost: Box<RawValue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    latency: Option<Value>,
+    latency: Option<Box<RawValue>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    drift: Option<Value>,
+    drift: Option<Box<RawValue>>,
 }
 
 impl Edge {
@@ -96,7 +97,7 @@ impl Platform {
     ///
     /// # Errors
     /// When there are fewer than two nodes; a node does not exist; an edge is a loop, is there twice, or has a cost that is not positive;
-    /// there is no target, or the source is one.
+    /// a number has more than 256 digits above or below its fraction bar; there is no target, or the source is one.
     pub fn new(
         nodes: usize,
         source: usize,
@@ -144,6 +145,10 @@ impl Platform {
             }
             if e.drift.as_ref().is_some_and(|d| *d < Fraction::ZERO) {
                 return wrong("has a negative drift".into());
+            }
+            let numbers = [Some(&e.cost), Some(&e.latency), e.drift.as_ref()];
+            if !numbers.into_iter().flatten().all(is_short) {
+                return wrong(format!("has a number of more than {MAX_DIGITS} digits"));
             }
             if !seen.insert((e.src, e.dst)) {
                 return wrong("is there twice".into());
@@ -195,10 +200,11 @@ impl Platform {
             ));
         }
         let file: File = serde_json::from_str(text).map_err(malformed)?;
-        let number = |what: &str, v: &Value| {
+        let number = |what: &str, v: &RawValue| {
             fraction_of(v).ok_or_else(|| {
                 Error::malformed(format!(
-                    "platform: {what} is {v}: write a number between 1e-64 and 1e64, or a fraction such as \"1/2\""
+                    "platform: {what} is {}: write a number of at most {MAX_DIGITS} digits, or a fraction such as \"1/2\"",
+                    shortened(v.get())
                 ))
             })
         };
@@ -227,11 +233,15 @@ impl Platform {
         Ok(platform.with_compute(compute)?.with_overlap(file.overlap))
     }
 
-    /// The file's text.
+    /// The file's text: [`Platform::parse`] makes the same platform of it.
     pub fn to_json(&self) -> String {
-        let value = |c: &Fraction| match u64::try_from(c.clone()) {
-            Ok(n) => Value::from(n),
-            Err(_) => Value::from(show_fraction(c)),
+        let value = |c: &Fraction| {
+            let text = show_fraction(c);
+            let text = match u64::try_from(c.clone()) {
+                Ok(_) => text,
+                Err(_) => format!("\"{text}\""),
+            };
+            RawValue::from_string(text).unwrap_or_default()
         };
         let edges = self.edges.iter().map(|e| FileEdge {
             src: e.src,
@@ -254,7 +264,7 @@ impl Platform {
     /// The same with times of one combination, by node; none for free combinations.
     ///
     /// # Errors
-    /// When there is not one for each node, or one is negative.
+    /// When there is not one for each node, or one is negative or has more than 256 digits above or below its fraction bar.
     pub fn with_compute(mut self, compute: Vec<Fraction>) -> Result<Platform> {
         if !compute.is_empty() && compute.len() != self.nodes {
             return Err(Error::malformed(format!(
@@ -266,6 +276,11 @@ impl Platform {
         if let Some(v) = compute.iter().position(|c| *c < Fraction::ZERO) {
             return Err(Error::malformed(format!(
                 "platform: compute time of node {v} is negative"
+            )));
+        }
+        if let Some(v) = compute.iter().position(|c| !is_short(c)) {
+            return Err(Error::malformed(format!(
+                "platform: compute time of node {v} is a number of more than {MAX_DIGITS} digits"
             )));
         }
         self.compute = compute;
@@ -376,6 +391,25 @@ impl Platform {
         costs
     }
 
+    /// The least cost of an edge: in units of it, platforms whose costs are multiples of each other's are the same.
+    pub(super) fn unit(&self) -> Fraction {
+        let costs = self.edges.iter().map(|e| &e.cost);
+        costs.min().cloned().unwrap_or(Fraction::ONE)
+    }
+
+    /// The same with all times in units of `unit`.
+    pub(super) fn in_units_of(&self, unit: &Fraction) -> Platform {
+        let mut platform = self.clone();
+        for e in &mut platform.edges {
+            e.cost /= unit;
+            e.latency /= unit;
+        }
+        for time in &mut platform.compute {
+            *time /= unit;
+        }
+        platform
+    }
+
     /// The nodes that `from` reaches.
     pub(crate) fn reachable(&self, from: usize) -> Vec<bool> {
         let mut seen = vec![false; self.nodes];
@@ -434,11 +468,21 @@ impl Platform {
 }
 
 /// A number of a file, as it is written there.
-fn fraction_of(value: &Value) -> Option<Fraction> {
-    match value {
-        Value::Number(n) => parse_fraction(&n.to_string()),
-        Value::String(s) => parse_fraction(s),
+fn fraction_of(value: &RawValue) -> Option<Fraction> {
+    let text = value.get();
+    match text.as_bytes().first()? {
+        b'"' => parse_fraction(&serde_json::from_str::<String>(text).ok()?),
+        b'-' | b'0'..=b'9' => parse_fraction(text),
         _ => None,
+    }
+}
+
+/// The beginning of a text, if it is long.
+fn shortened(text: &str) -> String {
+    const MAX_SHOWN: usize = 40;
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
     }
 }
 
@@ -465,6 +509,89 @@ mod tests {
         assert_eq!(show_fraction(&platform.edges()[0].latency), "1/1000");
         assert_eq!(Platform::parse(&platform.to_json()).unwrap(), platform);
         assert_eq!(platform.reversed().reversed(), platform);
+    }
+
+    /// Numbers are read as they are written, not as the nearest floating-point number.
+    #[test]
+    fn numbers_of_files_are_exact() {
+        let of = |cost: &str| {
+            let text =
+                format!(r#"{{"nodes": 2, "edges": [{{"src": 0, "dst": 1, "cost": {cost}}}]}}"#);
+            show_fraction(&Platform::parse(&text).unwrap().edges()[0].cost)
+        };
+        for (text, expected) in [
+            ("18446744073709551617", "18446744073709551617"),
+            (
+                "123456789012345678901234567890",
+                "123456789012345678901234567890",
+            ),
+            (
+                "0.1234567890123456789",
+                "1234567890123456789/10000000000000000000",
+            ),
+            ("1E+2", "100"),
+            ("25e-1", "5/2"),
+            (r#"" 25e-1 / 5 ""#, "1/2"),
+            (r#""\u0031/2""#, "1/2"),
+            (r#""+3""#, "3"),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+    }
+
+    /// A file's text makes the same platform, whatever its numbers.
+    #[test]
+    fn texts_make_the_same_platform() {
+        let mut state = 7u64;
+        let mut random = |n: usize| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) as usize % n
+        };
+        for _ in 0..500 {
+            // Of up to so many digits above and below.
+            let most = [1, 3, 20, 64, 65, 130, MAX_DIGITS][random(7)];
+            let mut number = |least: u8| {
+                let mut digits = || {
+                    let count = 1 + random(most);
+                    let digits: String = (0..count)
+                        .map(|_| char::from(b'0' + random(10) as u8))
+                        .collect();
+                    digits.parse::<dashu_int::UBig>().unwrap()
+                };
+                let (above, below) = (digits(), digits());
+                Fraction::from(above + dashu_int::UBig::from(least)) / Fraction::from(below + 1u8)
+            };
+            let mut short = |least: u8| loop {
+                let number = number(least);
+                if is_short(&number) {
+                    return number;
+                }
+            };
+            let edges = [(0, 1), (1, 0), (1, 2)].map(|(src, dst)| Edge {
+                src,
+                dst,
+                cost: short(1),
+                latency: short(0),
+                drift: (dst != 1).then(|| short(0)),
+            });
+            let compute = (0..3).map(|_| short(0)).collect();
+            let platform = Platform::new(3, 0, Some(vec![2]), edges.to_vec()).unwrap();
+            let platform = platform.with_compute(compute).unwrap().with_overlap(true);
+            let text = platform.to_json();
+            assert_eq!(Platform::parse(&text).unwrap(), platform, "{text}");
+        }
+        let long = Fraction::from(dashu_int::UBig::from(10u8).pow(MAX_DIGITS));
+        let edge = Edge::new(0, 1, Fraction::ONE / &long);
+        let error = Platform::new(2, 0, None, vec![edge]).unwrap_err();
+        assert!(error.to_string().contains("more than 256 digits"));
+        let edge = Edge::new(0, 1, Fraction::ONE);
+        let platform = Platform::new(2, 0, None, vec![edge]).unwrap();
+        let error = platform
+            .with_compute(vec![Fraction::ZERO, long])
+            .unwrap_err();
+        assert!(error.to_string().contains("more than 256 digits"));
     }
 
     #[test]
@@ -517,6 +644,14 @@ mod tests {
             (
                 &edge(r#"{"src": 0, "dst": 1, "cost": null}"#),
                 "edge 0 -> 1: cost is null",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": 1e400}"#),
+                "cost is 1e400: write a number of at most 256 digits",
+            ),
+            (
+                &edge(r#"{"src": 0, "dst": 1, "cost": [1]}"#),
+                "edge 0 -> 1: cost is [1]",
             ),
             (
                 &edge(r#"{"src": 0, "dst": 1, "cost": 1}, {"src": 0, "dst": 1, "cost": 2}"#),

@@ -122,6 +122,18 @@ impl Operation {
             }
         };
         let combining = self.combining(platform);
+        if self == Operation::Scan {
+            // Every prefix is the one before, and one more contribution.
+            for v in 1..n {
+                platform.reaches(v - 1, &[v], false)?;
+            }
+            return Ok(Demand {
+                roots,
+                targets,
+                personal: false,
+                combining,
+            });
+        }
         for (&root, targets) in roots.iter().zip(&targets) {
             if combining.is_some() {
                 platform.reversed().reaches(root, targets, true)?;
@@ -203,6 +215,7 @@ pub fn solve(
 
 /// The best single way for a series of scans.
 fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
+    Operation::Scan.demand(&platform)?;
     let best = best_scan(&platform, ports)?;
     let throughput = whole(1) / &best.time;
     let mut solution = Solution {
@@ -217,7 +230,8 @@ fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
         platform,
     };
     if solution.platform.nodes() <= MOST_BOUNDED {
-        let bounds = solution.bounds()?;
+        // Without a bound it is not known to be optimal.
+        let bounds = solution.bounds().ok().flatten();
         solution.is_optimal = bounds.is_some_and(|(_, above)| above == solution.throughput);
     }
     Ok(solution)
@@ -291,16 +305,14 @@ impl Solution {
     }
 
     /// The throughput once more, by other programs, each with its name; all must be equal to [`Solution::throughput`]. None where that is not exact.
+    /// A program that cannot be solved says nothing against the throughput, which has its own proof.
     ///
     /// - For broadcasts and free reductions with bidirectional ports, the polynomial program of edge rates and flows ([`flow_bound`]).
     /// - The program of routes and matchings ([`Method::Matchings`]), which is slower: only if `all` are asked for.
-    ///
-    /// # Errors
-    /// When a program cannot be solved.
-    pub fn recomputed(&self, all: bool) -> Result<Vec<(&'static str, Fraction)>> {
+    pub fn recomputed(&self, all: bool) -> Vec<(&'static str, Result<Fraction>)> {
         let mut others = Vec::new();
         if self.certificate.is_none() {
-            return Ok(others);
+            return others;
         }
         let is_flow = self.operation == Operation::Broadcast
             || self.operation == Operation::Reduce && self.is_reversed();
@@ -309,15 +321,17 @@ impl Solution {
             && (all || self.platform.nodes() <= MOST_CHECKED)
         {
             // Its demand is to all nodes, whatever the targets.
-            let platform = self.platform.with_source(self.platform.source())?;
-            others.push(("the polynomial program", flow_bound(&platform, self.ports)?));
+            let platform = self.platform.with_source(self.platform.source());
+            let throughput = platform.and_then(|p| flow_bound(&p, self.ports));
+            others.push(("the polynomial program", throughput));
         }
         if all {
-            let demand = self.operation.demand(&self.platform)?;
-            let rates = best_rates(&self.platform, self.ports, &demand, Method::Matchings)?;
-            others.push(("routes and matchings", rates.throughput));
+            let demand = self.operation.demand(&self.platform);
+            let rates =
+                demand.and_then(|d| best_rates(&self.platform, self.ports, &d, Method::Matchings));
+            others.push(("routes and matchings", rates.map(|r| r.throughput)));
         }
-        Ok(others)
+        others
     }
 
     /// Sender and receiver of an edge's messages; a node twice for the number that stands for its combining.

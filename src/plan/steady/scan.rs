@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 
 use super::colouring::{Slotted, general_slots, violated_sets, within};
-use super::fraction::{Fraction, to_f64, whole};
+use super::fraction::{Fraction, to_finite, whole};
 use super::joins::Joins;
 use super::platform::Platform;
 use super::ports::{PortGraph, Slot, bipartite_slots};
@@ -41,19 +41,25 @@ const MOST_VISITS: usize = 100_000;
 /// On larger platforms it would not come to an end.
 const MOST_SEARCHED: usize = 6;
 
-/// The best single way for series of scans.
+/// The best single way for series of scans. Every rank's contribution can reach the next.
 ///
 /// # Errors
-/// When a rank's contribution cannot reach the next.
+/// When no way is found.
 pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<Best> {
+    let unit = platform.unit();
+    let mut best = best_in_units(&platform.in_units_of(&unit), ports)?;
+    best.time *= unit;
+    Ok(best)
+}
+
+/// The same for a platform whose costs are in units of the least of them: floating-point prices lead to the same way whatever unit of time the
+/// costs were given in.
+fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
     let n = platform.nodes();
-    for v in 0..n - 1 {
-        platform.reaches(v, &[v + 1], false)?;
-    }
     let mut scans = Scans::new(platform, ports);
     let rounds = (MOST_PRICED / n.pow(5)).clamp(1, ROUNDS);
     for upwards in [true, false] {
-        let mut prices: Vec<f64> = scans.costs.iter().map(to_f64).collect();
+        let mut prices: Vec<f64> = scans.costs.iter().map(to_finite).collect();
         for round in 0..rounds {
             let work = scans.priced(&prices, upwards)?;
             let busy = scans.busy(&work);
@@ -233,7 +239,7 @@ impl<'a> Scans<'a> {
     fn busy(&self, work: &Work) -> Vec<f64> {
         let mut busy = vec![0.0; self.graph.len()];
         for (&(a, b), load) in self.graph.links().iter().zip(self.loads(work)) {
-            let load = to_f64(&load);
+            let load = to_finite(&load);
             busy[a] += load;
             busy[b] += load;
         }
@@ -244,7 +250,7 @@ impl<'a> Scans<'a> {
     fn keep(&mut self, work: Work, busy: &[f64]) -> Result<()> {
         let least = busy.iter().copied().fold(0.0, f64::max);
         if let Some((time, _)) = &self.best
-            && least > to_f64(time) * (1.0 + 1e-9)
+            && least > to_finite(time) * (1.0 + 1e-9)
         {
             return Ok(());
         }

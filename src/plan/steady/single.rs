@@ -4,7 +4,7 @@
 //! the tree with the least busy port is NP-hard; for platforms with few trees all of them are tried, with bounds, otherwise a tree
 //! is improved edge by edge from several starts.
 
-use super::fraction::{Fraction, whole};
+use super::fraction::{Fraction, over_common, whole};
 use super::platform::Platform;
 use super::problem::{Operation, Solution};
 use super::route::{Demand, Route};
@@ -38,7 +38,7 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
     let costs = platform.activity_costs(computing);
     let mut routes: Vec<Route> = solution.routes.iter().map(|(r, _)| r.clone()).collect();
     if solution.operation != Operation::Scan {
-        routes.extend(demand.cheapest(platform, &to_floats(&costs)));
+        routes.extend(demand.cheapest(platform, &over_common(&costs).0));
     }
     let mut best: Option<(Fraction, Route)> = None;
     for route in routes {
@@ -87,10 +87,6 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
         throughput,
         is_optimal,
     })
-}
-
-fn to_floats(costs: &[Fraction]) -> Vec<f64> {
-    costs.iter().map(super::fraction::to_f64).collect()
 }
 
 /// How long the busiest port is busy with one operation.

@@ -17,7 +17,7 @@ use dashu_int::{IBig, UBig};
 use super::arborescence::arborescence;
 use super::certificate::{Certificate, Proof};
 use super::colouring::{Slotted, general_slots, violated_sets};
-use super::fraction::{Fraction, common_denominator, over_common, scaled, to_f64, whole};
+use super::fraction::{Fraction, common_denominator, over_common, scaled, to_finite, whole};
 use super::joins::Joins;
 use super::lp::{Column, Optimum, Pricing, maximise};
 use super::matching::maximum;
@@ -75,6 +75,35 @@ pub(super) fn best_rates(
     demand: &Demand,
     method: Method,
 ) -> Result<Rates> {
+    let unit = platform.unit();
+    let rates = rates_in_units(&platform.in_units_of(&unit), ports, demand, method)?;
+    let rates = rates.per(&unit);
+    if let Some(certificate) = &rates.certificate {
+        certificate.verify(platform, ports, demand)?;
+    }
+    Ok(rates)
+}
+
+impl Rates {
+    /// The same, what has been found in units of `unit` being a time unit's.
+    fn per(mut self, unit: &Fraction) -> Rates {
+        self.throughput /= unit;
+        for (_, rate) in &mut self.routes {
+            *rate /= unit;
+        }
+        self.certificate = self.certificate.map(|c| c.per(unit));
+        self
+    }
+}
+
+/// The best rates for a platform whose costs are in units of the least of them: what floating-point numbers lead to is the same
+/// whatever unit of time the costs were given in.
+fn rates_in_units(
+    platform: &Platform,
+    ports: Ports,
+    demand: &Demand,
+    method: Method,
+) -> Result<Rates> {
     let computing = demand.combining.is_some() && platform.computes();
     let graph = PortGraph::new(platform, ports, computing);
     let costs = platform.activity_costs(computing);
@@ -84,7 +113,7 @@ pub(super) fn best_rates(
         demand,
         matchings: method == Method::Matchings,
         odd_sets: Vec::new(),
-        costs: costs.iter().map(to_f64).collect(),
+        costs: costs.iter().map(to_finite).collect(),
         whole_costs: over_common(&costs).0,
         exact_costs: costs.clone(),
     };
@@ -104,15 +133,11 @@ pub(super) fn best_rates(
     } else {
         rows.within_ports()?
     };
-    let certificate = rows.certificate(&optimum.value, &optimum.prices);
-    if let Some(certificate) = &certificate {
-        certificate.verify(platform, ports, demand)?;
-    }
     Ok(Rates {
+        certificate: rows.certificate(&optimum.value, &optimum.prices),
         routes: used_routes(&optimum),
         throughput: optimum.value,
         slots,
-        certificate,
     })
 }
 

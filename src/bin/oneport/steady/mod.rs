@@ -144,12 +144,28 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     let gantt = args.gantt.as_deref().map(File::of).transpose()?;
     let solution = solve(&platform, operation, ports, Method::default())?;
-    let recomputed = solution.recomputed(args.verify)?;
-    if let Some((by, other)) = recomputed.iter().find(|(_, t)| *t != solution.throughput) {
-        bail!(
-            "the throughput is {} by ports, but {other} by {by}: please report this platform",
-            solution.throughput
-        );
+    let mut verified = true;
+    let mut recomputed = Vec::new();
+    for (by, throughput) in solution.recomputed(args.verify) {
+        // The throughput has its own proof: what goes wrong here is said, and takes nothing away.
+        match throughput {
+            Ok(throughput) => {
+                if throughput != solution.throughput {
+                    verified = false;
+                    output::error(&format!(
+                        "the throughput is {}, which is proved, but {throughput} by {by}: please report this platform",
+                        solution.throughput
+                    ));
+                }
+                recomputed.push((by, throughput));
+            }
+            Err(error) => {
+                verified &= !args.verify;
+                output::note(&format!(
+                    "the throughput is not compared with {by}: {error}"
+                ));
+            }
+        }
     }
     let drift = args
         .drift
@@ -161,7 +177,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Some(drift) if args.robust => drift.best.clone(),
         _ => solution,
     };
-    let bounds = solution.bounds()?;
+    let bounds = solution.bounds().unwrap_or_else(|error| {
+        output::note(&format!("the throughput's bounds are not known: {error}"));
+        None
+    });
     if let Some((_, upper)) = &bounds {
         solution.is_optimal |= solution.throughput == *upper;
     }
@@ -203,7 +222,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if let (Some(path), Some(file)) = (&args.gantt, gantt) {
         output::write_file(path, one_period(&periodic, file)?.as_bytes())?;
     }
-    let verified = run.as_ref().is_none_or(|r| r.verified);
+    let right = run.as_ref().is_none_or(|r| r.verified);
     let output = Output {
         collective: operation.name(),
         ports: ports.name(),
@@ -256,11 +275,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     } else {
         report::print(out, &solution, &periodic, &single, &output)?;
     }
-    if verified {
+    if right && verified {
         return Ok(ExitCode::SUCCESS);
     }
     out.flush()?;
-    output::error("the run's result is wrong");
+    if !right {
+        output::error("the run's result is wrong");
+    }
     Ok(ExitCode::from(1))
 }
 

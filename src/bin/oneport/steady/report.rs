@@ -298,9 +298,11 @@ pub(super) fn print(
             ),
         ),
     ];
-    if !output.recomputed.is_empty() {
-        let methods = output.recomputed.iter().map(|r| r.method);
-        let methods = methods.collect::<Vec<&str>>().join(", and by ");
+    let same = output.recomputed.iter();
+    let same = same.filter(|r| r.throughput.fraction == output.throughput.fraction);
+    let methods: Vec<&str> = same.map(|r| r.method).collect();
+    if !methods.is_empty() {
+        let methods = methods.join(", and by ");
         facts.insert(3, ("the same", format!("by {methods}")));
     }
     if let Some(drift) = &output.drift {

@@ -8,8 +8,10 @@ use dashu_int::{IBig, UBig};
 use super::super::fraction::{Fraction, common_denominator, magnitude, scaled};
 use crate::error::{Error, Result};
 
-/// A Mersenne prime: remainders are cheap.
-const PRIME: u64 = (1 << 61) - 1;
+/// Primes are a little below this: remainders are cheap.
+const ABOVE_PRIMES: u64 = 1 << 61;
+/// By how much they are below it at most.
+const MAX_BELOW: u64 = 1 << 13;
 /// Entries below this are multiplied without big numbers: a sum of 2^14 products with digits stays below 2^127.
 const SMALL: u64 = 1 << 50;
 
@@ -20,6 +22,7 @@ pub(super) struct Basis {
     scale: Vec<UBig>,
     /// Entries by column.
     columns: Vec<Vec<(usize, Entry)>>,
+    field: Field,
     /// The inverse modulo the prime, by rows.
     inverse: Vec<u64>,
 }
@@ -31,6 +34,8 @@ enum Entry {
 
 impl Basis {
     /// The basis with these columns, each a list of entries by row; none if it is singular.
+    ///
+    /// A determinant that one prime divides says nothing: only one that more primes divide than it can have as factors is 0.
     pub(super) fn new(size: usize, columns: &[Vec<(usize, Fraction)>]) -> Option<Basis> {
         let mut by_row: Vec<Vec<&Fraction>> = vec![Vec::new(); size];
         for (row, a) in columns.iter().flatten() {
@@ -52,11 +57,16 @@ impl Basis {
             .iter()
             .map(|entries| entries.iter().map(whole).collect())
             .collect();
-        let inverse = inverse(size, &columns)?;
+        let factors = determinant_bits(&columns) / 60 + 1;
+        let mut inverses = Field::all()
+            .take(factors)
+            .map(|field| (field, inverse(size, &columns, field)));
+        let (field, inverse) = inverses.find_map(|(field, inverse)| Some((field, inverse?)))?;
         Some(Basis {
             size,
             scale,
             columns,
+            field,
             inverse,
         })
     }
@@ -86,17 +96,17 @@ impl Basis {
         let mut next_try = 2;
         let most = self.most_digits(&right);
         while digits.len() < most {
-            let remainders: Vec<u64> = rest.iter().map(remainder).collect();
+            let remainders: Vec<u64> = rest.iter().map(|r| self.field.remainder(r)).collect();
             let digit = self.times_inverse(&remainders, transposed);
             let product = self.times(&digit, transposed);
             for (r, p) in rest.iter_mut().zip(product) {
-                *r = (&*r - p) / IBig::from(PRIME);
+                *r = (&*r - p) / IBig::from(self.field.prime());
             }
             digits.push(digit);
             let exact = rest.iter().all(IBig::is_zero);
             if digits.len() >= next_try || exact || digits.len() == most {
                 next_try = digits.len() * 3 / 2 + 1;
-                if let Some((above, common)) = fractions(&digits, n)
+                if let Some((above, common)) = fractions(&digits, n, self.field.prime())
                     && self.solves(&above, &common, &right, transposed)
                 {
                     let common = Fraction::from(common * &below);
@@ -112,15 +122,7 @@ impl Basis {
 
     /// Twice as many digits as the solution's numerators and denominator can have, by Hadamard's bound.
     fn most_digits(&self, right: &[IBig]) -> usize {
-        let bits = |e: &Entry| match e {
-            Entry::Small(a) => 64 - a.unsigned_abs().leading_zeros() as usize,
-            Entry::Large(a) => bit_len(a),
-        };
-        let column = |c: &Vec<(usize, Entry)>| {
-            let most = c.iter().map(|(_, e)| bits(e)).max().unwrap_or(0);
-            most + (c.len().max(1).ilog2() as usize).div_ceil(2) + 1
-        };
-        let determinant: usize = self.columns.iter().map(column).sum();
+        let determinant = determinant_bits(&self.columns);
         let right = right.iter().map(bit_len).max().unwrap_or(0) + 64;
         2 * (determinant + right) / 61 + 4
     }
@@ -155,7 +157,8 @@ impl Basis {
         if !transposed {
             let row = |i: usize| {
                 let row = &self.inverse[i * n..(i + 1) * n];
-                dot(row.iter().copied().zip(vector.iter().copied()))
+                self.field
+                    .dot(row.iter().copied().zip(vector.iter().copied()))
             };
             return (0..n).map(row).collect();
         }
@@ -163,7 +166,9 @@ impl Basis {
         for (i, &v) in vector.iter().enumerate().filter(|(_, v)| **v != 0) {
             let row = &self.inverse[i * n..(i + 1) * n];
             for (s, &a) in sums.iter_mut().zip(row) {
-                *s = reduce(u128::from(a) * u128::from(v) + u128::from(*s));
+                *s = self
+                    .field
+                    .reduce(u128::from(a) * u128::from(v) + u128::from(*s));
             }
         }
         sums
@@ -194,47 +199,93 @@ impl Basis {
     }
 }
 
-/// `value mod 2^61 - 1`.
-#[inline]
-fn reduce(value: u128) -> u64 {
-    let folded = (value & u128::from(PRIME)) as u64 as u128 + (value >> 61);
-    let folded = ((folded & u128::from(PRIME)) + (folded >> 61)) as u64;
-    if folded >= PRIME {
-        folded - PRIME
-    } else {
-        folded
+/// Numbers modulo a prime, `2^61 - below`.
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    below: u64,
+}
+
+impl Field {
+    /// One for each prime, from `2^61 - 1` downwards.
+    fn all() -> impl Iterator<Item = Field> {
+        let odd = (1..MAX_BELOW).step_by(2);
+        odd.map(|below| Field { below }).filter(|f| f.is_field())
     }
-}
 
-fn times(a: u64, b: u64) -> u64 {
-    reduce(u128::from(a) * u128::from(b))
-}
+    fn prime(self) -> u64 {
+        ABOVE_PRIMES - self.below
+    }
 
-fn dot(pairs: impl Iterator<Item = (u64, u64)>) -> u64 {
-    pairs.fold(0, |sum, (a, b)| {
-        reduce(u128::from(a) * u128::from(b) + u128::from(sum))
-    })
-}
+    /// Whether the prime is one: the test of Miller and Rabin, with bases that suffice for numbers of 64 bits.
+    fn is_field(self) -> bool {
+        let last = self.prime() - 1;
+        let twos = last.trailing_zeros();
+        [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37]
+            .into_iter()
+            .all(|base| {
+                let first = self.power(base, last >> twos);
+                let mut squares = std::iter::successors(Some(first), |&x| Some(self.times(x, x)));
+                first == 1 || squares.by_ref().take(twos as usize).any(|x| x == last)
+            })
+    }
 
-fn power(base: u64, mut exponent: u64) -> u64 {
-    let (mut square, mut result) = (base, 1);
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            result = times(result, square);
+    /// `value` modulo the prime.
+    #[inline]
+    fn reduce(self, value: u128) -> u64 {
+        const LOW: u128 = (ABOVE_PRIMES - 1) as u128;
+        let below = u128::from(self.below);
+        let folded = (value & LOW) + (value >> 61) * below;
+        let folded = ((folded & LOW) + (folded >> 61) * below) as u64;
+        if folded >= self.prime() {
+            folded - self.prime()
+        } else {
+            folded
         }
-        square = times(square, square);
-        exponent >>= 1;
     }
-    result
+
+    fn times(self, a: u64, b: u64) -> u64 {
+        self.reduce(u128::from(a) * u128::from(b))
+    }
+
+    fn dot(self, pairs: impl Iterator<Item = (u64, u64)>) -> u64 {
+        pairs.fold(0, |sum, (a, b)| {
+            self.reduce(u128::from(a) * u128::from(b) + u128::from(sum))
+        })
+    }
+
+    fn power(self, base: u64, mut exponent: u64) -> u64 {
+        let (mut square, mut result) = (base, 1);
+        while exponent > 0 {
+            if exponent & 1 == 1 {
+                result = self.times(result, square);
+            }
+            square = self.times(square, square);
+            exponent >>= 1;
+        }
+        result
+    }
+
+    fn remainder(self, value: &IBig) -> u64 {
+        let rest = u64::try_from(magnitude(value) % UBig::from(self.prime())).unwrap_or(0);
+        if rest != 0 && *value < IBig::ZERO {
+            self.prime() - rest
+        } else {
+            rest
+        }
+    }
 }
 
-fn remainder(value: &IBig) -> u64 {
-    let rest = u64::try_from(magnitude(value) % UBig::from(PRIME)).unwrap_or(0);
-    if rest != 0 && *value < IBig::ZERO {
-        PRIME - rest
-    } else {
-        rest
-    }
+/// The determinant has no more bits, by Hadamard's bound.
+fn determinant_bits(columns: &[Vec<(usize, Entry)>]) -> usize {
+    let bits = |e: &Entry| match e {
+        Entry::Small(a) => 64 - a.unsigned_abs().leading_zeros() as usize,
+        Entry::Large(a) => bit_len(a),
+    };
+    let column = |c: &Vec<(usize, Entry)>| {
+        let most = c.iter().map(|(_, e)| bits(e)).max().unwrap_or(0);
+        most + (c.len().max(1).ilog2() as usize).div_ceil(2) + 1
+    };
+    columns.iter().map(column).sum()
 }
 
 fn bit_len(value: &IBig) -> usize {
@@ -243,13 +294,13 @@ fn bit_len(value: &IBig) -> usize {
 }
 
 /// The inverse modulo the prime, by rows; none if there is none.
-fn inverse(n: usize, columns: &[Vec<(usize, Entry)>]) -> Option<Vec<u64>> {
+fn inverse(n: usize, columns: &[Vec<(usize, Entry)>], field: Field) -> Option<Vec<u64>> {
     let mut matrix = vec![0u64; n * n];
     for (place, entries) in columns.iter().enumerate() {
         for (row, entry) in entries {
             matrix[row * n + place] = match entry {
-                Entry::Small(a) => a.rem_euclid(PRIME as i64) as u64,
-                Entry::Large(a) => remainder(a),
+                Entry::Small(a) => a.rem_euclid(field.prime() as i64) as u64,
+                Entry::Large(a) => field.remainder(a),
             };
         }
     }
@@ -265,10 +316,10 @@ fn inverse(n: usize, columns: &[Vec<(usize, Entry)>]) -> Option<Vec<u64>> {
                 inverse.swap(at * n + j, k * n + j);
             }
         }
-        let scale = power(matrix[k * n + k], PRIME - 2);
+        let scale = field.power(matrix[k * n + k], field.prime() - 2);
         for j in 0..n {
-            matrix[k * n + j] = times(matrix[k * n + j], scale);
-            inverse[k * n + j] = times(inverse[k * n + j], scale);
+            matrix[k * n + j] = field.times(matrix[k * n + j], scale);
+            inverse[k * n + j] = field.times(inverse[k * n + j], scale);
         }
         let matrix_row = matrix[k * n..(k + 1) * n].to_vec();
         let inverse_row = inverse[k * n..(k + 1) * n].to_vec();
@@ -278,14 +329,14 @@ fn inverse(n: usize, columns: &[Vec<(usize, Entry)>]) -> Option<Vec<u64>> {
             if i == k || factor == 0 {
                 continue;
             }
-            let minus = u128::from(PRIME - factor);
+            let minus = u128::from(field.prime() - factor);
             for j in k..n {
                 let m = &mut matrix[i * n + j];
-                *m = reduce(minus * u128::from(matrix_row[j]) + u128::from(*m));
+                *m = field.reduce(minus * u128::from(matrix_row[j]) + u128::from(*m));
             }
             for &j in &inverse_support {
                 let m = &mut inverse[i * n + j];
-                *m = reduce(minus * u128::from(inverse_row[j]) + u128::from(*m));
+                *m = field.reduce(minus * u128::from(inverse_row[j]) + u128::from(*m));
             }
         }
     }
@@ -293,8 +344,8 @@ fn inverse(n: usize, columns: &[Vec<(usize, Entry)>]) -> Option<Vec<u64>> {
 }
 
 /// The fractions with these digits, over one denominator; none if there are too few digits for that.
-fn fractions(digits: &[Vec<u64>], n: usize) -> Option<(Vec<IBig>, UBig)> {
-    let modulus = UBig::from(PRIME).pow(digits.len());
+fn fractions(digits: &[Vec<u64>], n: usize, prime: u64) -> Option<(Vec<IBig>, UBig)> {
+    let modulus = UBig::from(prime).pow(digits.len());
     let half = IBig::from(&modulus >> 1);
     let root = UBig::ONE << (digits.len() * 61).saturating_sub(4).div_euclid(2);
     let signed = |value: UBig| {
@@ -308,7 +359,7 @@ fn fractions(digits: &[Vec<u64>], n: usize) -> Option<(Vec<IBig>, UBig)> {
     let mut common = UBig::ONE;
     let mut values = Vec::with_capacity(n);
     for i in 0..n {
-        let value = horner(digits, i);
+        let value = horner(digits, i, prime);
         let times_common = &value * &common % &modulus;
         if magnitude(&signed(times_common.clone())) >= root {
             common *= denominator(&times_common, &modulus, &root)?;
@@ -326,8 +377,8 @@ fn fractions(digits: &[Vec<u64>], n: usize) -> Option<(Vec<IBig>, UBig)> {
         .then_some((above, common))
 }
 
-fn horner(digits: &[Vec<u64>], i: usize) -> UBig {
-    let prime = UBig::from(PRIME);
+fn horner(digits: &[Vec<u64>], i: usize, prime: u64) -> UBig {
+    let prime = UBig::from(prime);
     let from_top = digits.iter().rev();
     from_top.fold(UBig::ZERO, |v, digit| v * &prime + UBig::from(digit[i]))
 }
@@ -344,4 +395,46 @@ fn denominator(value: &UBig, modulus: &UBig, root: &UBig) -> Option<UBig> {
     }
     let denominator = magnitude(&factor);
     (denominator < *root && !denominator.is_zero()).then_some(denominator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::steady::fraction::whole;
+
+    #[test]
+    fn fields_are_of_primes() {
+        let below: Vec<u64> = Field::all().take(10).map(|f| f.below).collect();
+        assert_eq!(below, [1, 31, 45, 229, 259, 283, 339, 391, 403, 465]);
+        for field in Field::all().take(20) {
+            for value in [
+                0,
+                1,
+                5,
+                u128::from(field.prime()),
+                u128::MAX >> 1,
+                u128::MAX,
+            ] {
+                let rest = value % u128::from(field.prime());
+                assert_eq!(u128::from(field.reduce(value)), rest);
+            }
+        }
+    }
+
+    /// A determinant that the first primes divide is not 0 for that.
+    #[test]
+    fn determinants_may_be_multiples_of_primes() {
+        let primes: Vec<Fraction> = Field::all().take(3).map(|f| f.prime().into()).collect();
+        let all = &primes[0] * &primes[1] * &primes[2];
+        let columns = vec![
+            vec![(0, all.clone()), (1, whole(1))],
+            vec![(0, all.clone()), (1, whole(2))],
+        ];
+        let basis = Basis::new(2, &columns).unwrap();
+        assert_eq!(basis.field.below, 229);
+        let right = [(0, &all * whole(3)), (1, whole(4))];
+        assert_eq!(basis.values(&right).unwrap(), [whole(2), whole(1)]);
+        let columns = vec![vec![(0, all.clone()), (1, whole(1))]; 2];
+        assert!(Basis::new(2, &columns).is_none());
+    }
 }

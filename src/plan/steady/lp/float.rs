@@ -1,17 +1,23 @@
 //! The revised simplex method in floating-point numbers.
 //!
-//! Columns are scaled to a greatest entry of 1, and gains to at most 1. The bounds are enlarged a little, by random amounts: many
-//! are zero, and without that the method would walk on the spot. At the end the true bounds come back, with dual steps where
-//! values become negative.
+//! Columns are scaled to a greatest entry of 1. The bounds are enlarged a little, by random amounts: many are zero, and without that
+//! the method would walk on the spot. At the end the true bounds come back, with dual steps where values become negative.
+//!
+//! A number that is computed as a sum counts as zero if it is tiny beside the terms of that sum: what is left of them may be
+//! a rounding error. That does not depend on the units of rows and columns, and rows and columns of very different magnitudes
+//! may stand side by side.
+//!
+//! Nothing here fails: where rounding errors leave no way to go on, the search ends with the basis that it has come to, and what
+//! is left to do is done exactly.
 
-use super::super::fraction::to_f64;
-use super::Column;
-use crate::error::{Error, Result};
+use super::super::fraction::{Fraction, to_finite};
 
-/// What counts as zero.
+/// What counts as zero, as a part of the terms that were added.
 const TINY: f64 = 1e-9;
-/// Smaller pivots are not taken.
+/// Smaller pivots are not taken; as a part of the terms that were added.
 const PIVOT: f64 = 1e-6;
+/// A basis with a smaller pivot, as a part of its row, is taken to be singular.
+const SINGULAR: f64 = 1e-12;
 /// How much bounds are enlarged, at first and later.
 const SHIFTS: [f64; 3] = [1e-2, 1e-4, 1e-6];
 /// Steps after which new columns are asked for, at the latest.
@@ -21,22 +27,37 @@ const FRESH: usize = 120;
 
 pub(super) struct Simplex {
     rows: usize,
-    bounds: Vec<f64>,
+    /// A basis whose values are known: at first all slacks, whose values are the bounds.
+    origin: Vec<usize>,
+    known: Vec<f64>,
     noise: Vec<f64>,
-    /// The bounds in use.
+    /// How much the known values are enlarged, one after the other.
+    shifts: &'static [f64],
+    /// The known values, enlarged.
     shifted: Vec<f64>,
+    slack_gains: Vec<f64>,
     columns: Vec<Scaled>,
     /// The variable of each row.
     basis: Vec<usize>,
     basic: Vec<bool>,
+    /// The last basis whose inverse was computed anew.
+    sound: Vec<usize>,
+    /// Variables that found no pivot, until the inverse is computed anew.
+    barred: Vec<usize>,
     /// Inverse of the basis, by rows.
     inverse: Vec<f64>,
     values: Vec<f64>,
+    /// How large the terms of the values are.
+    value_sizes: Vec<f64>,
     prices: Vec<f64>,
+    /// How large the terms of the prices are.
+    price_sizes: Vec<f64>,
     steps: usize,
 }
 
 struct Scaled {
+    /// What the entries and the gain were multiplied by.
+    scale: f64,
     gain: f64,
     entries: Vec<(usize, f64)>,
 }
@@ -52,24 +73,56 @@ impl Simplex {
         }
         Simplex {
             rows,
+            origin: (0..rows).collect(),
+            shifts: &SHIFTS,
             values: bounds.clone(),
             shifted: bounds.clone(),
-            bounds,
+            known: bounds,
             noise,
+            slack_gains: vec![0.0; rows],
             columns: Vec::new(),
             basis: (0..rows).collect(),
             basic: vec![true; rows],
+            sound: (0..rows).collect(),
+            barred: Vec::new(),
             inverse,
+            value_sizes: vec![0.0; rows],
             prices: vec![0.0; rows],
+            price_sizes: vec![0.0; rows],
             steps: 0,
         }
     }
 
     /// Starts from these variables, one for each row.
     pub(super) fn start(&mut self, basis: &[usize]) {
-        self.basis = basis.to_vec();
+        self.sound = basis.to_vec();
+        self.back();
+    }
+
+    /// Starts from a basis whose values are known, with other gains, by variable.
+    pub(super) fn restart(&mut self, basis: &[usize], values: Vec<f64>, gains: &[f64]) {
+        let (slacks, columns) = gains.split_at(self.rows);
+        self.slack_gains = slacks.to_vec();
+        for (column, gain) in self.columns.iter_mut().zip(columns) {
+            column.gain = gain * column.scale;
+        }
+        self.origin = basis.to_vec();
+        self.shifts = &SHIFTS[SHIFTS.len() - 1..];
+        self.known = values;
+        // Their columns were scaled.
+        for (&v, x) in basis.iter().zip(&mut self.known) {
+            if let Some(c) = v.checked_sub(self.rows) {
+                *x /= self.columns[c].scale;
+            }
+        }
+        self.start(basis);
+    }
+
+    /// Goes back to the last basis whose inverse was computed anew.
+    fn back(&mut self) {
+        self.basis = self.sound.clone();
         self.basic.fill(false);
-        for &v in basis {
+        for &v in &self.basis {
             self.basic[v] = true;
         }
     }
@@ -78,64 +131,69 @@ impl Simplex {
         &self.basis
     }
 
+    /// Prices of the rows.
+    pub(super) fn prices(&self) -> &[f64] {
+        &self.prices
+    }
+
     /// Adds a column.
-    pub(super) fn add<T>(&mut self, column: &Column<T>) {
-        let entries: Vec<(usize, f64)> = (column.entries.iter())
-            .map(|(row, a)| (*row, to_f64(a)))
-            .collect();
+    pub(super) fn add(&mut self, entries: &[(usize, Fraction)], gain: f64) {
+        let entries = entries.iter().map(|(row, a)| (*row, to_finite(a)));
+        let entries: Vec<(usize, f64)> = entries.collect();
         let most = entries.iter().fold(0.0f64, |m, (_, a)| m.max(a.abs()));
         let scale = if most > 0.0 { 1.0 / most } else { 1.0 };
         self.columns.push(Scaled {
-            gain: to_f64(&column.gain) * scale,
+            scale,
+            gain: gain * scale,
             entries: entries.into_iter().map(|(r, a)| (r, a * scale)).collect(),
         });
         self.basic.push(false);
     }
 
-    /// Solves the program, with columns from `more` at prices of the rows.
-    pub(super) fn solve<T>(
-        &mut self,
-        mut more: impl FnMut(&[f64]) -> Vec<Column<T>>,
-    ) -> Result<()> {
-        for shift in SHIFTS {
+    /// Solves the program, as far as that is possible with rounding errors; `more` is to add columns that gain more than they cost.
+    pub(super) fn solve(&mut self, mut more: impl FnMut(&mut Simplex)) {
+        if self.search(&mut more).is_none() {
+            self.back();
+        }
+    }
+
+    /// The search; none if it came to a basis that cannot be inverted.
+    fn search(&mut self, more: &mut impl FnMut(&mut Simplex)) -> Option<()> {
+        for &shift in self.shifts {
             self.enlarge(shift)?;
-            self.optimise(&mut more)?;
+            self.optimise(more)?;
         }
         for _ in 0..10 {
             self.enlarge(0.0)?;
-            if !self.ask(&mut more) {
+            if !self.ask(more) {
                 break;
             }
             self.enlarge(SHIFTS[SHIFTS.len() - 1])?;
-            self.optimise(&mut more)?;
+            self.optimise(more)?;
         }
-        Ok(())
+        Some(())
     }
 
-    /// Takes the bounds enlarged by `shift`, and a basis without negative values for them.
-    fn enlarge(&mut self, shift: f64) -> Result<()> {
-        let most = self.bounds.iter().fold(0.0f64, |m, b| m.max(b.abs()));
+    /// Takes the known values enlarged by `shift`, and a basis without negative values for them.
+    fn enlarge(&mut self, shift: f64) -> Option<()> {
+        let most = self.known.iter().fold(0.0f64, |m, b| m.max(b.abs()));
         let scale = |b: f64| if b == 0.0 { most } else { b.abs() };
-        let bounds = self.bounds.iter().zip(&self.noise);
-        self.shifted = bounds.map(|(&b, n)| b + shift * n * scale(b)).collect();
+        let known = self.known.iter().zip(&self.noise);
+        self.shifted = known.map(|(&b, n)| b + shift * n * scale(b)).collect();
         self.refresh()?;
-        self.restore()?;
-        Ok(())
+        self.restore()
     }
 
     /// Asks for more columns; whether one gains more than it costs.
-    fn ask<T>(&mut self, more: &mut impl FnMut(&[f64]) -> Vec<Column<T>>) -> bool {
-        let prices: Vec<f64> = self.prices.iter().map(|p| p.max(0.0)).collect();
+    fn ask(&mut self, more: &mut impl FnMut(&mut Simplex)) -> bool {
         let known = self.columns.len();
-        for column in more(&prices) {
-            self.add(&column);
-        }
+        more(self);
         self.entering(known).is_some()
     }
 
     /// Primal steps until no column gains more than it costs.
-    fn optimise<T>(&mut self, more: &mut impl FnMut(&[f64]) -> Vec<Column<T>>) -> Result<()> {
-        let most_steps = 2000 * (self.rows + 100);
+    fn optimise(&mut self, more: &mut impl FnMut(&mut Simplex)) -> Option<()> {
+        let most_steps = 200 * (self.rows + 100);
         let mut asked = 0;
         for step in 0..most_steps {
             if step - asked >= PATIENCE {
@@ -148,39 +206,43 @@ impl Simplex {
             }
             asked = step;
             if !self.ask(more) {
-                return Ok(());
+                break;
             }
         }
-        // What is left to do is done exactly.
-        Ok(())
-    }
-
-    fn scale_of_gains(&self) -> f64 {
-        let gains = self.columns.iter().map(|c| c.gain);
-        gains.fold(0.0, f64::max).max(f64::MIN_POSITIVE)
+        Some(())
     }
 
     /// The variable that gains most beyond its cost, of the slacks and the columns from `first` on.
     fn entering(&self, first: usize) -> Option<(usize, f64)> {
-        let mut best = (None, TINY * self.scale_of_gains());
-        for row in 0..self.rows {
-            if !self.basic[row] && -self.prices[row] > best.1 {
-                best = (Some(row), -self.prices[row]);
+        let slacks = (0..self.rows).filter(|v| !self.basic[*v]);
+        let columns =
+            (self.rows + first..self.rows + self.columns.len()).filter(|v| !self.basic[*v]);
+        let mut best: Option<(usize, f64)> = None;
+        for v in slacks.chain(columns) {
+            let (excess, size) = self.excess(v);
+            if excess > TINY * size
+                && best.is_none_or(|(_, most)| excess > most)
+                && !self.barred.contains(&v)
+            {
+                best = Some((v, excess));
             }
         }
-        for (i, column) in self.columns.iter().enumerate().skip(first) {
-            let v = self.rows + i;
-            if self.basic[v] {
-                continue;
-            }
-            let cost: f64 = (column.entries.iter())
-                .map(|(r, a)| a * self.prices[*r])
-                .sum();
-            if column.gain - cost > best.1 {
-                best = (Some(v), column.gain - cost);
-            }
+        best
+    }
+
+    /// What a unit of the variable gains beyond its cost, and how large the terms of that are.
+    fn excess(&self, variable: usize) -> (f64, f64) {
+        let Some(c) = variable.checked_sub(self.rows) else {
+            let (gain, price) = (self.slack_gains[variable], self.prices[variable]);
+            return (gain - price, gain.abs() + self.price_sizes[variable]);
+        };
+        let column = &self.columns[c];
+        let (mut cost, mut size) = (0.0, column.gain.abs());
+        for (r, a) in &column.entries {
+            cost += a * self.prices[*r];
+            size += a.abs() * self.price_sizes[*r];
         }
-        best.0.map(|v| (v, best.1))
+        (column.gain - cost, size)
     }
 
     fn entries(&self, variable: usize) -> &[(usize, f64)] {
@@ -190,35 +252,40 @@ impl Simplex {
         }
     }
 
-    /// The inverse times the variable's column.
-    fn direction(&self, variable: usize) -> Vec<f64> {
+    /// The inverse times the variable's column, and how large the terms of that are.
+    fn direction(&self, variable: usize) -> Vec<(f64, f64)> {
         let rows = self.rows;
         if variable < rows {
-            return (0..rows)
-                .map(|i| self.inverse[i * rows + variable])
-                .collect();
+            let entries = (0..rows).map(|i| self.inverse[i * rows + variable]);
+            return entries.map(|d| (d, d.abs())).collect();
         }
         let entries = self.entries(variable);
         let row = |i: usize| {
             let row = &self.inverse[i * rows..(i + 1) * rows];
-            entries.iter().map(|(r, a)| a * row[*r]).sum()
+            entries.iter().fold((0.0, 0.0), |(d, size), (r, a)| {
+                (d + a * row[*r], size + (a * row[*r]).abs())
+            })
         };
         (0..rows).map(row).collect()
     }
 
-    fn enter(&mut self, variable: usize, excess: f64) -> Result<()> {
+    fn enter(&mut self, variable: usize, excess: f64) -> Option<()> {
         let direction = self.direction(variable);
         // Of the rows that would leave almost first, the one with the largest pivot (Harris 1973).
-        let rows = direction.iter().enumerate().filter(|(_, d)| **d > PIVOT);
-        let ratio = |i: usize, d: f64, slack: f64| (self.values[i].max(0.0) + slack) / d;
+        let rows = direction.iter().enumerate();
+        let rows = rows.filter(|(_, (d, size))| *d > PIVOT * size);
+        let ratio = |i: usize, d: f64, slack: f64| {
+            (self.values[i].max(0.0) + slack * self.value_sizes[i]) / d
+        };
         let least = rows
             .clone()
-            .fold(f64::INFINITY, |m, (i, &d)| m.min(ratio(i, d, TINY)));
+            .fold(f64::INFINITY, |m, (i, (d, _))| m.min(ratio(i, *d, TINY)));
         let best = rows
-            .filter(|&(i, &d)| ratio(i, d, 0.0) <= least)
-            .max_by(|a, b| a.1.total_cmp(b.1));
+            .filter(|(i, (d, _))| ratio(*i, *d, 0.0) <= least)
+            .max_by(|a, b| a.1.0.total_cmp(&b.1.0));
         let Some((out, _)) = best else {
-            return Err(Error::system("the linear program is unbounded"));
+            self.barred.push(variable);
+            return Some(());
         };
         self.exchange(out, variable, &direction, excess)
     }
@@ -228,24 +295,28 @@ impl Simplex {
         &mut self,
         out: usize,
         variable: usize,
-        direction: &[f64],
+        direction: &[(f64, f64)],
         excess: f64,
-    ) -> Result<()> {
+    ) -> Option<()> {
         let rows = self.rows;
-        let pivot = direction[out];
+        let (pivot, _) = direction[out];
         let step = self.values[out] / pivot;
+        let step_size = self.value_sizes[out] / pivot.abs();
         let mut row = self.inverse[out * rows..(out + 1) * rows].to_vec();
-        for (price, r) in self.prices.iter_mut().zip(&row) {
+        let prices = self.prices.iter_mut().zip(&mut self.price_sizes);
+        for ((price, size), r) in prices.zip(&row) {
             *price += excess / pivot * r;
+            *size = size.max(price.abs());
         }
         for r in &mut row {
             *r /= pivot;
         }
-        for (i, &d) in direction.iter().enumerate() {
+        for (i, &(d, _)) in direction.iter().enumerate() {
             if i == out || d == 0.0 {
                 continue;
             }
             self.values[i] -= step * d;
+            self.value_sizes[i] = self.value_sizes[i].max(self.values[i].abs());
             let target = &mut self.inverse[i * rows..(i + 1) * rows];
             for (t, r) in target.iter_mut().zip(&row) {
                 *t -= d * r;
@@ -253,6 +324,7 @@ impl Simplex {
         }
         self.inverse[out * rows..(out + 1) * rows].copy_from_slice(&row);
         self.values[out] = step;
+        self.value_sizes[out] = step_size;
         self.basic[self.basis[out]] = false;
         self.basic[variable] = true;
         self.basis[out] = variable;
@@ -260,11 +332,11 @@ impl Simplex {
         if self.steps.is_multiple_of(FRESH) {
             self.refresh()?;
         }
-        Ok(())
+        Some(())
     }
 
-    /// Computes inverse, values and prices anew.
-    fn refresh(&mut self) -> Result<()> {
+    /// Computes inverse, values and prices anew; none if the basis has no inverse.
+    fn refresh(&mut self) -> Option<()> {
         let n = self.rows;
         // Gauss-Jordan on [basis | identity]; both by rows.
         let mut matrix = vec![0.0; n * n];
@@ -280,14 +352,16 @@ impl Simplex {
         for i in 0..n {
             inverse[i * n + i] = 1.0;
         }
+        let of_row = |row: &[f64]| row.iter().fold(0.0f64, |m, a| m.max(a.abs()));
+        let mut sizes: Vec<f64> = matrix.chunks(n.max(1)).map(of_row).collect();
         for k in 0..n {
-            let largest =
-                (k..n).max_by(|&a, &b| matrix[a * n + k].abs().total_cmp(&matrix[b * n + k].abs()));
-            let at = largest.unwrap_or(k);
+            let part = |i: usize| matrix[i * n + k].abs() / sizes[i];
+            let at = (k..n).max_by(|&a, &b| part(a).total_cmp(&part(b)))?;
             let pivot = matrix[at * n + k];
-            if pivot.abs() < 1e-12 {
-                return Err(Error::system("the linear program's basis is singular"));
+            if part(at).is_nan() || part(at) <= SINGULAR {
+                return None;
             }
+            sizes.swap(at, k);
             if at != k {
                 for j in 0..n {
                     matrix.swap(at * n + j, k * n + j);
@@ -317,72 +391,93 @@ impl Simplex {
             }
         }
         self.inverse = inverse;
-        self.values = (0..n)
-            .map(|i| {
-                let row = &self.inverse[i * n..(i + 1) * n];
-                row.iter().zip(&self.shifted).map(|(a, b)| a * b).sum()
-            })
-            .collect();
-        self.prices = vec![0.0; n];
-        for (place, &v) in self.basis.iter().enumerate() {
-            let Some(c) = v.checked_sub(n) else { continue };
-            let gain = self.columns[c].gain;
-            let row = &self.inverse[place * n..(place + 1) * n];
-            for (price, r) in self.prices.iter_mut().zip(row) {
-                *price += gain * r;
+        self.sound.clone_from(&self.basis);
+        self.barred.clear();
+        self.values.fill(0.0);
+        self.value_sizes.fill(0.0);
+        let mut place = vec![None; n + self.columns.len()];
+        for (i, &v) in self.basis.iter().enumerate() {
+            place[v] = Some(i);
+        }
+        // What was in the basis and is, keeps its value; what was in it and is not, comes back by way of what is.
+        for i in (0..n).filter(|&i| self.shifted[i] != 0.0) {
+            let value = self.shifted[i];
+            if let Some(at) = place[self.origin[i]] {
+                self.values[at] += value;
+                self.value_sizes[at] += value.abs();
+                continue;
+            }
+            for (at, (d, size)) in self.direction(self.origin[i]).into_iter().enumerate() {
+                self.values[at] += value * d;
+                self.value_sizes[at] += (value * size).abs();
             }
         }
-        Ok(())
+        self.prices.fill(0.0);
+        self.price_sizes.fill(0.0);
+        for (place, &v) in self.basis.iter().enumerate() {
+            let gain = match v.checked_sub(n) {
+                None => self.slack_gains[v],
+                Some(c) => self.columns[c].gain,
+            };
+            if gain == 0.0 {
+                continue;
+            }
+            let row = &self.inverse[place * n..(place + 1) * n];
+            let prices = self.prices.iter_mut().zip(&mut self.price_sizes);
+            for ((price, size), r) in prices.zip(row) {
+                *price += gain * r;
+                *size += (gain * r).abs();
+            }
+        }
+        Some(())
     }
 
-    /// Dual steps until no value is negative; whether there were any.
-    fn restore(&mut self) -> Result<bool> {
-        let mut any = false;
+    /// Dual steps until no value is negative, as far as they lead.
+    fn restore(&mut self) -> Option<()> {
         for _ in 0..20 * (self.rows + 10) {
-            let negative =
-                (0..self.rows).min_by(|&a, &b| self.values[a].total_cmp(&self.values[b]));
-            let Some(out) = negative.filter(|&i| self.values[i] < -TINY) else {
+            let is_negative = |i: &usize| self.values[*i] < -TINY * self.value_sizes[*i];
+            let negative = (0..self.rows).filter(is_negative);
+            let Some(out) = negative.min_by(|&a, &b| self.values[a].total_cmp(&self.values[b]))
+            else {
                 break;
             };
-            let row = self.inverse[out * self.rows..(out + 1) * self.rows].to_vec();
-            let mut candidates: Vec<(f64, f64, usize, f64)> = Vec::new();
-            for v in 0..self.rows + self.columns.len() {
-                if self.basic[v] {
-                    continue;
-                }
-                let (change, excess) = match v.checked_sub(self.rows) {
-                    None => (row[v], -self.prices[v]),
+            let row = &self.inverse[out * self.rows..(out + 1) * self.rows];
+            // How short of its cost a variable's gain is, and its slack; the change of the value; the variable and its excess.
+            let mut candidates: Vec<(f64, f64, f64, usize, f64)> = Vec::new();
+            for v in (0..self.rows + self.columns.len()).filter(|&v| !self.basic[v]) {
+                let (mut change, mut size) = (0.0, 0.0);
+                match v.checked_sub(self.rows) {
+                    None => (change, size) = (row[v], row[v].abs()),
                     Some(c) => {
-                        let column = &self.columns[c];
-                        let along = |by: &[f64]| -> f64 {
-                            column.entries.iter().map(|(r, a)| a * by[*r]).sum()
-                        };
-                        (along(&row), column.gain - along(&self.prices))
+                        for (r, a) in &self.columns[c].entries {
+                            change += a * row[*r];
+                            size += (a * row[*r]).abs();
+                        }
                     }
-                };
-                if change < -PIVOT {
-                    candidates.push(((-excess).max(0.0), -change, v, excess));
+                }
+                if change < -PIVOT * size {
+                    let (excess, terms) = self.excess(v);
+                    candidates.push(((-excess).max(0.0), TINY * terms, -change, v, excess));
                 }
             }
-            let slack = TINY * self.scale_of_gains();
-            let least = (candidates.iter()).fold(f64::INFINITY, |m, (short, change, ..)| {
+            let least = (candidates.iter()).fold(f64::INFINITY, |m, (short, slack, change, ..)| {
                 m.min((short + slack) / change)
             });
             let best = (candidates.into_iter())
-                .filter(|(short, change, ..)| short / change <= least)
-                .max_by(|a, b| a.1.total_cmp(&b.1));
+                .filter(|(short, _, change, ..)| short / change <= least)
+                .max_by(|a, b| a.2.total_cmp(&b.2));
             // Without an entering column the exact steps have the last word.
-            let Some((_, _, variable, excess)) = best else {
+            let Some((_, _, _, variable, excess)) = best else {
                 break;
             };
             let direction = self.direction(variable);
-            if direction[out].abs() < PIVOT {
+            let (pivot, size) = direction[out];
+            if pivot.abs() <= PIVOT * size {
                 break;
             }
             self.exchange(out, variable, &direction, excess)?;
-            any = true;
         }
-        Ok(any)
+        Some(())
     }
 }
 

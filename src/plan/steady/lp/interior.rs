@@ -8,7 +8,7 @@ use clarabel::solver::{
     DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, SupportedConeT,
 };
 
-use super::super::fraction::{Fraction, to_f64};
+use super::super::fraction::{Fraction, to_finite};
 use super::Column;
 
 /// Rounds of pricing, and rows and columns of a program, that are worth while.
@@ -27,7 +27,7 @@ pub(super) fn generate<T: Clone>(
     if bounds.len() > MOST_ROWS {
         return;
     }
-    let bounds: Vec<f64> = bounds.iter().map(to_f64).collect();
+    let bounds: Vec<f64> = bounds.iter().map(to_finite).collect();
     let mut scaled: Vec<Scaled> = columns.iter().map(Scaled::new).collect();
     for _ in 0..MOST_ROUNDS {
         if scaled.len() > MOST_COLUMNS {
@@ -62,12 +62,12 @@ struct Scaled {
 
 impl Scaled {
     fn new<T>(column: &Column<T>) -> Scaled {
-        let entries = column.entries.iter().map(|(row, a)| (*row, to_f64(a)));
+        let entries = column.entries.iter().map(|(row, a)| (*row, to_finite(a)));
         let entries: Vec<(usize, f64)> = entries.collect();
         let most = entries.iter().fold(0.0f64, |m, (_, a)| m.max(a.abs()));
         let scale = if most > 0.0 { 1.0 / most } else { 1.0 };
         Scaled {
-            gain: to_f64(&column.gain) * scale,
+            gain: to_finite(&column.gain) * scale,
             entries: entries.into_iter().map(|(r, a)| (r, a * scale)).collect(),
         }
     }

@@ -8,10 +8,13 @@
 //! 2. It knows no basis. A revised simplex method in floating-point numbers finds one among these columns ([`float`]), and asks for more
 //!    where some are missing.
 //! 3. The basis is solved in exact numbers, for the values and for the prices ([`exact`]), and both are checked exactly: values not
-//!    negative, and no column, of those known or of those that the pricing can make, gains more than it costs. If something is
-//!    wrong, exact simplex steps go on from there.
+//!    negative, and no column, of those known or of those that the pricing can make, gains more than it costs.
+//! 4. If a column does, what is left to gain may be too little for floating-point numbers to see beside the gains: costs of 1 and of 10^6 on one
+//!    platform are enough for that. So the second part goes on from the exact basis, its gains reduced by the exact prices, and has all its
+//!    digits for what is left (the idea of iterative refinement: Gleixner, Steffy and Wolter 2016). Where that leads no further,
+//!    exact simplex steps do.
 //!
-//! So rounding errors cost time at most; the outcome does not depend on them.
+//! So rounding errors cost time at most; the outcome does not depend on them. If the second part gets lost, the exact steps begin where it began.
 //!
 //! A basis is what the third part stands on, and the kept solvers in pure Rust have none: they give no prices, or follow the interior;
 //! hence the second part. (An interior solution does not name a basis where optima are many, as they are here: it lies in the middle of all of
@@ -28,7 +31,7 @@ mod interior;
 
 use dashu_int::{IBig, UBig};
 
-use super::fraction::{Fraction, over_common, sum, to_f64, whole};
+use super::fraction::{Fraction, over_common, sum, to_finite, whole};
 use crate::error::{Error, Result};
 use exact::Basis;
 use float::Simplex;
@@ -44,6 +47,13 @@ pub(super) struct Column<T> {
 }
 
 impl<T> Column<T> {
+    /// What it gains beyond its cost at these prices.
+    fn excess(&self, prices: &[Fraction]) -> Fraction {
+        let cost = self.entries.iter().map(|(r, a)| (a, &prices[*r]));
+        let cost = cost.filter(|(_, p)| !p.is_zero()).map(|(a, p)| a * p);
+        &self.gain - sum(cost)
+    }
+
     /// Whether both gain and take the same.
     fn is_like(&self, other: &Column<T>) -> bool {
         self.gain == other.gain && self.entries == other.entries
@@ -85,8 +95,12 @@ pub(super) struct Optimum<T> {
     pub(super) prices: Vec<Fraction>,
 }
 
-/// Exact steps after which something must be wrong with the program.
-const MOST_EXACT_STEPS: usize = 10_000;
+/// Exact steps in a row that gain nothing, after which variables enter in their order (Bland 1977), so that no basis comes again.
+const MAX_STALLED: usize = 50;
+/// How often in a row the floating-point method may lead to another basis that gains no more.
+const MAX_IDLE: usize = 10;
+/// Exact steps after it has led nowhere, until it is tried again.
+const PAUSE: usize = 20;
 
 /// Solves the program.
 ///
@@ -111,93 +125,195 @@ pub(super) fn maximise_from<T: Clone>(
 ) -> Result<Optimum<T>> {
     let mut columns = columns;
     interior::generate(bounds, &mut columns, |prices| pricing.improve(prices));
-    let mut simplex = Simplex::new(bounds.iter().map(to_f64).collect());
+    let mut simplex = Simplex::new(bounds.iter().map(to_finite).collect());
     for column in &columns {
-        simplex.add(column);
+        simplex.add(&column.entries, to_finite(&column.gain));
     }
     simplex.start(basis);
-    simplex.solve(|prices| {
-        let mut new = pricing.improve(prices);
-        // What does not gain, or is known, would only make every step longer.
-        new.retain(|column| {
-            let cost = column.entries.iter().map(|(r, a)| to_f64(a) * prices[*r]);
-            cost.sum::<f64>() < to_f64(&column.gain) && !columns.iter().any(|c| c.is_like(column))
-        });
-        columns.extend(new.iter().cloned());
-        new
-    })?;
-    let mut program = Program { bounds, columns };
-    let mut basis = simplex.basis().to_vec();
-    for _ in 0..MOST_EXACT_STEPS {
-        match program.step(&mut basis, pricing)? {
-            None => {}
-            Some(optimum) => return Ok(optimum),
-        }
-    }
-    Err(Error::system("the linear program did not come to an end"))
+    let mut program = Program {
+        bounds,
+        columns,
+        simplex,
+    };
+    program.search(pricing);
+    let corner = match program.near()? {
+        Some(corner) => corner,
+        None => program.regular(basis.to_vec())?,
+    };
+    program.optimum(corner, pricing)
 }
 
 /// A program with the columns known so far. Variables are numbered: first a slack for each row, then the columns.
 struct Program<'a, T> {
     bounds: &'a [Fraction],
     columns: Vec<Column<T>>,
+    /// The same in floating-point numbers.
+    simplex: Simplex,
+}
+
+/// A basis, solved in exact numbers.
+struct Corner {
+    basis: Vec<usize>,
+    solver: Basis,
+    values: Vec<Fraction>,
+    prices: Vec<Fraction>,
+    /// What is gained.
+    value: Fraction,
 }
 
 impl<T: Clone> Program<'_, T> {
-    /// Proves the basis to be optimal, or exchanges one of its columns for a better one.
-    fn step(
-        &mut self,
-        basis: &mut [usize],
-        pricing: &mut impl Pricing<T>,
-    ) -> Result<Option<Optimum<T>>> {
-        let rows = self.bounds.len();
-        let solver = Basis::new(rows, &self.basic_entries(basis))
-            .ok_or_else(|| Error::system("the linear program's basis is singular"))?;
-        let bounds: Vec<(usize, Fraction)> = self.bounds.iter().cloned().enumerate().collect();
-        let values = solver.values(&bounds)?;
-        let gains: Vec<Fraction> = basis.iter().map(|&v| self.gain(v)).collect();
-        let prices = solver.prices(&gains)?;
-        if let Some(out) = most_negative(&values) {
-            let entering = self.dual_step(&solver, out, basis, &prices)?;
+    /// The method in floating-point numbers.
+    fn search(&mut self, pricing: &mut impl Pricing<T>) {
+        let columns = &mut self.columns;
+        self.simplex.solve(|simplex| {
+            let prices: Vec<f64> = simplex.prices().iter().map(|p| p.max(0.0)).collect();
+            for column in pricing.improve(&prices) {
+                add(columns, simplex, column, &prices, |c| to_finite(&c.gain));
+            }
+        });
+    }
+
+    /// The method in floating-point numbers once more, from an exact basis, with gains reduced by its exact prices: what is left to gain may be
+    /// tiny beside the gains themselves, and is seen only so.
+    fn search_from(&mut self, corner: &Corner, pricing: &mut impl Pricing<T>) {
+        let mut gains: Vec<f64> = corner.prices.iter().map(|p| -to_finite(p)).collect();
+        let reduced = |c: &Column<T>| to_finite(&c.excess(&corner.prices));
+        gains.extend(self.columns.iter().map(reduced));
+        let values = corner.values.iter().map(to_finite).collect();
+        self.simplex.restart(&corner.basis, values, &gains);
+        let columns = &mut self.columns;
+        self.simplex.solve(|simplex| {
+            let prices = simplex.prices().to_vec();
+            let all = prices.iter().zip(&corner.prices).map(|(p, exact)| {
+                let all = Fraction::try_from(*p).unwrap_or_default() + exact;
+                all.max(Fraction::ZERO)
+            });
+            let (scaled, denominator) = over_common(&all.collect::<Vec<_>>());
+            for column in pricing.improve_exactly(&scaled, &denominator) {
+                add(columns, simplex, column, &prices, reduced);
+            }
+        });
+    }
+
+    /// A basis whose values are not negative, a few dual steps from the floating-point method's at most; none if that leads nowhere.
+    fn near(&self) -> Result<Option<Corner>> {
+        let mut basis = self.simplex.basis().to_vec();
+        for _ in 0..=self.bounds.len() {
+            let Some(corner) = self.corner(basis)? else {
+                return Ok(None);
+            };
+            let Some(out) = most_negative(&corner.values) else {
+                return Ok(Some(corner));
+            };
+            let Some(entering) = self.dual_step(&corner, out)? else {
+                return Ok(None);
+            };
+            basis = corner.basis;
             basis[out] = entering;
-            return Ok(None);
         }
-        let entering = match most_negative(&prices) {
-            Some(slack) => Some(slack),
-            None => self.entering(&prices, pricing),
-        };
-        let Some(entering) = entering else {
-            let used = basis.iter().zip(&values);
-            let used = used.filter(|(v, x)| **v >= rows && !x.is_zero());
-            return Ok(Some(Optimum {
-                value: sum(prices.iter().zip(self.bounds).map(|(p, b)| p * b)),
-                used: used
-                    .map(|(v, x)| (self.columns[v - rows].what.clone(), x.clone()))
-                    .collect(),
-                prices,
-            }));
-        };
-        let direction = solver.values(&self.entries(entering))?;
-        let leaving = (0..rows)
-            .filter(|&i| direction[i] > Fraction::ZERO)
-            .map(|i| (&values[i] / &direction[i], basis[i], i))
-            .min();
-        let Some((_, _, out)) = leaving else {
-            return Err(Error::system("the linear program is unbounded"));
-        };
-        basis[out] = entering;
         Ok(None)
     }
 
-    /// A column that gains more than it costs: a known one, or a new one.
-    fn entering(&mut self, prices: &[Fraction], pricing: &mut impl Pricing<T>) -> Option<usize> {
-        let best = |columns: &[Column<T>]| {
-            let excess = |c: &Column<T>| {
-                let cost = sum(c.entries.iter().map(|(r, a)| a * &prices[*r]));
-                &c.gain - cost
+    /// Exchanges columns of a basis, whose values are not negative, for better ones until it is optimal.
+    ///
+    /// That comes to an end: between two bases that gain more than all before there are only so many that the floating-point method leads to, and
+    /// else exact steps, whose rule lets none come twice.
+    fn optimum(&mut self, mut corner: Corner, pricing: &mut impl Pricing<T>) -> Result<Optimum<T>> {
+        let rows = self.bounds.len();
+        // In a row: exact steps, and floating-point searches, that gained nothing.
+        let (mut stalled, mut idle) = (0, 0);
+        let mut pause = 0;
+        while let Some(entering) = self.entering(&corner.prices, stalled > MAX_STALLED, pricing) {
+            if pause == 0 {
+                self.search_from(&corner, pricing);
+                let better = |c: &Corner| {
+                    c.value > corner.value || c.value == corner.value && idle < MAX_IDLE
+                };
+                if let Some(found) = self.near()?.filter(better) {
+                    idle = if found.value > corner.value {
+                        0
+                    } else {
+                        idle + 1
+                    };
+                    stalled = 0;
+                    corner = found;
+                    continue;
+                }
+                pause = PAUSE;
+            }
+            pause -= 1;
+            let direction = corner.solver.values(&self.entries(entering))?;
+            let leaving = (0..rows)
+                .filter(|&i| direction[i] > Fraction::ZERO)
+                .map(|i| (&corner.values[i] / &direction[i], corner.basis[i], i))
+                .min();
+            let Some((step, _, out)) = leaving else {
+                return Err(Error::system("the linear program is unbounded"));
             };
-            let all = columns.iter().enumerate().map(|(i, c)| (excess(c), i));
-            all.filter(|(e, _)| *e > Fraction::ZERO).max()
+            if step.is_zero() {
+                stalled += 1;
+            } else {
+                (stalled, idle) = (0, 0);
+            }
+            let mut basis = corner.basis;
+            basis[out] = entering;
+            corner = self.regular(basis)?;
+        }
+        let used = corner.basis.iter().zip(&corner.values);
+        let used = used.filter(|(v, x)| **v >= rows && !x.is_zero());
+        Ok(Optimum {
+            used: used
+                .map(|(v, x)| (self.columns[v - rows].what.clone(), x.clone()))
+                .collect(),
+            value: corner.value,
+            prices: corner.prices,
+        })
+    }
+
+    /// A basis that is not singular, solved.
+    fn regular(&self, basis: Vec<usize>) -> Result<Corner> {
+        let corner = self.corner(basis)?;
+        corner.ok_or_else(|| Error::system("the linear program's basis is singular"))
+    }
+
+    /// The basis, solved; none if it is singular.
+    fn corner(&self, basis: Vec<usize>) -> Result<Option<Corner>> {
+        let entries: Vec<_> = basis.iter().map(|&v| self.entries(v)).collect();
+        let Some(solver) = Basis::new(self.bounds.len(), &entries) else {
+            return Ok(None);
+        };
+        let bounds: Vec<(usize, Fraction)> = self.bounds.iter().cloned().enumerate().collect();
+        let gains: Vec<Fraction> = basis.iter().map(|&v| self.gain(v)).collect();
+        let prices = solver.prices(&gains)?;
+        Ok(Some(Corner {
+            values: solver.values(&bounds)?,
+            value: sum(prices.iter().zip(self.bounds).map(|(p, b)| p * b)),
+            basis,
+            solver,
+            prices,
+        }))
+    }
+
+    /// A variable that gains more than it costs: a slack, a known column, or a new one; the first one of the known ones, or the one that gains most.
+    fn entering(
+        &mut self,
+        prices: &[Fraction],
+        first: bool,
+        pricing: &mut impl Pricing<T>,
+    ) -> Option<usize> {
+        let negative = |p: &Fraction| *p < Fraction::ZERO;
+        let slack = match first {
+            true => prices.iter().position(negative),
+            false => most_negative(prices),
+        };
+        if slack.is_some() {
+            return slack;
+        }
+        let best = |columns: &[Column<T>]| {
+            let all = columns.iter().enumerate();
+            let all = all.map(|(i, c)| (c.excess(prices), i));
+            let mut better = all.filter(|(e, _)| *e > Fraction::ZERO);
+            if first { better.next() } else { better.max() }
         };
         let rows = self.bounds.len();
         if let Some((_, known)) = best(&self.columns) {
@@ -207,21 +323,18 @@ impl<T: Clone> Program<'_, T> {
         let new = pricing.improve_exactly(&scaled, &denominator);
         let (_, i) = best(&new)?;
         self.columns.push(new[i].clone());
+        self.simplex.add(&new[i].entries, to_finite(&new[i].gain));
         Some(rows + self.columns.len() - 1)
     }
 
-    /// The variable that takes the place of the negative one at `out`, so that no column comes to gain more than it costs.
-    fn dual_step(
-        &self,
-        solver: &Basis,
-        out: usize,
-        basis: &[usize],
-        prices: &[Fraction],
-    ) -> Result<usize> {
+    /// The variable that takes the place of the negative one at `out`, so that no column comes to gain more than it costs; none if there
+    /// is none among the known ones.
+    fn dual_step(&self, corner: &Corner, out: usize) -> Result<Option<usize>> {
+        let Corner { basis, prices, .. } = corner;
         let rows = self.bounds.len();
         let mut unit = vec![Fraction::ZERO; rows];
         unit[out] = Fraction::ONE;
-        let row = solver.prices(&unit)?;
+        let row = corner.solver.prices(&unit)?;
         let mut best: Option<(Fraction, usize)> = None;
         for v in 0..rows + self.columns.len() {
             let along = |by: &[Fraction]| -> Fraction {
@@ -241,8 +354,7 @@ impl<T: Clone> Program<'_, T> {
                 best = Some((ratio, v));
             }
         }
-        best.map(|(_, v)| v)
-            .ok_or_else(|| Error::system("the linear program has no solution"))
+        Ok(best.map(|(_, v)| v))
     }
 
     fn gain(&self, variable: usize) -> Fraction {
@@ -258,9 +370,22 @@ impl<T: Clone> Program<'_, T> {
             Some(c) => self.columns[c].entries.clone(),
         }
     }
+}
 
-    fn basic_entries(&self, basis: &[usize]) -> Vec<Vec<(usize, Fraction)>> {
-        basis.iter().map(|&v| self.entries(v)).collect()
+/// Adds a column, unless it does not gain or is known: it would only make every step longer.
+fn add<T: Clone>(
+    columns: &mut Vec<Column<T>>,
+    simplex: &mut Simplex,
+    column: Column<T>,
+    prices: &[f64],
+    gain: impl Fn(&Column<T>) -> f64,
+) {
+    let gain = gain(&column);
+    let cost = column.entries.iter();
+    let cost: f64 = cost.map(|(r, a)| to_finite(a) * prices[*r]).sum();
+    if cost < gain && !columns.iter().any(|c| c.is_like(&column)) {
+        simplex.add(&column.entries, gain);
+        columns.push(column);
     }
 }
 

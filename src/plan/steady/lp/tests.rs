@@ -113,3 +113,52 @@ fn random_programs() {
         assert_eq!(spent, optimum.value);
     }
 }
+
+/// Rows and columns in other units make no difference.
+#[test]
+fn units_make_no_difference() {
+    let mut state = 99u64;
+    let mut random = |n: u64| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) % n
+    };
+    for round in 0..200 {
+        let mut unit = || parse_fraction(&format!("1e{}", random(25) as i64 - 12)).unwrap();
+        let (row_units, column_units): (Vec<Fraction>, Vec<Fraction>) =
+            (0..9).map(|_| (unit(), unit())).unzip();
+        let rows = 1 + random(6) as usize;
+        let bounds: Vec<Fraction> = (0..rows).map(|_| whole(random(4) as usize)).collect();
+        let mut columns: Vec<Column<usize>> = Vec::new();
+        for what in 0..1 + random(9) as usize {
+            // Some take less than nothing of some rows, as slots do; none of all.
+            let first = random(rows as u64) as usize;
+            let mut entries = vec![(first, whole(1 + random(4) as usize))];
+            for r in first + 1..rows {
+                match random(5) {
+                    0 | 1 => entries.push((r, whole(1 + random(4) as usize))),
+                    2 => entries.push((r, -whole(1))),
+                    _ => {}
+                }
+            }
+            let gain = whole(random(5) as usize);
+            columns.push(Column {
+                gain,
+                entries,
+                what,
+            });
+        }
+        let plain = maximise(&bounds, columns.clone(), &mut Closed).unwrap();
+        let scaled_bounds: Vec<Fraction> =
+            bounds.iter().zip(&row_units).map(|(b, u)| b * u).collect();
+        for (column, unit) in columns.iter_mut().zip(&column_units) {
+            column.gain *= unit;
+            for (r, a) in &mut column.entries {
+                *a *= unit * &row_units[*r];
+            }
+        }
+        let scaled = maximise(&scaled_bounds, columns, &mut Closed).unwrap();
+        assert_eq!(plain.value, scaled.value, "round {round}");
+    }
+}
