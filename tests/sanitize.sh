@@ -1,49 +1,75 @@
 #!/bin/sh
-# Runs the tests of executor and endpoints under the thread sanitizer (or `tests/sanitize.sh address`: the address sanitizer).
+# Runs the tests of executor and endpoints under sanitizers.
 #
-# Not part of `cargo test`: it builds everything once more, into its own target folder, and takes minutes. Needs no nightly
-# toolchain. Fails when the sanitizer reports anything in a test, and when it does not report the fault planted in
-# examples/planted_race.rs, because then its silence means nothing.
+#   tests/sanitize.sh                  the long pass: thread sanitizer, then address sanitizer
+#   tests/sanitize.sh thread|address   the long pass under one of them
+#   tests/sanitize.sh quick            a short pass under the thread sanitizer, for CI
 #
-# The thread sanitizer does not know fences. Only the bell (src/run/bell.rs) relies on fences, and only to order two
-# atomics; no data is handed over by them, so they cause no reports. tests/model checks them.
+# ONEPORT_FAULTS=N is how many cases of each kind tests/faults runs, instead of 100 (quick) or 1000.
+#
+# Not part of `cargo test`: it builds everything once more, into its own target folder, and takes
+# minutes. Needs no nightly toolchain. Fails when the sanitizer reports anything in a test, and when
+# it does not report the fault planted in examples/planted_race.rs, because then its silence means
+# nothing. Skips, and says so, where the toolchain has no sanitizer for this machine.
+#
+# The thread sanitizer does not know fences. Only the bell (src/run/bell.rs) relies on fences, and
+# only to order two atomics; no data is handed over by them, so they cause no reports. tests/model
+# checks them.
 set -eu
 cd "$(dirname "$0")/.."
-kind=${1:-thread}
-target=x86_64-unknown-linux-gnu
+case ${1:-all} in
+all)
+    tests/sanitize.sh thread
+    exec tests/sanitize.sh address
+    ;;
+quick) kind=thread quick=yes ;;
+thread | address) kind=$1 quick=no ;;
+*)
+    echo "usage: tests/sanitize.sh [quick|thread|address]" >&2
+    exit 2
+    ;;
+esac
+
 export RUSTC_BOOTSTRAP=1
 export RUSTFLAGS="-Zsanitizer=$kind -Cunsafe-allow-abi-mismatch=sanitizer"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
+# Built once and seldom: what reports need to name lines, and no more.
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
+target=$(rustc -vV | sed -n 's/^host: //p')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+echo 'fn main() { std::thread::spawn(|| ()).join().unwrap(); }' >"$work/empty.rs"
+# shellcheck disable=SC2086
+if ! rustc $RUSTFLAGS --target "$target" -o "$work/empty" "$work/empty.rs" 2>"$work/why" ||
+    ! "$work/empty" 2>"$work/why"; then
+    cat "$work/why" >&2
+    echo "SKIPPED: no $kind sanitizer for $target on this machine; nothing was checked" >&2
+    exit 0
+fi
+
 case $kind in
 thread)
-    # crossbeam-channel orders by fences, which the sanitizer does not know; the test harness reports a finished test through the standard
-    # library, which is not built for it. Never suppress test functions: races in the crate would go with them.
+    # crossbeam-channel orders by fences, which the sanitizer does not know; the test harness
+    # reports a finished test through the standard library, which is not built for it. Never
+    # suppress test functions: races in the crate would go with them.
     printf 'race:crossbeam_channel\nrace:CompletedTest\n' >"$work/suppressions"
     export TSAN_OPTIONS="suppressions=$work/suppressions halt_on_error=0 exitcode=66"
     fault=
-    skip=
     ;;
 address)
     export ASAN_OPTIONS="detect_leaks=1"
     fault=freed
-    # What panics when dropped is leaked on purpose.
-    skip="--skip a_panic_that_panics_when_dropped"
-    ;;
-*)
-    echo "usage: tests/sanitize.sh [thread|address]" >&2
-    exit 2
     ;;
 esac
 
 echo "== no pointer is made of a number"
 # The lints are not stable. They run on the library alone.
-cargo rustc --target "$target" --lib --profile check -- -Zcrate-attr='feature(strict_provenance_lints)' \
+cargo rustc --target "$target" --lib --profile check -- \
+    -Zcrate-attr='feature(strict_provenance_lints)' \
     -Dfuzzy_provenance_casts -Dlossy_provenance_casts
 
-echo "== the planted fault"
+echo "== the planted fault ($kind sanitizer)"
 cargo build --target "$target" --example planted_race
 if "$CARGO_TARGET_DIR/$target/debug/examples/planted_race" $fault >"$work/canary" 2>&1; then
     cat "$work/canary"
@@ -57,10 +83,24 @@ grep -q 'Sanitizer' "$work/canary" || {
 }
 echo "caught: $(grep -m 1 'Sanitizer' "$work/canary")"
 
-echo "== the tests"
-# Two thousand threads are too many for the sanitizer, and running every algorithm takes too long. What ranks that panic at once print,
-# the standard library would capture, and look up for backtraces, under locks that the sanitizer does not see.
+echo "== the tests ($kind sanitizer)"
+# What ranks that panic at once print, the standard library would capture, and look up for
+# backtraces, under locks that the sanitizer does not see.
 export RUST_BACKTRACE=0
-cargo test --target "$target" --test run --test endpoint --test stress -- --test-threads 1 --no-capture \
-    --skip two_thousand_ranks --skip a_hundred_thousand_ranks --skip every_algorithm_runs $skip
-echo "no reports"
+# Thousands of threads are too many for the sanitizers; running every algorithm takes too long.
+set -- --test-threads 1 --no-capture --skip every_algorithm \
+    --skip two_thousand_ranks --skip a_hundred_thousand_ranks
+if [ $kind = address ]; then
+    # What panics when dropped is leaked on purpose.
+    set -- "$@" --skip a_panic_that_panics_when_dropped
+fi
+if [ $quick = yes ]; then
+    tests="--test faults --test endpoint --test stress"
+    export ONEPORT_FAULTS="${ONEPORT_FAULTS:-100}"
+else
+    tests="--test faults --test endpoint --test run --test stress"
+    export ONEPORT_FAULTS="${ONEPORT_FAULTS:-1000}"
+fi
+# shellcheck disable=SC2086
+cargo test --target "$target" $tests -- "$@"
+echo "no reports ($kind sanitizer)"

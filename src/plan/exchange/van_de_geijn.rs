@@ -2,7 +2,7 @@
 //!
 //! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective communication library" (1994): scatter, then allgather. Ports: both.
 //! Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `q = ceil(log2 p)`.
-//! Rounds: `q` to gather, and to reduce-scatter `q` ([Bruck](super::bruck)) or `p-1` ([ring](super::ring)). Volume: `(p-1) m` to reduce-scatter, about `q/2 m` to gather.
+//! Rounds: `q` to gather, and to reduce-scatter `q` ([Bruck](super::bruck)) or `p-1` ([ring]). Volume: `(p-1) m` to reduce-scatter, about `q/2 m` to gather.
 //! Time, when `p` divides `m`, bidirectional: `2q alpha + 2 (p-1)/p beta m` or `(p-1+q) alpha + 2 (p-1)/p beta m`, the reduction `(p-1)/p gamma m` more.
 //! Unidirectional, for powers of two or even `p`: twice the messages of the reduce-scatter, and the gather.
 //! Restrictions: operators must commute; the request's segments are ignored but for their sum. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
