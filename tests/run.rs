@@ -409,3 +409,34 @@ fn a_hundred_thousand_ranks() {
         run_and_compare::<i64>(&mut team, &schedule, "sum", "many");
     }
 }
+
+#[test]
+fn repetitions_that_cannot_be_recorded_are_refused() {
+    let schedule = exchange(Ports::BI);
+    let sum = Operator::<i64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &sum);
+    for mut team in [Team::new(2).unwrap(), folded(2, 1)] {
+        for (warmup, repetitions) in [
+            (usize::MAX, 1),
+            (1, usize::MAX),
+            (0, usize::MAX),
+            (usize::MAX - 1, 3),
+            (1 << 62, 1),
+            (0, 1 << 40),
+            (1 << 40, 1),
+        ] {
+            for eager in [false, true] {
+                let options = RunOptions {
+                    warmup,
+                    repetitions,
+                    eager,
+                    ..RunOptions::default()
+                };
+                let error = team.run(&schedule, &data, &sum, &options).unwrap_err();
+                assert!(error.is_usage(), "{error}");
+                assert!(error.to_string().contains("too many"), "{error}");
+            }
+        }
+        run_and_compare::<i64>(&mut team, &schedule, "sum", "after a refusal");
+    }
+}

@@ -162,7 +162,7 @@ impl<'f> Worker<'f> {
             let len = job.schedule.layout()[rank].len;
             buffers.push(allocate(rank, len).map_err(Failure::Own)?);
         }
-        let mut walls = Vec::with_capacity(job.repetitions);
+        let mut walls = job.walls()?;
         let mut wrong: Vec<Option<Wrong<T>>> = own.clone().map(|_| None).collect();
         for n in 0..job.repetitions {
             let mut memories: Vec<RankMemory<'_, 'j, T>> = Vec::with_capacity(own.len());

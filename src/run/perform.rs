@@ -41,7 +41,7 @@ pub struct RunOptions {
     pub clock: Clock,
     /// The cost model of the model clock; in nanoseconds and bytes for a paced run.
     pub cost: CostModel,
-    /// Timed repetitions.
+    /// Timed repetitions. Start and end of each, those of the warm-up included, are kept for each thread: 16 bytes.
     pub repetitions: usize,
     /// Repetitions before them that are not counted.
     pub warmup: usize,
@@ -107,6 +107,9 @@ pub struct Outcome<T> {
     pub trace: Option<Trace>,
 }
 
+/// The most repetitions, of all threads together, whose start and end are kept: 1.6 GB.
+const MAX_RECORDS: usize = 100_000_000;
+
 impl<T> Outcome<T> {
     /// Whether every rank's output was compared after every repetition, and right each time.
     pub fn is_verified(&self) -> bool {
@@ -122,7 +125,7 @@ impl Team {
     /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an error.
     ///
     /// # Errors
-    /// When team, schedule, inputs and options do not fit together, or a rank fails: [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`],
+    /// When team, schedule, inputs and options do not fit together, there are more than 100,000,000 repetitions of all threads together, or a rank fails: [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`],
     /// [`ErrorKind::Length`], [`ErrorKind::PortBusy`], [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
     pub fn run<T: Element>(
         &mut self,
@@ -251,7 +254,7 @@ impl Team {
         };
         // The clock needs a repetition of its own where messages are sent eagerly.
         let warmup = options.warmup.max(usize::from(eager.is_some()));
-        let repetitions = warmup + options.repetitions;
+        let repetitions = self.repetitions(warmup, options.repetitions)?;
         let data = data(repetitions)?;
         let job = Job {
             schedule,
@@ -343,7 +346,7 @@ impl Team {
                 let layout = &job.schedule.layout()[rank];
                 // Allocated and first touched by the rank's own thread.
                 let mut buffer = allocate(rank, layout.len).map_err(Failure::Own)?;
-                let mut walls = Vec::with_capacity(job.repetitions);
+                let mut walls = job.walls()?;
                 let (mut model_time, mut wrong) = (0.0, None);
                 for n in 0..job.repetitions {
                     job.data.fill(rank, n, &mut buffer);
@@ -394,6 +397,20 @@ impl Team {
             .map(Mutex::into_inner)
             .collect::<Option<_>>()?;
         Some(Reports { ranks, walls })
+    }
+
+    /// All repetitions, if the start and end of each can be kept for each thread.
+    fn repetitions(&self, warmup: usize, timed: usize) -> Result<usize> {
+        let all = warmup.checked_add(timed);
+        let records = all.and_then(|all| all.checked_mul(self.threads()));
+        match (all, records) {
+            (Some(all), Some(records)) if records <= MAX_RECORDS => Ok(all),
+            _ => Err(Error::usage(format!(
+                "{timed} repetitions after {warmup} that are not counted are too many: of {} threads, {} are recorded at most",
+                self.threads(),
+                MAX_RECORDS / self.threads().max(1)
+            ))),
+        }
     }
 
     fn accepts<T: Element>(
@@ -487,6 +504,18 @@ pub(super) struct Job<'j, T> {
 }
 
 impl<T> Job<'_, T> {
+    /// Room for the start and end of every repetition of a thread, or an error where there is not that much memory.
+    pub(super) fn walls(&self) -> std::result::Result<Vec<Wall>, Failure> {
+        let mut walls = Vec::new();
+        walls.try_reserve_exact(self.repetitions).map_err(|e| {
+            let n = self.repetitions;
+            Failure::Own(Error::system(format!(
+                "no memory for the times of {n} repetitions: {e}"
+            )))
+        })?;
+        Ok(walls)
+    }
+
     pub(super) fn wall(&self, entry: Instant, exit: Instant) -> Wall {
         let since = |t: Instant| {
             let since = t.saturating_duration_since(self.epoch);
