@@ -440,3 +440,44 @@ fn repetitions_that_cannot_be_recorded_are_refused() {
         run_and_compare::<i64>(&mut team, &schedule, "sum", "after a refusal");
     }
 }
+
+/// The first core, named so often.
+fn one_core(times: usize) -> TeamOptions {
+    let ids = core_affinity::get_core_ids().unwrap_or_default();
+    TeamOptions {
+        cores: ids.first().map(|core| vec![core.id; times]),
+        ..TeamOptions::default()
+    }
+}
+
+#[test]
+fn a_core_named_twice_is_one_core() {
+    let schedule = exchange(Ports::BI);
+    let sum = Operator::<i64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &sum);
+    let options = one_core(2);
+    assert_eq!(Team::cores_for(2, &options).unwrap(), 1);
+    let mut team = Team::with(2, &options).unwrap();
+    assert_eq!(team.cores(), 1);
+    assert!(team.oversubscribed());
+    let outcome = team
+        .run(&schedule, &data, &sum, &RunOptions::default())
+        .unwrap();
+    assert!(outcome.oversubscribed);
+    assert!(
+        outcome.warnings[0].contains("2 ranks on 1 cores"),
+        "{:?}",
+        outcome.warnings
+    );
+    for _ in 0..200 {
+        run_and_compare::<i64>(&mut team, &schedule, "sum", "one core");
+    }
+    // One worker is enough for it.
+    let options = TeamOptions {
+        workers: Workers::Cores,
+        ..options
+    };
+    let mut team = Team::with(2, &options).unwrap();
+    assert_eq!(team.cores(), 1);
+    run_and_compare::<i64>(&mut team, &schedule, "sum", "one worker");
+}

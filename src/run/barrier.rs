@@ -11,6 +11,8 @@ use super::sync::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(crate) struct Barrier {
     groups: Box<[Line<Group>]>,
+    /// By rank: its group.
+    group_of: Box<[usize]>,
     /// Groups that have arrived.
     arrived: Line<AtomicUsize>,
     generation: Line<AtomicUsize>,
@@ -42,17 +44,22 @@ pub(crate) enum Arrival {
 }
 
 impl Barrier {
-    /// For `ranks` ranks, of which `rank` belongs to group `rank % groups`.
-    pub(crate) fn new(ranks: usize, groups: usize) -> Self {
-        let groups = groups.clamp(1, ranks.max(1));
-        let group = |g| {
+    /// For as many ranks as `group_of` names groups for, each its own; groups are numbered from 0, none is empty.
+    pub(crate) fn new(group_of: &[usize]) -> Self {
+        let groups = group_of.iter().max().map_or(1, |last| last + 1);
+        let mut sizes = vec![0; groups];
+        for &group in group_of {
+            sizes[group] += 1;
+        }
+        let group = |size| {
             Line(Group {
-                size: ranks / groups + usize::from(g < ranks % groups),
+                size,
                 arrived: AtomicUsize::new(0),
             })
         };
         Barrier {
-            groups: (0..groups).map(group).collect(),
+            groups: sizes.into_iter().map(group).collect(),
+            group_of: group_of.into(),
             arrived: Line(AtomicUsize::new(0)),
             generation: Line(AtomicUsize::new(0)),
         }
@@ -61,7 +68,7 @@ impl Barrier {
     /// `rank` arrives.
     pub(crate) fn arrive(&self, rank: usize) -> Arrival {
         let generation = self.generation.0.load(Ordering::Acquire);
-        let group = &self.groups[rank % self.groups.len()].0;
+        let group = &self.groups[self.group_of[rank]].0;
         if group.size > 1 {
             if group.arrived.fetch_add(1, Ordering::AcqRel) + 1 < group.size {
                 return Arrival::Waits {

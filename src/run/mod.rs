@@ -14,6 +14,7 @@ mod folded;
 mod inbox;
 mod operator;
 mod perform;
+mod placement;
 mod program;
 mod rank;
 mod recorder;

@@ -221,6 +221,13 @@ impl Team {
                 self.cores
             ));
         }
+        if self.unpaid_cores > 0 {
+            warnings.push(format!(
+                "the CPU quota of this process grants {} of the {} cores that ranks are pinned to: the system stops them when it is spent",
+                self.cores,
+                self.cores + self.unpaid_cores
+            ));
+        }
         if !self.pinned {
             warnings
                 .push("the system refused to pin some ranks: they may move between cores".into());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
+use super::placement::Placement;
 use super::transfer::{Errand, lend};
 use super::wait::{Crowd, ask_for_precise_timers};
 use crate::error::{Error, Result};
@@ -13,7 +14,8 @@ use crate::error::{Error, Result};
 /// How a team is set up: see [`Team::with`].
 #[derive(Debug, Clone)]
 pub struct TeamOptions {
-    /// Cores to pin to, round-robin; all cores of this process by default.
+    /// Cores to pin to, round-robin; by default all cores of this process, but no more than its CPU quota pays for. A core that is
+    /// named twice has two places in the round: `[0, 0, 1, 1]` puts neighbours on the same core.
     pub cores: Option<Vec<usize>>,
     /// Stack of each thread.
     pub stack_bytes: usize,
@@ -76,6 +78,8 @@ pub struct Team {
     pub(super) deadline: Duration,
     pub(super) share_copies: bool,
     pub(super) cores: usize,
+    /// Cores that threads are pinned to beyond what the CPU quota pays for.
+    pub(super) unpaid_cores: usize,
     pub(super) pinned: bool,
     pub(super) runs: u64,
 }
@@ -89,7 +93,7 @@ impl Team {
         Team::with(ranks, &TeamOptions::default())
     }
 
-    /// A team of `ranks` ranks. With a thread for each, rank `r` is pinned to core `r mod cores`.
+    /// A team of `ranks` ranks. With a thread for each, rank `r` is pinned to core `r mod n` of the `n` cores named.
     ///
     /// # Errors
     /// When there is no rank, there would be more threads than [`Team::most_ranks`], a core does not exist, or the system refuses a thread.
@@ -103,42 +107,19 @@ impl Team {
                 "{ranks} ranks are more threads than the {most} that this system can hold: fold them onto one worker a core"
             )));
         }
-        let available = core_affinity::get_core_ids().unwrap_or_default();
-        let cores = match &options.cores {
-            None => available,
-            Some(wanted) => {
-                let find = |&id: &usize| {
-                    let found = available.iter().find(|c| c.id == id).copied();
-                    found.ok_or_else(|| {
-                        let ids: Vec<_> = available.iter().map(|c| c.id.to_string()).collect();
-                        Error::usage(format!(
-                            "core {id} is not available: this process may use {}",
-                            ids.join(", ")
-                        ))
-                    })
-                };
-                wanted.iter().map(find).collect::<Result<Vec<_>>>()?
-            }
-        };
-        let count = if cores.is_empty() {
-            std::thread::available_parallelism().map_or(1, usize::from)
-        } else {
-            cores.len()
-        };
-        let threads = match options.workers {
-            Workers::Ranks => ranks,
-            Workers::Cores => ranks.min(count),
-        };
+        let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;
+        let threads = placement.threads();
         let mut team = Team {
             errands: Vec::with_capacity(threads),
             reports: bounded(0).1,
             threads: Vec::with_capacity(threads),
             ranks,
             workers: options.workers,
-            crowd: Crowd::new(threads, count),
+            crowd: Crowd::new(&placement.core_of, placement.cores),
             deadline: options.deadline,
-            share_copies: options.share_copies && ranks <= count,
-            cores: count,
+            share_copies: options.share_copies && ranks <= placement.cores,
+            cores: placement.cores,
+            unpaid_cores: placement.in_use() - placement.cores,
             pinned: false,
             runs: 0,
         };
@@ -148,7 +129,7 @@ impl Team {
         for rank in 0..threads {
             let (sender, errands) = bounded::<Errand>(1);
             let (report, ready) = (report.clone(), ready.clone());
-            let core = (!cores.is_empty()).then(|| cores[rank % cores.len()]);
+            let core = placement.pins.get(rank).copied();
             let thread = std::thread::Builder::new()
                 .name(match options.workers {
                     Workers::Ranks => format!("rank {rank}"),
@@ -209,7 +190,16 @@ impl Team {
         self.threads.len()
     }
 
-    /// Cores that the ranks share.
+    /// Cores that a team of `ranks` ranks with these options would share: see [`Team::cores`].
+    ///
+    /// # Errors
+    /// When a named core does not exist.
+    pub fn cores_for(ranks: usize, options: &TeamOptions) -> Result<usize> {
+        let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;
+        Ok(placement.cores)
+    }
+
+    /// Cores that the ranks share: different ones with a rank on them, and no more than the CPU quota of this process grants.
     pub fn cores(&self) -> usize {
         self.cores
     }

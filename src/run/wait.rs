@@ -13,7 +13,8 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Crowd {
     seats: Box<[Seat]>,
-    cores: usize,
+    /// By rank: the number of its core.
+    core_of: Box<[usize]>,
     oversubscribed: bool,
     aborted: Line<AtomicBool>,
     /// The first failure, and whether it only follows from another rank's.
@@ -47,16 +48,15 @@ pub(crate) enum Stop {
 }
 
 impl Crowd {
-    /// Ranks are dealt to `cores` cores in turn.
-    pub(crate) fn new(ranks: usize, cores: usize) -> Self {
-        let oversubscribed = ranks > cores;
+    /// Of as many ranks as `core_of` gives cores for, numbered from 0, which can have `cores` cores at the same time.
+    pub(crate) fn new(core_of: &[usize], cores: usize) -> Self {
         Crowd {
-            seats: (0..ranks).map(|_| Seat::default()).collect(),
-            cores,
-            oversubscribed,
+            seats: core_of.iter().map(|_| Seat::default()).collect(),
+            core_of: core_of.into(),
+            oversubscribed: core_of.len() > cores,
             aborted: Line::default(),
             failure: Mutex::new(None),
-            barrier: Barrier::new(ranks, cores),
+            barrier: Barrier::new(core_of),
             epoch: Instant::now(),
             paced_until: Line::default(),
         }
@@ -64,7 +64,7 @@ impl Crowd {
 
     /// Whether two ranks take turns on one core.
     pub(crate) fn share_a_core(&self, a: usize, b: usize) -> bool {
-        a % self.cores == b % self.cores
+        self.core_of[a] == self.core_of[b]
     }
 
     /// Wakes `rank` if it sleeps: call after handing it something.

@@ -538,7 +538,8 @@ pub(crate) fn abort() {
 
 /// What a rank wrote before a barrier, all may read after it, round after round; ranks share `cores` cores.
 pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
-    let shared = Arc::new((Barrier::new(ranks, cores), Memory::several(ranks * rounds)));
+    let core_of: Vec<_> = (0..ranks).map(|rank| rank % cores).collect();
+    let shared = Arc::new((Barrier::new(&core_of), Memory::several(ranks * rounds)));
     let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
         let (barrier, memory) = shared;
         for round in 0..rounds {
@@ -567,7 +568,8 @@ pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
 /// open sees what everybody wrote before; one rank opens it.
 pub(crate) fn glances_at_a_barrier(ranks: usize, cores: usize) {
     const GLANCES: usize = 2;
-    let shared = Arc::new((Barrier::new(ranks, cores), Memory::several(ranks)));
+    let core_of: Vec<_> = (0..ranks).map(|rank| rank % cores).collect();
+    let shared = Arc::new((Barrier::new(&core_of), Memory::several(ranks)));
     let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
         let (barrier, memory) = shared;
         memory[me].write();

@@ -1,7 +1,6 @@
 //! `oneport run`: real threads, real bytes.
 
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -100,7 +99,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     histogram: Option<PathBuf>,
 
-    /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
+    /// Cores to pin the ranks to, in turn, such as 0,2,4; one that is named twice gets two ranks a turn [default: all, but no more than the CPU
+    /// quota pays for]
     #[arg(
         long,
         value_name = "CORE,CORE,...",
@@ -297,12 +297,19 @@ impl Args {
         if self.clock == Pace::Paced || self.rendezvous {
             return Ok(None);
         }
-        let cores = match self.cores.len() {
-            0 => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
-            given => given,
-        };
+        let cores = Team::cores_for(ranks, &self.team())?;
         let workers = self.workers.into();
         self.common.machine.crowd(workers, ranks, cores)
+    }
+
+    /// The team that is asked for.
+    fn team(&self) -> TeamOptions {
+        TeamOptions {
+            cores: (!self.cores.is_empty()).then(|| self.cores.clone()),
+            deadline: self.deadline,
+            workers: self.workers.into(),
+            ..TeamOptions::default()
+        }
     }
 
     /// Refuses what would not fit into memory, before it is tried.
@@ -324,17 +331,22 @@ impl Args {
             let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
             sum.saturating_add(own.saturating_add(outputs))
         });
-        let bytes = elements.saturating_mul(subject.element_bytes);
+        let all = self.repetitions.saturating_add(self.warmup);
+        let threads = match self.workers {
+            Work::Ranks => subject.schedule.ranks(),
+            Work::Cores => Team::cores_for(subject.schedule.ranks(), &self.team())?,
+        };
+        if all.saturating_mul(threads) > 100_000_000 {
+            bail!("{all} repetitions on {threads} threads are too many to be recorded");
+        }
+        // Start and end of every repetition.
+        let records = (all as u64).saturating_mul(16 * threads as u64);
+        let bytes = elements
+            .saturating_mul(subject.element_bytes)
+            .saturating_add(records);
         if let Some(free) = available_memory().filter(|&free| bytes > free) {
             bail!(
                 "the run needs {bytes} bytes of memory, {free} are free: take fewer ranks or a smaller vector"
-            );
-        }
-        let all = self.repetitions.saturating_add(self.warmup);
-        if all.saturating_mul(subject.schedule.ranks()) > 100_000_000 {
-            bail!(
-                "{all} repetitions of {} ranks are too many to be recorded",
-                subject.schedule.ranks()
             );
         }
         if self.repetitions == 0 {
@@ -402,15 +414,7 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
     } else {
         Operator::none()
     };
-    let mut team = Team::with(
-        schedule.ranks(),
-        &TeamOptions {
-            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
-            deadline: args.deadline,
-            workers: args.workers.into(),
-            ..TeamOptions::default()
-        },
-    )?;
+    let mut team = Team::with(schedule.ranks(), &args.team())?;
     let options = RunOptions {
         clock: match args.clock {
             Pace::Native => Clock::Native,

@@ -1,0 +1,198 @@
+//! Which core each thread of a team is pinned to, and how many cores that makes.
+
+use core_affinity::CoreId;
+
+use super::team::Workers;
+use crate::error::{Error, Result};
+
+/// Where the threads of a team run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Placement {
+    /// By thread: the core to pin it to; empty where the system does not say which cores there are.
+    pub(super) pins: Vec<CoreId>,
+    /// By thread: its core, in a numbering of the cores in use from 0.
+    pub(super) core_of: Vec<usize>,
+    /// Cores that the threads can have at the same time: different ones, and no more than the CPU quota grants.
+    pub(super) cores: usize,
+}
+
+impl Placement {
+    /// Of a team of `ranks` ranks on this machine; `named` as in [`TeamOptions::cores`](super::TeamOptions::cores).
+    ///
+    /// # Errors
+    /// When a named core is not available to this process.
+    pub(super) fn here(
+        ranks: usize,
+        workers: Workers,
+        named: Option<&[usize]>,
+    ) -> Result<Placement> {
+        let available = core_affinity::get_core_ids().unwrap_or_default();
+        let available: Vec<usize> = available.iter().map(|c| c.id).collect();
+        // On Linux this honours the CPU quotas of the control group and of all groups above it, of both versions.
+        let granted = std::thread::available_parallelism().map_or(1, usize::from);
+        Placement::new(ranks, workers, named, &available, granted)
+    }
+
+    /// Of a team of `ranks` ranks where the cores `available` may be used, `granted` of them at the same time.
+    fn new(
+        ranks: usize,
+        workers: Workers,
+        named: Option<&[usize]>,
+        available: &[usize],
+        granted: usize,
+    ) -> Result<Placement> {
+        let granted = granted.max(1);
+        let list = match named {
+            // Threads that outnumber a quota are stopped for most of its period as soon as they have spent it together. So
+            // no more cores are used than it pays for: ranks that share a core never spend more than its time.
+            None => &available[..available.len().min(granted)],
+            Some(named) => {
+                if let Some(core) = named.iter().find(|c| !available.contains(c)) {
+                    let ids: Vec<_> = available.iter().map(usize::to_string).collect();
+                    return Err(Error::usage(format!(
+                        "core {core} is not available: this process may use {}",
+                        ids.join(", ")
+                    )));
+                }
+                named
+            }
+        };
+        let mut different: Vec<usize> = Vec::new();
+        for core in list {
+            if !different.contains(core) {
+                different.push(*core);
+            }
+        }
+        let workers_at_most = match different.len() {
+            0 => granted,
+            n => n.min(granted),
+        };
+        let (threads, list) = match workers {
+            Workers::Ranks => (ranks, list),
+            Workers::Cores => (ranks.min(workers_at_most), &different[..]),
+        };
+        if list.is_empty() {
+            return Ok(Placement {
+                pins: Vec::new(),
+                core_of: (0..threads).map(|t| t % granted).collect(),
+                cores: threads.min(granted),
+            });
+        }
+        let pins: Vec<usize> = list.iter().copied().cycle().take(threads).collect();
+        let number = |core: &usize| different.iter().position(|d| d == core).unwrap_or(0);
+        // Cores in the order in which they are named first, so the first threads' cores have the first numbers.
+        let core_of: Vec<usize> = pins.iter().map(number).collect();
+        let in_use = in_use(&core_of);
+        Ok(Placement {
+            pins: pins.into_iter().map(|id| CoreId { id }).collect(),
+            core_of,
+            cores: in_use.min(granted),
+        })
+    }
+
+    /// Number of threads.
+    pub(super) fn threads(&self) -> usize {
+        self.core_of.len()
+    }
+
+    /// Number of different cores that threads are on, be there a quota or not.
+    pub(super) fn in_use(&self) -> usize {
+        in_use(&self.core_of)
+    }
+}
+
+/// How many cores there are in `core_of`, which numbers them from 0.
+fn in_use(core_of: &[usize]) -> usize {
+    core_of.iter().max().map_or(0, |last| last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(
+        ranks: usize,
+        workers: Workers,
+        named: Option<&[usize]>,
+        granted: usize,
+    ) -> (Vec<usize>, Vec<usize>, usize) {
+        let placement = Placement::new(ranks, workers, named, &[0, 1, 4, 5], granted).unwrap();
+        assert_eq!(placement.threads(), placement.pins.len());
+        let pins = placement.pins.iter().map(|c| c.id).collect();
+        (pins, placement.core_of, placement.cores)
+    }
+
+    #[test]
+    fn ranks_go_round_the_cores() {
+        use Workers::Ranks;
+        let all = place(6, Ranks, None, 4);
+        assert_eq!(
+            all,
+            (vec![0, 1, 4, 5, 0, 1], vec![0, 1, 2, 3, 0, 1], 4),
+            "all that there are"
+        );
+        assert_eq!(
+            place(2, Ranks, Some(&[5, 4]), 4),
+            (vec![5, 4], vec![0, 1], 2)
+        );
+        assert_eq!(
+            place(2, Ranks, None, 4).2,
+            2,
+            "only cores with a rank count"
+        );
+    }
+
+    #[test]
+    fn a_core_named_twice_is_one_core() {
+        use Workers::{Cores, Ranks};
+        assert_eq!(
+            place(2, Ranks, Some(&[1, 1]), 4),
+            (vec![1, 1], vec![0, 0], 1)
+        );
+        // Neighbours share a core.
+        let pairs = place(4, Ranks, Some(&[0, 0, 1, 1]), 4);
+        assert_eq!(pairs, (vec![0, 0, 1, 1], vec![0, 0, 1, 1], 2));
+        // Two ranks do not get as far as the second core.
+        assert_eq!(
+            place(2, Ranks, Some(&[0, 0, 1]), 4),
+            (vec![0, 0], vec![0, 0], 1)
+        );
+        assert_eq!(
+            place(9, Cores, Some(&[1, 1, 0]), 4),
+            (vec![1, 0], vec![0, 1], 2)
+        );
+    }
+
+    #[test]
+    fn a_quota_pays_for_fewer_cores() {
+        use Workers::{Cores, Ranks};
+        assert_eq!(
+            place(4, Ranks, None, 2),
+            (vec![0, 1, 0, 1], vec![0, 1, 0, 1], 2)
+        );
+        assert_eq!(place(4, Cores, None, 1), (vec![0], vec![0], 1));
+        // Threads are where they were put, and share what the quota grants.
+        let spread = place(4, Ranks, Some(&[0, 1, 4, 5]), 2);
+        assert_eq!(spread, (vec![0, 1, 4, 5], vec![0, 1, 2, 3], 2));
+        assert_eq!(
+            place(4, Cores, Some(&[0, 1, 4, 5]), 2),
+            (vec![0, 1], vec![0, 1], 2)
+        );
+    }
+
+    #[test]
+    fn cores_may_be_unknown() {
+        for workers in [Workers::Ranks, Workers::Cores] {
+            let placement = Placement::new(3, workers, None, &[], 2).unwrap();
+            assert!(placement.pins.is_empty());
+            assert_eq!(placement.cores, 2);
+        }
+        let error = Placement::new(3, Workers::Ranks, Some(&[7]), &[0, 1], 2).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("core 7 is not available: this process may use 0, 1"),
+            "{error}"
+        );
+    }
+}
