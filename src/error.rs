@@ -29,7 +29,7 @@ pub enum ErrorKind {
         /// Step that tried to open it.
         step: usize,
     },
-    /// A transfer did not complete within the deadline.
+    /// A transfer, or a barrier, did not complete within the deadline.
     #[error(
         "deadline passed: rank {rank}, step {step}, port {port} still waits for rank {peer} ({what})"
     )]
@@ -42,7 +42,7 @@ pub enum ErrorKind {
         peer: usize,
         /// Port it held meanwhile.
         port: usize,
-        /// What it was doing: `send`, `recv`, `recv_combine`.
+        /// What it was doing: `send`, `recv`, `recv_combine`, `barrier`.
         what: &'static str,
     },
     /// Two partners disagree about the length of one message.
@@ -73,8 +73,8 @@ pub enum ErrorKind {
         /// The panic's message.
         message: String,
     },
-    /// A rank returned while a partner still waited for it.
-    #[error("rank {rank}, step {step}, port {port}: rank {peer} left before the transfer")]
+    /// A rank returned while another still waited for it, in a transfer or at a barrier.
+    #[error("rank {rank}, step {step}, port {port}: rank {peer} has left and will not come")]
     PartnerLeft {
         /// Rank that waited.
         rank: usize,

@@ -373,3 +373,51 @@ fn the_buffer_may_be_looked_at_while_the_other_port_sends() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_barrier_names_who_does_not_come() {
+    for (p, late) in [(2, 0), (2, 1), (9, 4)] {
+        let mut team = quick(p);
+        team.set_deadline(Duration::from_millis(500));
+        let kind = fails(&mut team, |e| {
+            if e.rank() == late {
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            e.barrier()
+        });
+        assert!(
+            matches!(
+                kind,
+                ErrorKind::Deadline { rank, step: 0, peer, what: "barrier", .. }
+                    if rank != late && peer == late
+            ),
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn a_barrier_that_a_rank_has_left_ends() {
+    for p in [2, 3, 9] {
+        let mut team = quick(p);
+        // Were it to wait for the deadline, it would say so.
+        team.set_deadline(Duration::from_secs(30));
+        for gone in [p - 1, 0, 1] {
+            let kind = fails(&mut team, |e| {
+                e.barrier()?;
+                if e.rank() == gone {
+                    return Ok(());
+                }
+                e.barrier()
+            });
+            assert!(
+                matches!(
+                    kind,
+                    ErrorKind::PartnerLeft { rank, step: 0, peer, .. }
+                        if rank != gone && peer == gone
+                ),
+                "{kind:?}"
+            );
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Every registered algorithm with real bytes on real threads: data as the oracle's, model clock as the simulator's.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oneport::plan::{Segments, registry};
@@ -480,4 +481,56 @@ fn a_core_named_twice_is_one_core() {
     let mut team = Team::with(2, &options).unwrap();
     assert_eq!(team.cores(), 1);
     run_and_compare::<i64>(&mut team, &schedule, "sum", "one worker");
+}
+
+/// Rank 2 computes for a long time, in the second repetition, before it takes what rank 0 has sent and wants to overwrite.
+#[test]
+fn a_deadline_names_who_is_awaited() {
+    const LEN: usize = 5000;
+    let (v, scratch) = (Span::new(0, LEN), Span::new(LEN, LEN));
+    let mut b = Schedule::builder(4, Ports::UNI, Collective::Allreduce);
+    for rank in 0..4 {
+        b.layout(rank, 2 * LEN, [v], [v]);
+    }
+    b.step(0, Step::send(2, v));
+    b.step(0, Step::copy(scratch, v));
+    b.step(2, Step::combine(v, scratch, Order::MineFirst));
+    b.step(2, Step::recv(0, v));
+    let schedule = b.build().unwrap();
+    let deadline = Duration::from_millis(500);
+    let threads = Team::with(
+        4,
+        &TeamOptions {
+            deadline,
+            ..one_core(1)
+        },
+    );
+    let workers = folded(4, 2);
+    // One worker never waits for another.
+    let workers = (workers.cores() == 2).then_some(workers);
+    for mut team in [threads.unwrap()].into_iter().chain(workers) {
+        let calls = AtomicUsize::new(0);
+        let slow = Operator::<i64>::new("slow", true, move |a, b| {
+            if calls.fetch_add(1, Ordering::Relaxed) == LEN + LEN / 2 {
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            a + b
+        });
+        let data = vec![vec![1i64; LEN]; 4];
+        let options = RunOptions {
+            repetitions: 2,
+            ..RunOptions::default()
+        };
+        let error = team.run(&schedule, &data, &slow, &options).unwrap_err();
+        assert_eq!(
+            error.kind(),
+            &ErrorKind::Deadline {
+                rank: 0,
+                step: 0,
+                peer: 2,
+                port: 0,
+                what: "send"
+            }
+        );
+    }
 }

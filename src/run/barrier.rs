@@ -92,14 +92,21 @@ impl Barrier {
         Arrival::Opened
     }
 
+    /// What [`Barrier::arrive`] would return for who waits now.
+    #[inline]
+    pub(crate) fn generation(&self) -> usize {
+        self.generation.0.load(Ordering::Acquire)
+    }
+
     /// Whether the barrier that this was returned for has opened.
     #[inline]
     pub(crate) fn is_open(&self, awaited: usize) -> bool {
         self.generation.0.load(Ordering::Acquire) != awaited
     }
 
-    /// Forgets those who arrived and gave up: call while nobody uses it.
+    /// Forgets those who arrived and gave up, and begins a new generation: call while nobody uses it.
     pub(crate) fn reset(&self) {
+        self.generation.0.fetch_add(1, Ordering::Relaxed);
         for group in &self.groups {
             group.0.arrived.store(0, Ordering::Relaxed);
         }

@@ -154,6 +154,8 @@ pub(super) struct Course<'e, 'r, T> {
     setting: &'e Setting<'r, T>,
     /// The act to do next.
     next: usize,
+    /// The step whose partner it has waited for last: not the act's own where that overwrites what an earlier step has sent.
+    waits_in: usize,
 }
 
 /// What a rank waits for.
@@ -189,6 +191,7 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
             program,
             setting,
             next: 0,
+            waits_in: 0,
         }
     }
 
@@ -263,6 +266,7 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
                 let to = self.program.steps[sent].peer().unwrap_or(rank);
                 let lane = self.wire(sent).lane(rank, to);
                 if !lane.is_free() {
+                    self.waits_in = sent;
                     return Ok(Some(Awaited::Room(lane)));
                 }
             }
@@ -270,6 +274,7 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
                 Step::Send { to, spans, .. } => {
                     let lane = self.wire(i).lane(rank, *to);
                     if !lane.is_free() {
+                        self.waits_in = i;
                         return Ok(Some(Awaited::Room(lane)));
                     }
                     if act.copied {
@@ -289,6 +294,7 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
                     };
                     let wire = self.wire(i);
                     if !take(memory, wire, spans, intake, rank, i, *from)? {
+                        self.waits_in = i;
                         return Ok(Some(Awaited::Offer(wire.lane(*from, rank))));
                     }
                     others.wake(*from);
@@ -343,8 +349,7 @@ impl<'r, T: Element> Interpreter<'r, T> for Course<'_, 'r, T> {
     }
 
     fn overdue(&self) -> Error {
-        let i = self.step();
-        overdue(self.rank, i, &self.program.steps[i])
+        overdue(self.rank, self.waits_in, &self.program.steps[self.waits_in])
     }
 }
 

@@ -17,7 +17,7 @@ use super::recorder::{Off, Recorder, Stopwatch};
 use super::team::{Team, Workers, panic_message};
 use super::testdata::{Mismatch, RunData, Wrong, packed};
 use super::transfer::{RankMemory, streams_from};
-use super::wait::{Crowd, Waiter, sleep_until};
+use super::wait::{Crowd, sleep_until};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::Trace;
@@ -580,11 +580,9 @@ pub(super) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + 
     .into()
 }
 
-/// Waits for everybody, be it ranks or workers: for their set-up and their last repetition, not for a transfer. However long that takes, only
-/// one that failed never comes, and that aborts.
+/// Waits for everybody, be it ranks or workers: for their set-up and their last repetition, not for a transfer.
 pub(super) fn meet(crowd: &Crowd, me: usize) -> std::result::Result<(), Failure> {
-    let mut waiter = Waiter::new(crowd, me, Duration::MAX, false);
-    crowd.barrier(&mut waiter).map_err(|_| Failure::Aborted)
+    crowd.meet(me).map_err(|_| Failure::Aborted)
 }
 
 /// Waits for all ranks; for a paced clock, agrees on a start a little ahead and waits for it too.

@@ -9,7 +9,7 @@ use super::element::Element;
 use super::executor::nanoseconds;
 use super::scope::ScopeSetting;
 use super::transfer::{Due, Intake, Lent, RankMemory, Received, Sent, Wire};
-use super::wait::{Stop, Waiter};
+use super::wait::{Missed, Stop, Waiter};
 use crate::cost::Ports;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schedule::{Order, Span, Step};
@@ -378,9 +378,26 @@ impl<'t, T: Element> Rank<'t, T> {
     pub(super) fn barrier(&mut self, memory: &Memory<'t, T>) -> Result<()> {
         self.usable(None)?;
         self.close_send(memory)?;
-        let result = self.setting.crowd.barrier(&mut self.waiter);
-        let last = self.steps;
-        result.map_err(|stop| self.stopped(stop, self.rank, last, "barrier"))
+        let step = self.steps;
+        match self.setting.crowd.barrier(&mut self.waiter) {
+            Ok(()) => Ok(()),
+            Err(Missed::Aborted) => Err(self.stopped(Stop::Aborted, self.rank, step, "barrier")),
+            Err(Missed::Late(peer)) => Err(self.stopped(Stop::Deadline, peer, step, "barrier")),
+            Err(Missed::Left(peer)) => Err(self.left(peer, step)),
+        }
+    }
+
+    /// `peer` has finished its program, and this rank still waits for it.
+    #[cold]
+    fn left(&mut self, peer: usize, step: usize) -> Error {
+        self.failed = true;
+        ErrorKind::PartnerLeft {
+            rank: self.rank,
+            step,
+            peer,
+            port: 0,
+        }
+        .into()
     }
 
     /// Waits a little for `peer`.
@@ -408,14 +425,7 @@ impl<'t, T: Element> Rank<'t, T> {
         if s.crowd.has_left(peer, s.run) {
             let nothing = if sends { waiting() } else { !offered() };
             if nothing {
-                self.failed = true;
-                return Err(ErrorKind::PartnerLeft {
-                    rank: self.rank,
-                    step,
-                    peer,
-                    port: 0,
-                }
-                .into());
+                return Err(self.left(peer, step));
             }
         }
         if sends && s.ports == Ports::UNI && offered() && waiting() {

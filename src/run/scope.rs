@@ -227,7 +227,7 @@ impl Team {
                 Ok(Err(error)) => self.crowd.fail(error),
                 Err(payload) => self.crowd.fail(panicked(rank, step, &*payload)),
             }
-            self.crowd.leave(rank, setting.run);
+            self.crowd.depart(rank, setting.run);
         };
         self.lend(&rank_main);
         if let Some(failure) = self.crowd.take_failure() {

@@ -1,6 +1,6 @@
 //! Waiting for each other: spin, yield, park; the barrier; who has left; what went wrong first.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -20,6 +20,8 @@ pub(crate) struct Crowd {
     /// The first failure, and whether it only follows from another rank's.
     failure: Mutex<Option<(Error, bool)>>,
     barrier: Barrier,
+    /// The first rank that has finished the program that it was given in this run.
+    departed: Line<AtomicUsize>,
     epoch: Instant,
     /// Until when, in nanoseconds since the epoch, some rank keeps to its pace: so long nobody can be late.
     paced_until: Line<AtomicU64>,
@@ -32,11 +34,27 @@ struct Seat {
     bell: Bell,
     /// The last run that this rank has finished.
     left: AtomicU64,
+    /// One more than the generation of the barrier that it has arrived at last.
+    arrived: AtomicUsize,
 }
+
+/// No rank.
+const NOBODY: usize = usize::MAX;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Line<T>(T);
+
+/// Why a barrier did not open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// A rank failed.
+    Aborted,
+    /// This rank has finished its program without coming.
+    Left(usize),
+    /// The deadline passed before this rank came.
+    Late(usize),
+}
 
 /// Why waiting ended without what was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +75,7 @@ impl Crowd {
             aborted: Line::default(),
             failure: Mutex::new(None),
             barrier: Barrier::new(core_of),
+            departed: Line(AtomicUsize::new(NOBODY)),
             epoch: Instant::now(),
             paced_until: Line::default(),
         }
@@ -115,6 +134,7 @@ impl Crowd {
     pub(crate) fn take_failure(&self) -> Option<Error> {
         self.aborted.0.store(false, Ordering::Relaxed);
         self.barrier.reset();
+        self.departed.0.store(NOBODY, Ordering::Relaxed);
         self.paced_until.0.store(0, Ordering::Relaxed);
         self.failure.lock().take().map(|(error, _)| error)
     }
@@ -156,35 +176,108 @@ impl Crowd {
         self.seats[rank].left.load(Ordering::Acquire) >= run
     }
 
-    /// Waits until all ranks are here.
-    pub(crate) fn barrier(&self, waiter: &mut Waiter<'_>) -> Result<(), Stop> {
-        /// About as long as a few switches between ranks take.
-        const A_WHILE: u32 = 300;
-        let (awaited, last_here) = match self.barrier.arrive(waiter.rank) {
-            Arrival::Opened => {
-                self.wake_all();
-                return Ok(());
-            }
-            Arrival::Waits {
-                generation,
-                last_here,
-            } => (generation, last_here),
-        };
-        if last_here {
-            // Nobody on this core can go on, so there is no use in yielding to them.
-            for _ in 0..A_WHILE {
-                if self.barrier.is_open(awaited) {
-                    return Ok(());
-                }
-                std::hint::spin_loop();
-            }
+    /// As [`Crowd::leave`], for a rank whose program decides by itself when it meets the others: whoever waits for it at a barrier
+    /// waits in vain.
+    pub(crate) fn depart(&self, rank: usize, run: u64) {
+        self.leave(rank, run);
+        let first = self.departed.0.load(Ordering::Relaxed) == NOBODY
+            && self
+                .departed
+                .0
+                .compare_exchange(NOBODY, rank, Ordering::Release, Ordering::Relaxed)
+                .is_ok();
+        if first {
+            self.wake_all();
         }
-        waiter.moved();
-        while !self.barrier.is_open(awaited) {
+    }
+
+    /// Waits until all ranks are here, however long that takes: each of them comes, or has failed, and that aborts.
+    pub(crate) fn meet(&self, rank: usize) -> Result<(), Stop> {
+        let mut waiter = Waiter::new(self, rank, Duration::MAX, false);
+        let Some(generation) = self.arrive(rank) else {
+            return Ok(());
+        };
+        while !self.barrier.is_open(generation) {
             waiter.pause(None)?;
         }
         waiter.moved();
         Ok(())
+    }
+
+    /// Waits until all ranks are here, unless one of them cannot come.
+    pub(crate) fn barrier(&self, waiter: &mut Waiter<'_>) -> Result<(), Missed> {
+        let me = waiter.rank;
+        let Some(generation) = self.arrive(me) else {
+            return Ok(());
+        };
+        waiter.moved();
+        while !self.barrier.is_open(generation) {
+            let stop = waiter.pause(None).err();
+            if stop == Some(Stop::Aborted) {
+                return Err(Missed::Aborted);
+            }
+            if stop.is_none() && !waiter.long() {
+                continue;
+            }
+            let departed = self.departed.0.load(Ordering::Acquire);
+            if departed != NOBODY {
+                // A rank that has arrived does not leave before the barrier opens, unless it fails: then that was known first.
+                if self.barrier.is_open(generation) {
+                    break;
+                }
+                return Err(if self.is_aborted() {
+                    Missed::Aborted
+                } else {
+                    Missed::Left(departed)
+                });
+            }
+            if stop.is_some() {
+                if let Some(late) = self.is_late(generation) {
+                    return Err(Missed::Late(late));
+                }
+                // All are on their way through the door.
+                std::thread::yield_now();
+            }
+        }
+        waiter.moved();
+        Ok(())
+    }
+
+    /// `rank` arrives at the barrier; the generation to wait for, unless it was the last to arrive.
+    fn arrive(&self, rank: usize) -> Option<usize> {
+        /// About as long as a few switches between ranks take.
+        const A_WHILE: u32 = 300;
+        let mark = self.barrier.generation().wrapping_add(1);
+        self.seats[rank].arrived.store(mark, Ordering::Relaxed);
+        match self.barrier.arrive(rank) {
+            Arrival::Opened => {
+                self.wake_all();
+                None
+            }
+            Arrival::Waits {
+                generation,
+                last_here,
+            } => {
+                if last_here {
+                    // Nobody on this core can go on, so there is no use in yielding to them.
+                    for _ in 0..A_WHILE {
+                        if self.barrier.is_open(generation) {
+                            return None;
+                        }
+                        std::hint::spin_loop();
+                    }
+                }
+                Some(generation)
+            }
+        }
+    }
+
+    /// The first rank that has not arrived at the barrier of `generation`.
+    fn is_late(&self, generation: usize) -> Option<usize> {
+        let mark = generation.wrapping_add(1);
+        self.seats
+            .iter()
+            .position(|seat| seat.arrived.load(Ordering::Relaxed) != mark)
     }
 }
 
