@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn every_rank_has_one_owner() {
-        let crowd = Crowd::new(&[0], 1);
+        let crowd = Crowd::new(&[0], 1, Vec::new());
         for workers in 1..9 {
             for ranks in workers..60 {
                 let fold = Fold::new(&crowd, ranks, workers);

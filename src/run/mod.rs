@@ -6,12 +6,14 @@
 mod barrier;
 mod bell;
 mod clock;
+mod contention;
 mod eager;
 mod element;
 mod endpoint;
 mod executor;
 mod folded;
 mod inbox;
+mod load;
 mod operator;
 mod perform;
 mod placement;

@@ -273,6 +273,7 @@ impl Team {
             first_run: self.runs + 1,
             epoch: Instant::now(),
         };
+        self.crowd.contention.begin(self.runs == 0);
         self.runs += repetitions as u64;
         let reports = match self.workers {
             Workers::Ranks => self.run_on_threads::<T, R>(&job),
@@ -283,6 +284,11 @@ impl Team {
         }
         let Reports { mut ranks, walls } =
             reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
+        warnings.extend(self.crowd.contention.by_others().map(|part| {
+            format!(
+                "other processes, or the host of this machine, had {part}% of the time of the ranks' cores: wall-clock includes waiting for them"
+            )
+        }));
         let trace = if R::ON {
             let last = walls.iter().filter_map(|w| w.last());
             let origin = last.map(|w| w.0).min().unwrap_or(0);

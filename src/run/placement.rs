@@ -99,6 +99,14 @@ impl Placement {
     pub(super) fn in_use(&self) -> usize {
         in_use(&self.core_of)
     }
+
+    /// Those cores, as the system numbers them; none where it does not say which there are.
+    pub(super) fn ids(&self) -> Vec<usize> {
+        let mut ids: Vec<usize> = self.pins.iter().map(|c| c.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
 }
 
 /// How many cores there are in `core_of`, which numbers them from 0.

@@ -115,7 +115,7 @@ impl Team {
             threads: Vec::with_capacity(threads),
             ranks,
             workers: options.workers,
-            crowd: Crowd::new(&placement.core_of, placement.cores),
+            crowd: Crowd::new(&placement.core_of, placement.cores, placement.ids()),
             deadline: options.deadline,
             share_copies: options.share_copies && ranks <= placement.cores,
             cores: placement.cores,

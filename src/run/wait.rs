@@ -1,12 +1,13 @@
 //! Waiting for each other: spin, yield, park; the barrier; who has left; what went wrong first.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::barrier::{Arrival, Barrier};
 use super::bell::Bell;
+use super::contention::Contention;
 use crate::error::Error;
 
 /// What the ranks of a team know of each other outside transfers.
@@ -15,6 +16,7 @@ pub(crate) struct Crowd {
     seats: Box<[Seat]>,
     /// By rank: the number of its core.
     core_of: Box<[usize]>,
+    pub(super) contention: Contention,
     oversubscribed: bool,
     aborted: Line<AtomicBool>,
     /// The first failure, and whether it only follows from another rank's.
@@ -36,6 +38,8 @@ struct Seat {
     left: AtomicU64,
     /// One more than the generation of the barrier that it has arrived at last.
     arrived: AtomicUsize,
+    /// How often it has yielded.
+    yields: AtomicU32,
 }
 
 /// No rank.
@@ -66,17 +70,25 @@ pub(crate) enum Stop {
 }
 
 impl Crowd {
-    /// Of as many ranks as `core_of` gives cores for, numbered from 0, which can have `cores` cores at the same time.
-    pub(crate) fn new(core_of: &[usize], cores: usize) -> Self {
+    /// Of as many ranks as `core_of` gives cores for, numbered from 0, which can have `cores` cores at the same time; `ids` are those that
+    /// the system knows them by.
+    pub(crate) fn new(core_of: &[usize], cores: usize, ids: Vec<usize>) -> Self {
+        let epoch = Instant::now();
+        let in_use = core_of.iter().max().map_or(0, |last| last + 1);
+        let mut ranks = vec![0u32; in_use];
+        for &core in core_of {
+            ranks[core] += 1;
+        }
         Crowd {
             seats: core_of.iter().map(|_| Seat::default()).collect(),
             core_of: core_of.into(),
+            contention: Contention::new(ranks.into_iter(), ids, epoch),
             oversubscribed: core_of.len() > cores,
             aborted: Line::default(),
             failure: Mutex::new(None),
             barrier: Barrier::new(core_of),
             departed: Line(AtomicUsize::new(NOBODY)),
-            epoch: Instant::now(),
+            epoch,
             paced_until: Line::default(),
         }
     }
@@ -84,6 +96,17 @@ impl Crowd {
     /// Whether two ranks take turns on one core.
     pub(crate) fn share_a_core(&self, a: usize, b: usize) -> bool {
         self.core_of[a] == self.core_of[b]
+    }
+
+    /// Has `rank` yield, unless it must not.
+    fn yields(&self, rank: usize) -> bool {
+        let core = self.core_of[rank];
+        self.contention.yields(core, &self.seats[rank].yields)
+    }
+
+    /// Says that `rank` is about to sleep.
+    fn gives(&self, rank: usize) {
+        self.contention.gives(self.core_of[rank]);
     }
 
     /// Wakes `rank` if it sleeps: call after handing it something.
@@ -284,7 +307,8 @@ impl Crowd {
 /// One rank's patience: how it waits depends on how long it has waited.
 ///
 /// While ranks do not outnumber cores, the partner is at work on another core: spin. Otherwise it may need this very
-/// core: yield at once. When some hundred yields were in vain, park, so that an idle team burns nothing.
+/// core: yield at once. When some hundred yields were in vain, park, so that an idle team burns nothing; or at once, where something else
+/// keeps the core busy ([`Contention`]).
 #[derive(Debug)]
 pub(crate) struct Waiter<'c> {
     crowd: &'c Crowd,
@@ -376,8 +400,7 @@ impl<'c> Waiter<'c> {
         if self.crowd.is_aborted() {
             return Err(Stop::Aborted);
         }
-        if self.polls <= self.spins + self.yields {
-            std::thread::yield_now();
+        if self.polls <= self.spins + self.yields && self.crowd.yields(self.rank) {
             return Ok(());
         }
         let now = Instant::now();
@@ -409,6 +432,7 @@ impl<'c> Waiter<'c> {
             .into_iter()
             .flatten()
             .fold(now + nap, Instant::min);
+        self.crowd.gives(self.rank);
         bell.sleep(wake_at, || self.crowd.is_aborted());
         self.announced = false;
         Ok(())
