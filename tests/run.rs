@@ -483,7 +483,8 @@ fn a_core_named_twice_is_one_core() {
     run_and_compare::<i64>(&mut team, &schedule, "sum", "one worker");
 }
 
-/// Rank 2 computes for a long time, in the second repetition, before it takes what rank 0 has sent and wants to overwrite.
+/// Rank 2 computes for a long time, in the second repetition, before it takes what rank 0 has sent
+/// and wants to overwrite.
 #[test]
 fn a_deadline_names_who_is_awaited() {
     const LEN: usize = 5000;

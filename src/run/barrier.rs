@@ -44,7 +44,8 @@ pub(crate) enum Arrival {
 }
 
 impl Barrier {
-    /// For as many ranks as `group_of` names groups for, each its own; groups are numbered from 0, none is empty.
+    /// For as many ranks as `group_of` names groups for, each its own; groups are numbered from 0,
+    /// none is empty.
     pub(crate) fn new(group_of: &[usize]) -> Self {
         let groups = group_of.iter().max().map_or(1, |last| last + 1);
         let mut sizes = vec![0; groups];
@@ -104,7 +105,8 @@ impl Barrier {
         self.generation.0.load(Ordering::Acquire) != awaited
     }
 
-    /// Forgets those who arrived and gave up, and begins a new generation: call while nobody uses it.
+    /// Forgets those who arrived and gave up, and begins a new generation: call while nobody uses
+    /// it.
     pub(crate) fn reset(&self) {
         self.generation.0.fetch_add(1, Ordering::Relaxed);
         for group in &self.groups {

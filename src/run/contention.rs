@@ -1,9 +1,10 @@
 //! Notices cores that something else keeps busy, so that the ranks there stop to yield.
 //!
-//! Among ranks that wait for each other a yield is a switch of half a microsecond. Beside a thread that computes and is none of them, it
-//! gives away the rest of a turn: that thread then has the core for some milliseconds, and a collective needs dozens of yields one
-//! after another. A rank that blocks instead gives nothing away, and runs soon after it has been woken. But where ranks have their
-//! cores for themselves, blocking takes several times as long as yielding.
+//! Among ranks that wait for each other a yield is a switch of half a microsecond. Beside a thread
+//! that computes and is none of them, it gives away the rest of a turn: that thread then has the
+//! core for some milliseconds, and a collective needs dozens of yields one after another. A rank
+//! that blocks instead gives nothing away, and runs soon after it has been woken. But where ranks
+//! have their cores for themselves, blocking takes several times as long as yielding.
 //!
 //! So a core is in one of three modes:
 //!
@@ -22,7 +23,8 @@ use super::load::Load;
 
 /// Timing one yield takes 50 ns, a yield 200 to 500: so one in this many is timed.
 const TIMED: u32 = 16;
-/// What a yield may take, besides what going round the ranks of the core takes: less than the shortest time slice of Linux.
+/// What a yield may take, besides what going round the ranks of the core takes: less than the
+/// shortest time slice of Linux.
 const PATIENCE: Duration = Duration::from_micros(500);
 /// What a switch from one rank to another may take.
 const SWITCH: Duration = Duration::from_micros(4);
@@ -38,7 +40,8 @@ const YIELDS: u32 = 0;
 const WATCHES: u32 = 1;
 const BLOCKS: u32 = 2;
 
-/// What is known of the cores of a team. All of it is a hint: nothing but time is lost when ranks of one core disagree.
+/// What is known of the cores of a team. All of it is a hint: nothing but time is lost when ranks
+/// of one core disagree.
 #[derive(Debug)]
 pub(super) struct Contention {
     cores: Box<[Core]>,
@@ -87,7 +90,8 @@ impl Contention {
         }
     }
 
-    /// Yields, by a rank of core `core` that has done so `yields` times before; false, at once, when it must block instead.
+    /// Yields, by a rank of core `core` that has done so `yields` times before; false, at once,
+    /// when it must block instead.
     #[inline]
     pub(super) fn yields(&self, core: usize, yields: &AtomicU32) -> bool {
         let core = &self.cores[core];
@@ -112,14 +116,16 @@ impl Contention {
         }
     }
 
-    /// A run begins. Looking at the load takes some 20 us: in a team's first run, and where that is worth it.
+    /// A run begins. Looking at the load takes some 20 us: in a team's first run, and where that is
+    /// worth it.
     pub(super) fn begin(&self, first_run: bool) {
         let looks = first_run || self.any_blocks();
         self.noticed.store(false, Relaxed);
         *self.before.lock() = if looks { Load::now(&self.ids) } else { None };
     }
 
-    /// The part of the cores' time that others had in this run, in percent, if it is known and worth a word.
+    /// The part of the cores' time that others had in this run, in percent, if it is known and
+    /// worth a word.
     pub(super) fn by_others(&self) -> Option<u64> {
         let before = self.before.lock().take()?;
         if !self.noticed.load(Relaxed) && !self.any_blocks() {

@@ -154,7 +154,8 @@ pub(super) struct Course<'e, 'r, T> {
     setting: &'e Setting<'r, T>,
     /// The act to do next.
     next: usize,
-    /// The step whose partner it has waited for last: not the act's own where that overwrites what an earlier step has sent.
+    /// The step whose partner it has waited for last: not the act's own where that overwrites what
+    /// an earlier step has sent.
     waits_in: usize,
 }
 

@@ -241,7 +241,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// Waits for all ranks. Not a step: it takes no model time and is not recorded.
     ///
     /// # Errors
-    /// See [`Endpoint`]; [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft), at once, when a rank has finished its program without coming.
+    /// See [`Endpoint`]; [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft), at once, when a
+    /// rank has finished its program without coming.
     pub fn barrier(&mut self) -> Result<()> {
         let (rank, memory) = self.parts.both();
         rank.barrier(memory)

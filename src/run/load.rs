@@ -1,6 +1,7 @@
 //! What else than this process has kept some cores busy.
 
-/// What some cores have done until now, in ticks of the system's accounting, which are 10 ms as a rule.
+/// What some cores have done until now, in ticks of the system's accounting, which are 10 ms as a
+/// rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Load {
     cores: u64,
@@ -29,8 +30,8 @@ impl Load {
             if !id.parse().is_ok_and(|id| ids.contains(&id)) {
                 continue;
             }
-            // user, nice, system, idle, waiting for devices, two kinds of interrupts, other guests of the host; what follows
-            // is counted among the first.
+            // user, nice, system, idle, waiting for devices, two kinds of interrupts, other guests
+            // of the host; what follows is counted among the first.
             let times: Vec<u64> = times
                 .split_whitespace()
                 .take(8)
@@ -42,7 +43,8 @@ impl Load {
             all += sum;
             busy += sum - idle;
         }
-        // The name of the program, in parentheses, may hold anything; the state and ten numbers follow it, and then the two wanted.
+        // The name of the program, in parentheses, may hold anything; the state and ten numbers
+        // follow it, and then the two wanted.
         let (_, rest) = process.rsplit_once(')')?;
         let mut times = rest.split_whitespace().skip(11);
         let mut time = || times.next()?.parse::<u64>().ok();
@@ -55,7 +57,8 @@ impl Load {
         })
     }
 
-    /// The part of the cores' time since `before` that others had, in percent, if that is certain and worth a word.
+    /// The part of the cores' time since `before` that others had, in percent, if that is certain
+    /// and worth a word.
     pub(super) fn by_others_since(&self, before: &Load) -> Option<u64> {
         const WORTH_A_WORD: u64 = 5;
         let all = self.all.saturating_sub(before.all);

@@ -41,7 +41,8 @@ pub struct RunOptions {
     pub clock: Clock,
     /// The cost model of the model clock; in nanoseconds and bytes for a paced run.
     pub cost: CostModel,
-    /// Timed repetitions. Start and end of each, those of the warm-up included, are kept for each thread: 16 bytes.
+    /// Timed repetitions. Start and end of each, those of the warm-up included, are kept for each
+    /// thread: 16 bytes.
     pub repetitions: usize,
     /// Repetitions before them that are not counted.
     pub warmup: usize,
@@ -125,8 +126,10 @@ impl Team {
     /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an error.
     ///
     /// # Errors
-    /// When team, schedule, inputs and options do not fit together, there are more than 100,000,000 repetitions of all threads together, or a rank fails: [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`],
-    /// [`ErrorKind::Length`], [`ErrorKind::PortBusy`], [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
+    /// When team, schedule, inputs and options do not fit together, there are more than 100,000,000
+    /// repetitions of all threads together, or a rank fails: [`ErrorKind::Deadline`],
+    /// [`ErrorKind::PartnerLeft`], [`ErrorKind::Length`], [`ErrorKind::PortBusy`],
+    /// [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
     pub fn run<T: Element>(
         &mut self,
         schedule: &Schedule,
@@ -517,7 +520,8 @@ pub(super) struct Job<'j, T> {
 }
 
 impl<T> Job<'_, T> {
-    /// Room for the start and end of every repetition of a thread, or an error where there is not that much memory.
+    /// Room for the start and end of every repetition of a thread, or an error where there is not
+    /// that much memory.
     pub(super) fn walls(&self) -> std::result::Result<Vec<Wall>, Failure> {
         let mut walls = Vec::new();
         walls.try_reserve_exact(self.repetitions).map_err(|e| {
@@ -586,7 +590,8 @@ pub(super) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + 
     .into()
 }
 
-/// Waits for everybody, be it ranks or workers: for their set-up and their last repetition, not for a transfer.
+/// Waits for everybody, be it ranks or workers: for their set-up and their last repetition, not for
+/// a transfer.
 pub(super) fn meet(crowd: &Crowd, me: usize) -> std::result::Result<(), Failure> {
     crowd.meet(me).map_err(|_| Failure::Aborted)
 }

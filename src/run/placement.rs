@@ -12,12 +12,14 @@ pub(super) struct Placement {
     pub(super) pins: Vec<CoreId>,
     /// By thread: its core, in a numbering of the cores in use from 0.
     pub(super) core_of: Vec<usize>,
-    /// Cores that the threads can have at the same time: different ones, and no more than the CPU quota grants.
+    /// Cores that the threads can have at the same time: different ones, and no more than the CPU
+    /// quota grants.
     pub(super) cores: usize,
 }
 
 impl Placement {
-    /// Of a team of `ranks` ranks on this machine; `named` as in [`TeamOptions::cores`](super::TeamOptions::cores).
+    /// Of a team of `ranks` ranks on this machine; `named` as in
+    /// [`TeamOptions::cores`](super::TeamOptions::cores).
     ///
     /// # Errors
     /// When a named core is not available to this process.
@@ -28,12 +30,14 @@ impl Placement {
     ) -> Result<Placement> {
         let available = core_affinity::get_core_ids().unwrap_or_default();
         let available: Vec<usize> = available.iter().map(|c| c.id).collect();
-        // On Linux this honours the CPU quotas of the control group and of all groups above it, of both versions.
+        // On Linux this honours the CPU quotas of the control group and of all groups above it, of
+        // both versions.
         let granted = std::thread::available_parallelism().map_or(1, usize::from);
         Placement::new(ranks, workers, named, &available, granted)
     }
 
-    /// Of a team of `ranks` ranks where the cores `available` may be used, `granted` of them at the same time.
+    /// Of a team of `ranks` ranks where the cores `available` may be used, `granted` of them at the
+    /// same time.
     fn new(
         ranks: usize,
         workers: Workers,
@@ -43,8 +47,9 @@ impl Placement {
     ) -> Result<Placement> {
         let granted = granted.max(1);
         let list = match named {
-            // Threads that outnumber a quota are stopped for most of its period as soon as they have spent it together. So
-            // no more cores are used than it pays for: ranks that share a core never spend more than its time.
+            // Threads that outnumber a quota are stopped for most of its period as soon as they
+            // have spent it together. So no more cores are used than it pays for: ranks that share
+            // a core never spend more than its time.
             None => &available[..available.len().min(granted)],
             Some(named) => {
                 if let Some(core) = named.iter().find(|c| !available.contains(c)) {
@@ -80,7 +85,8 @@ impl Placement {
         }
         let pins: Vec<usize> = list.iter().copied().cycle().take(threads).collect();
         let number = |core: &usize| different.iter().position(|d| d == core).unwrap_or(0);
-        // Cores in the order in which they are named first, so the first threads' cores have the first numbers.
+        // Cores in the order in which they are named first, so the first threads' cores have the
+        // first numbers.
         let core_of: Vec<usize> = pins.iter().map(number).collect();
         let in_use = in_use(&core_of);
         Ok(Placement {

@@ -14,8 +14,9 @@ use crate::error::{Error, Result};
 /// How a team is set up: see [`Team::with`].
 #[derive(Debug, Clone)]
 pub struct TeamOptions {
-    /// Cores to pin to, round-robin; by default all cores of this process, but no more than its CPU quota pays for. A core that is
-    /// named twice has two places in the round: `[0, 0, 1, 1]` puts neighbours on the same core.
+    /// Cores to pin to, round-robin; by default all cores of this process, but no more than its CPU
+    /// quota pays for. A core that is named twice has two places in the round: `[0, 0, 1, 1]` puts
+    /// neighbours on the same core.
     pub cores: Option<Vec<usize>>,
     /// Stack of each thread.
     pub stack_bytes: usize,
@@ -93,7 +94,8 @@ impl Team {
         Team::with(ranks, &TeamOptions::default())
     }
 
-    /// A team of `ranks` ranks. With a thread for each, rank `r` is pinned to core `r mod n` of the `n` cores named.
+    /// A team of `ranks` ranks. With a thread for each, rank `r` is pinned to core `r mod n` of the
+    /// `n` cores named.
     ///
     /// # Errors
     /// When there is no rank, there would be more threads than [`Team::most_ranks`], a core does not exist, or the system refuses a thread.
@@ -199,7 +201,8 @@ impl Team {
         Ok(placement.cores)
     }
 
-    /// Cores that the ranks share: different ones with a rank on them, and no more than the CPU quota of this process grants.
+    /// Cores that the ranks share: different ones with a rank on them, and no more than the CPU
+    /// quota of this process grants.
     pub fn cores(&self) -> usize {
         self.cores
     }

@@ -70,8 +70,8 @@ pub(crate) enum Stop {
 }
 
 impl Crowd {
-    /// Of as many ranks as `core_of` gives cores for, numbered from 0, which can have `cores` cores at the same time; `ids` are those that
-    /// the system knows them by.
+    /// Of as many ranks as `core_of` gives cores for, numbered from 0, which can have `cores` cores
+    /// at the same time; `ids` are those that the system knows them by.
     pub(crate) fn new(core_of: &[usize], cores: usize, ids: Vec<usize>) -> Self {
         let epoch = Instant::now();
         let in_use = core_of.iter().max().map_or(0, |last| last + 1);
@@ -199,8 +199,8 @@ impl Crowd {
         self.seats[rank].left.load(Ordering::Acquire) >= run
     }
 
-    /// As [`Crowd::leave`], for a rank whose program decides by itself when it meets the others: whoever waits for it at a barrier
-    /// waits in vain.
+    /// As [`Crowd::leave`], for a rank whose program decides by itself when it meets the others:
+    /// whoever waits for it at a barrier waits in vain.
     pub(crate) fn depart(&self, rank: usize, run: u64) {
         self.leave(rank, run);
         let first = self.departed.0.load(Ordering::Relaxed) == NOBODY
@@ -214,7 +214,8 @@ impl Crowd {
         }
     }
 
-    /// Waits until all ranks are here, however long that takes: each of them comes, or has failed, and that aborts.
+    /// Waits until all ranks are here, however long that takes: each of them comes, or has failed,
+    /// and that aborts.
     pub(crate) fn meet(&self, rank: usize) -> Result<(), Stop> {
         let mut waiter = Waiter::new(self, rank, Duration::MAX, false);
         let Some(generation) = self.arrive(rank) else {
@@ -244,7 +245,8 @@ impl Crowd {
             }
             let departed = self.departed.0.load(Ordering::Acquire);
             if departed != NOBODY {
-                // A rank that has arrived does not leave before the barrier opens, unless it fails: then that was known first.
+                // A rank that has arrived does not leave before the barrier opens, unless it fails:
+                // then that was known first.
                 if self.barrier.is_open(generation) {
                     break;
                 }
@@ -307,8 +309,8 @@ impl Crowd {
 /// One rank's patience: how it waits depends on how long it has waited.
 ///
 /// While ranks do not outnumber cores, the partner is at work on another core: spin. Otherwise it may need this very
-/// core: yield at once. When some hundred yields were in vain, park, so that an idle team burns nothing; or at once, where something else
-/// keeps the core busy ([`Contention`]).
+/// core: yield at once. When some hundred yields were in vain, park, so that an idle team burns
+/// nothing; or at once, where something else keeps the core busy ([`Contention`]).
 #[derive(Debug)]
 pub(crate) struct Waiter<'c> {
     crowd: &'c Crowd,

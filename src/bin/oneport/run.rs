@@ -99,8 +99,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     histogram: Option<PathBuf>,
 
-    /// Cores to pin the ranks to, in turn, such as 0,2,4; one that is named twice gets two ranks a turn [default: all, but no more than the CPU
-    /// quota pays for]
+    /// Cores to pin the ranks to, in turn, such as 0,2,4; one that is named twice gets two ranks a
+    /// turn [default: all, but no more than the CPU quota pays for]
     #[arg(
         long,
         value_name = "CORE,CORE,...",
