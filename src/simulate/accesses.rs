@@ -1,5 +1,7 @@
 //! When the parts of one rank's buffer were last read and written: rule 2 for steps that are done.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::schedule::Span;
@@ -45,10 +47,23 @@ impl<const N: usize> Accesses<N> {
             return;
         }
         let first = self.parts.partition_point(|part| part.end <= span.offset);
-        for part in &self.parts[first..] {
-            if part.start >= span.end() {
-                break;
-            }
+        Self::wait_for(&self.parts[first..], span, writes, time);
+    }
+
+    /// As [`Accesses::wait`] for each of `spans`, which are sorted by offset, in one pass over all parts.
+    pub(super) fn wait_sorted(&self, spans: &[Span], writes: bool, time: &mut Times<N>) {
+        let mut first = 0;
+        for &span in spans.iter().filter(|s| s.len > 0) {
+            let ended = |part: &&Part<N>| part.end <= span.offset;
+            first += self.parts[first..].iter().take_while(ended).count();
+            Self::wait_for(&self.parts[first..], span, writes, time);
+        }
+    }
+
+    /// `parts` are those that end after the start of `span`.
+    #[inline]
+    fn wait_for(parts: &[Part<N>], span: Span, writes: bool, time: &mut Times<N>) {
+        for part in parts.iter().take_while(|part| part.start < span.end()) {
             advance(time, &part.written);
             if writes {
                 advance(time, &part.read);
@@ -103,10 +118,68 @@ impl<const N: usize> Accesses<N> {
         }
     }
 
-    /// Forgets what ended before `time`, when that can be had without much work.
-    pub(super) fn forget(&mut self, time: &Times<N>) {
+    /// As [`Accesses::note`] for each of `spans`, which are sorted by offset, in one pass over all parts.
+    pub(super) fn note_sorted(&mut self, spans: &[Span], writes: bool, time: &Times<N>) {
+        let mut old = std::mem::take(&mut self.parts).into_iter();
+        let mut next = old.next();
+        let parts = &mut self.parts;
+        for Range { start, end } in joined(spans) {
+            while let Some(part) = next.take_if(|part| part.end <= start) {
+                parts.push(part);
+                next = old.next();
+            }
+            if let Some(part) = next.as_mut().filter(|part| part.start < start) {
+                parts.push(Part {
+                    end: start,
+                    ..*part
+                });
+                part.start = start;
+            }
+            let mut from = start;
+            while from < end {
+                let known = next.as_mut().filter(|part| part.start == from);
+                let Some(part) = known else {
+                    let to = next.as_ref().map_or(end, |part| part.start.min(end));
+                    if !writes {
+                        parts.push(Part {
+                            start: from,
+                            end: to,
+                            written: [0.0; N],
+                            read: *time,
+                        });
+                    }
+                    from = to;
+                    continue;
+                };
+                let to = part.end.min(end);
+                if !writes {
+                    let mut read = Part { end: to, ..*part };
+                    advance(&mut read.read, time);
+                    parts.push(read);
+                }
+                part.start = to;
+                if part.end == to {
+                    next = old.next();
+                }
+                from = to;
+            }
+            if writes {
+                parts.push(Part {
+                    start,
+                    end,
+                    written: *time,
+                    read: [0.0; N],
+                });
+            }
+        }
+        parts.extend(next);
+        parts.extend(old);
+    }
+
+    /// Forgets what ended before `time`, when that can be had without much work or where `thorough`.
+    pub(super) fn forget(&mut self, time: &Times<N>, thorough: bool) {
         let few = self.parts.len() <= 1;
-        if few || self.parts.len() == self.parts.capacity() {
+        if few || thorough || self.parts.len() == self.parts.capacity() {
             let recent = |t: &Times<N>| t.iter().zip(time).any(|(t, time)| t > time);
             let recent = |part: &mut Part<N>| recent(&part.written) || recent(&part.read);
             if !few {
@@ -140,9 +213,64 @@ impl<const N: usize> Accesses<N> {
     }
 }
 
+/// What `spans`, sorted by offset, cover: neighbours and overlaps joined.
+fn joined(spans: &[Span]) -> impl Iterator<Item = Range<usize>> {
+    let mut spans = spans.iter().filter(|s| s.len > 0).peekable();
+    std::iter::from_fn(move || {
+        let first = spans.next()?;
+        let mut end = first.end();
+        while let Some(span) = spans.next_if(|s| s.offset <= end) {
+            end = end.max(span.end());
+        }
+        Some(first.offset..end)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Noted one after another, or in one pass.
+    #[test]
+    fn sorted_spans_are_noted_as_single_ones() {
+        let mut seed = 1u64;
+        let mut random = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize % n
+        };
+        for _ in 0..500 {
+            let mut single = Accesses::<1>::default();
+            let mut pass = Accesses::<1>::default();
+            for step in 1..12 {
+                let mut spans: Vec<Span> = (0..random(7))
+                    .map(|_| Span::new(random(40), random(5)))
+                    .collect();
+                spans.sort_by_key(|s| s.offset);
+                let (writes, time) = (random(2) == 0, [f64::from(step)]);
+                for &span in &spans {
+                    single.note(span, writes, &time);
+                }
+                pass.note_sorted(&spans, writes, &time);
+                for list in [&spans[..], &spans[spans.len() / 2..]] {
+                    let (mut a, mut b) = ([0.0], [0.0]);
+                    for &span in list {
+                        pass.wait(span, writes, &mut a);
+                    }
+                    pass.wait_sorted(list, writes, &mut b);
+                    assert_eq!(a, b, "{list:?}");
+                }
+                for at in 0..50 {
+                    for writes in [false, true] {
+                        let (mut a, mut b) = ([0.0], [0.0]);
+                        single.wait(Span::new(at, 1), writes, &mut a);
+                        pass.wait(Span::new(at, 1), writes, &mut b);
+                        assert_eq!(a, b, "element {at} after {spans:?}");
+                    }
+                }
+            }
+            assert!(pass.parts.windows(2).all(|w| w[0].end <= w[1].start));
+        }
+    }
 
     /// Compared with a list of times of every element.
     #[test]

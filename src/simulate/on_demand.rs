@@ -161,7 +161,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             ));
         }
         let overlap = costs[0].0.overlap;
-        let rank = |r| Rank::new(programs.program_of(r), programs.layout_of(r).len, ports);
+        let rank = |r| Rank::new(programs.program_of(r), programs.buffer_len(r), ports);
         Ok(Run {
             ports,
             overlap,
@@ -377,7 +377,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         let step = state.window.remove(place);
         if !self.overlap {
             let implied = self.slots.some_free(rank);
-            state.accesses.forget(&implied);
+            state.accesses.forget(&implied, step.is_long());
             if time
                 .iter()
                 .zip(&implied)

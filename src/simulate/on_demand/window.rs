@@ -121,6 +121,8 @@ impl Pending {
             )));
         }
         in_bounds(kind, &spans, len)?;
+        let mut spans = spans;
+        sort_if_long(&mut spans);
         Ok(Pending {
             spans,
             peer: rank_u32(peer)?,
@@ -138,6 +140,9 @@ impl Pending {
         let writes = u32::try_from(dst.len()).map_err(|_| Error::usage("more than 2^32 spans"))?;
         let mut spans = dst;
         spans.extend_from_slice(src);
+        let (written, read) = spans.split_at_mut(writes as usize);
+        sort_if_long(written);
+        sort_if_long(read);
         in_bounds(kind, &spans, len)?;
         Ok(Pending {
             spans,
@@ -183,6 +188,12 @@ impl Pending {
         })
     }
 
+    /// Whether it has so many spans that a pass over the whole buffer costs no more than they do.
+    #[inline]
+    pub(super) fn is_long(&self) -> bool {
+        is_long(&self.spans)
+    }
+
     /// As [`Step::reads`].
     #[inline]
     pub(super) fn reads(&self) -> &[Span] {
@@ -214,9 +225,52 @@ impl Pending {
     /// Rule 2: whether `later` waits for it.
     #[inline]
     fn holds_up(&self, later: &Self) -> bool {
-        let meet = |a: &[Span], b: &[Span]| a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
-        meet(self.writes(), &later.spans) || meet(self.reads(), later.writes())
+        let overlap_any = |writes: &Self, other: &Self| {
+            any_overlap(writes.writes(), other.writes())
+                || any_overlap(writes.writes(), other.reads())
+        };
+        overlap_any(self, later) || any_overlap(self.reads(), later.writes())
     }
+}
+
+/// Whether a list of spans is so long that it is sorted by offset when its step is taken.
+#[inline]
+fn is_long(spans: &[Span]) -> bool {
+    spans.len() > 8
+}
+
+/// Sorts a long list of spans by offset: neither the times nor the number of elements depend on their order.
+#[inline]
+fn sort_if_long(spans: &mut [Span]) {
+    if is_long(spans) {
+        // Stable, since such lists consist of few ascending runs.
+        spans.sort_by_key(|s| s.offset);
+    }
+}
+
+/// Whether a span of one list overlaps a span of the other.
+#[inline]
+fn any_overlap(a: &[Span], b: &[Span]) -> bool {
+    if is_long(a) && is_long(b) {
+        return any_overlap_sorted(a, b);
+    }
+    a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)))
+}
+
+/// As [`any_overlap`] for lists that are sorted by offset, in linear time. Spans of one list may overlap each other.
+fn any_overlap_sorted(mut a: &[Span], mut b: &[Span]) -> bool {
+    while let (Some((x, later_a)), Some((y, later_b))) = (a.split_first(), b.split_first()) {
+        if x.overlaps(*y) {
+            return true;
+        }
+        // What ends before the other list's next span starts overlaps none of those after it either.
+        if x.len == 0 || x.end() <= y.offset {
+            a = later_a;
+        } else {
+            b = later_b;
+        }
+    }
+    false
 }
 
 #[inline]
@@ -322,22 +376,59 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
             return;
         }
         let step = &self.window[place];
-        for span in step.reads() {
-            self.accesses.wait(*span, false, from);
-        }
-        for span in step.writes() {
-            self.accesses.wait(*span, true, from);
+        for (spans, writes) in [(step.reads(), false), (step.writes(), true)] {
+            if is_long(spans) {
+                self.accesses.wait_sorted(spans, writes, from);
+            } else {
+                for span in spans {
+                    self.accesses.wait(*span, writes, from);
+                }
+            }
         }
     }
 
     /// Notes that `step` is done at `time`.
     #[inline]
     pub(super) fn note(&mut self, step: &Pending, time: &Times<N>) {
-        for span in step.reads() {
-            self.accesses.note(*span, false, time);
+        for (spans, writes) in [(step.reads(), false), (step.writes(), true)] {
+            if is_long(spans) {
+                self.accesses.note_sorted(spans, writes, time);
+            } else {
+                for span in spans {
+                    self.accesses.note(*span, writes, time);
+                }
+            }
         }
-        for span in step.writes() {
-            self.accesses.note(*span, true, time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorted_lists_overlap_as_all_pairs_do() {
+        let mut random = 1u64;
+        let mut below = |n: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            usize::try_from((random >> 33) % n).unwrap()
+        };
+        let mut seen = [0, 0];
+        for _ in 0..20_000 {
+            let mut list = |n: u64| -> Vec<Span> {
+                let mut spans: Vec<Span> = (0..below(n))
+                    .map(|_| Span::new(below(120), below(4)))
+                    .collect();
+                spans.sort_by_key(|s| s.offset);
+                spans
+            };
+            let (a, b) = (list(7), list(12));
+            let expected = a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
+            assert_eq!(any_overlap_sorted(&a, &b), expected, "{a:?} {b:?}");
+            seen[usize::from(expected)] += 1;
         }
+        assert!(seen.iter().all(|&n| n > 1000), "{seen:?}");
     }
 }
