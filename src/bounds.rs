@@ -17,6 +17,8 @@
 //! need `(p - 1) / p gamma m`. Where computation may overlap, a rank can combine several things at once, and what is left is the
 //! depth of the tree of combinations, `ceil(log2 p)`, for one element.
 
+use std::borrow::Borrow;
+
 use crate::collective::{Collective, Kind};
 use crate::cost::{CostModel, Ports};
 use crate::schedule::{Layout, Schedule, total_len};
@@ -66,13 +68,32 @@ pub fn lower_bound(
 
 /// Lower bounds of what a schedule performs, with the block sizes of its layouts.
 pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> LowerBounds {
-    let p = schedule.ranks();
-    let demand = if p < 2 {
+    let layouts = schedule.layout().iter();
+    lower_bound_of_layouts(
+        schedule.collective(),
+        schedule.ports(),
+        schedule.ranks(),
+        layouts,
+        cost,
+        element_bytes,
+    )
+}
+
+/// As [`lower_bound_of`], for the layouts of all `ranks` ranks one after another.
+pub fn lower_bound_of_layouts(
+    collective: &Collective,
+    ports: Ports,
+    ranks: usize,
+    layouts: impl Iterator<Item = impl Borrow<Layout>>,
+    cost: &CostModel,
+    element_bytes: u64,
+) -> LowerBounds {
+    let demand = if ranks < 2 {
         Demand::default()
     } else {
-        Demand::of(schedule.collective(), schedule.layout())
+        Demand::of(collective, ranks, layouts)
     };
-    demand.bounds(p, schedule.ports(), element_bytes, cost)
+    demand.bounds(ranks, ports, element_bytes, cost)
 }
 
 /// What a collective demands of ranks and ports, in elements.
@@ -133,31 +154,42 @@ impl Demand {
     }
 
     /// The same for blocks of any sizes.
-    fn of(collective: &Collective, layout: &[Layout]) -> Demand {
-        let p = layout.len();
-        let inputs = || layout.iter().map(|l| total_len(&l.input));
-        let outputs = || layout.iter().map(|l| total_len(&l.output));
-        let input = |root: usize| layout.get(root).map_or(0, |l| total_len(&l.input));
+    fn of(
+        collective: &Collective,
+        p: usize,
+        layouts: impl Iterator<Item = impl Borrow<Layout>>,
+    ) -> Demand {
+        if *collective == Collective::Alltoall {
+            return Demand::blocks_of_pairs(p, layouts);
+        }
+        let (mut inputs, mut outputs) = (Vec::with_capacity(p), Vec::with_capacity(p));
+        for layout in layouts {
+            let layout = layout.borrow();
+            inputs.push(total_len(&layout.input));
+            outputs.push(total_len(&layout.output));
+        }
+        let input = |root: usize| inputs.get(root).copied().unwrap_or(0);
         let kind = collective.kind();
         match *collective {
             Collective::Broadcast { root } | Collective::Multicast { root, .. } => {
-                let targets = outputs().enumerate().filter(|&(r, n)| r != root && n > 0);
+                let targets = outputs.iter().enumerate();
+                let targets = targets.filter(|&(r, &n)| r != root && n > 0);
                 Demand::one_to(targets.count() + 1, number(input(root)))
             }
-            Collective::Reduce { .. } | Collective::Allreduce | Collective::Scan => {
-                match input(0) {
-                    0 => Demand::default(),
-                    m => Demand::regular(kind, p, number(m)),
-                }
-            }
-            Collective::Gather { root } => Demand::blocks_of_root(root, inputs()),
-            Collective::Scatter { root } => Demand::blocks_of_root(root, outputs()),
-            Collective::Allgather => Demand::blocks_of_all(p, inputs()),
+            Collective::Reduce { .. }
+            | Collective::Allreduce
+            | Collective::Scan
+            | Collective::Alltoall => match input(0) {
+                0 => Demand::default(),
+                m => Demand::regular(kind, p, number(m)),
+            },
+            Collective::Gather { root } => Demand::blocks_of_root(root, inputs.into_iter()),
+            Collective::Scatter { root } => Demand::blocks_of_root(root, outputs.into_iter()),
+            Collective::Allgather => Demand::blocks_of_all(p, inputs.into_iter()),
             Collective::ReduceScatter => {
-                let demand = Demand::blocks_of_all(p, outputs());
+                let demand = Demand::blocks_of_all(p, outputs.into_iter());
                 demand.combining(p, demand.total)
             }
-            Collective::Alltoall => Demand::blocks_of_pairs(layout),
         }
     }
 
@@ -223,11 +255,16 @@ impl Demand {
         Demand::all_to_all_blocks(p, total - least, largest, total)
     }
 
-    fn blocks_of_pairs(layout: &[Layout]) -> Demand {
-        let p = layout.len();
+    fn blocks_of_pairs(p: usize, layouts: impl Iterator<Item = impl Borrow<Layout>>) -> Demand {
         let mut demand = Demand::default();
-        for (rank, l) in layout.iter().enumerate() {
+        // By rank: from how many others it has a block, and whether its own blocks are listed one by one.
+        let (mut heard, mut listed) = (vec![0; p], vec![false; p]);
+        for (rank, l) in layouts.enumerate() {
+            let l = l.borrow();
             let input = total_len(&l.input);
+            for (to, block) in l.input.iter().enumerate().take(p) {
+                heard[to] += usize::from(to != rank && block.len > 0);
+            }
             // One span a block if there are p, equal blocks otherwise.
             let (own, reach) = if l.input.len() == p {
                 let others = l
@@ -241,20 +278,16 @@ impl Demand {
             };
             let sent = number(input - own);
             let received = number(total_len(&l.output).saturating_sub(own));
-            let heard = layout.iter().enumerate().filter(|&(from, l)| {
-                from != rank && l.input.get(rank).is_some_and(|block| block.len > 0)
-            });
-            let heard = if l.input.len() == p {
-                heard.count() + 1
-            } else {
-                reach
-            };
-            demand.reach = demand.reach.max(reach).max(heard);
+            listed[rank] = l.input.len() == p;
+            demand.reach = demand.reach.max(reach);
             demand.sent = demand.sent.max(sent);
             demand.received = demand.received.max(received);
             demand.both = demand.both.max(sent + received);
             demand.total += sent;
         }
+        let heard = heard.iter().zip(&listed).filter(|(_, listed)| **listed);
+        let heard = heard.map(|(heard, _)| heard + 1).max();
+        demand.reach = demand.reach.max(heard.unwrap_or(0));
         demand
     }
 
@@ -554,17 +587,20 @@ mod tests {
             };
             blocks.iter().map(own).collect()
         };
-        let d = Demand::of(
+        let demand = |collective: &Collective, layouts: &[Layout]| {
+            Demand::of(collective, layouts.len(), layouts.iter())
+        };
+        let d = demand(
             &Collective::Gather { root: 1 },
             &layout(&[5, 4, 0, 3], false),
         );
         assert_eq!((d.reach, d.total, d.received, d.sent), (3, 8.0, 8.0, 5.0));
-        let d = Demand::of(&Collective::Allgather, &layout(&[5, 4, 0, 3], true));
+        let d = demand(&Collective::Allgather, &layout(&[5, 4, 0, 3], true));
         assert_eq!(
             (d.reach, d.received, d.total, d.both),
             (4, 12.0, 36.0, 12.0)
         );
-        let d = Demand::of(&Collective::Allgather, &layout(&[0, 0], true));
+        let d = demand(&Collective::Allgather, &layout(&[0, 0], true));
         assert_eq!(d.reach, 0);
     }
 

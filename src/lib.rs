@@ -57,6 +57,7 @@
 //! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //! | [`distributed`] | rank programs: collectives over endpoints, without a plan |
+//! | [`system`] | how much memory and which threads the operating system leaves this process |
 //!
 //! # What always holds
 //!
@@ -81,6 +82,7 @@ pub mod report;
 pub mod run;
 pub mod schedule;
 pub mod simulate;
+pub mod system;
 
 pub use collective::{Collective, Kind};
 pub use cost::{CostModel, Ports};

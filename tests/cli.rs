@@ -588,7 +588,7 @@ fn bad_usage_is_one_clear_message_and_exit_code_2() {
         ("run reduce --cores x", "invalid value 'x'"),
         ("run reduce --clock fast", "possible values: native, paced"),
         ("run reduce -p 100000 -a binomial --bytes 1", "more threads"),
-        ("run reduce --bytes 1TiB --segments 1", "bytes of memory"),
+        ("run reduce --bytes 1TiB --segments 1", "of memory"),
         (
             "run reduce --bytes 9 --dtype i64",
             "not a whole number of elements of 8 bytes",
@@ -829,6 +829,13 @@ fn a_root_that_does_not_exist_is_refused_by_every_command() {
             "{message}"
         );
     }
+}
+
+#[test]
+fn a_paced_run_that_takes_days_is_refused() {
+    let arguments = "run broadcast -p 2 --clock paced --alpha 1e30s";
+    let message = failure(&mut oneport(arguments), 2);
+    assert!(message.contains("more than 24 hours"), "{message}");
 }
 
 #[test]

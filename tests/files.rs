@@ -332,6 +332,21 @@ fn one_file_has_one_use() {
     );
 }
 
+#[test]
+fn a_dash_is_no_file_where_standard_output_has_the_text() {
+    let folder = folder("files_dash");
+    for arguments in [
+        "calibrate -o -",
+        "steady --generate fig3 -o -",
+        "tune reduce -p 2 --rules -",
+        "run reduce -p 2 --trace -",
+    ] {
+        let message = refused(&mut oneport(&folder, arguments));
+        assert!(message.contains("- "), "{message}");
+    }
+    assert_eq!(names(&folder), Vec::<String>::new());
+}
+
 /// A sweep that goes on until it is stopped, for minutes: no two times are ever the same.
 const ENDLESS: &str = "tune reduce -p 4 --bytes 1KiB,2KiB --clock paced --alpha 1ms --beta 100ns -a chain,bi-greedy,binomial --tolerance 0 --budget 120s --json";
 

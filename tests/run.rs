@@ -466,7 +466,7 @@ fn a_core_named_twice_is_one_core() {
         .unwrap();
     assert!(outcome.oversubscribed);
     assert!(
-        outcome.warnings[0].contains("2 ranks on 1 cores"),
+        outcome.warnings[0].contains("2 ranks on 1 core:"),
         "{:?}",
         outcome.warnings
     );

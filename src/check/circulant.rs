@@ -19,11 +19,16 @@ use std::fmt;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 
 use serde::Serialize;
 
 use crate::plan::circulant::schedule::{Circulant, block};
 use crate::plan::circulant::tables::Tables;
+use crate::system::Gate;
+
+/// Stack of each thread but the first.
+const STACK_BYTES: usize = 2 << 20;
 
 /// A condition that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -214,7 +219,19 @@ fn work(
         sum
     };
     let mut all: Vec<Outcome> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        // The fewer threads start, the more is left to each.
+        let mut gate = Gate::new();
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| {
+                let pass = gate.wait(STACK_BYTES).ok()?;
+                let thread = Builder::new().stack_size(STACK_BYTES);
+                let work = move || {
+                    drop(pass);
+                    one()
+                };
+                thread.spawn_scoped(scope, work).ok()
+            })
+            .collect();
         let first = one();
         let joined = others.into_iter().map(std::thread::ScopedJoinHandle::join);
         let joined = joined.map(|r| r.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

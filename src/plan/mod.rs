@@ -8,15 +8,16 @@ pub mod circulant;
 pub mod exchange;
 pub mod gather;
 pub mod pipeline;
+pub(crate) mod reduction;
 pub mod registry;
 pub mod segmentation;
 pub mod steady;
+pub(crate) mod stream;
 pub mod tree;
 
-use crate::collective::Collective;
 use crate::cost::{CostModel, Ports, bytes};
 use crate::error::{Error, Result};
-use crate::schedule::{Order, Schedule, Span, Step};
+use crate::schedule::Span;
 use crate::simulate::later;
 
 /// What is to be planned.
@@ -315,48 +316,6 @@ impl Transfer {
             to: narrow(to),
         }
     }
-}
-
-/// A reduction to virtual rank 0, from its transfers round by round, each rank combining in place.
-///
-/// Rounds only order the steps of each rank: sends of a round come before its receives. Where operand order does not
-/// matter, virtual rank `v` is rank `(v + root) mod p`; where it does, virtual ranks are the ranks, and rank 0 sends the result
-/// on to the root.
-pub(crate) fn reduction<R: AsRef<[Transfer]>>(
-    request: &Request,
-    rounds: impl IntoIterator<Item = R>,
-) -> Result<Schedule> {
-    request.validate()?;
-    let Request { ranks, root, .. } = *request;
-    let mut b = Schedule::builder(ranks, request.ports, Collective::Reduce { root });
-    let vector = Span::new(0, request.elements());
-    for r in 0..ranks {
-        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
-    }
-    let shift = if request.keep_order { 0 } else { root };
-    let real = |v: u32| (v as usize + shift) % ranks;
-    let spans = request.segments.spans();
-    for round in rounds {
-        let round = round.as_ref();
-        for t in round {
-            b.step(
-                real(t.from),
-                Step::send(real(t.to), spans[t.segment as usize]),
-            );
-        }
-        for t in round {
-            let (me, peer) = (real(t.to), real(t.from));
-            let order = Order::by_rank(me, peer);
-            b.step(
-                me,
-                Step::recv_combine(peer, spans[t.segment as usize], order),
-            );
-        }
-    }
-    if shift != root {
-        b.transfer(0, root, vector);
-    }
-    b.build()
 }
 
 #[cfg(test)]

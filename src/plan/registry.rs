@@ -6,17 +6,19 @@
 pub(in crate::plan) mod row;
 
 use self::row::broadcast;
-use super::circulant::n_blocks::NBlocks;
 use super::circulant::rows as circulant;
 use super::exchange::rows as exchange;
 use super::gather::rows as gather;
 use super::pipeline::rows as pipeline;
+pub use super::reduction::Reduction;
+pub use super::stream::DynPrograms;
+use super::stream::Stream;
 use super::tree::rows as tree;
 use super::{MOST_TRANSFERS, Request};
-use crate::collective::Kind;
-use crate::cost::Ports;
+use crate::collective::{Collective, Kind};
+use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
-use crate::schedule::{Programs, Schedule};
+use crate::schedule::{Layout, Schedule};
 use crate::simulate::{self, Timed};
 
 /// One algorithm for one collective.
@@ -38,6 +40,8 @@ pub struct Algorithm {
     pub segmented: bool,
     /// About how many transfers `p` ranks make with `q` segments: what a schedule takes to plan and hold.
     pub transfers: fn(usize, usize) -> usize,
+    /// About how many bytes planning for `p` ranks takes besides the schedule: those of the tables in which the best tree is looked for.
+    pub tables: fn(usize) -> u64,
     /// Where it comes from.
     pub source: &'static str,
     /// Communication rounds, in the field's symbols.
@@ -68,8 +72,85 @@ pub enum Planner {
     Direct(fn(&Request) -> Result<Schedule>),
     /// The reversal of what this plans for free computation.
     ReverseOf(fn(&Request) -> Result<Schedule>),
-    /// Programs on demand: stored as they stand, or timed without being stored.
-    OnDemand(fn(&Request) -> Result<NBlocks>),
+    /// Programs on demand, through the first port of each kind: stored as they stand, or timed without being stored.
+    OnDemand(fn(&Request) -> Result<Box<dyn DynPrograms>>),
+    /// A reduction, whose transfers are stored in little memory, but not as steps where only times are wanted.
+    Reduction(fn(&Request) -> Result<Reduction>),
+    /// The broadcast that is what this plans for free computation, backwards.
+    BroadcastOf(fn(&Request) -> Result<Reduction>),
+    /// The allreduce that is what this plans, then what it plans for free computation, backwards.
+    AllreduceOf(fn(&Request) -> Result<Reduction>),
+}
+
+/// What an algorithm plans for a request: see [`Algorithm::planned`].
+#[allow(missing_debug_implementations, reason = "may be any programs")]
+pub enum Planned {
+    /// A schedule.
+    Stored(Schedule),
+    /// Programs that need not be stored.
+    OnDemand(Box<dyn DynPrograms>),
+}
+
+impl Planned {
+    /// What it is for.
+    pub fn collective(&self) -> Collective {
+        self.programs().collective()
+    }
+
+    /// What a rank's ports allow.
+    pub fn ports(&self) -> Ports {
+        self.programs().ports()
+    }
+
+    /// The buffers of all ranks, in order.
+    pub fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
+        self.programs().layouts()
+    }
+
+    /// Whether some step names another port than the first of its kind.
+    pub fn uses_several_ports(&self) -> bool {
+        match self {
+            Planned::Stored(schedule) => {
+                let mut steps = schedule.programs().iter().flatten();
+                steps.any(|step| step.port().is_some_and(|port| port > 0))
+            }
+            Planned::OnDemand(_) => false,
+        }
+    }
+
+    /// Times it under `cost`, with elements of `element_bytes` bytes. `watch` hears what [`simulate::on_demand_watched`] tells, if it is not stored.
+    ///
+    /// # Errors
+    /// As [`simulate::timed`] for a schedule, otherwise as [`simulate::on_demand`].
+    pub fn timed(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+        mut watch: impl FnMut(u64),
+    ) -> Result<Timed> {
+        match self {
+            Planned::Stored(schedule) => simulate::timed(schedule, cost, element_bytes),
+            Planned::OnDemand(programs) => programs.timed(cost, element_bytes, &mut watch),
+        }
+    }
+
+    /// The schedule.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`].
+    pub fn stored(self) -> Result<Schedule> {
+        match self {
+            Planned::Stored(schedule) => Ok(schedule),
+            Planned::OnDemand(programs) => programs.stored(),
+        }
+    }
+
+    fn programs(&self) -> &dyn DynPrograms {
+        match self {
+            Planned::Stored(schedule) => schedule,
+            Planned::OnDemand(programs) => programs.as_ref(),
+        }
+    }
 }
 
 impl PortModels {
@@ -102,7 +183,10 @@ impl Algorithm {
         self.accepts(request)?;
         match self.planner {
             Planner::Direct(plan) => plan(request),
-            Planner::OnDemand(programs) => programs(request)?.stored(),
+            Planner::OnDemand(_)
+            | Planner::Reduction(_)
+            | Planner::BroadcastOf(_)
+            | Planner::AllreduceOf(_) => self.planned(request)?.stored(),
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
                 request.cost = request.cost.gamma(0.0);
@@ -114,6 +198,33 @@ impl Algorithm {
                 }
                 plan(&request)?.into_reversed()
             }
+        }
+    }
+
+    /// As [`Algorithm::plan`], without storing the schedule where the algorithm gives programs on demand.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`].
+    pub fn planned(&self, request: &Request) -> Result<Planned> {
+        self.accepts(request)?;
+        Ok(Planned::OnDemand(match self.planner {
+            Planner::OnDemand(programs) => programs(request)?,
+            Planner::Reduction(plan) => Box::new(Stream(plan(request)?)),
+            Planner::BroadcastOf(plan) => Box::new(Reduction::backwards(request, plan)?),
+            Planner::AllreduceOf(plan) => Box::new(Reduction::there_and_back(request, plan)?),
+            Planner::Direct(_) | Planner::ReverseOf(_) => {
+                return Ok(Planned::Stored(self.plan(request)?));
+            }
+        }))
+    }
+
+    /// About how many bytes a transfer takes while [`Algorithm::planned`] holds it; `None` where that is a schedule.
+    pub fn bytes_a_transfer(&self) -> Option<u64> {
+        match self.planner {
+            Planner::OnDemand(_) => Some(0),
+            // A transfer as it is planned, which takes up to twice its size while the list grows, and its two halves.
+            Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
+            Planner::Direct(_) | Planner::ReverseOf(_) => None,
         }
     }
 
@@ -136,11 +247,11 @@ impl Algorithm {
     /// As [`Algorithm::timed`].
     pub fn timed_watched(&self, request: &Request, watch: impl FnMut(u64)) -> Result<Timed> {
         let (cost, element_bytes) = (&request.cost, request.element_bytes);
-        if let Planner::OnDemand(programs) = self.planner {
-            self.accepts(request)?;
-            simulate::on_demand_watched(&programs(request)?, cost, element_bytes, watch)
-        } else {
-            simulate::on_demand_watched(&self.plan(request)?, cost, element_bytes, watch)
+        match self.planned(request)? {
+            Planned::Stored(schedule) => {
+                simulate::on_demand_watched(&schedule, cost, element_bytes, watch)
+            }
+            programs @ Planned::OnDemand(_) => programs.timed(cost, element_bytes, watch),
         }
     }
 
@@ -287,7 +398,7 @@ const ALGORITHMS: &[Algorithm] = &[
     tree::ORDERED_BROADCAST,
     broadcast(tree::BINARY),
     broadcast(tree::TWO_TREE),
-    broadcast(pipeline::CHAIN),
+    pipeline::CHAIN_BROADCAST,
     broadcast(pipeline::UNI_GREEDY),
     broadcast(pipeline::OUT_OF_ORDER),
     broadcast(pipeline::BI_GREEDY),

@@ -219,9 +219,9 @@ impl Team {
             }
         } else if self.oversubscribed() && self.workers == Workers::Ranks {
             warnings.push(format!(
-                "{} ranks on {} cores: wall-clock includes waiting for a core; try the paced clock",
+                "{} ranks on {}: wall-clock includes waiting for a core; try the paced clock",
                 self.ranks(),
-                self.cores
+                cores_in_words(self.cores)
             ));
         }
         if self.unpaid_cores > 0 {
@@ -473,9 +473,9 @@ impl Team {
         let floor = halves as f64 * WAKE_NS / self.cores.min(self.ranks()) as f64;
         (floor > model_ns).then(|| {
             format!(
-                "{} ranks on {} cores cannot keep this pace: about {:.2} ms of switching for {:.2} ms of model time; use a larger alpha, fewer ranks or fewer segments",
+                "{} ranks on {} cannot keep this pace: about {:.2} ms of switching for {:.2} ms of model time; use a larger alpha, fewer ranks or fewer segments",
                 self.ranks(),
-                self.cores,
+                cores_in_words(self.cores),
                 floor * 1e-6,
                 model_ns * 1e-6
             )
@@ -631,4 +631,8 @@ pub(super) fn allocate<T: Element>(rank: usize, len: usize) -> Result<Vec<T>> {
     })?;
     buffer.resize(len, T::default());
     Ok(buffer)
+}
+
+fn cores_in_words(cores: usize) -> String {
+    format!("{cores} core{}", if cores == 1 { "" } else { "s" })
 }

@@ -10,6 +10,7 @@ use super::placement::Placement;
 use super::transfer::{Errand, lend};
 use super::wait::{Crowd, ask_for_precise_timers};
 use crate::error::{Error, Result};
+use crate::system::Gate;
 
 /// How a team is set up: see [`Team::with`].
 #[derive(Debug, Clone)]
@@ -128,7 +129,11 @@ impl Team {
         let (report, reports) = unbounded();
         let (ready, started) = unbounded();
         team.reports = reports;
+        let mut gate = Gate::new();
         for rank in 0..threads {
+            let pass = gate.wait(options.stack_bytes).map_err(|e| {
+                Error::usage(format!("cannot start thread {rank} of {threads}: {e}"))
+            })?;
             let (sender, errands) = bounded::<Errand>(1);
             let (report, ready) = (report.clone(), ready.clone());
             let core = placement.pins.get(rank).copied();
@@ -143,6 +148,7 @@ impl Team {
                     let pinned = core.is_some_and(core_affinity::set_for_current);
                     ask_for_precise_timers();
                     let _ = ready.send(pinned);
+                    drop(pass);
                     for errand in errands {
                         // Errands catch what ranks throw; what they throw back (a panic's payload may panic when dropped) must not end
                         // the thread, for which the others would wait.

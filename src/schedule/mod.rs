@@ -36,6 +36,7 @@ mod step;
 pub use builder::Builder;
 pub use order::{Event, LocalOrder, OrderScratch};
 pub use programs::Programs;
+pub(crate) use reverse::reversed_step;
 pub use span::{Span, Spans, total_len};
 pub use stats::Stats;
 pub use step::{Order, Step};

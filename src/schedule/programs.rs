@@ -69,6 +69,11 @@ pub trait Programs {
     /// The buffer of rank `rank`.
     fn layout_of(&self, rank: usize) -> Layout;
 
+    /// The length of the buffer of rank `rank`: that of its layout, which need not be listed for it.
+    fn buffer_len(&self, rank: usize) -> usize {
+        self.layout_of(rank).len
+    }
+
     /// The program of rank `rank`, the same whenever it is asked for.
     fn program_of(&self, rank: usize) -> Self::Program<'_>;
 
@@ -104,6 +109,10 @@ impl Programs for Schedule {
 
     fn layout_of(&self, rank: usize) -> Layout {
         self.layout[rank].clone()
+    }
+
+    fn buffer_len(&self, rank: usize) -> usize {
+        self.layout[rank].len
     }
 
     fn program_of(&self, rank: usize) -> Self::Program<'_> {

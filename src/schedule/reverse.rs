@@ -40,7 +40,8 @@ impl Schedule {
     }
 }
 
-fn reversed_step(rank: usize, step: Step, combine: bool) -> Step {
+/// What a step of `rank` becomes when its schedule is run backwards; `combine` where the reversed collective reduces.
+pub(crate) fn reversed_step(rank: usize, step: Step, combine: bool) -> Step {
     match step {
         Step::Send { to, spans, port } if combine => Step::RecvCombine {
             from: to,

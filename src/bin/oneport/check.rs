@@ -5,16 +5,15 @@ mod circulant;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use oneport::Kind;
 use oneport::check::{self, Finding, Options, Report};
 use serde::Serialize;
 
 use crate::args::{Common, did_you_mean, parse_count};
 use crate::output;
+use crate::progress::Progress;
 use crate::subject::{About, Subject, remarks};
 use crate::task::Task;
 
@@ -186,9 +185,12 @@ fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
 
 fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
     let (mut rows, mut errors, mut skipped, mut more) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let bar = progress(task.algorithms.len());
+    let bar = Progress::new(
+        task.algorithms.len() as u64,
+        "checking {msg} {wide_bar} {pos}/{len}",
+    );
     for &algorithm in &task.algorithms {
-        bar.set_message(algorithm.name);
+        bar.name(algorithm.name);
         let subject = task
             .request_for(algorithm)
             .and_then(|request| Subject::planned_by(task, algorithm, request));
@@ -215,9 +217,9 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
                 reason: output::reason(&error),
             }),
         }
-        bar.inc(1);
+        bar.add(1);
     }
-    bar.finish_and_clear();
+    bar.finish();
     if rows.is_empty() {
         let reasons: Vec<_> = skipped
             .iter()
@@ -254,16 +256,6 @@ impl Args {
         };
         check::check(&subject.schedule, &options)
     }
-}
-
-/// A progress bar on standard error that shows up only when it takes long, and only on a terminal.
-fn progress(steps: usize) -> ProgressBar {
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("checking {msg} {wide_bar} {pos}/{len}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(300));
-    bar
 }
 
 fn print(out: &mut dyn Write, output: &All) -> Result<()> {

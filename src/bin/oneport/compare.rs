@@ -4,13 +4,16 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use oneport::{bounds, simulate};
+use oneport::Request;
+use oneport::bounds::lower_bound_of_layouts;
+use oneport::plan::registry::{Algorithm, Planned};
 use serde::Serialize;
 
 use crate::args::Common;
 use crate::output;
-use crate::subject::{Subject, remarks, show_cost};
-use crate::task::{Task, linked};
+use crate::progress::Progress;
+use crate::subject::{About, remarks_about, show_cost};
+use crate::task::{Task, Timing, finite, linked, steps};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
 /// Compare all algorithms for one collective by model time.
@@ -68,18 +71,38 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if args.common.rules.is_some() {
         bail!("--rules chooses one algorithm: compare has all of them");
     }
-    let task = Task::new(&args.common, kind)?;
+    let mut task = Task::new(&args.common, kind)?;
+    task.timed_only = Some(Timing::All);
     let mut rows = Vec::new();
     let mut skipped = Vec::new();
     let mut first = None;
+    let progress = Progress::new(
+        0,
+        "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
+    );
     for &algorithm in &task.algorithms {
-        let subject = task
+        progress.name(algorithm.name);
+        // One after another: none is kept, so that memory is only taken for the longest.
+        let timed = task
             .request_for(algorithm)
-            .and_then(|request| Subject::planned_by(&task, algorithm, request));
-        match subject.and_then(|subject| Ok((row(&subject)?, subject))) {
-            Ok((row, subject)) => {
+            .and_then(|request| Contender::new(&task, algorithm, &request, &progress));
+        match timed {
+            Ok(Contender {
+                planned,
+                about,
+                row,
+            }) => {
                 rows.push(row);
-                first.get_or_insert(subject);
+                first.get_or_insert_with(|| {
+                    let (collective, ports) = (planned.collective(), planned.ports());
+                    remarks_about(
+                        &args.common,
+                        &collective,
+                        ports,
+                        planned.uses_several_ports(),
+                    );
+                    (about, bound(&task, &planned))
+                });
             }
             Err(error) => skipped.push(Skipped {
                 algorithm: algorithm.name,
@@ -87,7 +110,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             }),
         }
     }
-    let Some(first) = first else {
+    progress.finish();
+    let Some((about, lower_bound)) = first else {
         let reasons: Vec<_> = skipped
             .iter()
             .map(|s| format!("{}: {}", s.algorithm, s.reason))
@@ -97,7 +121,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             reasons.join("; ")
         );
     };
-    remarks(&args.common, &first.schedule);
     rows.sort_by(|a, b| a.time.0.total_cmp(&b.time.0));
     let best = rows[0].time.0;
     for row in &mut rows {
@@ -108,44 +131,81 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         ranks: task.request.ranks,
         ports: task.request.ports.name(),
         ported: task.request.ports.k(),
-        vector_bytes: first.about.vector_bytes,
+        vector_bytes: about.vector_bytes,
         time_unit: task.unit.name(),
-        lower_bound: Number(
-            bounds::lower_bound_of(
-                &first.schedule,
-                &task.request.cost,
-                task.request.element_bytes,
-            )
-            .largest,
-        ),
+        lower_bound: Number(lower_bound),
         rows,
         skipped,
     };
     if args.common.json {
         output::json(out, &output)?;
     } else {
-        writeln!(out, "{}", first.about.what())?;
+        writeln!(out, "{}", about.what())?;
         writeln!(out, "{}\n", show_cost(&task.request.cost, task.unit))?;
         print(out, &output, task.unit)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(subject: &Subject) -> Result<Row> {
-    let timed = simulate::timed(&subject.schedule, &subject.cost, subject.element_bytes)?;
-    let time = linked(&subject.schedule, &subject.cost, timed.time)?;
-    let about = &subject.about;
-    Ok(Row {
-        algorithm: about.algorithm.unwrap_or_default().to_string(),
-        root: about.root,
-        time: Number(time),
-        ratio: 1.0,
-        rounds: timed.rounds,
-        messages: timed.messages,
-        bytes: timed.elements as u64 * subject.element_bytes,
-        segments: about.segments,
-        segment: about.segment,
-    })
+/// An algorithm that has been timed.
+struct Contender {
+    planned: Planned,
+    about: About,
+    row: Row,
+}
+
+impl Contender {
+    fn new(
+        task: &Task,
+        algorithm: &'static Algorithm,
+        request: &Request,
+        progress: &Progress,
+    ) -> Result<Contender> {
+        let (cost, element_bytes) = (&request.cost, request.element_bytes);
+        // Every step is half of a transfer.
+        let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
+        progress.begin(algorithm.name, transfers << u32::from(cost.overlap));
+        let planned = if task.streams(algorithm) {
+            algorithm.planned(request)?
+        } else {
+            Planned::Stored(algorithm.plan(request)?)
+        };
+        let timed = planned.timed(cost, element_bytes, |more| progress.add(more))?;
+        let time = match &planned {
+            Planned::Stored(schedule) => linked(schedule, cost, timed.time)?,
+            Planned::OnDemand(_) => finite(timed.time)?,
+        };
+        let about = About::planned(task, algorithm, request, planned.collective().root());
+        let row = Row {
+            algorithm: algorithm.name.to_string(),
+            root: about.root,
+            time: Number(time),
+            ratio: 1.0,
+            rounds: timed.rounds,
+            messages: timed.messages,
+            bytes: timed.elements as u64 * element_bytes,
+            segments: about.segments,
+            segment: about.segment,
+        };
+        Ok(Contender {
+            planned,
+            about,
+            row,
+        })
+    }
+}
+
+/// What no schedule for the same can undercut.
+fn bound(task: &Task, planned: &Planned) -> f64 {
+    let Request {
+        ranks,
+        cost,
+        element_bytes,
+        ..
+    } = &task.request;
+    let (collective, ports) = (planned.collective(), planned.ports());
+    let layouts = planned.layouts();
+    lower_bound_of_layouts(&collective, ports, *ranks, layouts, cost, *element_bytes).largest
 }
 
 fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {

@@ -11,6 +11,7 @@ mod list;
 mod machine;
 mod output;
 mod plan;
+mod progress;
 mod run;
 mod selection;
 mod simulate;

@@ -16,7 +16,7 @@ use oneport::{CostModel, Order, Schedule, Span, Step};
 use crate::args::Common;
 use crate::output;
 use crate::subject::{Subject, remarks};
-use crate::task::Task;
+use crate::task::{Task, ensure_memory};
 
 /// Plan a schedule and print it.
 #[derive(Debug, clap::Args)]
@@ -84,6 +84,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     let subject = args.common.subject()?;
     remarks(&args.common, &subject.schedule);
+    let advice = "take fewer ranks or larger segments";
+    ensure_memory(
+        || "the text of the schedule".into(),
+        text_bytes(&subject.schedule),
+        advice,
+    )?;
     let text = match format {
         Format::Json => subject.schedule.to_json(),
         Format::Text => heading(&subject) + &programs(&subject.schedule),
@@ -95,6 +101,19 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         None => out.write_all(text.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Memory that the text of a schedule takes while it grows, about.
+fn text_bytes(schedule: &Schedule) -> u128 {
+    /// Words and numbers of a step, of a span; or of a message, its place in the order of time.
+    const PER_STEP: usize = 160;
+    const PER_SPAN: usize = 80;
+    let steps = schedule.programs().iter().flatten();
+    let spans = steps.map(|s| s.reads().len() + s.writes().len());
+    let regions = schedule.layout().iter();
+    let regions = regions.map(|l| l.input.len() + l.output.len() + 2);
+    let spans: usize = spans.chain(regions).sum();
+    (schedule.steps() as u128) * PER_STEP as u128 + (spans as u128) * PER_SPAN as u128
 }
 
 /// Circulant schedules as a table.

@@ -16,13 +16,14 @@ use oneport::run::{
 };
 use oneport::schedule::total_len;
 use oneport::simulate::Prepared;
+use oneport::system;
 use serde::Serialize;
 
 use crate::args::{Common, Dtype, Op, parse_count};
 use crate::draw::File;
 use crate::output;
 use crate::subject::{About, Subject, remarks};
-use crate::task::{available_memory, linked};
+use crate::task::{ensure_memory, linked};
 use crate::units::{Number, TimeArg, TimeUnit, parse_time};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
@@ -325,12 +326,6 @@ impl Args {
                 "--clock paced needs a thread for each rank: it cannot be combined with --workers cores"
             );
         }
-        let elements = subject.schedule.layout().iter().fold(0u64, |sum, l| {
-            // The buffer, the input, the output and what it should be.
-            let outputs = (total_len(&l.output) as u64).saturating_mul(2);
-            let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
-            sum.saturating_add(own.saturating_add(outputs))
-        });
         let all = self.repetitions.saturating_add(self.warmup);
         let threads = match self.workers {
             Work::Ranks => subject.schedule.ranks(),
@@ -341,19 +336,50 @@ impl Args {
         }
         // Start and end of every repetition.
         let records = (all as u64).saturating_mul(16 * threads as u64);
-        let bytes = elements
-            .saturating_mul(subject.element_bytes)
-            .saturating_add(records);
-        if let Some(free) = available_memory().filter(|&free| bytes > free) {
-            bail!(
-                "the run needs {bytes} bytes of memory, {free} are free: take fewer ranks or a smaller vector"
-            );
-        }
+        let bytes = memory_of(subject).saturating_add(records);
+        let what = || "the run".to_string();
+        let advice = "take fewer ranks or a smaller vector";
+        ensure_memory(what, bytes.into(), advice)?;
         if self.repetitions == 0 {
             bail!("--repetitions is 0: at least one is timed");
         }
         Ok(())
     }
+}
+
+/// A paced run that would take longer is refused.
+const MAX_PACED_HOURS: f64 = 24.0;
+
+impl Args {
+    /// Refuses a paced run that would not end within [`MAX_PACED_HOURS`], where a repetition takes `time` nanoseconds.
+    fn ends(&self, time: f64, unit: TimeUnit) -> Result<()> {
+        let repetitions = (self.repetitions + self.warmup) as f64;
+        if self.clock == Pace::Paced && time * repetitions > MAX_PACED_HOURS * 3600e9 {
+            bail!(
+                "{repetitions} paced repetitions of {} each take more than {MAX_PACED_HOURS} hours: lower the costs, or take the native clock",
+                unit.show(time)
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that a run takes besides its schedule and its threads' stacks, about.
+fn memory_of(subject: &Subject) -> u64 {
+    /// For each step, as measured: what waits for what, and for how long.
+    const BYTES_PER_STEP: u64 = 160;
+    /// For each rank: pages of its stack, queues, cells of its pairs.
+    const BYTES_PER_RANK: u64 = 32 << 10;
+    let elements = subject.schedule.layout().iter().fold(0u64, |sum, l| {
+        // The buffer, the input, the output and what it should be.
+        let outputs = (total_len(&l.output) as u64).saturating_mul(2);
+        let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
+        sum.saturating_add(own.saturating_add(outputs))
+    });
+    let data = elements.saturating_mul(subject.element_bytes);
+    let steps = (subject.schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
+    let ranks = (subject.schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
+    data.saturating_add(steps).saturating_add(ranks)
 }
 
 impl Args {
@@ -400,21 +426,26 @@ impl Pace {
 
 fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
     let schedule = &subject.schedule;
-    if subject.cost.links().is_some() {
-        // A missing link makes the model time infinite; a schedule that does not complete is left to the run itself.
-        if let Ok(prepared) = Prepared::new(schedule, subject.cost.overlap) {
-            let time = prepared
-                .simulate(&subject.cost, subject.element_bytes)
-                .time();
-            linked(schedule, &subject.cost, time)?;
-        }
+    if (subject.cost.links().is_some() || args.clock == Pace::Paced)
+        // A schedule that does not complete is left to the run itself.
+        && let Ok(prepared) = Prepared::new(schedule, subject.cost.overlap)
+    {
+        let time = prepared
+            .simulate(&subject.cost, subject.element_bytes)
+            .time();
+        // A missing link makes the model time infinite.
+        let time = linked(schedule, &subject.cost, time)?;
+        args.ends(time, subject.unit)?;
     }
     let operator = if schedule.collective().kind().reduces() {
         Operator::<T>::named(args.common.vector.op.name())?
     } else {
         Operator::none()
     };
+    // Threads must not take what the run needs.
+    let reserved = system::reserve_memory("the run", memory_of(subject))?;
     let mut team = Team::with(schedule.ranks(), &args.team())?;
+    drop(reserved);
     let options = RunOptions {
         clock: match args.clock {
             Pace::Native => Clock::Native,
@@ -519,7 +550,10 @@ fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<
                 "folded: {ranks} ranks on {} workers, one a core, {pinned}",
                 output.cores.min(ranks)
             ),
-            _ => format!("{ranks} on {} cores, {pinned}", output.cores),
+            _ => {
+                let plural = if output.cores == 1 { "" } else { "s" };
+                format!("{ranks} on {} core{plural}, {pinned}", output.cores)
+            }
         },
     ));
     output::facts(out, &facts)

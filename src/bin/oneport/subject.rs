@@ -3,16 +3,19 @@
 use anyhow::{Context, Result, bail};
 use oneport::plan::auto::Crowd;
 use oneport::plan::registry::Algorithm;
-use oneport::{CostModel, Kind, Ports, Request, Schedule, Step};
+use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Step};
 use serde::Serialize;
 
 use crate::args::{Common, Root};
 use crate::output;
-use crate::task::{Task, read_text};
+use crate::task::{Task, ensure_memory, read_text};
 use crate::units::{TimeUnit, show_bytes};
 
 /// All sizes in a schedule together stay below this many bytes, so that no sum of them overflows.
 const MOST_BYTES: u64 = 1 << 60;
+
+/// Memory that a schedule takes for each character of the file that it is read from, at most about.
+const BYTES_PER_CHARACTER: u128 = 4;
 
 /// A schedule with the machine it is meant for.
 #[derive(Debug)]
@@ -109,7 +112,15 @@ impl Common {
             dash if dash == "-" => "standard input".to_string(),
             name => name,
         };
-        let mut schedule = Schedule::from_json(&read_text(path)?).with_context(|| name.clone())?;
+        let text = read_text(path)?;
+        let bytes = BYTES_PER_CHARACTER * text.len() as u128;
+        ensure_memory(
+            || format!("the schedule in {name}"),
+            bytes,
+            "take a shorter one",
+        )?;
+        let mut schedule = Schedule::from_json(&text).with_context(|| name.clone())?;
+        drop(text);
         let ports = self.machine.ports(schedule.ports())?;
         if ports != schedule.ports() {
             schedule = schedule.with_ports(ports)?;
@@ -388,7 +399,14 @@ fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
 
 /// Says on standard error what could surprise about the options.
 pub(crate) fn remarks(args: &Common, schedule: &Schedule) {
-    let kind = schedule.collective().kind();
+    let used = schedule.programs().iter().flatten();
+    let several = used.filter_map(Step::port).any(|port| port > 0);
+    remarks_about(args, schedule.collective(), schedule.ports(), several);
+}
+
+/// As [`remarks`], for a schedule that is not stored and uses `several` ports of a kind, or not.
+pub(crate) fn remarks_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
+    let kind = collective.kind();
     if matches!(kind, Kind::Gather | Kind::Scatter)
         && args.schedule.is_none()
         && let Ok((cost, _)) = args.machine.cost()
@@ -399,22 +417,10 @@ pub(crate) fn remarks(args: &Common, schedule: &Schedule) {
             "gamma_copy is greater than beta: the best trees are looked for in O(p^3) instead of O(p^2)",
         );
     }
-    if args.root.is_some() && schedule.collective().root().is_none() {
-        output::note(&format!(
-            "{} has no root; --root is ignored",
-            schedule.collective().kind().name()
-        ));
+    if args.root.is_some() && collective.root().is_none() {
+        output::note(&format!("{} has no root; --root is ignored", kind.name()));
     }
-    if schedule.ports().k() > 1 && schedule.ports() != Ports::BI && args.schedule.is_none() {
-        let used = schedule
-            .programs()
-            .iter()
-            .flatten()
-            .filter_map(Step::port)
-            .max()
-            .unwrap_or(0);
-        if used == 0 {
-            output::note("this algorithm uses one port of each kind only");
-        }
+    if ports.k() > 1 && ports != Ports::BI && args.schedule.is_none() && !several {
+        output::note("this algorithm uses one port of each kind only");
     }
 }

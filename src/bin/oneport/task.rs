@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use oneport::plan::auto::{self, Choice, Crowd};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segmentation};
-use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step};
+use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step, system};
 
 use crate::args::{Common, Root, Vector, did_you_mean};
 use crate::selection;
@@ -20,14 +20,16 @@ const DEFAULT_BYTES: &str = "64KiB";
 const DEFAULT_RANKS: usize = 8;
 /// All ranks' vectors together stay below this many bytes, so that no sum of sizes overflows.
 const MOST_BYTES_OF_ALL: u64 = 1 << 60;
-/// No schedule of more steps is planned.
+/// No schedule of more steps is planned, and among several none of more is timed.
 const MOST_STEPS: u64 = 200_000_000;
-/// Memory that one step takes while it is planned and timed, about.
+/// Memory that one step takes while it is planned and timed, about: 55 to 105 as measured.
 const BYTES_PER_STEP: u64 = 200;
 /// Schedules of fewer steps are timed in no time.
 const MOST_CHEAP_STEPS: u64 = 1 << 16;
 /// Memory that a rank takes while programs on demand are timed, about.
 const BYTES_PER_RANK: u64 = 1000;
+/// Memory that a search for the best segments takes for each transfer of the schedules that it tries, about.
+const BYTES_PER_TRANSFER: u64 = 2 * 110;
 
 /// A collective to be planned by some algorithm.
 #[derive(Debug)]
@@ -51,7 +53,16 @@ pub(crate) struct Task {
     /// For a native run on a machine with a profile, the cores: what is best there, not in the model, is chosen.
     pub(crate) crowd: Option<Crowd>,
     /// Whether only times are wanted, so that programs on demand need not fit into memory.
-    pub(crate) timed_only: bool,
+    pub(crate) timed_only: Option<Timing>,
+}
+
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// What is chosen, however long it takes.
+    Chosen,
+    /// Every algorithm, none of which may take very long.
+    All,
 }
 
 impl Task {
@@ -103,7 +114,7 @@ impl Task {
             segments_by_rule: false,
             unit,
             crowd: None,
-            timed_only: false,
+            timed_only: None,
         };
         if let Some(path) = &args.rules {
             selection::obey(&mut task, args, kind, path)?;
@@ -121,42 +132,61 @@ impl Task {
                 None => self.best_segments(algorithm, &request)?,
             };
         }
-        self.affordable(algorithm, request.ranks, request.segments.count())?;
+        self.affordable(algorithm, &request)?;
         Ok(request)
+    }
+
+    /// Whether what `algorithm` plans is timed without being stored as steps. What may lack a link is stored, to say which.
+    pub(crate) fn streams(&self, algorithm: &Algorithm) -> bool {
+        let may = match self.timed_only {
+            None => false,
+            Some(Timing::Chosen) => algorithm.is_on_demand(),
+            Some(Timing::All) => algorithm.bytes_a_transfer().is_some(),
+        };
+        may && self.request.cost.links().is_none()
     }
 
     /// The segmentation that is best for the request's cost model.
     fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments> {
         // Looking for it takes at least what one segment takes.
-        self.affordable(algorithm, request.ranks, 1)?;
-        let best = segmentation::best_segment(algorithm, request)?;
+        self.affordable(algorithm, request)?;
+        let a_transfer = algorithm.bytes_a_transfer().unwrap_or(BYTES_PER_TRANSFER);
+        let most = available_memory().and_then(|bytes| bytes.checked_div(a_transfer));
+        let most = most.map_or(usize::MAX, |most| most.try_into().unwrap_or(usize::MAX));
+        let best = segmentation::best_segment_within(algorithm, request, most)?;
         Ok(Segments::of_size(request.elements(), best.segment)?)
     }
 
-    /// Refuses what would not fit into memory, before it is tried.
-    fn affordable(&self, algorithm: &Algorithm, ranks: usize, segments: usize) -> Result<()> {
-        let memory = available_memory();
-        if self.timed_only && algorithm.is_on_demand() {
-            if memory.is_some_and(|bytes| ranks as u64 > bytes / BYTES_PER_RANK) {
-                bail!(
-                    "{} with {ranks} ranks does not fit into memory: take fewer ranks",
-                    algorithm.name
-                );
-            }
-            return Ok(());
-        }
+    /// Refuses what would not fit into memory or would take too long, before it is tried.
+    fn affordable(&self, algorithm: &Algorithm, request: &Request) -> Result<()> {
+        let (ranks, segments) = (request.ranks, request.segments.count());
         let steps = steps(algorithm, ranks, segments);
-        let most = memory
-            .map_or(MOST_STEPS, |bytes| bytes / BYTES_PER_STEP)
-            .min(MOST_STEPS);
-        if steps > most {
+        let what = || {
+            let plural = |n: usize| if n == 1 { "" } else { "s" };
+            format!(
+                "{} with {ranks} rank{} and {segments} segment{} (about {steps} steps)",
+                algorithm.name,
+                plural(ranks),
+                plural(segments)
+            )
+        };
+        let advice = "take fewer ranks or larger segments";
+        let streams = self.streams(algorithm);
+        if steps > MOST_STEPS && !(streams && self.timed_only == Some(Timing::Chosen)) {
             bail!(
-                "{} with {ranks} ranks and {segments} segments takes about {steps} steps, more than the {most} that fit: \
-                 take fewer ranks or larger segments",
-                algorithm.name
+                "{} is longer than this program's limit of {MOST_STEPS} steps: {advice}",
+                what()
             );
         }
-        Ok(())
+        let [ranks, segments] = [ranks, segments].map(|n| n as u128);
+        let mut bytes = ranks * u128::from(BYTES_PER_RANK) + segments * 64;
+        let a_step = match algorithm.bytes_a_transfer() {
+            Some(a_transfer) if streams => a_transfer / 2,
+            _ => BYTES_PER_STEP,
+        };
+        bytes += u128::from(steps) * u128::from(a_step);
+        bytes += u128::from((algorithm.tables)(request.ranks));
+        ensure_memory(what, bytes, advice)
     }
 
     /// The algorithm asked for, or the one with the least model time (on the cores of a native run, the least estimate), and its request.
@@ -173,6 +203,11 @@ impl Task {
         let mut dear = Vec::new();
         for (i, algorithm) in self.algorithms.iter().enumerate() {
             match self.request_for(algorithm) {
+                Ok(request) if self.is_endless(algorithm, &request) => {
+                    let steps = steps(algorithm, request.ranks, request.segments.count());
+                    let reason = format!("timing its {steps} steps would take too long");
+                    refused.push((algorithm.name, anyhow::Error::msg(reason)));
+                }
                 Ok(request) if self.is_dear(algorithm, &request) => dear.push((i, request)),
                 Ok(request) => self.time(i, request, &mut best, &mut refused),
                 Err(error) => refused.push((algorithm.name, error)),
@@ -223,6 +258,13 @@ impl Task {
         self.segments.is_some()
             && steps(algorithm, request.ranks, request.segments.count()) > MOST_CHEAP_STEPS
             && closed_form(algorithm, request).is_none()
+    }
+
+    /// Whether the time of `algorithm` for `request` must be simulated, with more steps than can be stored.
+    fn is_endless(&self, algorithm: &Algorithm, request: &Request) -> bool {
+        self.streams(algorithm)
+            && steps(algorithm, request.ranks, request.segments.count()) > MOST_STEPS
+            && segmentation::closed_time(algorithm, request).is_none()
     }
 
     /// Times the `i`-th algorithm for `request`.
@@ -341,12 +383,24 @@ pub(crate) fn footprint(
     }
 }
 
-/// Memory that the system says is free for use, where it says so.
+/// Memory that this process may use in addition to what it uses, where the system says so.
 pub(crate) fn available_memory() -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+    system::available_memory().map(|available| available.bytes)
+}
+
+/// Refuses what needs more than [`available_memory`], with advice.
+pub(crate) fn ensure_memory(
+    what: impl FnOnce() -> String,
+    bytes: u128,
+    advice: &str,
+) -> Result<()> {
+    if available_memory().is_none_or(|free| bytes <= u128::from(free)) {
+        return Ok(());
+    }
+    match system::ensure_memory(&what(), bytes) {
+        Ok(()) => Ok(()),
+        Err(error) => bail!("{error}: {advice}"),
+    }
 }
 
 /// The time of `algorithm` for `request`.
@@ -375,13 +429,21 @@ pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f6
         .filter(|t| t.is_finite())
 }
 
+/// `time`, or an error where it is too large.
+pub(crate) fn finite(time: f64) -> Result<f64> {
+    if !time.is_finite() {
+        bail!("the model time is too large to be computed");
+    }
+    Ok(time)
+}
+
 /// `time`, or an error that names the transfer over a missing link that makes it infinite.
 pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> Result<f64> {
     if time.is_finite() {
         return Ok(time);
     }
     if cost.links().is_none() {
-        bail!("the model time is too large to be computed");
+        return finite(time);
     }
     let missing = schedule
         .programs()

@@ -77,6 +77,9 @@ pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
         .filter_map(|&(name, path)| Some((name, path?)));
     let outputs: Vec<_> = outputs.collect();
     for (i, &(option, path)) in outputs.iter().enumerate() {
+        if path.as_os_str() == "-" {
+            bail!("{option} writes a file: standard output has the text, or JSON with --json");
+        }
         let mut before = outputs[..i].iter();
         if let Some((other, _)) = before.find(|(_, other)| is_same_file(other, path)) {
             bail!(

@@ -13,48 +13,25 @@
 //! `p = 3`: 0→1 the block for 1, 1→2 that for 2, 2→0 that for 0; then 0→2 the block for 2, 1→0 that for 0, 2→1 that for 1.
 
 use super::pairwise::Buffers;
-use super::rounds::{Arrival, Message, doublings, equal_size, round, time_of_round};
+use super::rounds::{Arrival, Exchange, Rounds, doublings, equal_size, time_of_round, turns};
 use crate::collective::Collective;
+use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::schedule::{Schedule, Span, Spans};
+use crate::plan::stream::{DynPrograms, StepAt, Stream};
+use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 
 /// Plans the alltoall.
 ///
 /// # Errors
 /// When the request's parts do not fit together, or the buffers would be too large.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let p = request.ranks;
-    let buffers = Buffers::new(request)?;
-    let ways: Vec<Way> = (0..p).map(|r| Way::new(r, &buffers)).collect();
-    let mut b = Schedule::builder(p, request.ports, Collective::Alltoall);
-    for (r, way) in ways.iter().enumerate() {
-        let output = (0..p).map(|from| buffers.output(r, from));
-        b.layout(r, way.end, buffers.input.iter().copied(), output);
-    }
-    for k in 0..doublings(p) {
-        let message = |r: usize| {
-            let to = (r + (1 << k)) % p;
-            let (mut sent, mut stored) = (Spans::new(), Spans::new());
-            for i in (1..p).filter(|i| i >> k & 1 == 1) {
-                let span = ways[r].span(&buffers, i, k);
-                if span.len > 0 {
-                    sent.push(span);
-                    stored.push(ways[to].span(&buffers, i, k + 1));
-                }
-            }
-            Message {
-                from: r,
-                to,
-                sent,
-                stored,
-            }
-        };
-        let messages: Vec<_> = (0..p).map(message).collect();
-        round(&mut b, request, &messages, Arrival::Stored);
-    }
-    b.build()
+    Stream(Bruck::new(request)?).stored()
+}
+
+/// The alltoall, a rank's program on demand.
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(Bruck::new(request)?)))
 }
 
 /// The executed time for equal blocks and, on unidirectional ranks, a power of two of them.
@@ -74,29 +51,167 @@ fn forwarded(p: usize, k: u32) -> usize {
     p / period * bit + (p % period).saturating_sub(bit)
 }
 
-/// Where blocks stand at one rank on their way.
+/// The alltoall.
+#[derive(Debug)]
+struct Bruck(Exchange<Ways>);
+
+/// Where blocks stand on their way.
+#[derive(Debug)]
+struct Ways {
+    buffers: Buffers,
+    /// By rank, or one for all of them where all blocks have the same size.
+    ways: Vec<Way>,
+    /// On one port, by round: who receives first.
+    receives_first: Vec<Vec<bool>>,
+}
+
+/// Where blocks stand at one rank.
+#[derive(Debug)]
 struct Way {
-    rank: usize,
     /// By distance: the two places.
     places: Vec<[usize; 2]>,
     /// One past the last element of the rank's buffer.
     end: usize,
 }
 
+impl Bruck {
+    fn new(request: &Request) -> Result<Bruck> {
+        request.validate()?;
+        Ok(Bruck(Exchange {
+            rounds: Ways::new(request)?,
+            backwards: false,
+            arrival: Arrival::Stored,
+            ports: request.ports,
+        }))
+    }
+}
+
+impl StepAt for Bruck {
+    fn ranks(&self) -> usize {
+        self.0.rounds.buffers.input.len()
+    }
+
+    fn ports(&self) -> Ports {
+        self.0.ports
+    }
+
+    fn collective(&self) -> Collective {
+        Collective::Alltoall
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        self.0.rounds.buffers.layout_of(rank, self.buffer_len(rank))
+    }
+
+    fn buffer_len(&self, rank: usize) -> usize {
+        self.0.rounds.way(rank).end
+    }
+
+    fn places(&self, _rank: usize) -> usize {
+        self.0.places()
+    }
+
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        self.0.step_at(rank, place)
+    }
+}
+
+impl Ways {
+    fn new(request: &Request) -> Result<Ways> {
+        let p = request.ranks;
+        let buffers = Buffers::new(request)?;
+        let equal = buffers.input.iter().all(|b| b.len == buffers.input[0].len);
+        let mut ways = Ways {
+            ways: (0..if equal { 1 } else { p })
+                .map(|rank| Way::new(rank, &buffers))
+                .collect(),
+            buffers,
+            receives_first: Vec::new(),
+        };
+        if !request.ports.is_bidirectional() {
+            let rounds = (0..ways.count()).map(|k| {
+                let sends = (0..p).filter(|&r| ways.forwarded(k, r).next().is_some());
+                turns(p, sends.map(|r| (r, (r + (1 << k)) % p)))
+            });
+            ways.receives_first = rounds.collect();
+        }
+        Ok(ways)
+    }
+
+    fn way(&self, rank: usize) -> &Way {
+        &self.ways[rank.min(self.ways.len() - 1)]
+    }
+
+    /// Distances of the blocks that `rank` forwards in round `k`, none that is empty.
+    fn forwarded(&self, k: usize, rank: usize) -> impl Iterator<Item = usize> {
+        let numbers = (1..self.buffers.input.len()).filter(move |i| i >> k & 1 == 1);
+        numbers.filter(move |&i| block(&self.buffers, rank, i, k) > 0)
+    }
+
+    /// Where the block of distance `i` stands at `rank` after `rounds` rounds.
+    fn span(&self, rank: usize, i: usize, rounds: usize) -> Span {
+        let p = self.buffers.input.len();
+        let gone = gone(i, rounds);
+        if gone == 0 {
+            return self.buffers.input[(rank + i) % p];
+        }
+        if gone == i {
+            return self.buffers.output(rank, (rank + p - i) % p);
+        }
+        let times = gone.count_ones() as usize;
+        let place = self.way(rank).places[i][(times - 1) % 2];
+        Span::new(place, block(&self.buffers, rank, i, rounds))
+    }
+}
+
+impl Rounds for Ways {
+    fn count(&self) -> usize {
+        doublings(self.buffers.input.len()) as usize
+    }
+
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let to = (rank + (1 << k)) % self.buffers.input.len();
+        let spans = self.forwarded(k, rank).map(|i| self.span(rank, i, k));
+        Some((to, spans.collect())).filter(|(_, spans): &(_, Spans)| !spans.is_empty())
+    }
+
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let p = self.buffers.input.len();
+        let from = (rank + p - (1 << k)) % p;
+        let spans = self.forwarded(k, from);
+        let spans = spans.map(|i| self.span(rank, i, k + 1));
+        Some((from, spans.collect())).filter(|(_, spans): &(_, Spans)| !spans.is_empty())
+    }
+
+    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
+        self.receives_first[k][rank]
+    }
+}
+
+/// How far the block of distance `i` has come after `rounds` rounds.
+fn gone(i: usize, rounds: usize) -> usize {
+    i & ((1 << rounds) - 1)
+}
+
+/// Elements of the block of distance `i` that is at `rank` after `rounds` rounds.
+fn block(buffers: &Buffers, rank: usize, i: usize, rounds: usize) -> usize {
+    let destination = (rank + i - gone(i, rounds)) % buffers.input.len();
+    buffers.input[destination].len
+}
+
 impl Way {
     fn new(rank: usize, buffers: &Buffers) -> Way {
         let mut way = Way {
-            rank,
             places: Vec::with_capacity(buffers.input.len()),
             end: buffers.end(rank),
         };
         for i in 0..buffers.input.len() {
             // The largest block that stands in each place, over all times that it is filled.
             let mut largest = [0, 0];
-            let bits = (0..usize::BITS).filter(|k| i >> k & 1 == 1);
-            let last = i.checked_ilog2().unwrap_or(0);
+            let bits = (0..usize::BITS as usize).filter(|k| i >> k & 1 == 1);
+            let last = i.checked_ilog2().unwrap_or(0) as usize;
             for (times, k) in bits.filter(|&k| k != last).enumerate() {
-                let len = way.block(buffers, i, k + 1);
+                let len = block(buffers, rank, i, k + 1);
                 largest[times % 2] = largest[times % 2].max(len);
             }
             way.places.push([way.end, way.end + largest[0]]);
@@ -104,37 +219,25 @@ impl Way {
         }
         way
     }
-
-    /// How far the block of distance `i` has come after `rounds` rounds.
-    fn gone(i: usize, rounds: u32) -> usize {
-        i & ((1 << rounds) - 1)
-    }
-
-    /// Elements of the block of distance `i` that is here after `rounds` rounds.
-    fn block(&self, buffers: &Buffers, i: usize, rounds: u32) -> usize {
-        let destination = (self.rank + i - Self::gone(i, rounds)) % buffers.input.len();
-        buffers.input[destination].len
-    }
-
-    /// Where the block of distance `i` stands after `rounds` rounds.
-    fn span(&self, buffers: &Buffers, i: usize, rounds: u32) -> Span {
-        let p = buffers.input.len();
-        let gone = Self::gone(i, rounds);
-        if gone == 0 {
-            return buffers.input[(self.rank + i) % p];
-        }
-        if gone == i {
-            return buffers.output(self.rank, (self.rank + p - i) % p);
-        }
-        let times = gone.count_ones() as usize;
-        let place = self.places[i][(times - 1) % 2];
-        Span::new(place, self.block(buffers, i, rounds))
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::rounds::{assert_consistent, block_sizes};
     use super::*;
+
+    #[test]
+    fn every_rank_knows_its_part_of_each_round() {
+        for p in 1..=17 {
+            for sizes in block_sizes(p) {
+                let mut request = Request::new(p, 2);
+                request.ports = Ports::UNI;
+                request.blocks = Some(sizes.clone());
+                let ways = Ways::new(&request).unwrap();
+                assert_consistent(&ways, p, false, &format!("{sizes:?}"));
+            }
+        }
+    }
 
     #[test]
     fn bits_are_counted() {

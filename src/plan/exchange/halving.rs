@@ -11,60 +11,177 @@
 //!
 //! `p = 4`, blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
-use super::cube::{fold, folded, members_of};
-use super::rounds::{Arrival, Message, equal_size, round, time_of_combining};
+use super::cube::{folded, members_of};
+use super::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
 use crate::collective::Collective;
+use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::schedule::{Schedule, Span, Spans, total_len};
+use crate::plan::stream::{DynPrograms, StepAt, Stream};
+use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step, total_len};
 
 /// Plans the reduce-scatter.
 ///
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let p = request.ranks;
-    let blocks = request.scattered();
-    let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let members = members_of(p, 0);
-    let kept = Kept::new(&members, &blocks, vector.len);
-    let scratch = if request.ports.is_bidirectional() || p < 2 {
-        0
-    } else {
-        let halves = (0..2).map(|class| total_len(&kept.spans(class, 1)));
-        halves.max().unwrap_or(0)
-    };
-    let mut b = Schedule::builder(p, request.ports, Collective::ReduceScatter);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, vector.len, [vector], [block]);
+    Stream(Halving::new(request)?).stored()
+}
+
+/// The reduce-scatter, a rank's program on demand.
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(Halving::new(request)?)))
+}
+
+/// The reduce-scatter.
+#[derive(Debug)]
+struct Halving {
+    blocks: Vec<Span>,
+    vector: Span,
+    /// Elements of scratch at each member.
+    scratch: usize,
+    exchange: Exchange<Halves>,
+}
+
+/// The rounds among members.
+#[derive(Debug)]
+struct Halves {
+    /// Ranks of all members.
+    members: Vec<usize>,
+    /// Ranks below this one are pairs of a member and a rank that is none.
+    paired: usize,
+    kept: Kept,
+}
+
+impl Halving {
+    fn new(request: &Request) -> Result<Halving> {
+        request.validate()?;
+        let p = request.ranks;
+        let blocks = request.scattered();
+        let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
+        let members = members_of(p, 0);
+        let kept = Kept::new(&members, &blocks, vector.len);
+        let both = request.ports.is_bidirectional();
+        let scratch = if both || p < 2 {
+            0
+        } else {
+            let halves = (0..2).map(|class| total_len(&kept.spans(class, 1)));
+            halves.max().unwrap_or(0)
+        };
+        Ok(Halving {
+            blocks,
+            vector,
+            scratch,
+            exchange: Exchange {
+                rounds: Halves {
+                    members,
+                    paired: 2 * folded(p),
+                    kept,
+                },
+                backwards: false,
+                arrival: if both {
+                    Arrival::Combined
+                } else {
+                    Arrival::CombinedAfter(vector.len)
+                },
+                ports: request.ports,
+            },
+        })
     }
-    for &r in &members {
-        b.layout(r, vector.len + scratch, [vector], [blocks[r]]);
+}
+
+impl StepAt for Halving {
+    fn ranks(&self) -> usize {
+        self.blocks.len()
     }
-    fold(&mut b, p, 0, vector);
-    let arrival = if request.ports.is_bidirectional() {
-        Arrival::Combined
-    } else {
-        Arrival::CombinedAfter(vector.len)
-    };
-    for k in 0..members.len().ilog2() {
-        let messages: Vec<_> = (0..members.len())
-            .map(|j| {
-                let partner = j ^ (1 << k);
-                Message::new(members[j], members[partner], kept.spans(partner, k + 1))
-            })
-            .collect();
-        round(&mut b, request, &messages, arrival);
+
+    fn ports(&self) -> Ports {
+        self.exchange.ports
     }
-    let out: Vec<_> = (0..folded(p))
-        .map(|i| Message::new(2 * i, 2 * i + 1, blocks[2 * i + 1]))
-        .collect();
-    round(&mut b, request, &out, Arrival::Stored);
-    b.build()
+
+    fn collective(&self) -> Collective {
+        Collective::ReduceScatter
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        let member = self.exchange.rounds.member(rank).is_some();
+        Layout {
+            len: self.vector.len + if member { self.scratch } else { 0 },
+            input: self.vector.into(),
+            output: self.blocks[rank].into(),
+        }
+    }
+
+    /// One before the rounds, and one after them.
+    fn places(&self, _rank: usize) -> usize {
+        self.exchange.places() + 2
+    }
+
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        let last = self.exchange.places() + 1;
+        if (1..last).contains(&place) {
+            return self.exchange.step_at(rank, place - 1);
+        }
+        if rank >= self.exchange.rounds.paired {
+            return None;
+        }
+        let (stays, leaves) = (rank & !1, rank | 1);
+        let block = self.blocks[leaves];
+        match (place == last, rank == stays) {
+            (false, true) => {
+                let order = Order::by_rank(stays, leaves);
+                Some(Step::recv_combine(leaves, self.vector, order))
+            }
+            (false, false) => Some(Step::send(stays, self.vector)),
+            (true, _) if block.len == 0 => None,
+            (true, true) => Some(Step::send(leaves, block)),
+            (true, false) => Some(Step::recv(stays, block)),
+        }
+    }
+}
+
+impl Halves {
+    /// The number of the member that `rank` is.
+    fn member(&self, rank: usize) -> Option<usize> {
+        if rank >= self.paired {
+            return Some(rank - self.paired / 2);
+        }
+        rank.is_multiple_of(2).then_some(rank / 2)
+    }
+
+    /// Round `k` of `rank`: its partner, and what the partner keeps, or what it keeps itself.
+    fn half(&self, k: usize, rank: usize, mine: bool) -> Option<(usize, Spans)> {
+        let j = self.member(rank)?;
+        let partner = j ^ (1 << k);
+        let spans = self
+            .kept
+            .spans(if mine { j } else { partner }, k as u32 + 1);
+        (!spans.is_empty()).then(|| (self.members[partner], spans))
+    }
+}
+
+impl Rounds for Halves {
+    fn count(&self) -> usize {
+        self.members.len().ilog2() as usize
+    }
+
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        self.half(k, rank, false)
+    }
+
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        self.half(k, rank, true)
+    }
+
+    /// Of a pair, the lower rank sends first.
+    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
+        let partner = self.received(k, rank);
+        partner.is_some_and(|(partner, _)| partner < rank)
+    }
 }
 
 /// What members keep.
+#[derive(Debug)]
 struct Kept {
     /// By member: its blocks, and where those of the next member start.
     members: Vec<Span>,
@@ -128,7 +245,22 @@ pub fn time(request: &Request) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rounds::{assert_consistent, block_sizes};
     use super::*;
+
+    #[test]
+    fn every_rank_knows_its_part_of_each_round() {
+        for p in 1..=20 {
+            for sizes in block_sizes(p) {
+                let mut request = Request::new(p, 2);
+                request.ports = Ports::UNI;
+                request.blocks = Some(sizes.clone());
+                let halving = Halving::new(&request).unwrap();
+                let rounds = &halving.exchange.rounds;
+                assert_consistent(rounds, p, false, &format!("{sizes:?}"));
+            }
+        }
+    }
 
     #[test]
     fn every_member_ends_with_its_own_blocks() {

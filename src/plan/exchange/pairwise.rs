@@ -9,45 +9,32 @@
 //!
 //! `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1. `p = 4`, unidirectional: 0↔3, 1↔2; 0↔1, 2↔3; 0↔2, 1↔3.
 
-use super::rounds::{Arrival, Message, equal_size, round};
+use super::rounds::{Arrival, Exchange, Rounds, equal_size};
 use crate::collective::Collective;
+use crate::cost::Ports;
 use crate::error::{Error, Result};
 use crate::plan::Request;
-use crate::schedule::{Schedule, Span};
+use crate::plan::stream::{DynPrograms, StepAt, Stream};
+use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 
 /// Plans the alltoall.
 ///
 /// # Errors
 /// When the request's parts do not fit together, or the buffers would be too large.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let p = request.ranks;
-    let buffers = Buffers::new(request)?;
-    let mut b = Schedule::builder(p, request.ports, Collective::Alltoall);
-    for r in 0..p {
-        let output = (0..p).map(|from| buffers.output(r, from));
-        b.layout(r, buffers.end(r), buffers.input.iter().copied(), output);
-    }
-    for pairs in partners(request) {
-        let messages: Vec<_> = pairs
-            .into_iter()
-            .map(|(from, to)| Message {
-                from,
-                to,
-                sent: buffers.input[to].into(),
-                stored: buffers.output(to, from).into(),
-            })
-            .collect();
-        round(&mut b, request, &messages, Arrival::Stored);
-    }
-    b.build()
+    Stream(Pairwise::new(request)?).stored()
+}
+
+/// The alltoall, a rank's program on demand.
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(Pairwise::new(request)?)))
 }
 
 /// The executed time for equal blocks.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.concatenated())?;
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-    let rounds = partners(request).len() as f64;
+    let rounds = Partners::new(request).rounds as f64;
     let messages = if request.ports.is_bidirectional() {
         rounds
     } else {
@@ -56,37 +43,144 @@ pub fn time(request: &Request) -> Option<f64> {
     Some(messages * request.t_comm(b))
 }
 
-/// By round: who sends to whom.
-fn partners(request: &Request) -> impl ExactSizeIterator<Item = Vec<(usize, usize)>> {
-    let p = request.ranks;
-    let both = request.ports.is_bidirectional();
-    let even = p.is_multiple_of(2);
-    // Sums are modulo this, on one port an odd number.
-    let n = if even && !both { p - 1 } else { p };
-    let rounds = match p {
-        1 => 0,
-        _ if both => p - 1,
-        _ => n,
-    };
-    (0..rounds).map(move |k| {
-        let partner = |r: usize| {
-            if both {
-                return (r + k + 1) % p;
-            }
-            // The one rank that would meet itself meets the last one, which has no part in the sums, or nobody.
-            let alone = if k % 2 == 0 { k / 2 } else { (k + n) / 2 };
-            match r {
-                _ if even && r == n => alone,
-                _ if even && r == alone => n,
-                _ => (k + n - r) % n,
-            }
+/// Who meets whom in which round.
+#[derive(Debug, Clone, Copy)]
+struct Partners {
+    ranks: usize,
+    rounds: usize,
+    /// What sums are modulo: on one port an odd number.
+    modulus: usize,
+    both: bool,
+}
+
+impl Partners {
+    fn new(request: &Request) -> Partners {
+        let p = request.ranks;
+        let both = request.ports.is_bidirectional();
+        let modulus = if p.is_multiple_of(2) && !both {
+            p - 1
+        } else {
+            p
         };
-        let pairs = (0..p).map(|r| (r, partner(r)));
-        pairs.filter(|(r, s)| r != s).collect()
-    })
+        Partners {
+            ranks: p,
+            rounds: match p {
+                1 => 0,
+                _ if both => p - 1,
+                _ => modulus,
+            },
+            modulus,
+            both,
+        }
+    }
+
+    /// To whom `rank` sends in round `k`, and from whom it receives: from itself for nobody.
+    #[inline]
+    fn of(&self, k: usize, rank: usize) -> [usize; 2] {
+        let (p, n) = (self.ranks, self.modulus);
+        let modulo = |sum: usize, n: usize| if sum >= n { sum - n } else { sum };
+        if self.both {
+            return [modulo(rank + k + 1, p), modulo(rank + p - k - 1, p)];
+        }
+        // The one rank that would meet itself meets the last one, which has no part in the sums, or nobody.
+        let alone = if k.is_multiple_of(2) {
+            k / 2
+        } else {
+            (k + n) / 2
+        };
+        let partner = match rank {
+            _ if n < p && rank == n => alone,
+            _ if n < p && rank == alone => n,
+            _ => modulo(k + n - rank, n),
+        };
+        [partner; 2]
+    }
+}
+
+/// The alltoall.
+#[derive(Debug)]
+struct Pairwise(Exchange<Pairs>);
+
+#[derive(Debug)]
+struct Pairs {
+    partners: Partners,
+    buffers: Buffers,
+}
+
+impl Pairwise {
+    fn new(request: &Request) -> Result<Pairwise> {
+        request.validate()?;
+        Ok(Pairwise(Exchange {
+            rounds: Pairs {
+                partners: Partners::new(request),
+                buffers: Buffers::new(request)?,
+            },
+            backwards: false,
+            arrival: Arrival::Stored,
+            ports: request.ports,
+        }))
+    }
+}
+
+impl Rounds for Pairs {
+    fn count(&self) -> usize {
+        self.partners.rounds
+    }
+
+    #[inline]
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let [to, _] = self.partners.of(k, rank);
+        let span = self.buffers.input[to];
+        (to != rank && span.len > 0).then(|| (to, span.into()))
+    }
+
+    #[inline]
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let [_, from] = self.partners.of(k, rank);
+        let span = self.buffers.output(rank, from);
+        (from != rank && span.len > 0).then(|| (from, span.into()))
+    }
+
+    /// Of a pair, the lower rank sends first.
+    #[inline]
+    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
+        self.partners.of(k, rank)[0] < rank && self.received(k, rank).is_some()
+    }
+}
+
+impl StepAt for Pairwise {
+    fn ranks(&self) -> usize {
+        self.0.rounds.partners.ranks
+    }
+
+    fn ports(&self) -> Ports {
+        self.0.ports
+    }
+
+    fn collective(&self) -> Collective {
+        Collective::Alltoall
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        self.0.rounds.buffers.layout_of(rank, self.buffer_len(rank))
+    }
+
+    fn buffer_len(&self, rank: usize) -> usize {
+        self.0.rounds.buffers.end(rank)
+    }
+
+    fn places(&self, _rank: usize) -> usize {
+        self.0.places()
+    }
+
+    #[inline]
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        self.0.step_at(rank, place)
+    }
 }
 
 /// Where blocks stand: every rank's input first, then what comes from others.
+#[derive(Debug)]
 pub(super) struct Buffers {
     /// By destination, the same for all ranks.
     pub(super) input: Vec<Span>,
@@ -123,6 +217,17 @@ impl Buffers {
         Span::new(self.elements + before * block.len, block.len)
     }
 
+    /// The layout of a rank whose buffer has `len` elements.
+    pub(super) fn layout_of(&self, rank: usize, len: usize) -> Layout {
+        Layout {
+            len,
+            input: self.input.iter().copied().collect(),
+            output: (0..self.input.len())
+                .map(|from| self.output(rank, from))
+                .collect(),
+        }
+    }
+
     /// One past the last element of a rank's output.
     pub(super) fn end(&self, rank: usize) -> usize {
         self.elements + (self.input.len() - 1) * self.input[rank].len
@@ -131,8 +236,23 @@ impl Buffers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rounds::{assert_consistent, block_sizes};
     use super::*;
     use crate::Ports;
+
+    #[test]
+    fn every_rank_knows_its_part_of_each_round() {
+        for p in 1..=17 {
+            for sizes in block_sizes(p) {
+                // On bidirectional ports nobody asks who is first.
+                let mut request = Request::new(p, 2);
+                request.ports = Ports::UNI;
+                request.blocks = Some(sizes.clone());
+                let Pairwise(exchange) = Pairwise::new(&request).unwrap();
+                assert_consistent(&exchange.rounds, p, false, &format!("{sizes:?}"));
+            }
+        }
+    }
 
     #[test]
     fn every_pair_meets_once_and_nobody_twice_a_round() {
@@ -141,9 +261,15 @@ mod tests {
                 let mut request = Request::new(p, 1);
                 request.ports = ports;
                 let mut met = std::collections::HashSet::new();
-                for pairs in partners(&request) {
+                let partners = Partners::new(&request);
+                for k in 0..partners.rounds {
                     let mut busy = vec![0; p];
-                    for (from, to) in pairs {
+                    for from in 0..p {
+                        let [to, _] = partners.of(k, from);
+                        assert_eq!(partners.of(k, to)[1], from);
+                        if to == from {
+                            continue;
+                        }
                         assert!(met.insert((from, to)), "p={p}: {from} to {to} again");
                         busy[from] += 1;
                         busy[to] += 1;

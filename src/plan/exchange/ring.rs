@@ -12,18 +12,19 @@
 //!
 //! `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0 block 1.
 
-use super::rounds::{self, Message, equal_size};
-use super::there_and_back;
+use super::rounds::{self, Rounds, equal_size};
+use super::there_and_back::{Blocks, allreduce_by};
 use crate::error::Result;
 use crate::plan::Request;
-use crate::schedule::{Schedule, Span};
+use crate::plan::stream::{DynPrograms, Stream};
+use crate::schedule::{Schedule, Span, Spans};
 
 /// Plans the allgather.
 ///
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    there_and_back::allgather(request, |blocks| allgather(0, blocks))
+    Stream(allgather(request)?).stored()
 }
 
 /// Plans the reduce-scatter.
@@ -31,7 +32,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    there_and_back::reduce_scatter(request, |blocks| allgather(0, blocks))
+    Stream(backwards(request)?).stored()
 }
 
 /// Plans the allreduce; the segments of the request are ignored but for their sum.
@@ -39,20 +40,129 @@ pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
-    there_and_back::allreduce(request, |blocks| allgather(0, blocks))
+    Stream(allreduce_by(request, Ring::new, longest)?).stored()
+}
+
+/// The allgather, a rank's program on demand.
+pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(allgather(request)?)))
+}
+
+/// The reduce-scatter, a rank's program on demand.
+pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(backwards(request)?)))
+}
+
+/// The allreduce, a rank's program on demand.
+pub(super) fn allreduce_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    let programs = allreduce_by(request, Ring::new, longest)?;
+    Ok(Box::new(Stream(programs)))
+}
+
+fn allgather(request: &Request) -> Result<Blocks<Ring>> {
+    Blocks::allgather(request, Ring::new)
+}
+
+fn backwards(request: &Request) -> Result<Blocks<Ring>> {
+    Blocks::reduce_scatter(request, Ring::new, longest)
+}
+
+/// Elements of the longest message.
+pub(super) fn longest(blocks: &[Span]) -> usize {
+    match blocks {
+        [] | [_] => 0,
+        several => several.iter().map(|b| b.len).max().unwrap_or(0),
+    }
 }
 
 /// The rounds in which position `v` of the ring, which is rank `v + first`, sends its block `v` around.
-pub(super) fn allgather(
+#[derive(Debug)]
+pub(super) struct Ring {
     first: usize,
     blocks: Vec<Span>,
-) -> impl DoubleEndedIterator<Item = Vec<Message>> {
-    let p = blocks.len();
-    let rank = move |v: usize| (v + first) % p;
-    (0..p - 1).map(move |k| {
-        let message = |v: usize| Message::new(rank(v), rank(v + 1), blocks[(v + p - k) % p]);
-        (0..p).map(message).collect()
-    })
+    /// Where some block is empty, by block: whether the number of others right before it, and right after it, up to an empty one, is odd.
+    odd: Option<Vec<[bool; 2]>>,
+}
+
+impl Ring {
+    fn new(blocks: Vec<Span>) -> Ring {
+        Ring::from(0, blocks)
+    }
+
+    /// With position 0 at rank `first`.
+    pub(super) fn from(first: usize, blocks: Vec<Span>) -> Ring {
+        let p = blocks.len();
+        let empty = blocks.iter().position(|b| b.len == 0);
+        let odd = empty.map(|empty| {
+            let mut odd = vec![[false; 2]; p];
+            // Away from an empty block, once around.
+            for (side, step) in [(0, 1), (1, p - 1)] {
+                let mut at = empty;
+                for _ in 0..p {
+                    let next = (at + step) % p;
+                    odd[next][side] = blocks[at].len > 0 && !odd[at][side];
+                    at = next;
+                }
+            }
+            odd
+        });
+        Ring { first, blocks, odd }
+    }
+
+    /// The position of `rank`.
+    #[inline]
+    fn position(&self, rank: usize) -> usize {
+        self.modulo(rank + self.blocks.len() - self.first)
+    }
+
+    /// Of a number below `2p`.
+    #[inline]
+    fn modulo(&self, n: usize) -> usize {
+        let p = self.blocks.len();
+        if n >= p { n - p } else { n }
+    }
+
+    /// What a position `v` sends in round `k`.
+    #[inline]
+    fn block(&self, k: usize, v: usize) -> usize {
+        self.modulo(v + self.blocks.len() - k)
+    }
+
+    #[inline]
+    fn message(&self, peer: usize, block: usize) -> Option<(usize, Spans)> {
+        let span = self.blocks[block];
+        (span.len > 0).then(|| (peer, span.into()))
+    }
+}
+
+impl Rounds for Ring {
+    fn count(&self) -> usize {
+        self.blocks.len() - 1
+    }
+
+    #[inline]
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        self.message(self.modulo(rank + 1), self.block(k, self.position(rank)))
+    }
+
+    #[inline]
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let before = self.modulo(rank + self.blocks.len() - 1);
+        self.message(before, self.block(k, self.position(before)))
+    }
+
+    #[inline]
+    fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool {
+        let (p, v) = (self.blocks.len(), self.position(rank));
+        match &self.odd {
+            // All around, from rank 0 on.
+            None if backwards => (p - rank) % p % 2 == 1,
+            None => rank % 2 == 1,
+            // From who has nobody to receive from, because that block is empty.
+            Some(odd) if backwards => odd[self.block(k, self.modulo(v + p - 1))][1],
+            Some(odd) => odd[self.block(k, v)][0],
+        }
+    }
 }
 
 /// The executed time of the allgather, when the blocks are equal and, on unidirectional ranks, `p` is even.
@@ -89,4 +199,23 @@ pub(super) fn rounds_of(request: &Request) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     let rounds = p.checked_sub(1)? as f64;
     Some(rounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounds::{assert_consistent, block_sizes};
+    use super::*;
+    use crate::plan::consecutive;
+
+    #[test]
+    fn every_rank_knows_its_part_of_each_round() {
+        for p in 1..=17 {
+            for sizes in block_sizes(p) {
+                for first in [0, p / 2, p - 1] {
+                    let ring = Ring::from(first, consecutive(&sizes));
+                    assert_consistent(&ring, p, true, &format!("from {first} {sizes:?}"));
+                }
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! paths and cycles over the ranks, and along each of them ranks send first and receive first in turns (in a pair, the lower rank
 //! sends first). Then a round takes the time of two messages, or of three where a cycle is odd.
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, Ports};
 use crate::plan::Request;
 use crate::schedule::{Builder, Order, Span, Spans, Step, total_len};
 
@@ -60,7 +60,7 @@ pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], ar
     let receives_first = if request.ports.is_bidirectional() {
         Vec::new()
     } else {
-        turns(request.ranks, &messages)
+        turns(request.ranks, messages.iter().map(|m| (m.from, m.to)))
     };
     let first = |rank: usize| receives_first.get(rank) == Some(&true);
     let send = |b: &mut Builder, m: &Message| {
@@ -90,13 +90,83 @@ pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], ar
     }
 }
 
-/// By rank: whether it receives before it sends.
-fn turns(ranks: usize, messages: &[&Message]) -> Vec<bool> {
+/// Rounds of which each rank's part follows from the rank and the round, so that they need not be stored.
+pub(crate) trait Rounds {
+    /// Number of rounds.
+    fn count(&self) -> usize;
+
+    /// To whom `rank` sends in round `k`, and where that stands; `None` for nothing.
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)>;
+
+    /// From whom `rank` receives in round `k`, and where that goes; `None` for nothing.
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)>;
+
+    /// On one port: whether `rank`, which sends and receives in round `k`, receives first: what `turns` says about the messages of the round, or where
+    /// they go `backwards` about those.
+    fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool;
+}
+
+/// The steps of rounds, as [`round`] makes them, one by one.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange<R> {
+    pub(crate) rounds: R,
+    /// Whether the rounds come from the last to the first, each message going back.
+    pub(crate) backwards: bool,
+    pub(crate) arrival: Arrival,
+    pub(crate) ports: Ports,
+}
+
+/// Places that each round has: a send, a receive, the send of who receives first, and a combination.
+const PLACES: usize = 4;
+
+impl<R: Rounds> Exchange<R> {
+    pub(crate) fn places(&self) -> usize {
+        PLACES * self.rounds.count()
+    }
+
+    #[inline]
+    pub(crate) fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        let (round, place) = (place / PLACES, place % PLACES);
+        let (k, both) = (round, self.ports.is_bidirectional());
+        let k = if self.backwards {
+            self.rounds.count() - 1 - k
+        } else {
+            k
+        };
+        let sent = || match self.backwards {
+            false => self.rounds.sent(k, rank),
+            true => self.rounds.received(k, rank),
+        };
+        let received = || match self.backwards {
+            false => self.rounds.received(k, rank),
+            true => self.rounds.sent(k, rank),
+        };
+        // Who does not receive sends at the first of the two places as well as at the second.
+        let first = || !both && self.rounds.receives_first(k, rank, self.backwards);
+        match (place, self.arrival) {
+            (0, _) if !first() => sent().map(|(to, spans)| Step::send(to, spans)),
+            (2, _) if first() => sent().map(|(to, spans)| Step::send(to, spans)),
+            (1, arrival) => received().map(|(from, spans)| match arrival {
+                Arrival::Stored => Step::recv(from, spans),
+                Arrival::Combined => Step::recv_combine(from, spans, Order::by_rank(rank, from)),
+                Arrival::CombinedAfter(at) => Step::recv(from, Span::new(at, total_len(&spans))),
+            }),
+            (3, Arrival::CombinedAfter(at)) => received().map(|(from, spans)| {
+                let scratch = Span::new(at, total_len(&spans));
+                Step::combine(scratch, spans, Order::by_rank(rank, from))
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// By rank: whether it receives before it sends, in a round of these messages, from whom to whom.
+pub(super) fn turns(ranks: usize, messages: impl Iterator<Item = (usize, usize)>) -> Vec<bool> {
     let mut next = vec![None; ranks];
     let mut has_source = vec![false; ranks];
-    for m in messages {
-        next[m.from] = Some(m.to);
-        has_source[m.to] = true;
+    for (from, to) in messages {
+        next[from] = Some(to);
+        has_source[to] = true;
     }
     let mut receives_first = vec![false; ranks];
     // Paths from their ends, then cycles from their lowest ranks; what has been walked has no next any more.
@@ -208,16 +278,58 @@ pub(crate) fn cyclic(blocks: &[Span], first: usize, count: usize) -> Spans {
     spans
 }
 
+/// Both ends of every message agree about it, and who receives first is who the messages of the round say, those that go `backwards`, too.
+#[cfg(test)]
+pub(super) fn assert_consistent(rounds: &impl Rounds, ranks: usize, backwards: bool, name: &str) {
+    for k in 0..rounds.count() {
+        let mut messages = Vec::new();
+        for from in 0..ranks {
+            if let Some((to, sent)) = rounds.sent(k, from) {
+                let (back, stored) = rounds.received(k, to).expect("what is sent is received");
+                assert_eq!(back, from, "{name}, round {k}, rank {from}");
+                assert_eq!(total_len(&sent), total_len(&stored), "{name}, round {k}");
+                assert!(total_len(&sent) > 0, "{name}, round {k}");
+                messages.push((from, to));
+            }
+        }
+        let received = (0..ranks).filter_map(|r| rounds.received(k, r));
+        assert_eq!(received.count(), messages.len(), "{name}, round {k}");
+        for backwards in [false, backwards] {
+            let way =
+                |&(from, to): &(usize, usize)| if backwards { (to, from) } else { (from, to) };
+            let first = turns(ranks, messages.iter().map(way));
+            for (rank, &first) in first.iter().enumerate() {
+                if rounds.sent(k, rank).is_some() && rounds.received(k, rank).is_some() {
+                    assert_eq!(
+                        rounds.receives_first(k, rank, backwards),
+                        first,
+                        "{name}, round {k}, rank {rank}, backwards {backwards}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Sizes of blocks, equal ones and such that some are empty.
+#[cfg(test)]
+pub(super) fn block_sizes(ranks: usize) -> impl Iterator<Item = Vec<usize>> {
+    let irregular = move |seed: usize| -> Vec<usize> {
+        (0..ranks)
+            .map(|r| (r * r * seed + 3 * r + seed) % 5 / 2)
+            .collect()
+    };
+    let zero = std::iter::once(vec![0; ranks]);
+    let equal = std::iter::once(vec![2; ranks]);
+    zero.chain(equal).chain((1..8).map(irregular))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn turns_of(ranks: usize, pairs: &[(usize, usize)]) -> Vec<bool> {
-        let messages: Vec<_> = pairs
-            .iter()
-            .map(|&(from, to)| Message::new(from, to, Span::new(0, 1)))
-            .collect();
-        turns(ranks, &messages.iter().collect::<Vec<_>>())
+        turns(ranks, pairs.iter().copied())
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::collective::Kind;
 use crate::plan::registry::row::{
-    broadcast, for_each_pair, for_each_pair_twice, logarithmic_twice, reduce_scatter, row,
+    broadcast, for_each_pair, for_each_pair_twice, logarithmic_twice, parts_of_halves,
+    reduce_scatter, row,
 };
 use crate::plan::registry::{Algorithm, Planner};
 
@@ -23,12 +24,13 @@ pub(in crate::plan) const RING: Algorithm = Algorithm {
     source: "folklore",
     rounds: "p-1 (bi), 2(p-1) (uni, p even)",
     volume: "(p-1) m",
+    planner: Planner::OnDemand(ring::allgather_programs),
     time: Some(ring::time),
     ..row("ring", Kind::Allgather, ring::plan)
 };
 
 pub(in crate::plan) const LINEAR: Algorithm = Algorithm {
-    transfers: for_each_pair,
+    transfers: |p, _| p.saturating_mul(2),
     source: "folklore",
     rounds: "2(p-1)",
     volume: "p m - m_0",
@@ -42,7 +44,7 @@ pub(in crate::plan) const RING_ALLREDUCE: Algorithm = Algorithm {
     transfers: for_each_pair_twice,
     rounds: "2(p-1) (bi), 4(p-1) (uni; p odd: more)",
     volume: "2(p-1) m",
-    planner: Planner::Direct(ring::allreduce),
+    planner: Planner::OnDemand(ring::allreduce_programs),
     time: Some(ring::allreduce_time),
     ..RING
 };
@@ -77,9 +79,13 @@ pub(in crate::plan) const RABENSEIFNER: Algorithm = Algorithm {
 };
 
 pub(in crate::plan) const HALVING: Algorithm = Algorithm {
+    transfers: parts_of_halves,
     source: "folklore; blocks chosen so that operands stay in order",
     rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
+    // Each rank remembers when the blocks of its messages were last used.
+    tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(32),
+    planner: Planner::OnDemand(halving::programs),
     time: Some(halving::time),
     ..row("recursive-halving", Kind::ReduceScatter, halving::plan)
 };
@@ -109,7 +115,9 @@ pub(in crate::plan) const BRUCK_ALLTOALL: Algorithm = Algorithm {
     // Each message has many spans: what they take to hold counts.
     transfers: for_each_pair,
     volume: "about p ceil(log2 p)/2 m",
-    planner: Planner::Direct(bruck_alltoall::plan),
+    // Each rank remembers when each block was last used.
+    tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(80),
+    planner: Planner::OnDemand(bruck_alltoall::programs),
     time: Some(bruck_alltoall::time),
     ..BRUCK
 };
@@ -119,6 +127,7 @@ pub(in crate::plan) const PAIRWISE: Algorithm = Algorithm {
     source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
     rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p)",
     volume: "(p-1) m",
+    planner: Planner::OnDemand(pairwise::programs),
     time: Some(pairwise::time),
     ..row("pairwise", Kind::Alltoall, pairwise::plan)
 };
@@ -135,10 +144,10 @@ pub(in crate::plan) const VAN_DE_GEIJN: Algorithm = Algorithm {
 
 pub(in crate::plan) const VAN_DE_GEIJN_RING: Algorithm = Algorithm {
     name: "van-de-geijn-ring",
-    transfers: for_each_pair_twice,
+    transfers: |p, _| for_each_pair(p, 1).saturating_add(p),
     source: "van de Geijn et al. 1994 (scatter, ring allgather), backwards for reduce",
     rounds: "p-1+ceil(log2 p) (bi), about 2(p-1)+ceil(log2 p) (uni)",
-    planner: Planner::Direct(van_de_geijn::plan_ring),
+    planner: Planner::OnDemand(van_de_geijn::ring_programs),
     time: Some(van_de_geijn::time_ring),
     ..VAN_DE_GEIJN
 };
@@ -164,8 +173,10 @@ pub(in crate::plan) const VAN_DE_GEIJN_BROADCAST: Algorithm = Algorithm {
 };
 
 pub(in crate::plan) const VAN_DE_GEIJN_RING_BROADCAST: Algorithm = Algorithm {
-    planner: Planner::ReverseOf(van_de_geijn::plan_ring_for_broadcast),
-    ..broadcast(VAN_DE_GEIJN_RING)
+    collective: Kind::Broadcast,
+    commutative_only: false,
+    planner: Planner::OnDemand(van_de_geijn::ring_broadcast_programs),
+    ..VAN_DE_GEIJN_RING
 };
 
 // Not reversed allgathers: on one port, combining can wait until a rank has sent, too.
@@ -181,6 +192,9 @@ pub(in crate::plan) const LINEAR_REDUCE_SCATTER: Algorithm = Algorithm {
 };
 
 pub(in crate::plan) const RING_REDUCE_SCATTER: Algorithm = Algorithm {
-    planner: Planner::Direct(ring::reduce_scatter),
-    ..reduce_scatter(RING, ring::reduce_scatter_time)
+    collective: Kind::ReduceScatter,
+    commutative_only: true,
+    planner: Planner::OnDemand(ring::reduce_scatter_programs),
+    time: Some(ring::reduce_scatter_time),
+    ..RING
 };

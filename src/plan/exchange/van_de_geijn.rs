@@ -12,12 +12,15 @@
 //!
 //! `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block 2; 0→1 block 1; then the allgather.
 
-use super::rounds::{self, Arrival, Message, doublings, round, time_of_round};
+use super::ring::Ring;
+use super::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
+use super::there_and_back::{Blocks, scratch_after};
 use super::{bruck, ring};
 use crate::collective::Collective;
 use crate::error::Result;
+use crate::plan::stream::{DynPrograms, Reversed, Stream, Then};
 use crate::plan::{Request, consecutive, evenly};
-use crate::schedule::{Schedule, Span};
+use crate::schedule::{Schedule, Span, Spans};
 
 /// Plans the reduction with Bruck's reduce-scatter.
 ///
@@ -45,9 +48,7 @@ pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan_ring(request: &Request) -> Result<Schedule> {
-    let blocks = blocks(request)?;
-    let rounds = || ring::allgather(request.root, blocks.clone());
-    reduction(request, &blocks, rounds, true)
+    Stream(over_ring(request, true)?).stored()
 }
 
 /// As [`plan_for_broadcast`], with the ring's allgather.
@@ -55,9 +56,32 @@ pub fn plan_ring(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan_ring_for_broadcast(request: &Request) -> Result<Schedule> {
+    Stream(over_ring(request, false)?).stored()
+}
+
+/// The reduction with the ring's reduce-scatter, a rank's program on demand.
+pub(super) fn ring_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(over_ring(request, true)?)))
+}
+
+/// The broadcast that is [`plan_ring_for_broadcast`] backwards, a rank's program on demand.
+pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(Reversed::new(over_ring(request, false)?)?)))
+}
+
+/// The ring's reduce-scatter, with or without scratch, then the gather.
+fn over_ring(request: &Request, with_scratch: bool) -> Result<Then<Blocks<Ring>, Blocks<Gather>>> {
     let blocks = blocks(request)?;
-    let rounds = || ring::allgather(request.root, blocks.clone());
-    reduction(request, &blocks, rounds, false)
+    let root = request.root;
+    let collective = Collective::Reduce { root };
+    let scratch = scratch_after(request, &blocks, ring::longest).filter(|_| with_scratch);
+    let ring = |blocks| Ring::from(root, blocks);
+    let gather = |blocks| Gather { root, blocks };
+    Ok(Then {
+        first: Blocks::backwards(request, collective.clone(), ring, blocks.clone(), scratch),
+        second: Blocks::forwards(request, collective.clone(), gather, blocks),
+        collective,
+    })
 }
 
 /// The executed time of the reduction with Bruck's reduce-scatter, when the blocks are equal and, on unidirectional ranks, `p` is a power of two.
@@ -120,22 +144,73 @@ fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
             round(&mut b, request, &messages, Arrival::Combined);
         }
     }
-    rounds::forwards(&mut b, request, gather(root, blocks));
+    let gather = Gather {
+        root,
+        blocks: blocks.to_vec(),
+    };
+    rounds::forwards(&mut b, request, gather.messages());
     b.build()
 }
 
 /// Rounds of a binomial tree that bring number `v` the blocks of the numbers that differ from it in the zeros at its end only.
-fn gather(root: usize, blocks: &[Span]) -> impl Iterator<Item = Vec<Message>> {
-    let p = blocks.len();
-    (0..doublings(p)).map(move |k| {
-        let half = 1usize << k;
-        let senders = (half..p).step_by(2 * half);
-        let message = |v: usize| {
-            let blocks = &blocks[v..p.min(v + half)];
-            let end = blocks.last().map_or(0, |b| b.end());
-            let rank = |v: usize| (v + root) % p;
-            Message::new(rank(v), rank(v - half), Span::from(blocks[0].offset..end))
+#[derive(Debug)]
+struct Gather {
+    root: usize,
+    blocks: Vec<Span>,
+}
+
+impl Gather {
+    fn messages(&self) -> impl Iterator<Item = Vec<Message>> {
+        let message = |k, from| {
+            let (to, spans) = self.sent(k, from)?;
+            Some(Message::new(from, to, spans))
         };
-        senders.map(message).collect()
-    })
+        (0..self.count()).map(move |k| {
+            let half = 1usize << k;
+            let senders = (half..self.blocks.len()).step_by(2 * half);
+            senders.filter_map(|v| message(k, self.rank(v))).collect()
+        })
+    }
+
+    fn rank(&self, number: usize) -> usize {
+        (number + self.root) % self.blocks.len()
+    }
+
+    fn number(&self, rank: usize) -> usize {
+        (rank + self.blocks.len() - self.root) % self.blocks.len()
+    }
+
+    /// What number `v` sends in round `k`.
+    fn gathered(&self, k: usize, v: usize) -> Option<Spans> {
+        let blocks = &self.blocks[v..self.blocks.len().min(v + (1 << k))];
+        let span = Span::from(blocks.first()?.offset..blocks.last()?.end());
+        (span.len > 0).then(|| span.into())
+    }
+}
+
+impl Rounds for Gather {
+    fn count(&self) -> usize {
+        doublings(self.blocks.len()) as usize
+    }
+
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let (v, half) = (self.number(rank), 1usize << k);
+        if v % (2 * half) != half {
+            return None;
+        }
+        Some((self.rank(v - half), self.gathered(k, v)?))
+    }
+
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let (v, half) = (self.number(rank), 1usize << k);
+        if !v.is_multiple_of(2 * half) || v + half >= self.blocks.len() {
+            return None;
+        }
+        Some((self.rank(v + half), self.gathered(k, v + half)?))
+    }
+
+    /// Who sends does not receive.
+    fn receives_first(&self, _k: usize, _rank: usize, _backwards: bool) -> bool {
+        false
+    }
 }

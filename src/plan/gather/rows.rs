@@ -37,9 +37,20 @@ fn time(request: &Request, tree: Planned) -> Option<f64> {
     Some(problem.time(&tree(&problem).ok()?))
 }
 
+/// No tables.
+fn none(_ranks: usize) -> u64 {
+    0
+}
+
+/// A number for each pair of ranks.
+fn for_each_pair(ranks: usize) -> u64 {
+    const BYTES: u64 = 6;
+    (ranks as u64).saturating_pow(2).saturating_mul(BYTES)
+}
+
 /// A row for the gather and one for the scatter by the same tree.
 macro_rules! rows {
-    ($($gather:ident, $scatter:ident: $name:literal, $tree:expr, $source:literal, $rounds:literal, $volume:literal, $restrictions:literal;)*) => {$(
+    ($($gather:ident, $scatter:ident: $name:literal, $tree:expr, $tables:expr, $source:literal, $rounds:literal, $volume:literal, $restrictions:literal;)*) => {$(
         pub(in crate::plan) const $gather: Algorithm = Algorithm {
             name: $name,
             collective: Kind::Gather,
@@ -50,6 +61,7 @@ macro_rules! rows {
             regular_only: false,
             segmented: false,
             transfers: |p, _| p,
+            tables: $tables,
             source: $source,
             rounds: $rounds,
             volume: $volume,
@@ -66,29 +78,29 @@ macro_rules! rows {
 }
 
 rows! {
-    LINEAR, SCATTER_LINEAR: "linear", linear::tree, "folklore", "p-1", "sum of all blocks but the root's", "";
-    OBLIVIOUS, SCATTER_OBLIVIOUS: "oblivious", binomial::oblivious, "folklore; Träff, optimal gather trees, section 5.1",
+    LINEAR, SCATTER_LINEAR: "linear", linear::tree, none, "folklore", "p-1", "sum of all blocks but the root's", "";
+    OBLIVIOUS, SCATTER_OBLIVIOUS: "oblivious", binomial::oblivious, none, "folklore; Träff, optimal gather trees, section 5.1",
         "ceil(log2 p)", "at most ceil(log2 p) times each block", "";
-    OBLIVIOUS_BEST_ROOT, SCATTER_OBLIVIOUS_BEST_ROOT: "oblivious-best-root", binomial::oblivious_best_root, "oneport",
+    OBLIVIOUS_BEST_ROOT, SCATTER_OBLIVIOUS_BEST_ROOT: "oblivious-best-root", binomial::oblivious_best_root, none, "oneport",
         "ceil(log2 p)", "at most ceil(log2 p) times each block", "";
-    ADAPTIVE, SCATTER_ADAPTIVE: "adaptive", binomial::adaptive, "Träff, adaptive gather trees, Lemmas 1 and 2",
+    ADAPTIVE, SCATTER_ADAPTIVE: "adaptive", binomial::adaptive, none, "Träff, adaptive gather trees, Lemmas 1 and 2",
         "ceil(log2 p)", "at most ceil(log2 p) times each block", "";
-    BINARY, SCATTER_BINARY: "binary", binary::tree, "Träff, optimal gather trees, Fig. 7; O(p^2) by oneport",
+    BINARY, SCATTER_BINARY: "binary", binary::tree, for_each_pair, "Träff, optimal gather trees, Fig. 7; O(p^2) by oneport",
         "those of the best binary tree in rank order", "those of that tree", "";
-    OPTIMAL, SCATTER_OPTIMAL: "optimal", optimal::tree, "Träff, optimal gather trees, Fig. 5 and 6; O(p^2) by oneport",
+    OPTIMAL, SCATTER_OPTIMAL: "optimal", optimal::tree, for_each_pair, "Träff, optimal gather trees, Fig. 5 and 6; O(p^2) by oneport",
         "those of the best tree whose received ranges touch", "those of that tree", "";
-    RANK_ORDERED, SCATTER_RANK_ORDERED: "rank-ordered", rank_ordered::tree, "Träff, optimal gather trees, Definition 3; O(p^2) by oneport",
+    RANK_ORDERED, SCATTER_RANK_ORDERED: "rank-ordered", rank_ordered::tree, for_each_pair, "Träff, optimal gather trees, Definition 3; O(p^2) by oneport",
         "those of the best tree in rank order", "those of that tree", "links that cost the same";
-    WEAKLY_ORDERED, SCATTER_WEAKLY_ORDERED: "weakly-ordered", weakly::tree, "Träff, optimal gather trees, after Definition 3; oneport",
+    WEAKLY_ORDERED, SCATTER_WEAKLY_ORDERED: "weakly-ordered", weakly::tree, for_each_pair, "Träff, optimal gather trees, after Definition 3; oneport",
         "those of the best tree of consecutive ranks (p <= 12), or one at least as good as optimal and rank-ordered", "those of that tree", "";
-    TWO, SCATTER_TWO: "two", two::tree, "Träff, optimal gather trees, section 5.2",
+    TWO, SCATTER_TWO: "two", two::tree, none, "Träff, optimal gather trees, section 5.2",
         "ceil(log2 p)+1 at most", "at most ceil(log2 p)+1 times each block", "";
-    DEGRADING, SCATTER_DEGRADING: "degrading", degrading::tree, "Träff, adaptive gather trees, section 3",
+    DEGRADING, SCATTER_DEGRADING: "degrading", degrading::tree, none, "Träff, adaptive gather trees, section 3",
         "ceil(log2 p) to p-1", "at most that of adaptive", "";
-    PORTED_ADAPTIVE, SCATTER_PORTED_ADAPTIVE: "ported-adaptive", ported::adaptive, "Träff, adaptive gather trees, after Theorem 1",
+    PORTED_ADAPTIVE, SCATTER_PORTED_ADAPTIVE: "ported-adaptive", ported::adaptive, none, "Träff, adaptive gather trees, after Theorem 1",
         "ceil(log_{k+1} p)", "at most ceil(log_{k+1} p) times each block", "";
-    PORTED, SCATTER_PORTED: "ported", ported::tree, "oneport",
+    PORTED, SCATTER_PORTED: "ported", ported::tree, for_each_pair, "oneport",
         "those of the best tree (p <= 10, free copies), or one at least as good as ported-adaptive", "those of that tree", "";
-    UNORDERED, SCATTER_UNORDERED: "unordered", unordered::tree, "Träff, optimal gather trees, Proposition 2; oneport",
+    UNORDERED, SCATTER_UNORDERED: "unordered", unordered::tree, for_each_pair, "Träff, optimal gather trees, Proposition 2; oneport",
         "those of the best of all trees (p <= 12), or one at least as good as optimal", "those of that tree", "";
 }

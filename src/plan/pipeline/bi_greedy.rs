@@ -15,8 +15,11 @@
 //!
 //! `p = 4`, `q = 2`: round 0: 2→0, 3→1 segment 0, 1→2 segment 1; round 1: 1→0 segment 0, 3→2 segment 1; round 2: 2→0 segment 1.
 
+use std::collections::VecDeque;
+
 use crate::error::Result;
-use crate::plan::{Request, Transfer, reduction};
+use crate::plan::reduction::Reduction;
+use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 
 /// Plans the reduction.
@@ -24,8 +27,13 @@ use crate::schedule::Schedule;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
+    reduction(request)?.stored()
+}
+
+/// The reduction, not stored as steps.
+pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
-    reduction(request, rounds(request.ranks, request.segments.count()))
+    Reduction::new(request, rounds(request.ranks, request.segments.count()))
 }
 
 /// `(L + q - 1)(tc + tp)`.
@@ -41,14 +49,21 @@ pub fn time(request: &Request) -> Option<f64> {
 }
 
 /// The transfers towards rank 0, round by round.
-fn rounds(p: usize, segments: usize) -> Vec<Vec<Transfer>> {
-    let mut holders: Vec<Vec<usize>> = vec![(0..p).collect(); segments];
-    let mut rounds = Vec::new();
+fn rounds(p: usize, segments: usize) -> impl Iterator<Item = Vec<Transfer>> {
+    // Of segments that some transfer has moved, from the first unfinished one up.
+    let mut holders: VecDeque<Vec<usize>> = VecDeque::new();
     let mut first = 0;
-    while p > 1 && first < segments {
+    std::iter::from_fn(move || {
+        if p < 2 || first == segments {
+            return None;
+        }
         let mut ports = Free::new(p);
         let mut round = Vec::new();
-        for (segment, holders) in holders.iter_mut().enumerate().skip(first) {
+        for segment in first..segments {
+            if holders.len() == segment - first {
+                holders.push_back((0..p).collect());
+            }
+            let holders = &mut holders[segment - first];
             let pairs = ports.pairs(holders);
             for &(from, to) in &pairs {
                 ports.take(from, to);
@@ -60,10 +75,11 @@ fn rounds(p: usize, segments: usize) -> Vec<Vec<Transfer>> {
                 break;
             }
         }
-        first += holders[first..].iter().take_while(|h| h.len() == 1).count();
-        rounds.push(round);
-    }
-    rounds
+        while holders.pop_front_if(|h| h.len() == 1).is_some() {
+            first += 1;
+        }
+        Some(round)
+    })
 }
 
 /// The ports that are free in one round.
@@ -149,11 +165,11 @@ mod tests {
         for p in 2..=128usize {
             let latency = p.next_power_of_two().trailing_zeros() as usize;
             for q in 1..=32 {
-                assert_eq!(rounds(p, q).len(), latency + q - 1, "p={p} q={q}");
+                assert_eq!(rounds(p, q).count(), latency + q - 1, "p={p} q={q}");
             }
         }
         for (p, q) in [(1000, 7), (1023, 3), (1025, 10)] {
-            assert_eq!(rounds(p, q).len(), p.ilog2() as usize + q, "p={p} q={q}");
+            assert_eq!(rounds(p, q).count(), p.ilog2() as usize + q, "p={p} q={q}");
         }
     }
 
@@ -174,7 +190,6 @@ mod tests {
     #[test]
     fn four_ranks_two_segments() {
         let transfers: Vec<Vec<_>> = rounds(4, 2)
-            .iter()
             .map(|round| round.iter().map(|t| (t.from, t.to, t.segment)).collect())
             .collect();
         assert_eq!(

@@ -6,9 +6,13 @@
 //! Rounds and time, bidirectional: `p + q - 2`, `(p + q - 2)(tc + tp)`; unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
 //! Best `s`, bidirectional: `sqrt(m alpha / ((p - 2)(beta + gamma)))`.
 
+use crate::collective::Collective;
+use crate::cost::Ports;
 use crate::error::Result;
-use crate::plan::{Request, Transfer, reduction};
-use crate::schedule::Schedule;
+use crate::plan::Request;
+use crate::plan::exchange::without_computation;
+use crate::plan::stream::{DynPrograms, Reversed, StepAt, Stream, Then};
+use crate::schedule::{Layout, Order, Schedule, Span, Step};
 use crate::simulate;
 
 /// Plans the reduction.
@@ -16,16 +20,105 @@ use crate::simulate;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    let (p, q) = (request.ranks, request.segments.count());
-    // In round t, rank k sends segment t - (p - 1 - k).
-    let rounds = (0..(p + q).saturating_sub(2)).map(|t| {
-        (1..p)
-            .filter_map(|k| Some((k, t.checked_sub(p - 1 - k)?)))
-            .filter(|&(_, s)| s < q)
-            .map(|(k, s)| Transfer::new(s, k, k - 1))
-            .collect::<Vec<_>>()
-    });
-    reduction(request, rounds)
+    Stream(Chain::new(request)?).stored()
+}
+
+/// The reduction, a rank's program on demand.
+pub(super) fn reduce(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(Chain::new(request)?)))
+}
+
+/// The reduction backwards, which has no operands to keep in order.
+pub(super) fn broadcast(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    let mut request = request.clone();
+    request.keep_order = false;
+    Ok(Box::new(Stream(Reversed::new(Chain::new(&request)?)?)))
+}
+
+/// The reduction to rank 0, then back.
+pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    let mut request = request.clone();
+    request.root = 0;
+    Ok(Box::new(Stream(Then {
+        first: Chain::new(&request)?,
+        second: Reversed::new(Chain::new(&without_computation(&request))?)?,
+        collective: Collective::Allreduce,
+    })))
+}
+
+/// The reduction.
+#[derive(Debug)]
+struct Chain {
+    ranks: usize,
+    ports: Ports,
+    root: usize,
+    /// Which rank the chain ends at: where operands stay in order rank 0, which sends the result on to the root.
+    end: usize,
+    vector: Span,
+    segments: Vec<Span>,
+}
+
+impl Chain {
+    fn new(request: &Request) -> Result<Chain> {
+        request.validate()?;
+        Ok(Chain {
+            ranks: request.ranks,
+            ports: request.ports,
+            root: request.root,
+            end: if request.keep_order { 0 } else { request.root },
+            vector: Span::new(0, request.elements()),
+            segments: request.segments.spans(),
+        })
+    }
+}
+
+impl StepAt for Chain {
+    fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    fn collective(&self) -> Collective {
+        Collective::Reduce { root: self.root }
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        let output = (rank == self.root).then_some(self.vector);
+        Layout {
+            len: self.vector.len,
+            input: self.vector.into(),
+            output: output.into_iter().collect(),
+        }
+    }
+
+    /// Each segment comes and goes; the result is sent on.
+    fn places(&self, _rank: usize) -> usize {
+        2 * self.segments.len() + 1
+    }
+
+    #[inline]
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        let Some(&segment) = self.segments.get(place / 2) else {
+            return match rank {
+                _ if self.end == self.root => None,
+                _ if rank == self.end => Some(Step::send(self.root, self.vector)),
+                _ if rank == self.root => Some(Step::recv(self.end, self.vector)),
+                _ => None,
+            };
+        };
+        // The next rank of the chain, and the one before, if they are in it.
+        let next = if rank + 1 == self.ranks { 0 } else { rank + 1 };
+        let before = if rank == 0 { self.ranks } else { rank } - 1;
+        if place.is_multiple_of(2) {
+            let order = Order::by_rank(rank, next);
+            (next != self.end).then(|| Step::recv_combine(next, segment, order))
+        } else {
+            (rank != self.end).then(|| Step::send(before, segment))
+        }
+    }
 }
 
 /// The executed time, when all segments have the same size but for the last, which may be smaller.

@@ -8,29 +8,79 @@
 //! `p = 3`, two segments: 0→1 the first; 1→2 the first and 0→1 the second; 1→2 the second.
 
 use crate::collective::Collective;
+use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::schedule::{Order, Schedule, Span, Step};
+use crate::plan::stream::{DynPrograms, StepAt, Stream};
+use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
 /// Plans the scan.
 ///
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    let p = request.ranks;
-    let vector = Span::new(0, request.elements());
-    let mut b = Schedule::builder(p, request.ports, Collective::Scan);
-    for r in 0..p {
-        b.layout(r, vector.len, [vector], [vector]);
-        for segment in request.segments.spans() {
-            if let Some(before) = r.checked_sub(1) {
-                b.step(r, Step::recv_combine(before, segment, Order::TheirsFirst));
-            }
-            if r + 1 < p {
-                b.step(r, Step::send(r + 1, segment));
-            }
+    Stream(Scan::new(request)?).stored()
+}
+
+/// The scan, a rank's program on demand.
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+    Ok(Box::new(Stream(Scan::new(request)?)))
+}
+
+#[derive(Debug)]
+struct Scan {
+    ranks: usize,
+    ports: Ports,
+    vector: Span,
+    segments: Vec<Span>,
+}
+
+impl Scan {
+    fn new(request: &Request) -> Result<Scan> {
+        request.validate()?;
+        Ok(Scan {
+            ranks: request.ranks,
+            ports: request.ports,
+            vector: Span::new(0, request.elements()),
+            segments: request.segments.spans(),
+        })
+    }
+}
+
+impl StepAt for Scan {
+    fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    fn collective(&self) -> Collective {
+        Collective::Scan
+    }
+
+    fn layout_of(&self, _rank: usize) -> Layout {
+        Layout {
+            len: self.vector.len,
+            input: self.vector.into(),
+            output: self.vector.into(),
         }
     }
-    b.build()
+
+    /// Each segment comes and goes.
+    fn places(&self, _rank: usize) -> usize {
+        2 * self.segments.len()
+    }
+
+    #[inline]
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        let segment = self.segments[place / 2];
+        if place.is_multiple_of(2) {
+            let before = rank.checked_sub(1)?;
+            Some(Step::recv_combine(before, segment, Order::TheirsFirst))
+        } else {
+            (rank + 1 < self.ranks).then(|| Step::send(rank + 1, segment))
+        }
+    }
 }

@@ -23,7 +23,8 @@
 //! | 1 | 1→0 | 8 | 10 | 11 |
 
 use crate::error::Result;
-use crate::plan::{Request, Transfer, reduction};
+use crate::plan::reduction::Reduction;
+use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 
 /// Plans the reduction.
@@ -31,12 +32,17 @@ use crate::schedule::Schedule;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
+    reduction(request)?.stored()
+}
+
+/// The reduction, not stored as steps.
+pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast order means nothing.
     let request = Request {
         keep_order: false,
         ..request.clone()
     };
-    reduction(&request, transfers(&request).map(|t| [t]))
+    Reduction::new(&request, transfers(&request).map(|t| [t]))
 }
 
 /// The executed time; `None` where costs differ from rank to rank or computation overlaps.

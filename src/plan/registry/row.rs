@@ -23,6 +23,7 @@ pub(in crate::plan) const fn row(
         regular_only: false,
         segmented: false,
         transfers: logarithmic,
+        tables: |_| 0,
         source: "",
         rounds: "",
         volume: "",
@@ -32,11 +33,12 @@ pub(in crate::plan) const fn row(
     }
 }
 
-/// Plans the reversal. Programs on demand can be given backwards without a schedule, by a function of their own.
+/// Plans the reversal. Programs on demand are given backwards by a function of their own.
 const fn reversed(planner: Planner) -> Planner {
     match planner {
         Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
-        Planner::OnDemand(_) => panic!("programs on demand are not reversed"),
+        Planner::Reduction(plan) => Planner::BroadcastOf(plan),
+        _ => panic!("programs on demand are not reversed"),
     }
 }
 
@@ -66,7 +68,10 @@ pub(in crate::plan) const fn allreduce(
         },
         rounds,
         volume: "2(p-1) m",
-        planner: Planner::Direct(plan),
+        planner: match reduce.planner {
+            Planner::Reduction(plan) => Planner::AllreduceOf(plan),
+            _ => Planner::Direct(plan),
+        },
         time: Some(time),
         ..reduce
     }
@@ -100,6 +105,11 @@ pub(in crate::plan) fn for_each_segment(p: usize, segments: usize) -> usize {
 pub(in crate::plan) fn parts_of_all(p: usize, segments: usize) -> usize {
     let messages = p.saturating_mul(segments.saturating_add(p.max(1).ilog2() as usize));
     messages.saturating_mul(1 + p / 8)
+}
+
+/// Each rank sends a message in each of so many rounds as `p` has binary digits; the first has a span for every second rank, the next for every fourth.
+pub(in crate::plan) fn parts_of_halves(p: usize, segments: usize) -> usize {
+    logarithmic(p, segments).saturating_add(p.saturating_mul(p / 4))
 }
 
 /// Each rank sends a message for each other rank.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::planned::best_out_of_order;
 use super::published::Symbols;
 use crate::collective::Kind;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::pipeline::uni_greedy::States;
 use crate::plan::registry::Algorithm;
 use crate::plan::{Request, Segments};
@@ -70,9 +70,21 @@ impl Method {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
+    best_segment_within(algorithm, request, usize::MAX)
+}
+
+/// As [`best_segment`], where no schedule of more than `most_transfers` transfers can be stored.
+///
+/// # Errors
+/// As [`best_segment`], and when the search comes to a longer one.
+pub fn best_segment_within(
+    algorithm: &Algorithm,
+    request: &Request,
+    most_transfers: usize,
+) -> Result<Best> {
     algorithm.accepts(request)?;
     let m = request.elements();
-    let mut trial = Trial::new(algorithm, request);
+    let mut trial = Trial::new(algorithm, request, most_transfers);
     if !algorithm.segmented || m <= 1 || request.ranks < 2 {
         trial.try_size(m.max(1))?;
         return Ok(trial.best(Method::Whole));
@@ -112,7 +124,7 @@ pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
         return Ok(time);
     }
     // A missing link is no error here, but an infinite time.
-    if algorithm.is_on_demand()
+    if algorithm.bytes_a_transfer().is_some()
         && let Ok(timed) = algorithm.timed(request)
     {
         return Ok(timed.time);
@@ -247,6 +259,8 @@ struct Trial<'a> {
     times: BTreeMap<usize, (f64, bool)>,
     /// Transfers simulated so far.
     simulated: usize,
+    /// Transfers of the longest schedule that can be stored.
+    most_transfers: usize,
 }
 
 impl<'a> Trial<'a> {
@@ -256,12 +270,13 @@ impl<'a> Trial<'a> {
     /// Segments that a vector is split into at most.
     const SEGMENTS: usize = 1 << 22;
 
-    fn new(algorithm: &'a Algorithm, request: &Request) -> Self {
+    fn new(algorithm: &'a Algorithm, request: &Request, most_transfers: usize) -> Self {
         Trial {
             algorithm,
             request: request.clone(),
             times: BTreeMap::new(),
             simulated: 0,
+            most_transfers,
         }
     }
 
@@ -295,6 +310,13 @@ impl<'a> Trial<'a> {
         let time = if let Some(time) = closed_time(self.algorithm, &self.request) {
             (time, true)
         } else if self.count(size) == 1 || transfers <= Self::ONE {
+            if transfers > self.most_transfers {
+                return Err(Error::usage(format!(
+                    "looking for the best segments of {} takes schedules of {transfers} transfers, more than the {} that fit into memory: \
+                     say how large segments are to be",
+                    self.algorithm.name, self.most_transfers
+                )));
+            }
             self.simulated = self.simulated.saturating_add(transfers);
             (executed_time(self.algorithm, &self.request)?, true)
         } else {
@@ -410,8 +432,8 @@ pub(super) fn free_of_computation(algorithm: &Algorithm, request: &Request) -> R
     request
 }
 
-/// The registered closed form, where it describes what is executed.
-fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
+/// The registered closed form, where it describes what is executed: then [`executed_time`] need not simulate anything.
+pub fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     let forwarded = request.keep_order && request.root != 0;
     if forwarded || !request.closed_forms_hold() {
         return None;

@@ -7,6 +7,8 @@ mod planned;
 mod published;
 mod unequal;
 
-pub use equal::{Best, Method, best_segment, best_uni_greedy, executed_time};
+pub use equal::{
+    Best, Method, best_segment, best_segment_within, best_uni_greedy, closed_time, executed_time,
+};
 pub use published::{Published, Terms, published, published_bounds};
 pub use unequal::{BestSizes, best_sizes, best_unequal, compositions};

@@ -16,7 +16,8 @@
 //! `p = 7`, bidirectional, round: 0: 2→1, 5→4; 1: 3→1, 6→4; 2: 1→0 (and the second segment 2→1, 5→4); 3: 4→0.
 
 use crate::error::Result;
-use crate::plan::{Request, Transfer, reduction};
+use crate::plan::reduction::Reduction;
+use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 
 /// Plans the reduction.
@@ -24,6 +25,11 @@ use crate::schedule::Schedule;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
+    reduction(request)?.stored()
+}
+
+/// The reduction, not stored as steps.
+pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
     let q = request.segments.count();
     // Transfers of one segment at an inner rank: two in and, through the same port or beside them, one out.
@@ -46,7 +52,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         };
         (1..request.ranks).filter_map(sends).collect::<Vec<_>>()
     };
-    reduction(request, (0..rounds).map(round))
+    Reduction::new(request, (0..rounds).map(round))
 }
 
 /// The executed time for full trees and equal segments.

@@ -9,7 +9,8 @@
 //! `p = 6`: round 0: 1→0, 3→2, 5→4; round 1: 2→0; round 2: 4→0.
 
 use crate::error::Result;
-use crate::plan::{Request, Transfer, reduction};
+use crate::plan::reduction::Reduction;
+use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 
 /// Plans the reduction; the segments of the request are ignored but for their sum.
@@ -21,7 +22,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         segments: crate::plan::Segments::whole(request.elements()),
         ..request.clone()
     };
-    reduction(&request, rounds(request.ranks))
+    Reduction::new(&request, rounds(request.ranks))?.stored()
 }
 
 fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {

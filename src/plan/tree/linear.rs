@@ -8,7 +8,8 @@
 //! `p = 4`: 1→0; 2→0; 3→0.
 
 use crate::error::Result;
-use crate::plan::{Request, Transfer, reduction};
+use crate::plan::reduction::Reduction;
+use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 
 /// Plans the reduction; the segments of the request are ignored but for their sum.
@@ -21,7 +22,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         ..request.clone()
     };
     let rounds = (1..request.ranks).map(|from| [Transfer::new(0, from, 0)]);
-    reduction(&request, rounds)
+    Reduction::new(&request, rounds)?.stored()
 }
 
 /// `(p - 1)(alpha + beta m + gamma m)`.

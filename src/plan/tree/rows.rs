@@ -28,6 +28,7 @@ pub(in crate::plan) const BINARY: Algorithm = Algorithm {
     source: "folklore; Lowery & Langou, section IV",
     rounds: "2(N+q-2) (bi), 2(N-1)+3(q-1) (uni), N = ceil(log2(p+1)); at most, if p is not 2^N-1",
     volume: "(p-1) m",
+    planner: Planner::Reduction(binary::reduction),
     time: Some(binary::time),
     ..row("binary", Kind::Reduce, binary::plan)
 };
@@ -50,6 +51,7 @@ pub(in crate::plan) const TWO_TREE: Algorithm = Algorithm {
     source: "Sanders, Speck, Träff 2009",
     rounds: "at most 2 ceil(log2 p)+q-2",
     volume: "(p-1) m",
+    planner: Planner::Reduction(two_tree::reduction),
     time: Some(two_tree::time),
     ..row("two-tree", Kind::Reduce, two_tree::plan)
 };

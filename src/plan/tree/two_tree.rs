@@ -20,7 +20,8 @@
 //! `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
 
 use crate::error::Result;
-use crate::plan::{Request, Transfer, reduction};
+use crate::plan::reduction::Reduction;
+use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 
 /// Plans the reduction.
@@ -28,11 +29,16 @@ use crate::schedule::Schedule;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
+    reduction(request)?.stored()
+}
+
+/// The reduction, not stored as steps.
+pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
     let q = request.segments.count();
     let trees = TwoTrees::new(request.ranks);
     let rounds = (0..trees.rounds(q)).map(|t| trees.round(t, q));
-    reduction(request, rounds)
+    Reduction::new(request, rounds)
 }
 
 /// The executed time for powers of two and equal segments.

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
 use oneport::check::circulant::{self, Options, Outcome, SAMPLED_RANKS, Violation};
 use oneport::plan::circulant::schedule::MOST_RANKS;
 use serde::Serialize;
@@ -14,6 +13,7 @@ use serde::Serialize;
 use super::verdict;
 use crate::args::parse_count;
 use crate::output;
+use crate::progress::Progress;
 
 /// Check the construction of circulant schedules: the four conditions that make them right
 #[derive(Debug, clap::Args)]
@@ -92,15 +92,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let (range, outcome) = match args.sample {
         Some(count) => {
             let bar = bar(count as u64);
-            let outcome = circulant::sample(count, args.up_to, args.seed, &options, |n| bar.inc(n));
-            bar.finish_and_clear();
+            let outcome = circulant::sample(count, args.up_to, args.seed, &options, |n| bar.add(n));
+            bar.finish();
             ([1, args.up_to], outcome)
         }
         None => {
             let bar = bar(sum(&sizes));
             let range = [*sizes.start(), *sizes.end()];
-            let outcome = circulant::check(sizes, &options, |n| bar.inc(n));
-            bar.finish_and_clear();
+            let outcome = circulant::check(sizes, &options, |n| bar.add(n));
+            bar.finish();
             (range, outcome)
         }
     };
@@ -172,14 +172,8 @@ fn sum(sizes: &RangeInclusive<usize>) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// A progress bar on standard error, only on a terminal.
-fn bar(length: u64) -> ProgressBar {
-    let bar = ProgressBar::new(length);
-    if let Ok(style) = ProgressStyle::with_template("checking {wide_bar} {percent}%, {eta} left") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(300));
-    bar
+fn bar(length: u64) -> Progress {
+    Progress::new(length, "checking {wide_bar} {percent}%, {eta} left")
 }
 
 /// At least one sample: none would prove nothing.

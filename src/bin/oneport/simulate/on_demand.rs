@@ -2,18 +2,16 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
-use oneport::Kind;
-use oneport::bounds::lower_bound;
+use anyhow::Result;
+use oneport::bounds::lower_bound_of_layouts;
 use oneport::plan::segmentation::published;
 
 use super::{Args, Output, print_facts, print_of};
 use crate::output;
-use crate::subject::{About, Subject};
-use crate::task::{Task, closed_form, steps};
+use crate::progress::Progress;
+use crate::subject::{About, Subject, remarks_about};
+use crate::task::{Task, Timing, closed_form, finite, steps};
 use crate::units::Number;
 
 /// Schedules of up to this many steps are stored.
@@ -60,7 +58,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     ) {
         return Ok(Outcome::Nothing);
     }
-    task.timed_only = true;
+    task.timed_only = Some(Timing::Chosen);
     let (algorithm, request) = task.choose()?;
     if !algorithm.is_on_demand()
         || steps(algorithm, request.ranks, request.segments.count()) <= MOST_STORED
@@ -69,30 +67,26 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             &task, algorithm, request,
         )?)));
     }
-    let rooted = matches!(kind, Kind::Broadcast | Kind::Reduce);
-    if common.root.is_some() && !rooted {
-        output::note(&format!("{} has no root; --root is ignored", kind.name()));
-    }
+    let planned = algorithm.planned(&request)?;
+    let collective = planned.collective();
+    let several = planned.uses_several_ports();
+    remarks_about(common, &collective, planned.ports(), several);
     // Every step is half of a transfer.
     let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
-    let bar = bar(transfers << u32::from(request.cost.overlap));
-    let timed = algorithm.timed_watched(&request, |more| {
-        if bar.position() == 0 {
-            // Until now, programs have been made: that says nothing about the time that is left.
-            bar.reset_eta();
-        }
-        bar.inc(more);
-    });
-    bar.finish_and_clear();
-    let timed = timed?;
-    if !timed.time.is_finite() {
-        bail!("the model time is too large to be computed");
-    }
+    let progress = Progress::new(
+        transfers << u32::from(request.cost.overlap),
+        "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
+    );
     let cost = &request.cost;
     let size = request.element_bytes;
+    let timed = planned.timed(cost, size, |more| progress.add(more));
+    progress.finish();
+    let timed = timed?;
+    finite(timed.time)?;
+    let layouts = planned.layouts();
     let (ports, ranks) = (request.ports, request.ranks);
-    let bounds = lower_bound(kind, ports, ranks, request.elements(), size, cost);
-    let about = About::planned(&task, algorithm, &request, rooted.then_some(request.root));
+    let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
+    let about = About::planned(&task, algorithm, &request, collective.root());
     let largest = bounds.largest;
     let output = Output {
         time: Number(timed.time),
@@ -120,16 +114,4 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         print_facts(out, about.facts(cost, task.unit), task.unit, &output)?;
     }
     Ok(Outcome::Done(ExitCode::SUCCESS))
-}
-
-/// A progress bar on standard error that shows up only when it takes long, and only on a terminal.
-fn bar(transfers: u64) -> ProgressBar {
-    let bar = ProgressBar::new(transfers);
-    if let Ok(style) = ProgressStyle::with_template(
-        "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
-    ) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(300));
-    bar
 }

@@ -75,7 +75,8 @@ pub use bounds::{lower_bound, lower_bound_rounds};
 
 use super::uni_greedy;
 use crate::error::Result;
-use crate::plan::{Request, Transfer, reduction};
+use crate::plan::reduction::Reduction;
+use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use search::Effort;
 
@@ -84,6 +85,11 @@ use search::Effort;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
+    reduction(request)?.stored()
+}
+
+/// The reduction, not stored as steps.
+pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
     // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast order means nothing.
     let request = Request {
@@ -92,7 +98,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     };
     let (t_comm, t_comp) = costs(&request);
     let transfers = out_of_order(request.ranks, &t_comm, &t_comp);
-    reduction(&request, transfers.into_iter().map(|t| [t]))
+    Reduction::new(&request, transfers.into_iter().map(|t| [t]))
 }
 
 /// The executed time; `None` where costs differ from rank to rank or computation overlaps. Takes as long as planning.

@@ -1,0 +1,467 @@
+//! What the operating system lets this process have: memory and threads.
+//!
+//! The memory that may still be used is the least of what the machine has free, what the process's control groups allow and what its own
+//! limits (`ulimit -v`, `ulimit -d`) allow. A process that goes beyond a control group's limit is killed, and one that goes beyond its own
+//! aborts, so whoever needs much asks before: [`ensure_memory`].
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use crate::error::{Error, Result};
+
+/// Memory that this process may use in addition to what it uses now: see [`available_memory`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AvailableMemory {
+    /// Number of bytes.
+    pub bytes: u64,
+    /// Why there are not more.
+    pub limit: MemoryLimit,
+}
+
+/// What limits a process's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// The machine has no more that is free.
+    Free,
+    /// The limit of a control group, such as a container's.
+    ControlGroup,
+    /// The limit of the process's address space (`ulimit -v`).
+    AddressSpace,
+    /// The limit of the process's data (`ulimit -d`).
+    Data,
+}
+
+impl fmt::Display for AvailableMemory {
+    /// `2.5 GiB, the memory that is free`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.limit {
+            MemoryLimit::Free => "the memory that is free",
+            MemoryLimit::ControlGroup => "what the control group's memory limit leaves",
+            MemoryLimit::AddressSpace => "what the limit of the address space leaves",
+            MemoryLimit::Data => "what the limit of the data segment leaves",
+        };
+        write!(f, "{}, {what}", InBytes(self.bytes))
+    }
+}
+
+/// A number of bytes as people read it: `512 bytes`, `2.5 GiB`.
+#[derive(Debug, Clone, Copy)]
+struct InBytes(u64);
+
+impl fmt::Display for InBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        if self.0 < 1024 {
+            return write!(f, "{} bytes", self.0);
+        }
+        let power = self.0.ilog2() / 10;
+        #[expect(clippy::cast_precision_loss, reason = "rounded for people")]
+        let value = self.0 as f64 / (1u64 << (10 * power)) as f64;
+        let decimals = if value < 10.0 { 1 } else { 0 };
+        write!(f, "{value:.decimals$} {}", UNITS[power as usize - 1])
+    }
+}
+
+/// Memory that this process may use in addition to what it uses now; `None` where the system does not say.
+///
+/// Other processes may take what is free, so this is no promise.
+pub fn available_memory() -> Option<AvailableMemory> {
+    least(&|path| fs::read_to_string(path).ok())
+}
+
+/// Refuses what takes about `bytes` bytes more than the process uses now, where that is more than it may use.
+///
+/// # Errors
+/// Says how much `what` needs, how much may be used, and why not more.
+pub fn ensure_memory(what: &str, bytes: u128) -> Result<()> {
+    match available_memory() {
+        Some(available) if bytes > u128::from(available.bytes) => {
+            let needed = InBytes(u64::try_from(bytes).unwrap_or(u64::MAX));
+            Err(Error::usage(format!(
+                "{what} needs about {needed} of memory, more than {available}"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Memory that is kept for later: see [`reserve_memory`].
+#[derive(Debug)]
+pub struct Reservation {
+    _bytes: Vec<u8>,
+}
+
+/// Keeps `bytes` bytes of the process's address space until the reservation is dropped, where the process's own limits could make them run short
+/// meanwhile: the C library reserves up to 64 MiB for each thread that starts.
+///
+/// # Errors
+/// As [`ensure_memory`].
+pub fn reserve_memory(what: &str, bytes: u64) -> Result<Reservation> {
+    let mut reserved = Vec::new();
+    if let Some(available) = process_limit() {
+        let refused = || {
+            let needed = InBytes(bytes);
+            Error::usage(format!(
+                "{what} needs about {needed} of memory, more than {available}"
+            ))
+        };
+        let bytes = usize::try_from(bytes).map_err(|_| refused())?;
+        reserved.try_reserve_exact(bytes).map_err(|_| refused())?;
+    }
+    // Memory that nobody writes to must not be optimised away.
+    Ok(Reservation {
+        _bytes: std::hint::black_box(reserved),
+    })
+}
+
+/// Starts threads one after another where the process's own limits may leave no room for them.
+///
+/// A thread whose stack finds no room is refused, but one that finds no room for its signal stack, which it asks for itself, ends the process: so
+/// each waits until the one before runs, and for room for both.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// Where there are limits: who runs says so.
+    limited: Option<(SyncSender<()>, Receiver<()>)>,
+    waiting: bool,
+}
+
+/// What a thread gives back when it runs.
+#[derive(Debug)]
+pub(crate) struct Pass(Option<SyncSender<()>>);
+
+impl Gate {
+    /// Memory that must remain besides a thread's stack: for its signal stack, its first allocations, and those of the thread that starts it.
+    const SPARE: u64 = 2 << 20;
+
+    pub(crate) fn new() -> Gate {
+        Gate {
+            limited: process_limit().map(|_| sync_channel(1)),
+            waiting: false,
+        }
+    }
+
+    /// Waits until the next thread can start.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(crate) fn wait(&mut self, stack_bytes: usize) -> Result<Pass> {
+        let Some((sender, receiver)) = &self.limited else {
+            return Ok(Pass(None));
+        };
+        if self.waiting {
+            // Its pass is dropped where it could not start.
+            let _ = receiver.recv();
+        }
+        self.waiting = true;
+        let needed = (stack_bytes as u64).saturating_add(Self::SPARE);
+        match process_limit() {
+            Some(available) if available.bytes < needed => {
+                self.waiting = false;
+                Err(Error::usage(format!(
+                    "its stack and its first allocations need {}, more than {available}",
+                    InBytes(needed)
+                )))
+            }
+            _ => Ok(Pass(Some(sender.clone()))),
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if let Some(sender) = &self.0 {
+            let _ = sender.try_send(());
+        }
+    }
+}
+
+/// What the process's own limits leave, where there are any: what they do not leave cannot even be asked for.
+fn process_limit() -> Option<AvailableMemory> {
+    of_process(&|path| fs::read_to_string(path).ok())
+}
+
+/// Reads a text file of the system, if there is one.
+type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;
+
+fn least(read: Read<'_>) -> Option<AvailableMemory> {
+    let all = [
+        free(read).map(|bytes| (bytes, MemoryLimit::Free)),
+        control_groups(read).map(|bytes| (bytes, MemoryLimit::ControlGroup)),
+    ];
+    let all = all.into_iter().flatten();
+    let all = all.map(|(bytes, limit)| AvailableMemory { bytes, limit });
+    all.chain(of_process(read)).min_by_key(|a| a.bytes)
+}
+
+/// What the machine has free.
+fn free(read: Read<'_>) -> Option<u64> {
+    kibibytes(&read(Path::new("/proc/meminfo"))?, "MemAvailable:")
+}
+
+/// What the process's own limits leave.
+fn of_process(read: Read<'_>) -> Option<AvailableMemory> {
+    let limits = read(Path::new("/proc/self/limits"))?;
+    let soft = |name: &str| -> Option<u64> {
+        let line = limits.lines().find_map(|l| l.strip_prefix(name))?;
+        // "unlimited" is no number.
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let limited = [
+        ("Max address space", "VmSize:", MemoryLimit::AddressSpace),
+        ("Max data size", "VmData:", MemoryLimit::Data),
+    ];
+    let mut status = None;
+    let mut least: Option<AvailableMemory> = None;
+    for (name, used, limit) in limited {
+        let Some(most) = soft(name) else { continue };
+        let status = status.get_or_insert_with(|| read(Path::new("/proc/self/status")));
+        let used = kibibytes(status.as_ref()?, used)?;
+        let bytes = most.saturating_sub(used);
+        if least.is_none_or(|least| bytes < least.bytes) {
+            least = Some(AvailableMemory { bytes, limit });
+        }
+    }
+    least
+}
+
+/// The value of a line such as `MemAvailable:   1000 kB`, in bytes.
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// What the control groups of this process, and those that they are in, leave.
+fn control_groups(read: Read<'_>) -> Option<u64> {
+    let groups = read(Path::new("/proc/self/cgroup"))?;
+    let mounts = read(Path::new("/proc/self/mountinfo"))?;
+    let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::of).collect();
+    let mut least = None;
+    // `4:memory:/path` in version 1, `0::/path` in version 2.
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let version = match controllers {
+            "" => Version::Two,
+            list if list.split(',').any(|c| c == "memory") => Version::One,
+            _ => continue,
+        };
+        for mount in mounts.iter().filter(|m| m.version == version) {
+            let left = mount
+                .folders(path)
+                .filter_map(|folder| version.left(&folder, read));
+            least = left.chain(least).min();
+        }
+    }
+    least
+}
+
+/// Where a hierarchy of control groups stands among the files.
+struct Mount {
+    version: Version,
+    /// Which control group stands at `point`.
+    root: PathBuf,
+    point: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+impl Mount {
+    /// `35 31 0:32 /root /point options - cgroup cgroup rw,memory`, with as many fields before the dash as the kernel likes.
+    fn of(line: &str) -> Option<Mount> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut after = after.split(' ');
+        let version = match after.next()? {
+            "cgroup2" => Version::Two,
+            "cgroup" if after.nth(1)?.split(',').any(|o| o == "memory") => Version::One,
+            _ => return None,
+        };
+        let mut before = before.split(' ').skip(3);
+        Some(Mount {
+            version,
+            root: before.next()?.into(),
+            point: before.next()?.into(),
+        })
+    }
+
+    /// The folders of a control group and of those that it is in, innermost first. A container may see its own group as the outermost.
+    fn folders(&self, group: &str) -> impl Iterator<Item = PathBuf> {
+        let inside = Path::new(group).strip_prefix(&self.root);
+        let inside = inside.unwrap_or(Path::new("")).to_path_buf();
+        let parents: Vec<PathBuf> = inside
+            .ancestors()
+            .map(|group| self.point.join(group))
+            .collect();
+        parents.into_iter()
+    }
+}
+
+impl Version {
+    /// What one control group leaves, if it has a limit.
+    fn left(self, folder: &Path, read: Read<'_>) -> Option<u64> {
+        let number = |file: &str| -> Option<u64> { read(&folder.join(file))?.trim().parse().ok() };
+        let (most, used, cached) = match self {
+            // "max" is no number. Beyond the first limit a group is slowed down, beyond the second one it is killed.
+            Version::Two => {
+                let limits = ["memory.high", "memory.max"].into_iter();
+                let most = limits.filter_map(number).min()?;
+                (most, number("memory.current")?, "inactive_file ")
+            }
+            Version::One => (
+                number("memory.limit_in_bytes")?,
+                number("memory.usage_in_bytes")?,
+                "total_inactive_file ",
+            ),
+        };
+        // Pages of files that nobody has used lately give way.
+        let cached = read(&folder.join("memory.stat"))
+            .and_then(|stat| {
+                let line = stat.lines().find_map(|l| l.strip_prefix(cached))?;
+                line.trim().parse::<u64>().ok()
+            })
+            .unwrap_or(0);
+        Some(most.saturating_sub(used.saturating_sub(cached)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn least_of(files: &[(&str, &str)]) -> Option<(u64, MemoryLimit)> {
+        let read = |path: &Path| {
+            let file = files.iter().find(|f| Path::new(f.0) == path);
+            file.map(|f| f.1.to_string())
+        };
+        least(&read).map(|a| (a.bytes / MIB, a.limit))
+    }
+
+    const MEMINFO: (&str, &str) = (
+        "/proc/meminfo",
+        "MemTotal:   8388608 kB\nMemAvailable:    4194304 kB\n",
+    );
+    const UNLIMITED: (&str, &str) = (
+        "/proc/self/limits",
+        "Limit  Soft Limit  Hard Limit  Units\nMax data size     unlimited  unlimited  bytes\n\
+         Max address space         unlimited            unlimited            bytes\n",
+    );
+    const STATUS: (&str, &str) = (
+        "/proc/self/status",
+        "Name:\toneport\nVmSize:\t  102400 kB\nVmData:\t   51200 kB\n",
+    );
+    const MOUNTS: &str = "31 23 0:28 / /sys/fs/cgroup rw shared:9 - tmpfs tmpfs rw\n\
+         35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:1 - cgroup cgroup rw,memory\n\
+         36 31 0:33 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n\
+         41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn nothing_is_said_where_the_system_says_nothing() {
+        assert_eq!(least_of(&[]), None);
+        assert_eq!(
+            least_of(&[MEMINFO, UNLIMITED]),
+            Some((4096, MemoryLimit::Free))
+        );
+    }
+
+    #[test]
+    fn own_limits_count_from_what_is_used() {
+        let limits = "Max data size             1073741824           unlimited            bytes\n\
+             Max address space         2147483648           unlimited            bytes\n";
+        let all = [MEMINFO, ("/proc/self/limits", limits), STATUS];
+        assert_eq!(least_of(&all), Some((1024 - 50, MemoryLimit::Data)));
+        let limits = "Max data size             unlimited           unlimited            bytes\n\
+             Max address space         104857599           unlimited            bytes\n";
+        let all = [MEMINFO, ("/proc/self/limits", limits), STATUS];
+        assert_eq!(least_of(&all), Some((0, MemoryLimit::AddressSpace)));
+    }
+
+    #[test]
+    fn control_groups_of_version_2_count_with_those_around_them() {
+        let limit = |inner: &'static str, outer: &'static str, root: &'static str| {
+            least_of(&[
+                MEMINFO,
+                UNLIMITED,
+                ("/proc/self/cgroup", "0::/outer/inner\n"),
+                ("/proc/self/mountinfo", root),
+                ("/sys/fs/cgroup/unified/outer/inner/memory.max", inner),
+                (
+                    "/sys/fs/cgroup/unified/outer/inner/memory.current",
+                    "104857600\n",
+                ),
+                ("/sys/fs/cgroup/unified/outer/memory.max", outer),
+                ("/sys/fs/cgroup/unified/outer/memory.current", "209715200\n"),
+                (
+                    "/sys/fs/cgroup/unified/outer/memory.stat",
+                    "anon 1\ninactive_file 104857600\n",
+                ),
+            ])
+        };
+        let control = |mib| Some((mib, MemoryLimit::ControlGroup));
+        assert_eq!(limit("max\n", "max\n", MOUNTS).unwrap().0, 4096);
+        assert_eq!(limit("1073741824\n", "max\n", MOUNTS), control(924));
+        assert_eq!(limit("1073741824\n", "536870912\n", MOUNTS), control(412));
+        // Already beyond it.
+        assert_eq!(limit("1\n", "536870912\n", MOUNTS), control(0));
+        // A container sees its own group where others see all of them.
+        let inner = least_of(&[
+            MEMINFO,
+            ("/proc/self/cgroup", "0::/outer/inner\n"),
+            (
+                "/proc/self/mountinfo",
+                "41 31 0:38 /outer/inner /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            ),
+            ("/sys/fs/cgroup/memory.max", "314572800\n"),
+            ("/sys/fs/cgroup/memory.high", "209715200\n"),
+            ("/sys/fs/cgroup/memory.current", "104857600\n"),
+        ]);
+        assert_eq!(inner, control(100));
+    }
+
+    #[test]
+    fn control_groups_of_version_1() {
+        let limit = |bytes: &'static str| {
+            least_of(&[
+                MEMINFO,
+                ("/proc/self/cgroup", "8:pids:/p\n4:memory:/m\n0::/\n"),
+                ("/proc/self/mountinfo", MOUNTS),
+                ("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", bytes),
+                (
+                    "/sys/fs/cgroup/memory/m/memory.usage_in_bytes",
+                    "314572800\n",
+                ),
+                (
+                    "/sys/fs/cgroup/memory/m/memory.stat",
+                    "inactive_file 1\ntotal_inactive_file 104857600\n",
+                ),
+            ])
+        };
+        assert_eq!(
+            limit("1073741824\n"),
+            Some((824, MemoryLimit::ControlGroup))
+        );
+        // No limit.
+        assert_eq!(
+            limit("9223372036854771712\n"),
+            Some((4096, MemoryLimit::Free))
+        );
+    }
+
+    #[test]
+    fn sizes_for_people() {
+        let shown = |bytes| InBytes(bytes).to_string();
+        assert_eq!(shown(512), "512 bytes");
+        assert_eq!(shown(2560 * MIB), "2.5 GiB");
+        assert_eq!(shown(300 * MIB), "300 MiB");
+        assert_eq!(shown(u64::MAX), "16 EiB");
+    }
+}

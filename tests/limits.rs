@@ -1,0 +1,248 @@
+//! Limits of the system: what does not fit is refused in one line before it is tried, and what fits is done.
+//!
+//! The binary is started by a shell that limits its address space first (`ulimit -v`), where the system can do that.
+#![cfg(target_os = "linux")]
+
+use std::process::{Command, Output};
+
+use oneport::plan::{Segments, registry};
+use oneport::{Kind, Ports, Request, Span, Step};
+
+/// Runs the binary with so many KiB of address space.
+fn limited(kib: u64, arguments: &str) -> Output {
+    Command::new("sh")
+        .arg("-c")
+        .arg("ulimit -v \"$1\" && shift && exec \"$@\"")
+        .arg("sh")
+        .arg(kib.to_string())
+        .arg(env!("CARGO_BIN_EXE_oneport"))
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("a shell")
+}
+
+/// The least address space, to the MiB, in which the binary can print its help, in KiB: what it takes by itself.
+fn least() -> u64 {
+    let helps = |mib: &u64| limited(mib << 10, "--help").status.success();
+    let most = (0..12).map(|i| 1 << i).find(helps).expect("2 GiB suffice");
+    let (mut low, mut high) = (most / 2, most);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if helps(&middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    high << 10
+}
+
+/// Standard error of a command that was refused: one line, nothing printed, and no signal.
+fn refused(output: &Output, arguments: &str) -> String {
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments}: {output:?}");
+    assert!(output.stdout.is_empty(), "{arguments}: {message}");
+    let errors: Vec<_> = message
+        .lines()
+        .filter(|l| !l.starts_with("note: "))
+        .collect();
+    assert_eq!(errors.len(), 1, "{arguments}: {message}");
+    assert!(errors[0].starts_with("error: "), "{arguments}: {message}");
+    message
+}
+
+const MIB: u64 = 1 << 10;
+
+#[test]
+fn what_does_not_fit_is_refused_in_one_line() {
+    let kib = least() + 100 * MIB;
+    for (arguments, expected) in [
+        (
+            "plan reduce -p 4096 -a chain --segments 1000 --bytes 1MiB",
+            "of memory",
+        ),
+        ("plan gather -p 20000 -a optimal", "of memory"),
+        (
+            "plan reduce_scatter -p 3000 -a recursive-halving",
+            "of memory",
+        ),
+        (
+            "simulate reduce -p 4096 -a binary --segments 1000 --bytes 1MiB",
+            "of memory",
+        ),
+        ("check alltoall -p 2000 -a pairwise --bytes 1", "of memory"),
+        ("compare scan -p 400000 --bytes 8", "of memory"),
+        ("run broadcast -p 4 --bytes 100MiB", "the run needs about"),
+        (
+            "run broadcast -p 4 -a chain --segments 100000 --bytes 1MiB",
+            "of memory",
+        ),
+        (
+            "run broadcast -p 2000 -a binomial --bytes 1",
+            "cannot start thread",
+        ),
+    ] {
+        let message = refused(&limited(kib, arguments), arguments);
+        assert!(message.contains(expected), "{arguments}: {message}");
+        assert!(
+            message.contains("limit of the address space"),
+            "{arguments}: {message}"
+        );
+    }
+}
+
+/// Whatever the limit is: a command either does what it is asked for or says in one line why it does not.
+#[test]
+fn nothing_aborts() {
+    let least = least();
+    for more in [2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256] {
+        let kib = least + more * MIB;
+        for arguments in [
+            "plan reduce -p 64 -a chain --segments 400 --bytes 1MiB --format rounds",
+            "plan reduce -p 64 -a chain --segments 400 --bytes 1MiB --json",
+            "compare reduce -p 300 --bytes 64KiB",
+            "compare alltoall -p 100 --bytes 8 --ports uni",
+            "compare scatter -p 1000",
+            "compare alltoall -p 500 -a bruck --bytes 8",
+            "compare reduce_scatter -p 600 -a recursive-halving --bytes 600",
+            "run reduce -p 8 --bytes 1MiB --repetitions 2",
+            "run allreduce -p 32 --bytes 1KiB --repetitions 2",
+            "run allgather -p 12 --bytes 64KiB --workers cores --repetitions 2",
+            "check circulant --ranks 2..=100 --threads 40",
+            "simulate broadcast -p 20000 -a circulant --segments 60 --bytes 1MiB",
+        ] {
+            let output = limited(kib, arguments);
+            let name = format!("{arguments} with {kib} KiB");
+            if output.status.success() {
+                assert!(!output.stdout.is_empty(), "{name}");
+            } else {
+                refused(&output, &name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_team_fits_beside_its_data() {
+    // The C library would like 64 MiB of address space for each of the first threads.
+    let arguments = "run reduce -p 64 --bytes 64KiB --repetitions 2";
+    let output = limited(least() + 200 * MIB, arguments);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("verified"));
+}
+
+/// Of a million transfers that are only timed none is kept.
+#[test]
+fn what_is_only_timed_is_not_stored() {
+    let kib = least() + 100 * MIB;
+    for (kind, algorithm) in [
+        ("broadcast", "van-de-geijn-ring"),
+        ("reduce", "van-de-geijn-ring"),
+        ("allreduce", "ring"),
+        ("allgather", "ring"),
+        ("reduce_scatter", "ring"),
+        ("alltoall", "pairwise"),
+    ] {
+        let arguments = format!("compare {kind} -p 1000 -a {algorithm} --bytes 1000 --json");
+        let output = limited(kib, &arguments);
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        let table: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let row = &table["rows"][0];
+        assert_eq!(row["algorithm"], algorithm);
+        assert!(row["messages"].as_u64() >= Some(999_000), "{row}");
+    }
+}
+
+/// A million ranks, most of whose schedules fit nowhere: the others are timed, or nothing is, at once.
+#[test]
+fn a_million_ranks() {
+    let arguments = "compare scan -p 1000000 --bytes 1";
+    let message = refused(&limited(least() + 100 * MIB, arguments), arguments);
+    assert!(message.contains("no algorithm can be planned"), "{message}");
+    let output = Command::new(env!("CARGO_BIN_EXE_oneport"))
+        .args("compare gather -p 1000000 --bytes 1 -a optimal".split(' '))
+        .output()
+        .unwrap();
+    let message = refused(&output, "gather");
+    assert!(message.contains("of memory"), "{message}");
+    let output = Command::new(env!("CARGO_BIN_EXE_oneport"))
+        .args("compare allgather -p 1000000 --bytes 1 -a ring".split(' '))
+        .output()
+        .unwrap();
+    let message = refused(&output, "allgather");
+    assert!(message.contains("steps"), "{message}");
+}
+
+/// What a schedule is said to take before it is planned is what it takes, at least.
+#[test]
+fn estimates_are_not_too_low() {
+    /// For which memory is provided.
+    const BYTES_PER_STEP: usize = 200;
+    for algorithm in registry::all() {
+        for p in [2, 3, 17, 64, 200, 256] {
+            for q in [1, 20] {
+                for ports in [Ports::UNI, Ports::BI] {
+                    let mut request = Request::new(p, 1000);
+                    request.ports = ports;
+                    if algorithm.segmented {
+                        request.segments = Segments::of_count(1000, q).unwrap();
+                    } else if q > 1 {
+                        continue;
+                    }
+                    let Ok(schedule) = algorithm.plan(&request) else {
+                        continue;
+                    };
+                    let steps = schedule.programs().iter().flatten();
+                    // One span stands in the step itself.
+                    let spans = steps.map(|s| s.reads().len() + s.writes().len() - 1);
+                    let spans = spans.sum::<usize>() * size_of::<Span>();
+                    let held = schedule.steps() * size_of::<Step>() + spans;
+                    let provided = 2 * (algorithm.transfers)(p, q) * BYTES_PER_STEP;
+                    assert!(
+                        held <= provided,
+                        "{} {} p={p} q={q}: {held} bytes held, {provided} provided",
+                        algorithm.collective.name(),
+                        algorithm.name
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Programs on demand use the first ports only, as the registry promises, and are the schedule that is stored.
+#[test]
+fn programs_on_demand_are_the_schedule() {
+    let mut kinds = Vec::new();
+    for algorithm in registry::all().iter().filter(|a| a.is_on_demand()) {
+        kinds.push((algorithm.collective, algorithm.name));
+        for p in [1, 2, 5, 8, 13] {
+            for ports in [Ports::UNI, Ports::BI, Ports::BI.with_k(2)] {
+                let mut request = Request::new(p, 60);
+                request.segments = Segments::of_count(60, 4).unwrap();
+                (request.ports, request.root) = (ports, p / 2);
+                if algorithm.accepts(&request).is_err() {
+                    continue;
+                }
+                let planned = algorithm.planned(&request).unwrap();
+                let schedule = algorithm.plan(&request).unwrap();
+                assert!(!planned.uses_several_ports());
+                let mut steps = schedule.programs().iter().flatten();
+                assert!(steps.all(|s| s.port().unwrap_or(0) == 0));
+                assert!(planned.layouts().eq(schedule.layout().iter().cloned()));
+                let timed = planned.timed(&request.cost, 1, |_| ()).unwrap();
+                assert_eq!(
+                    timed,
+                    oneport::simulate::timed(&schedule, &request.cost, 1).unwrap()
+                );
+            }
+        }
+    }
+    for row in [
+        (Kind::Broadcast, "chain"),
+        (Kind::Alltoall, "bruck"),
+        (Kind::ReduceScatter, "ring"),
+    ] {
+        assert!(kinds.contains(&row), "{row:?}");
+    }
+}
