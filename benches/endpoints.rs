@@ -1,8 +1,10 @@
-//! Endpoints: latency and bandwidth of transfers between two pinned cores, beside a bare handover of one cache line and a plain
-//! memcpy of the same size in the same run; the barrier of a team of 16.
+//! Endpoints: latency and bandwidth of transfers between two pinned cores, beside a bare handover
+//! of one cache line and a plain memcpy of the same size in the same run; the barrier of a team of
+//! 16.
 //!
-//! `cargo bench --bench endpoints` prints criterion's figures and then tables of ratios. Short messages go there and back, long
-//! ones one after another in one direction. `-- --quick` takes fewer samples.
+//! `cargo bench --bench endpoints` prints criterion's figures and then tables of ratios. Short
+//! messages go there and back, long ones one after another in one direction. `-- --quick` takes
+//! fewer samples.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::hint::{black_box, spin_loop};
@@ -102,8 +104,8 @@ fn there_and_back(team: &mut Team, bytes: usize, n: u64) -> Duration {
     outcome.results[0].mul_f64(n as f64 / (2 * trips) as f64)
 }
 
-/// `n` transfers from rank 0 to rank 1, after some that are not counted; with `rewrite`, the sender writes its message anew before each,
-/// outside the time.
+/// `n` transfers from rank 0 to rank 1, after some that are not counted; with `rewrite`, the sender
+/// writes its message anew before each, outside the time.
 fn stream(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
     let mut buffers = vec![vec![1u8; bytes]; 2];
     let outcome = team

@@ -1,7 +1,8 @@
 //! Irregular gather trees: how long it takes to find the best ones, and how that grows.
 //!
-//! `cargo bench --bench gather`; with `-- --quick` without the largest sizes. One core, whose time is measured. Prints a table, and fails if the program in `O(p^2)` and the
-//! published one in `O(p^3)` disagree.
+//! `cargo bench --bench gather`; with `-- --quick` without the largest sizes. One core, whose time
+//! is measured. Prints a table, and fails if the program in `O(p^2)` and the published one in
+//! `O(p^3)` disagree.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod wanted;

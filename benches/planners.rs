@@ -1,7 +1,9 @@
-//! Planners: how long each registered algorithm takes to plan 1024 ranks and a vector of 64 segments; and how long it takes to construct the
-//! schedules of 64 ranks of a circulant graph, in `O(log p)` and in the paper's `O(log^3 p)`.
+//! Planners: how long each registered algorithm takes to plan 1024 ranks and a vector of 64
+//! segments; and how long it takes to construct the schedules of 64 ranks of a circulant graph, in
+//! `O(log p)` and in the paper's `O(log^3 p)`.
 //!
-//! `cargo bench --bench planners`; with `-- --quick` fewer samples. The steps of each schedule stand below its time.
+//! `cargo bench --bench planners`; with `-- --quick` fewer samples. The steps of each schedule
+//! stand below its time.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::hint::black_box;

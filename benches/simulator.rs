@@ -1,8 +1,10 @@
-//! The simulator: steps per second of one pass over a prepared schedule on one core, and what planning and preparing cost.
+//! The simulator: steps per second of one pass over a prepared schedule on one core, and what
+//! planning and preparing cost.
 //!
-//! A transfer counts as two steps, its send and its receive; a combination that comes with a receive does not count extra.
-//! `cargo bench --bench simulator` prints criterion's figures and then one line a case: medians, and the greatest memory the
-//! process has held so far. `-- --quick` takes fewer passes. On a busy machine, run it with a higher priority.
+//! A transfer counts as two steps, its send and its receive; a combination that comes with a
+//! receive does not count extra. `cargo bench --bench simulator` prints criterion's figures and
+//! then one line a case: medians, and the greatest memory the process has held so far. `-- --quick`
+//! takes fewer passes. On a busy machine, run it with a higher priority.
 
 #![allow(clippy::print_stdout, missing_docs)]
 

@@ -1,5 +1,5 @@
-//! How long the exact throughput of series of broadcasts takes: 20 random platforms of 30 nodes and 150 edges under both port models, and
-//! one of 100 nodes and 500 edges with bidirectional ports.
+//! How long the exact throughput of series of broadcasts takes: 20 random platforms of 30 nodes and
+//! 150 edges under both port models, and one of 100 nodes and 500 edges with bidirectional ports.
 //!
 //! ```text
 //! cargo bench --bench steady            all of it

@@ -1,14 +1,18 @@
-//! The irregular allgather on circulant graphs: what its schedules cost, computed or gathered; and what packing its messages costs.
+//! The irregular allgather on circulant graphs: what its schedules cost, computed or gathered; and
+//! what packing its messages costs.
 //!
-//! Every rank needs the receive schedules of all ranks. It can compute them, or compute its own and gather the others in an allgather of a
-//! few bytes; both are done on a team of ranks, with one endpoint each, and must give the same. Then blocks of the
-//! paper's three kinds, `m` bytes together (all equal; `(r mod 3) floor(m/p)` at rank `r` and the rest at the last; all at the last), are
-//! gathered with the gathered schedules, in several numbers of parts. A message holds one part of almost every block. It is sent as the list of
-//! its spans, copied once, from buffer to buffer; or packed by the sender into one stretch of memory and unpacked by the receiver. Both are
-//! run in turn, folded onto one worker a core, so that copying is all that takes time. Every rank's output is compared with the oracle's, and
-//! the packed schedules are proved right.
+//! Every rank needs the receive schedules of all ranks. It can compute them, or compute its own and
+//! gather the others in an allgather of a few bytes; both are done on a team of ranks, with one
+//! endpoint each, and must give the same. Then blocks of the paper's three kinds, `m` bytes
+//! together (all equal; `(r mod 3) floor(m/p)` at rank `r` and the rest at the last; all at the
+//! last), are gathered with the gathered schedules, in several numbers of parts. A message holds
+//! one part of almost every block. It is sent as the list of its spans, copied once, from buffer to
+//! buffer; or packed by the sender into one stretch of memory and unpacked by the receiver. Both
+//! are run in turn, folded onto one worker a core, so that copying is all that takes time. Every
+//! rank's output is compared with the oracle's, and the packed schedules are proved right.
 //!
-//! Run with `cargo run --release --example allgatherv_schedules -- [RANKS [BYTES]]`. Exits 1 if anything is wrong.
+//! Run with `cargo run --release --example allgatherv_schedules -- [RANKS [BYTES]]`. Exits 1 if
+//! anything is wrong.
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -151,8 +155,8 @@ fn compared(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
     })
 }
 
-/// Gets all ranks' receive schedules at every rank by `get`: how long the slowest rank takes, and what rank 0 has; or nothing, which equals no
-/// schedules, if ranks have different ones.
+/// Gets all ranks' receive schedules at every rank by `get`: how long the slowest rank takes, and
+/// what rank 0 has; or nothing, which equals no schedules, if ranks have different ones.
 fn schedules(
     team: &mut Team,
     get: impl Fn(&mut Endpoint<'_, u64, Bidirectional>) -> oneport::Result<Vec<i8>> + Sync,
@@ -208,7 +212,8 @@ fn run(
     Ok((outcome.wall_total, outcome.model_time, right))
 }
 
-/// The same with every message of several spans packed into scratch behind the buffer before it is sent, and unpacked after it has come.
+/// The same with every message of several spans packed into scratch behind the buffer before it is
+/// sent, and unpacked after it has come.
 fn packed(schedule: &Schedule) -> oneport::Result<Schedule> {
     let p = schedule.ranks();
     let mut b = Schedule::builder(p, schedule.ports(), schedule.collective().clone());

@@ -1,6 +1,8 @@
-//! How many different circulant schedules there are for each number of ranks, as far as a time budget goes.
+//! How many different circulant schedules there are for each number of ranks, as far as a time
+//! budget goes.
 //!
-//! `cargo run --release --example circulant_count -- [UP_TO] [SECONDS_EACH]` (128 and 10 unless told).
+//! `cargo run --release --example circulant_count -- [UP_TO] [SECONDS_EACH]` (128 and 10 unless
+//! told).
 #![allow(clippy::print_stdout)]
 
 use std::time::{Duration, Instant};

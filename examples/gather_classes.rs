@@ -1,11 +1,13 @@
-//! How much room there is for gathering irregular blocks better: classes of trees against each other, and guidelines.
+//! How much room there is for gathering irregular blocks better: classes of trees against each
+//! other, and guidelines.
 //!
 //! `cargo run --release --example gather_classes` prints Markdown tables:
 //!
-//! - random small instances: how often, and by how much, rank-ordered, weakly ordered, non-ordered and two-ported trees beat adjacent ones;
+//! - random small instances: how often, and by how much, rank-ordered, weakly ordered, non-ordered
+//!   and two-ported trees beat adjacent ones;
 //! - the instance by which the best non-ordered tree is shown to be hard to find;
-//! - every distribution: model times of all trees, and whether guideline (2) holds: not slower than agreeing on the largest block and gathering as if
-//!   all had its size.
+//! - every distribution: model times of all trees, and whether guideline (2) holds: not slower than
+//!   agreeing on the largest block and gathering as if all had its size.
 #![allow(clippy::print_stdout)]
 
 use indicatif::{ProgressBar, ProgressStyle};

@@ -1,10 +1,13 @@
-//! The performance guidelines of irregular gathers, over all distributions of block sizes, in the model and measured.
+//! The performance guidelines of irregular gathers, over all distributions of block sizes, in the
+//! model and measured.
 //!
-//! `cargo run --release --example gather_guidelines` prints Markdown tables; `-- native` measures flat out instead of at the pace of the cost model, `-- 32`
-//! takes 32 ranks instead of 8. Each entry is a time over that of what must not be faster: in the model, and (in brackets) measured.
+//! `cargo run --release --example gather_guidelines` prints Markdown tables; `-- native` measures
+//! flat out instead of at the pace of the cost model, `-- 32` takes 32 ranks instead of 8. Each
+//! entry is a time over that of what must not be faster: in the model, and (in brackets) measured.
 //!
 //! 1. A gather of equal blocks is not slower than an irregular gather of the same blocks.
-//! 2. An irregular gather is not slower than agreeing on the largest block (an allreduce of one number) and gathering as if all had its size.
+//! 2. An irregular gather is not slower than agreeing on the largest block (an allreduce of one
+//!    number) and gathering as if all had its size.
 #![allow(clippy::print_stdout)]
 
 use anyhow::{Result, bail};
@@ -169,7 +172,8 @@ impl Bench {
         Ok(line)
     }
 
-    /// All in turns, so that a disturbance meets all of them; each with its fastest repetition, as a busy machine only ever adds to a time.
+    /// All in turns, so that a disturbance meets all of them; each with its fastest repetition, as
+    /// a busy machine only ever adds to a time.
     fn times(&mut self, schedules: &[Schedule]) -> Result<Vec<Times>> {
         const TURNS: usize = 3;
         let options = RunOptions {

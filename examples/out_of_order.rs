@@ -1,10 +1,12 @@
 //! The planner that works out of order, against uni-greedy and lower bounds; every plan is checked.
 //!
-//! `rounds`: with free computation and unit segments, every p in 2..=40 and q in 1..=64, and some larger ones, reach the lower bound.
-//! `grid`: how much faster than uni-greedy for five ratios of tc to tp and p in 3..=32, and how far above the best bound known.
-//! `large`: some larger cases, with their planning times.
+//! `rounds`: with free computation and unit segments, every p in 2..=40 and q in 1..=64, and some
+//! larger ones, reach the lower bound. `grid`: how much faster than uni-greedy for five ratios of
+//! tc to tp and p in 3..=32, and how far above the best bound known. `large`: some larger cases,
+//! with their planning times.
 //!
-//! Run with `cargo run --release --example out_of_order [rounds | grid | large]`; all three take about half a minute.
+//! Run with `cargo run --release --example out_of_order [rounds | grid | large]`; all three take
+//! about half a minute.
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -210,12 +212,14 @@ fn whole(time: f64) -> usize {
     whole
 }
 
-/// A lower bound for whole-number times, by counting the transfers that can start in each time unit.
+/// A lower bound for whole-number times, by counting the transfers that can start in each time
+/// unit.
 ///
 /// Earliest starting times are whole then. Read as a broadcast, `n(t)` transfers start at `t`, each
 /// keeps two ranks busy in `t..t+tc` and its sender also in `t-tp..t`. So in each unit `u`
-/// `2 (n(u) + .. + n(u-tc+1)) + n(u+1) + .. + n(u+tp)` is at most the number of ranks that can have been
-/// reached by then. The largest total under these constraints, over all integer sequences, must reach q(p-1).
+/// `2 (n(u) + .. + n(u-tc+1)) + n(u+1) + .. + n(u+tp)` is at most the number of ranks that can have
+/// been reached by then. The largest total under these constraints, over all integer sequences,
+/// must reach q(p-1).
 fn counting_bound(p: usize, q: usize, tc: usize, tp: usize) -> Option<usize> {
     let mut reached = vec![0];
     let mut next = VecDeque::from([tc + tp]);
@@ -225,7 +229,8 @@ fn counting_bound(p: usize, q: usize, tc: usize, tp: usize) -> Option<usize> {
         next.extend([t + tc + tp, t + tc + tp]);
     }
     let reached = |u: usize| reached.iter().filter(|&&t| t <= u).count();
-    // States: the starts of the last tc + tp - 1 units, newest first, with the largest total so far.
+    // States: the starts of the last tc + tp - 1 units, newest first, with the largest total so
+    // far.
     let mut states = HashMap::from([(vec![0usize; tc + tp - 1], 0usize)]);
     for t in 0.. {
         let mut successors: HashMap<Vec<usize>, usize> = HashMap::new();

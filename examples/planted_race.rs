@@ -1,4 +1,5 @@
-//! A data race on purpose: `tests/sanitize.sh` checks with it that the sanitizer would report one. Run it for nothing else.
+//! A data race on purpose: `tests/sanitize.sh` checks with it that the sanitizer would report one.
+//! Run it for nothing else.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;

@@ -1,13 +1,15 @@
-//! Throughput measured on threads against the optimum: series of operations with real bytes, at the platforms' pace.
+//! Throughput measured on threads against the optimum: series of operations with real bytes, at the
+//! platforms' pace.
 //!
 //! ```text
 //! cargo run --release --example steady_paced              all platforms
 //! cargo run --release --example steady_paced -- fig3      those whose name contains this
 //! ```
 //!
-//! Each schedule is run for `N` and for `2N` operations; the throughput is `N` over the difference, so that neither start-up nor clean-up counts,
-//! and over the whole run of `2N`, where they do. A unit of time lasts long enough for two cores to keep pace with all ranks. Every run is
-//! verified. Wall-clock: run it on an idle machine.
+//! Each schedule is run for `N` and for `2N` operations; the throughput is `N` over the difference,
+//! so that neither start-up nor clean-up counts, and over the whole run of `2N`, where they do. A
+//! unit of time lasts long enough for two cores to keep pace with all ranks. Every run is verified.
+//! Wall-clock: run it on an idle machine.
 
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 

@@ -1,8 +1,9 @@
 //! Table IV of Lowery & Langou: where uni-greedy is faster with unequal segments.
 //!
-//! A vector of 10 elements is split in all 512 ways, for 986 combinations of ranks, alpha and gamma (beta = 1), and the best way is compared
-//! with the best of the ten equal segment sizes. Exits 1 if the counts are not those of the paper (whose average gain, 2.0%, is too
-//! large: it missed some equal sizes).
+//! A vector of 10 elements is split in all 512 ways, for 986 combinations of ranks, alpha and gamma
+//! (beta = 1), and the best way is compared with the best of the ten equal segment sizes. Exits 1
+//! if the counts are not those of the paper (whose average gain, 2.0%, is too large: it missed some
+//! equal sizes).
 //!
 //! Run with `cargo run --release --example table4`.
 
@@ -105,7 +106,8 @@ fn show(sizes: &[usize]) -> String {
     format!("({})", sizes.join(","))
 }
 
-/// alpha in 0..=10, 20..=100 by 10, 200..=1000 by 100; gamma 0 and 1; p = 4, 8, .., 1024 and 6, 12, .., 768.
+/// alpha in 0..=10, 20..=100 by 10, 200..=1000 by 100; gamma 0 and 1; p = 4, 8, .., 1024 and 6, 12,
+/// .., 768.
 fn experiments() -> Vec<Experiment> {
     let alphas = (0..=10)
         .chain((20..=100).step_by(10))

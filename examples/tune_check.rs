@@ -1,10 +1,13 @@
-//! Is what `oneport tune` finds the best? A search against a full sweep and against the closed form.
+//! Is what `oneport tune` finds the best? A search against a full sweep and against the closed
+//! form.
 //!
-//! Eight ranks with bidirectional ports, at the pace of alpha = 2 ms and beta = 20 ns/byte, reduce vectors of 64 KiB to 1 MiB. A pipeline over
-//! `q` segments takes `(r + q) (alpha + beta m / q)`, with `r = p - 2` for the chain and `ceil(log2 p) - 1` for bi-greedy,
-//! which is least for `q = sqrt(r beta m / alpha)`: `(sqrt(r alpha) + sqrt(beta m))^2`.
+//! Eight ranks with bidirectional ports, at the pace of alpha = 2 ms and beta = 20 ns/byte, reduce
+//! vectors of 64 KiB to 1 MiB. A pipeline over `q` segments takes `(r + q) (alpha + beta m / q)`,
+//! with `r = p - 2` for the chain and `ceil(log2 p) - 1` for bi-greedy, which is least for `q =
+//! sqrt(r beta m / alpha)`: `(sqrt(r alpha) + sqrt(beta m))^2`.
 //!
-//! `cargo run --release --example tune_check` takes about two minutes, and fails when a time found is more than 5% above either.
+//! `cargo run --release --example tune_check` takes about two minutes, and fails when a time found
+//! is more than 5% above either.
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 

@@ -1,21 +1,26 @@
 //! Lower bounds: what no schedule can undercut under the rules of [`crate::schedule`].
 //!
-//! Symbols: `p` ranks with `k` ports each, alpha a message, beta a byte, gamma a byte combined; on heterogeneous platforms the least alpha and
-//! beta of all links. Every bound holds on its own; their sum need not.
+//! Symbols: `p` ranks with `k` ports each, alpha a message, beta a byte, gamma a byte combined; on
+//! heterogeneous platforms the least alpha and beta of all links. Every bound holds on its own;
+//! their sum need not.
 //!
-//! **Latency.** A rank with `k` ports can pass something on to `k` others in alpha, so after `j` alpha at most `(k + 1)^j` ranks
-//! know of it: to reach `n` ranks takes `ceil(log_{k+1} n)` alpha. Read backwards, so does hearing from `n` ranks.
+//! **Latency.** A rank with `k` ports can pass something on to `k` others in alpha, so after `j`
+//! alpha at most `(k + 1)^j` ranks know of it: to reach `n` ranks takes `ceil(log_{k+1} n)` alpha.
+//! Read backwards, so does hearing from `n` ranks.
 //!
-//! **Bandwidth.** A rank's `k` ports carry what it must receive or send, both kinds of port apart if they are bidirectional, together if
-//! not. All ranks together carry at most `p k` messages at once, or `floor(p k / 2)` on unidirectional ports. What must be carried:
-//! a broadcast brings every element to `p - 1` ranks; in a reduction every rank but the root sends every element once. An allreduce needs
-//! `2 (p - 1)` messages for each element: no rank has heard of all contributions before `p - 1` of them, that message informs
-//! one rank, and each of the others must receive one more.
-//! Unidirectional reductions thus need `(p - 1) / floor(p / 2) beta m`, which is `2 beta m` for odd `p` but less for even.
+//! **Bandwidth.** A rank's `k` ports carry what it must receive or send, both kinds of port apart
+//! if they are bidirectional, together if not. All ranks together carry at most `p k` messages at
+//! once, or `floor(p k / 2)` on unidirectional ports. What must be carried: a broadcast brings
+//! every element to `p - 1` ranks; in a reduction every rank but the root sends every element once.
+//! An allreduce needs `2 (p - 1)` messages for each element: no rank has heard of all contributions
+//! before `p - 1` of them, that message informs one rank, and each of the others must receive one
+//! more. Unidirectional reductions thus need `(p - 1) / floor(p / 2) beta m`, which is `2 beta m`
+//! for odd `p` but less for even.
 //!
-//! **Computation.** Every element is combined `p - 1` times, and a rank combines one thing at a time, so `p` ranks that share the work evenly
-//! need `(p - 1) / p gamma m`. Where computation may overlap, a rank can combine several things at once, and what is left is the
-//! depth of the tree of combinations, `ceil(log2 p)`, for one element.
+//! **Computation.** Every element is combined `p - 1` times, and a rank combines one thing at a
+//! time, so `p` ranks that share the work evenly need `(p - 1) / p gamma m`. Where computation may
+//! overlap, a rank can combine several things at once, and what is left is the depth of the tree of
+//! combinations, `ceil(log2 p)`, for one element.
 
 use std::borrow::Borrow;
 
@@ -38,8 +43,9 @@ pub struct LowerBounds {
 
 /// Lower bounds of a collective with blocks of equal size.
 ///
-/// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter or scan, and of one rank's block of a gather,
-/// scatter, allgather or alltoall. A multicast, whose targets are not known here, has no bounds but 0: see [`lower_bound_of`].
+/// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter or
+/// scan, and of one rank's block of a gather, scatter, allgather or alltoall. A multicast, whose
+/// targets are not known here, has no bounds but 0: see [`lower_bound_of`].
 ///
 /// ```
 /// use oneport::bounds::lower_bound;
@@ -208,7 +214,8 @@ impl Demand {
         }
     }
 
-    /// A root with `total` elements to or from `reach - 1` others, `largest` at most with one of them.
+    /// A root with `total` elements to or from `reach - 1` others, `largest` at most with one of
+    /// them.
     fn rooted(reach: usize, total: f64, largest: f64) -> Demand {
         Demand {
             reach,
@@ -220,7 +227,8 @@ impl Demand {
         }
     }
 
-    /// `total` elements in blocks, each to or from all ranks: a rank has `most` to get (or give) and its own block, of `own` or less, to give (or get).
+    /// `total` elements in blocks, each to or from all ranks: a rank has `most` to get (or give)
+    /// and its own block, of `own` or less, to give (or get).
     fn all_to_all_blocks(p: usize, most: f64, own: f64, total: f64) -> Demand {
         Demand {
             reach: p,
@@ -257,7 +265,8 @@ impl Demand {
 
     fn blocks_of_pairs(p: usize, layouts: impl Iterator<Item = impl Borrow<Layout>>) -> Demand {
         let mut demand = Demand::default();
-        // By rank: from how many others it has a block, and whether its own blocks are listed one by one.
+        // By rank: from how many others it has a block, and whether its own blocks are listed one
+        // by one.
         let (mut heard, mut listed) = (vec![0; p], vec![false; p]);
         for (rank, l) in layouts.enumerate() {
             let l = l.borrow();

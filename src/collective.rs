@@ -9,9 +9,10 @@ use crate::schedule::{Layout, total_len};
 
 /// A collective operation over all ranks of a schedule.
 ///
-/// Block sizes follow from the lengths of the `input` and `output` spans of the ranks' layouts, so irregular forms need no
-/// kind of their own. Input and output list their spans in rank order of the blocks. A rank that is not said to end with
-/// anything has no output: a broadcast is for every rank, [`Collective::Multicast`] for some.
+/// Block sizes follow from the lengths of the `input` and `output` spans of the ranks' layouts, so
+/// irregular forms need no kind of their own. Input and output list their spans in rank order of
+/// the blocks. A rank that is not said to end with anything has no output: a broadcast is for every
+/// rank, [`Collective::Multicast`] for some.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "root and targets are ranks")]
@@ -38,8 +39,8 @@ pub enum Collective {
     Scan,
 }
 
-/// A part of a rank's output: `len` elements, element `i` being the combination, in rank order, of element `offset + i` of
-/// the inputs of `ranks` (one rank where nothing is combined).
+/// A part of a rank's output: `len` elements, element `i` being the combination, in rank order, of
+/// element `offset + i` of the inputs of `ranks` (one rank where nothing is combined).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
     /// Number of elements.
@@ -175,11 +176,12 @@ impl Collective {
         })
     }
 
-    /// What rank `rank` must hold in its output spans at the end, in their order. Its output is as long as these together: a
-    /// rank of a broadcast cannot do without.
+    /// What rank `rank` must hold in its output spans at the end, in their order. Its output is as
+    /// long as these together: a rank of a broadcast cannot do without.
     ///
     /// # Errors
-    /// When the layouts' input and output lengths do not fit the collective, or a rank is out of range.
+    /// When the layouts' input and output lengths do not fit the collective, or a rank is out of
+    /// range.
     pub fn promises(&self, layout: &[Layout], rank: usize) -> Result<Vec<Promise>> {
         Totals::new(self, layout).promises(rank)
     }
@@ -380,7 +382,8 @@ impl<'a> Totals<'a> {
         }
     }
 
-    /// Where the block for rank `to` stands in the input of rank `from`: one span a block if there are `p` spans, equal blocks otherwise.
+    /// Where the block for rank `to` stands in the input of rank `from`: one span a block if there
+    /// are `p` spans, equal blocks otherwise.
     fn alltoall_block(&self, layout: &Layout, from: usize, to: usize) -> Result<(usize, usize)> {
         let p = self.layout.len();
         if let Some(Some(starts)) = self.blocks.get(from) {

@@ -12,8 +12,9 @@ use crate::schedule::{Schedule, Step};
 
 /// How many transfers a rank can take part in at once.
 ///
-/// A *unidirectional* rank has `k` ports, each of which either sends or receives. A *bidirectional* rank has `k` ports out
-/// and `k` ports in. The one-ported model is `k = 1`: [`Ports::UNI`] and [`Ports::BI`].
+/// A *unidirectional* rank has `k` ports, each of which either sends or receives. A *bidirectional*
+/// rank has `k` ports out and `k` ports in. The one-ported model is `k = 1`: [`Ports::UNI`] and
+/// [`Ports::BI`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ports {
     /// `k` ports for both directions together.
@@ -59,7 +60,8 @@ impl Ports {
         if self.is_bidirectional() { "bi" } else { "uni" }
     }
 
-    /// Number of port lists of a rank: steps in one list run one after another, lists run side by side.
+    /// Number of port lists of a rank: steps in one list run one after another, lists run side by
+    /// side.
     pub fn lists(self) -> usize {
         match self {
             Ports::Unidirectional { k } => k,
@@ -78,8 +80,9 @@ impl Ports {
 
 /// Time of transfers and computations, linear in bytes.
 ///
-/// A message of `n > 0` bytes takes `alpha + beta * n`, an empty one nothing; combining takes `gamma * n`, a local copy
-/// `gamma_copy * n`. Units are the caller's: nanoseconds when they come from a calibration, whatever a paper uses otherwise.
+/// A message of `n > 0` bytes takes `alpha + beta * n`, an empty one nothing; combining takes
+/// `gamma * n`, a local copy `gamma_copy * n`. Units are the caller's: nanoseconds when they come
+/// from a calibration, whatever a paper uses otherwise.
 ///
 /// ```
 /// use oneport::CostModel;
@@ -143,7 +146,8 @@ impl OneLine {
 #[derive(Debug, PartialEq)]
 struct Platform {
     links: Links,
-    /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`, infinite where there is no link.
+    /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`, infinite where there is no
+    /// link.
     pairs: Vec<(f64, f64)>,
     /// The greatest alpha and beta of all links between different ranks.
     slowest: (f64, f64),
@@ -165,8 +169,8 @@ pub struct Links {
     pub gamma_copy: Vec<f64>,
 }
 
-/// No cost is greater, in whatever unit: times over all sizes and schedules that there may be, and what is computed from them,
-/// stay finite.
+/// No cost is greater, in whatever unit: times over all sizes and schedules that there may be, and
+/// what is computed from them, stay finite.
 const MAX_COST: f64 = 1e100;
 
 /// Why a number is no cost, if it is none.
@@ -207,8 +211,8 @@ impl CostModel {
         self
     }
 
-    /// The same model with costs that depend on the size piece by piece. Where `pieces` are empty, alpha and beta, gamma, or gamma_copy
-    /// hold as before.
+    /// The same model with costs that depend on the size piece by piece. Where `pieces` are empty,
+    /// alpha and beta, gamma, or gamma_copy hold as before.
     ///
     /// # Errors
     /// As [`Pieces::validate`]; and for a heterogeneous model.
@@ -241,7 +245,8 @@ impl CostModel {
     /// A heterogeneous model.
     ///
     /// # Errors
-    /// When a matrix is not square, the shapes differ, or a cost is negative, not finite or more than 1e100.
+    /// When a matrix is not square, the shapes differ, or a cost is negative, not finite or more
+    /// than 1e100.
     pub fn heterogeneous(links: Links) -> Result<Self> {
         let p = links.alpha.len();
         let square = |m: &[Vec<Option<f64>>]| m.len() == p && m.iter().all(|row| row.len() == p);
@@ -311,7 +316,8 @@ impl CostModel {
         Ok(())
     }
 
-    /// Checks that the model describes `ranks` ranks, as every homogeneous one does; a heterogeneous one may describe more.
+    /// Checks that the model describes `ranks` ranks, as every homogeneous one does; a
+    /// heterogeneous one may describe more.
     ///
     /// # Errors
     /// When it is for fewer.
@@ -366,7 +372,8 @@ impl CostModel {
         }
     }
 
-    /// Time of a message of `bytes` bytes over the slowest link of all: an upper bound for every link that there is.
+    /// Time of a message of `bytes` bytes over the slowest link of all: an upper bound for every
+    /// link that there is.
     pub(crate) fn slowest_transfer(&self, bytes: u64) -> f64 {
         match self.platform() {
             None => self.transfer(0, 0, bytes),
@@ -383,7 +390,8 @@ impl CostModel {
         }
     }
 
-    /// Whether `alpha`, `beta`, `gamma` and `gamma_copy` are all there is: the same for all ranks and all sizes.
+    /// Whether `alpha`, `beta`, `gamma` and `gamma_copy` are all there is: the same for all ranks
+    /// and all sizes.
     pub fn is_linear(&self) -> bool {
         self.shape.is_none()
     }
@@ -398,8 +406,9 @@ impl CostModel {
         })
     }
 
-    /// The largest `(alpha, beta, gamma)` for which no message, of at least a byte, takes less than `alpha` or `beta` a byte, and no
-    /// combination less than `gamma` a byte. Pairs of ranks aside: a homogeneous model's.
+    /// The largest `(alpha, beta, gamma)` for which no message, of at least a byte, takes less than
+    /// `alpha` or `beta` a byte, and no combination less than `gamma` a byte. Pairs of ranks
+    /// aside: a homogeneous model's.
     pub(crate) fn least_rates(&self) -> (f64, f64, f64) {
         let Some(pieces) = self.size_pieces() else {
             return (self.alpha, self.beta, self.gamma);
@@ -441,7 +450,8 @@ impl CostModel {
         self.rate(rank, self.gamma, |l| &l.gamma, |p| &p.combine, bytes)
     }
 
-    /// Time rank `rank` takes to combine `bytes` bytes that it holds: the same, unless the model has pieces for it.
+    /// Time rank `rank` takes to combine `bytes` bytes that it holds: the same, unless the model
+    /// has pieces for it.
     #[inline]
     pub fn combine_local(&self, rank: usize, bytes: u64) -> f64 {
         match self.shape.as_deref() {
@@ -518,7 +528,8 @@ pub(crate) fn bytes(elements: usize, element_bytes: u64) -> u64 {
     (elements as u64).saturating_mul(element_bytes)
 }
 
-/// The time in `pieces`, or by `line` where there are none. Apart, so that loops over one line or one platform stay short.
+/// The time in `pieces`, or by `line` where there are none. Apart, so that loops over one line or
+/// one platform stay short.
 #[inline(never)]
 fn in_pieces(pieces: &[Piece], bytes: u64, line: (f64, f64)) -> f64 {
     match pieces::holding(pieces, bytes) {

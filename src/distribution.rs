@@ -1,7 +1,7 @@
 //! Distributions of block sizes, for irregular gathers and scatters.
 //!
-//! Symbols: `p` ranks, `b` the average size, `rho` how uneven. The random ones draw from [`Generator`], seeded, so that the same seed gives the
-//! same sizes everywhere.
+//! Symbols: `p` ranks, `b` the average size, `rho` how uneven. The random ones draw from
+//! [`Generator`], seeded, so that the same seed gives the same sizes everywhere.
 //!
 //! | name | size of rank `i`'s block |
 //! |---|---|
@@ -142,9 +142,10 @@ impl Distribution {
     }
 }
 
-/// Pseudo-random numbers for [`Distribution`]: `SplitMix64` (Steele, Lea, Flood 2014). State `s` starts as the seed; a number is `s += 0x9e3779b97f4a7c15`,
-/// then `z = (s ^ s >> 30) * 0xbf58476d1ce4e5b9`, `z = (z ^ z >> 27) * 0x94d049bb133111eb`, `z ^ z >> 31`, all modulo 2^64; a number
-/// below `n` is the upper half of its 128-bit product with `n`.
+/// Pseudo-random numbers for [`Distribution`]: `SplitMix64` (Steele, Lea, Flood 2014). State `s`
+/// starts as the seed; a number is `s += 0x9e3779b97f4a7c15`, then `z = (s ^ s >> 30) *
+/// 0xbf58476d1ce4e5b9`, `z = (z ^ z >> 27) * 0x94d049bb133111eb`, `z ^ z >> 31`, all modulo 2^64; a
+/// number below `n` is the upper half of its 128-bit product with `n`.
 #[derive(Debug, Clone)]
 pub struct Generator(u64);
 

@@ -8,7 +8,8 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A request that cannot be met: an unknown name, a root out of range, a segment of zero elements.
+    /// A request that cannot be met: an unknown name, a root out of range, a segment of zero
+    /// elements.
     #[error("{0}")]
     Usage(String),
     /// Input that is not a schedule (or profile, or cost file) at all.
@@ -108,7 +109,8 @@ impl Error {
         matches!(*self.0, ErrorKind::Usage(_) | ErrorKind::Malformed(_))
     }
 
-    /// Exit code the command line gives it: 2 for bad usage or unreadable input, 1 for a failed check or run.
+    /// Exit code the command line gives it: 2 for bad usage or unreadable input, 1 for a failed
+    /// check or run.
     pub fn exit_code(&self) -> u8 {
         if self.is_usage() { 2 } else { 1 }
     }

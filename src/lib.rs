@@ -1,7 +1,7 @@
 //! Plan, prove, time and run collective communication under the one-port model.
 //!
-//! A [`Schedule`] is data: for every rank a buffer and an ordered list of sends, receives and local steps. Everything here
-//! either makes one or consumes one:
+//! A [`Schedule`] is data: for every rank a buffer and an ordered list of sends, receives and local
+//! steps. Everything here either makes one or consumes one:
 //!
 //! ```text
 //! planners ──► Schedule ──┬─► check      proves it: matching, deadlock, ports, every byte where it should be
@@ -61,12 +61,12 @@
 //!
 //! # What always holds
 //!
-//! * A planner never touches a thread; an executor knows no algorithm. An algorithm added to the registry is at once listed,
-//!   checked, simulated, run, compared and tested.
-//! * The rules of time are written once ([`schedule::LocalOrder`]) and used by checker, simulator and executor. The model clock of a
-//!   real run equals the simulator's result to the last bit.
-//! * `unsafe` stands in one module, `run::transfer`, next to the protocol's description; its atomics come through one `sync` module,
-//!   against which a model checker is put in the tests.
+//! * A planner never touches a thread; an executor knows no algorithm. An algorithm added to the
+//!   registry is at once listed, checked, simulated, run, compared and tested.
+//! * The rules of time are written once ([`schedule::LocalOrder`]) and used by checker, simulator
+//!   and executor. The model clock of a real run equals the simulator's result to the last bit.
+//! * `unsafe` stands in one module, `run::transfer`, next to the protocol's description; its
+//!   atomics come through one `sync` module, against which a model checker is put in the tests.
 //! * Bad input is an [`Error`] with the numbers in it; a panic is a bug.
 
 pub mod bounds;

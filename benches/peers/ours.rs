@@ -20,7 +20,8 @@ pub(crate) struct Measured {
     pub(crate) timing: Timing,
     /// Every registered algorithm with its median, where all were asked for.
     pub(crate) every: BTreeMap<&'static str, u64>,
-    /// Medians of the chosen algorithm and of the best of all, where that seemed better, measured once more in turns.
+    /// Medians of the chosen algorithm and of the best of all, where that seemed better, measured
+    /// once more in turns.
     pub(crate) again: Option<(u64, u64)>,
     /// The same in a folded run, where that was asked for.
     pub(crate) folded: Option<(String, Timing)>,
@@ -107,8 +108,9 @@ impl Ours {
         }
     }
 
-    /// Measures the chosen algorithm and one that seemed better again, in turns. Of several that take the same, the least time ever measured is
-    /// another's by chance; so whether that one is better is decided by times that it was not picked for.
+    /// Measures the chosen algorithm and one that seemed better again, in turns. Of several that
+    /// take the same, the least time ever measured is another's by chance; so whether that one
+    /// is better is decided by times that it was not picked for.
     pub(crate) fn confirm(&self, p: usize, all: &mut BTreeMap<Point, Measured>) {
         const TURNS: usize = 5;
         let mut team = Team::new(p).expect("threads");

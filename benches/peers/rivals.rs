@@ -162,7 +162,8 @@ impl Rival {
                 ),
             ],
             (Kind::Mpich, false) => vec![setting("", &["-bind-to", "none"], &[])],
-            // It does not yield, but may sleep for the shortest time that there is, as soon as it finds nothing to do.
+            // It does not yield, but may sleep for the shortest time that there is, as soon as it
+            // finds nothing to do.
             (Kind::Mpich, true) => vec![setting(
                 "throttle",
                 &["-bind-to", "none"],

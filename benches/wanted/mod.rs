@@ -1,7 +1,9 @@
-//! What the arguments ask of a bench that prints one table: benches without criterion answer `--list` and filters as those with it do.
+//! What the arguments ask of a bench that prints one table: benches without criterion answer
+//! `--list` and filters as those with it do.
 
-/// Whether the bench `name` is to run: not under `cargo test --benches`, not for `--list` (which gets its line), and not when filters,
-/// words among the arguments, name others. Words without letters are values of options.
+/// Whether the bench `name` is to run: not under `cargo test --benches`, not for `--list` (which
+/// gets its line), and not when filters, words among the arguments, name others. Words without
+/// letters are values of options.
 pub(crate) fn wanted(name: &str) -> bool {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if !args.iter().any(|a| a == "--bench") {

@@ -36,7 +36,8 @@ impl Point {
 
 /// `p = 64`, alpha = 50000, beta = 6 and gamma = 1 an element.
 ///
-/// The paper names sizes in KB, and its code reduces integers of 4 bytes: with these its statements fit the formulas best.
+/// The paper names sizes in KB, and its code reduces integers of 4 bytes: with these its statements
+/// fit the formulas best.
 pub(crate) fn figure_6() -> Figure {
     let (p, alpha, beta, gamma) = (64, 50_000.0, 6.0, 1.0);
     let sizes: Vec<usize> = (0..=56)
@@ -237,7 +238,8 @@ pub(crate) fn figure_7() -> Figure {
     }
 }
 
-/// Times of butterfly and bi-greedy for `p` ranks, alpha, beta, gamma = 1 and [`elements`] elements.
+/// Times of butterfly and bi-greedy for `p` ranks, alpha, beta, gamma = 1 and [`elements`]
+/// elements.
 type Times = fn(p: usize, alpha: f64, beta: f64) -> (f64, f64);
 
 /// A message that the butterfly can halve evenly; only its relation to alpha matters.
@@ -250,7 +252,8 @@ fn printed_times(p: usize, alpha: f64, beta: f64) -> (f64, f64) {
     (printed("butterfly", &r), printed("bi-greedy", &r))
 }
 
-/// The registered closed forms, which are what is executed; bi-greedy with the better of the two best numbers of even segments.
+/// The registered closed forms, which are what is executed; bi-greedy with the better of the two
+/// best numbers of even segments.
 fn executed_times(p: usize, alpha: f64, beta: f64) -> (f64, f64) {
     let r = request(p, elements(p), Ports::BI, alpha, beta, 1.0);
     let row = registry::find(Kind::Reduce, "butterfly").expect("butterfly is registered");
@@ -267,11 +270,13 @@ fn executed_times(p: usize, alpha: f64, beta: f64) -> (f64, f64) {
     (butterfly, greedy(best.floor()).min(greedy(best.ceil())))
 }
 
-/// The largest beta (gamma being 1) at which the butterfly wins for some alpha, which for a fixed message stands for some size.
+/// The largest beta (gamma being 1) at which the butterfly wins for some alpha, which for a fixed
+/// message stands for some size.
 fn threshold(p: usize, times: Times) -> f64 {
     let m = elements(p) as f64;
     let wins = |beta: f64| {
-        // Alphas from far below to far above the one at which bi-greedy's segments are as many as its rounds.
+        // Alphas from far below to far above the one at which bi-greedy's segments are as many as
+        // its rounds.
         (-160..=160).any(|e| {
             let alpha = m * (beta + 1.0) / f64::from(p.ilog2()) * 2f64.powf(f64::from(e) / 16.0);
             let (butterfly, greedy) = times(p, alpha, beta);

@@ -1,7 +1,9 @@
-//! Figures 1, 4, 5, 6, 7 and 10 of Lowery & Langou, redrawn: with the formulas that they printed, and with executed times.
+//! Figures 1, 4, 5, 6, 7 and 10 of Lowery & Langou, redrawn: with the formulas that they printed,
+//! and with executed times.
 //!
-//! Writes a CSV file and an SVG drawing of each into a folder (`target/figures`, or the one given as argument), and says in a
-//! sentence whether what the paper reads from the figure holds, judged from the data.
+//! Writes a CSV file and an SVG drawing of each into a folder (`target/figures`, or the one given
+//! as argument), and says in a sentence whether what the paper reads from the figure holds, judged
+//! from the data.
 //!
 //! Run with `cargo run --release --example figures [FOLDER]`.
 

@@ -1,4 +1,5 @@
-//! Times of the compared algorithms, each with its best segment size: by the tables in print, and as executed.
+//! Times of the compared algorithms, each with its best segment size: by the tables in print, and
+//! as executed.
 
 use oneport::plan::segmentation::{best_segment, executed_time, published};
 use oneport::plan::{Segments, registry};
@@ -26,7 +27,8 @@ pub(crate) fn printed(algorithm: &str, request: &Request) -> f64 {
 
 /// The executed time at the best segment size.
 ///
-/// A binary tree that is not full has no closed form: it is simulated at sizes about the printed best one.
+/// A binary tree that is not full has no closed form: it is simulated at sizes about the printed
+/// best one.
 pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
     let time = || -> oneport::Result<f64> {
         let row = registry::find(Kind::Reduce, algorithm)?;

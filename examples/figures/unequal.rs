@@ -163,9 +163,11 @@ fn is_equal(sizes: &[usize]) -> bool {
     segments.sizes() == sizes
 }
 
-/// What the unidirectional chain executes: `free[k]` is when rank `k` has finished its last step, a send for `k > 0`.
+/// What the unidirectional chain executes: `free[k]` is when rank `k` has finished its last step, a
+/// send for `k > 0`.
 ///
-/// A segment walks from the last rank to the root; rank `k` sends it on before it receives the next.
+/// A segment walks from the last rank to the root; rank `k` sends it on before it receives the
+/// next.
 fn pipeline_time(p: usize, costs: impl Iterator<Item = (f64, f64)>, free: &mut Vec<f64>) -> f64 {
     free.clear();
     free.resize(p, 0.0);

@@ -132,7 +132,8 @@ fn figure_1(grid: &[Point]) -> Figure {
             rows.push(format!("{},{p},{m},{}", SOURCES[source], NAMES[best]));
         }
         panel.frame(&mut plot, SOURCES[source], false);
-        // In each row, from small to large messages, the algorithms must follow each other in this order.
+        // In each row, from small to large messages, the algorithms must follow each other in this
+        // order.
         let columns: Vec<&[_]> = cells.chunk_by(|a, b| a.0 == b.0).collect();
         let ordered = columns
             .iter()
@@ -285,7 +286,8 @@ fn figure_5(grid: &[Point]) -> Figure {
             panel.cell(&mut plot, (x.0, y.0), (x.1, y.1), &color);
         }
         panel.frame(&mut plot, SOURCES[source], false);
-        // Octaves of message sizes in which uni-greedy gains a quarter and more, by number of ranks.
+        // Octaves of message sizes in which uni-greedy gains a quarter and more, by number of
+        // ranks.
         let widths: Vec<usize> = grid
             .chunk_by(|a, b| a.p == b.p)
             .map(|row| row.iter().filter(|q| q.ratio(source) >= 1.25).count())

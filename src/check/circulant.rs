@@ -2,12 +2,14 @@
 //!
 //! Over one phase of `q` rounds, for ranks `r` in `0..p`:
 //! 1. `send[r][k] == recv[(r + skip[k]) mod p][k]`: what is sent is what is received.
-//! 2. A rank but the root receives its base block, and `q - 1` different blocks of the phase before: all of `-1..=-q` but
-//!    `baseblock(r) - q`.
-//! 3. A rank but the root sends only blocks that it received in an earlier round of the phase, or its base block of the phase before.
+//! 2. A rank but the root receives its base block, and `q - 1` different blocks of the phase
+//!    before: all of `-1..=-q` but `baseblock(r) - q`.
+//! 3. A rank but the root sends only blocks that it received in an earlier round of the phase, or
+//!    its base block of the phase before.
 //! 4. The root, rank 0, sends block `k` in round `k`.
 //!
-//! [`check`] checks all ranks of many graphs, [`sample`] some ranks of some very large ones, both on all cores.
+//! [`check`] checks all ranks of many graphs, [`sample`] some ranks of some very large ones, both
+//! on all cores.
 //!
 //! ```
 //! use oneport::check::circulant;
@@ -106,12 +108,15 @@ const CHUNK: usize = 1 << 10;
 /// Ranks of each graph that [`sample`] checks.
 pub const SAMPLED_RANKS: usize = 100;
 
-/// Checks all ranks of the graphs over each number of ranks in `sizes`. `progress` hears how many more ranks have been checked.
+/// Checks all ranks of the graphs over each number of ranks in `sizes`. `progress` hears how many
+/// more ranks have been checked.
 ///
-/// Takes `O(q)` time a rank, and as many bytes a thread as `2 p q` for up to 2^22 ranks; beyond, `O(q^2)` time and no memory.
+/// Takes `O(q)` time a rank, and as many bytes a thread as `2 p q` for up to 2^22 ranks; beyond,
+/// `O(q^2)` time and no memory.
 ///
 /// # Panics
-/// When there is a 0 among the sizes, or more than [`MOST_RANKS`](crate::plan::circulant::schedule::MOST_RANKS).
+/// When there is a 0 among the sizes, or more than
+/// [`MOST_RANKS`](crate::plan::circulant::schedule::MOST_RANKS).
 pub fn check(
     sizes: RangeInclusive<usize>,
     options: &Options,
@@ -155,8 +160,9 @@ pub fn check(
     })
 }
 
-/// Checks [`SAMPLED_RANKS`] ranks each (all, where there are fewer) of `count` graphs over up to `most` ranks: powers of two and their neighbours, and
-/// numbers of all magnitudes at random, the same ones for the same `seed`. `progress` hears how many more graphs have been checked.
+/// Checks [`SAMPLED_RANKS`] ranks each (all, where there are fewer) of `count` graphs over up to
+/// `most` ranks: powers of two and their neighbours, and numbers of all magnitudes at random, the
+/// same ones for the same `seed`. `progress` hears how many more graphs have been checked.
 ///
 /// # Panics
 /// When `most` is 0 or more than [`MOST_RANKS`](crate::plan::circulant::schedule::MOST_RANKS).
@@ -262,8 +268,8 @@ impl Outcome {
     }
 }
 
-/// Checks one rank of the graph, whose receivers' schedules are constructed for it: `O(q^2)` time, no memory. The first condition that
-/// does not hold, if there is one.
+/// Checks one rank of the graph, whose receivers' schedules are constructed for it: `O(q^2)` time,
+/// no memory. The first condition that does not hold, if there is one.
 ///
 /// # Panics
 /// When `r` is not a rank.

@@ -1,7 +1,8 @@
 //! Stage 3: steps that wait for each other in a cycle.
 //!
-//! What waits for what is the timing graph of the simulator. Nodes that a work-list cannot reach are stuck; from each of
-//! them a walk along stuck nodes ends in a cycle. Steps without a partner count as done, so what only waits behind them is not reported.
+//! What waits for what is the timing graph of the simulator. Nodes that a work-list cannot reach
+//! are stuck; from each of them a walk along stuck nodes ends in a cycle. Steps without a partner
+//! count as done, so what only waits behind them is not reported.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -80,8 +81,8 @@ impl Stuck<'_> {
         }
     }
 
-    /// Whether everything would run if ports did not hold it up: with one port out and one in, or with ports of its own for each of
-    /// a rank's transfers (a fair number of them, in turn).
+    /// Whether everything would run if ports did not hold it up: with one port out and one in, or
+    /// with ports of its own for each of a rank's transfers (a fair number of them, in turn).
     fn completes_with_ports(&self) -> bool {
         let bidirectional = Ports::Bidirectional { k: self.ports.k() };
         if !self.ports.is_bidirectional() && self.completes(self.schedule, bidirectional) {
@@ -113,8 +114,8 @@ impl Stuck<'_> {
             .is_ok_and(|g| g.order().order.len() == g.nodes.len())
     }
 
-    /// Cycles that have no node in common: every stuck node points at the first stuck node it waits for, and each walk along these
-    /// pointers ends in one.
+    /// Cycles that have no node in common: every stuck node points at the first stuck node it waits
+    /// for, and each walk along these pointers ends in one.
     fn cycles(&self) -> Vec<Vec<u32>> {
         let mut walk_of = vec![0u32; self.graph.nodes.len()];
         let mut cycles = Vec::new();
@@ -233,7 +234,8 @@ impl Stuck<'_> {
         &self.schedule.programs()[rank][index]
     }
 
-    /// Whether both steps are transfers that only the port keeps apart: no element is written by one and touched by the other.
+    /// Whether both steps are transfers that only the port keeps apart: no element is written by
+    /// one and touched by the other.
     fn only_shares_port(&self, link: &Link) -> bool {
         let (later, earlier) = (
             self.step(link.rank, link.step),

@@ -14,8 +14,8 @@ pub struct Report {
     pub errors: Vec<Finding>,
     /// Errors beyond those.
     pub more: usize,
-    /// Whether the schedule is right and combines all operands in rank order, so that it also serves operators that do not
-    /// commute.
+    /// Whether the schedule is right and combines all operands in rank order, so that it also
+    /// serves operators that do not commute.
     pub keeps_order: bool,
 }
 
@@ -61,7 +61,8 @@ pub struct Finding {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// Spans that one step writes overlap each other or what it reads, or the spans of a region overlap.
+    /// Spans that one step writes overlap each other or what it reads, or the spans of a region
+    /// overlap.
     Overlap,
     /// Source and destination of a local step differ in length.
     LocalLength,
@@ -87,7 +88,8 @@ pub enum FindingKind {
     TooLarge,
 }
 
-/// One link of a cycle: a step that waits for another of its rank, which waits for its peer's next one.
+/// One link of a cycle: a step that waits for another of its rank, which waits for its peer's next
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Waiting {

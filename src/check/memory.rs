@@ -3,11 +3,12 @@
 use super::symbols::Value;
 use crate::schedule::Span;
 
-/// A buffer of symbols: runs that start at `starts[i]`, the first element of each holding `values[i]`, the next one the
-/// same contributions one index further on, and so on to the next start.
+/// A buffer of symbols: runs that start at `starts[i]`, the first element of each holding
+/// `values[i]`, the next one the same contributions one index further on, and so on to the next
+/// start.
 ///
-/// Cuts between runs are only ever added (at first all those that the rank's own steps will need), so writing a whole vector does not have to undo what
-/// the next segment would need again.
+/// Cuts between runs are only ever added (at first all those that the rank's own steps will need),
+/// so writing a whole vector does not have to undo what the next segment would need again.
 #[derive(Debug)]
 pub(super) struct Memory {
     starts: Vec<usize>,

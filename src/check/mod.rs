@@ -1,18 +1,22 @@
-//! Proves schedules: structure, matching, absence of deadlock, and every element where it should be.
+//! Proves schedules: structure, matching, absence of deadlock, and every element where it should
+//! be.
 //!
 //! [`check`] goes through four stages, and reports as many errors of each as can be told apart:
 //!
-//! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, the regions fit the collective.
+//! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, the regions fit
+//!    the collective.
 //! 2. *Matching*: the `n`-th send from `a` to `b` has its receive, of the same length.
-//! 3. *Deadlock*: by the rules of time ([`crate::schedule`]) every step can start; if not, the cycle is named, or the port
-//!    that would have to carry two transfers at once.
-//! 4. *Proof*: symbols go through the schedule. Element `i` of rank `r`'s input is the symbol `x_r[i]`, what nobody has
-//!    written is *nothing*; each element holds the ordered list of the symbols combined in it. In the end every output
-//!    element must hold what [`Collective::promises`](crate::Collective::promises) says: each contribution once, from the right
-//!    element, and in rank order where the operator does not commute.
+//! 3. *Deadlock*: by the rules of time ([`crate::schedule`]) every step can start; if not, the
+//!    cycle is named, or the port that would have to carry two transfers at once.
+//! 4. *Proof*: symbols go through the schedule. Element `i` of rank `r`'s input is the symbol
+//!    `x_r[i]`, what nobody has written is *nothing*; each element holds the ordered list of the
+//!    symbols combined in it. In the end every output element must hold what
+//!    [`Collective::promises`](crate::Collective::promises) says: each contribution once, from the
+//!    right element, and in rank order where the operator does not commute.
 //!
-//! A stage is left out where earlier errors leave it nothing to stand on: the proof needs a schedule that completes.
-//! Runs of elements that behave alike are handled together, so the work does not depend on the vector's length.
+//! A stage is left out where earlier errors leave it nothing to stand on: the proof needs a
+//! schedule that completes. Runs of elements that behave alike are handled together, so the work
+//! does not depend on the vector's length.
 //!
 //! [`circulant`] proves no schedule, but the construction that all circulant algorithms share.
 //!
@@ -76,8 +80,9 @@ impl Default for Options {
 
 /// Proves `schedule`, or says what is wrong with it: see the [module documentation](self).
 ///
-/// Time is linear in the number of steps and of the parts of the vector that they tell apart (but for sorting), plus, for reductions out of
-/// rank order, the number of contributions to each different output.
+/// Time is linear in the number of steps and of the parts of the vector that they tell apart (but
+/// for sorting), plus, for reductions out of rank order, the number of contributions to each
+/// different output.
 pub fn check(schedule: &Schedule, options: &Options) -> Report {
     let mut findings = Findings::new(options.most_errors);
     let structure = structure::check(schedule, &mut findings);

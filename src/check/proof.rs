@@ -1,7 +1,9 @@
-//! Stage 4: symbols go through the schedule, in an order in which everything comes after what it waits for.
+//! Stage 4: symbols go through the schedule, in an order in which everything comes after what it
+//! waits for.
 //!
-//! Rule 2 orders any two steps of a rank that touch the same element and do not both only read it, so every such order gives the same
-//! values. A combining receive is evaluated when its transfer takes place: nothing can touch its span before it has combined.
+//! Rule 2 orders any two steps of a rank that touch the same element and do not both only read it,
+//! so every such order gives the same values. A combining receive is evaluated when its transfer
+//! takes place: nothing can touch its span before it has combined.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +16,8 @@ use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Order, Schedule, Span, Spans, Step};
 use crate::simulate::Graph;
 
-/// Runs the schedule on symbols and compares every output with what the collective promises. Returns whether all operands
-/// are combined in rank order.
+/// Runs the schedule on symbols and compares every output with what the collective promises.
+/// Returns whether all operands are combined in rank order.
 pub(super) fn prove(
     schedule: &Schedule,
     keep_order: bool,
@@ -43,7 +45,8 @@ pub(super) fn prove(
     in_order
 }
 
-/// By node: the rank and step that a transfer or local step writes for; none for the second half of a combining receive.
+/// By node: the rank and step that a transfer or local step writes for; none for the second half of
+/// a combining receive.
 fn receivers(schedule: &Schedule, graph: &Graph) -> Vec<(u32, u32)> {
     let mut receivers = vec![(NONE, NONE); graph.nodes.len()];
     for (rank, program) in schedule.programs().iter().enumerate() {
@@ -178,7 +181,8 @@ impl Machine {
         }
     }
 
-    /// Compares the output of `rank` with its promises. Returns whether all operands are in rank order.
+    /// Compares the output of `rank` with its promises. Returns whether all operands are in rank
+    /// order.
     fn compare(
         &mut self,
         schedule: &Schedule,

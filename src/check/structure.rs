@@ -1,6 +1,7 @@
 //! Stage 1: what can be seen without following any message.
 //!
-//! That spans stay inside their buffers and peers exist is already certain: [`Schedule::new`] takes nothing else.
+//! That spans stay inside their buffers and peers exist is already certain: [`Schedule::new`] takes
+//! nothing else.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,8 @@ use crate::schedule::{Schedule, Span, Step, total_len};
 
 /// What the later stages can build on.
 pub(super) struct Structure {
-    /// Ports for the deadlock analysis: the schedule's own, or as many as its steps name; none if that is out of all reason.
+    /// Ports for the deadlock analysis: the schedule's own, or as many as its steps name; none if
+    /// that is out of all reason.
     pub(super) ports: Option<Ports>,
     /// Whether every step's effect on the data is defined.
     pub(super) provable: bool,

@@ -1,12 +1,14 @@
 //! Values as ordered lists of contributions, each list stored once.
 //!
-//! A run of elements that went the same way holds the same contributions, element after element. So a value is a list *and*
-//! an index: the list says who contributed, at which distance from the first contribution's index; the index counts up along a run. All lists that a
-//! correct schedule with rank order ever sees are ranks `a .. b` at distance 0, one node each; others are pairs.
+//! A run of elements that went the same way holds the same contributions, element after element. So
+//! a value is a list *and* an index: the list says who contributed, at which distance from the
+//! first contribution's index; the index counts up along a run. All lists that a correct schedule
+//! with rank order ever sees are ranks `a .. b` at distance 0, one node each; others are pairs.
 
 use std::collections::HashMap;
 
-/// A list of contributions: equal lists of consecutive ranks have equal ids, other lists when they were combined alike.
+/// A list of contributions: equal lists of consecutive ranks have equal ids, other lists when they
+/// were combined alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ListId(u32);
 
@@ -15,7 +17,8 @@ pub(super) struct ListId(u32);
 pub(super) struct Value {
     /// Who contributed.
     pub(super) list: ListId,
-    /// Index of the first contribution: into its rank's input, or into its rank's buffer for what nobody has written.
+    /// Index of the first contribution: into its rank's input, or into its rank's buffer for what
+    /// nobody has written.
     pub(super) index: usize,
 }
 
@@ -138,8 +141,8 @@ impl Symbols {
         }
     }
 
-    /// The ranks `first .. first + count` whose inputs the list holds exactly once each, all with the same index, in
-    /// whatever order; `None` if it is anything else.
+    /// The ranks `first .. first + count` whose inputs the list holds exactly once each, all with
+    /// the same index, in whatever order; `None` if it is anything else.
     pub(super) fn as_set(&mut self, list: ListId) -> Option<(usize, usize)> {
         if let Node::Inputs { first, count } = self.nodes[list.at()] {
             return Some((first as usize, count as usize));
@@ -198,7 +201,8 @@ impl ListId {
     }
 }
 
-/// Ranks and lists are fewer than the steps and buffers that mention them, and those are numbered with 32 bits.
+/// Ranks and lists are fewer than the steps and buffers that mention them, and those are numbered
+/// with 32 bits.
 fn narrow(n: usize) -> u32 {
     u32::try_from(n).expect("fewer than 2^32 ranks and lists")
 }

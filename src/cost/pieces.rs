@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{float, refuses_cost};
 use crate::error::{Error, Result};
 
-/// Costs that are one line for small sizes and others for larger ones; an empty list where one line does for all.
+/// Costs that are one line for small sizes and others for larger ones; an empty list where one line
+/// does for all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pieces {
@@ -15,8 +16,9 @@ pub struct Pieces {
     /// Of combining.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub combine: Vec<Piece>,
-    /// Of combining what a rank holds into what it has sent before; as other combining where there are none. In shared memory this is
-    /// dearer: the partner's core has the lines, too, and gives them up one by one.
+    /// Of combining what a rank holds into what it has sent before; as other combining where there
+    /// are none. In shared memory this is dearer: the partner's core has the lines, too, and
+    /// gives them up one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub combine_local: Vec<Piece>,
     /// Of local copies.
@@ -24,8 +26,8 @@ pub struct Pieces {
     pub copy: Vec<Piece>,
 }
 
-/// `n` bytes take `alpha + beta * n`, for `n` from `from` up to where the next piece begins. `alpha` may be negative: it is the
-/// time at 0 of a line that does not reach so far.
+/// `n` bytes take `alpha + beta * n`, for `n` from `from` up to where the next piece begins.
+/// `alpha` may be negative: it is the time at 0 of a line that does not reach so far.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
@@ -51,8 +53,8 @@ impl Pieces {
             .all(|list| list.is_empty())
     }
 
-    /// Checks that each list begins at 0 and goes up, that no time is negative or less than that of a smaller size, and no cost
-    /// more than 1e100.
+    /// Checks that each list begins at 0 and goes up, that no time is negative or less than that of
+    /// a smaller size, and no cost more than 1e100.
     ///
     /// # Errors
     /// Names the first piece for which this is not so.
@@ -102,7 +104,8 @@ pub(super) fn holding(pieces: &[Piece], bytes: u64) -> Option<&Piece> {
     pieces.iter().rfind(|p| p.from <= bytes)
 }
 
-/// The least time per byte over all sizes of at least a byte. On each piece it is at one of its ends, or at infinity.
+/// The least time per byte over all sizes of at least a byte. On each piece it is at one of its
+/// ends, or at infinity.
 pub(super) fn least_rate(pieces: &[Piece]) -> f64 {
     let last = pieces.last().map_or(0.0, |p| p.beta);
     let ends = pieces.iter().enumerate().flat_map(|(i, p)| {

@@ -1,11 +1,14 @@
 //! Circulant schedules without a plan: each rank computes its own and gathers those of the others.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", section 2.4 and Algorithm 7. Ports: bidirectional,
-//! one-ported. Symbols: `p` ranks, `q = ceil(log2 p)`.
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", section 2.4 and Algorithm 7. Ports: bidirectional, one-ported. Symbols: `p` ranks,
+//! `q = ceil(log2 p)`.
 //!
-//! The irregular allgather ([`crate::plan::circulant::allgatherv`]) wants every rank to know the receive schedules of all. Computing them takes a rank
-//! `O(p log p)` time; gathering them takes it `O(log p)` for its own, and `q` rounds in which it receives `p - 1` blocks of `q` bytes. In round `k` rank `r`
-//! has the schedules of ranks `r` to `r + skip[k] - 1` (modulo `p`), in this order: it sends as many of them to rank `r - skip[k]` as that still lacks.
+//! The irregular allgather ([`crate::plan::circulant::allgatherv`]) wants every rank to know the
+//! receive schedules of all. Computing them takes a rank `O(p log p)` time; gathering them takes it
+//! `O(log p)` for its own, and `q` rounds in which it receives `p - 1` blocks of `q` bytes. In
+//! round `k` rank `r` has the schedules of ranks `r` to `r + skip[k] - 1` (modulo `p`), in this
+//! order: it sends as many of them to rank `r - skip[k]` as that still lacks.
 //!
 //! Time: `q alpha + (p-1) beta 8 ceil(q/8)`. Restrictions: none.
 //!
@@ -25,9 +28,10 @@ pub fn control_elements(ranks: usize) -> usize {
     ranks.saturating_mul(rounds.div_ceil(BYTES))
 }
 
-/// Gathers the receive schedules of all ranks, each of which computes its own: `recv[r * q + k]`, as
-/// [`Allgatherv::with_schedules`](crate::plan::circulant::allgatherv::Allgatherv::with_schedules) takes them. All ranks call it. The first
-/// [`control_elements`] of the buffer are overwritten.
+/// Gathers the receive schedules of all ranks, each of which computes its own: `recv[r * q + k]`,
+/// as
+/// [`Allgatherv::with_schedules`](crate::plan::circulant::allgatherv::Allgatherv::with_schedules)
+/// takes them. All ranks call it. The first [`control_elements`] of the buffer are overwritten.
 ///
 /// ```
 /// use oneport::plan::circulant::{schedule::Circulant, tables::Tables};

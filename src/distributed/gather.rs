@@ -1,16 +1,22 @@
-//! Irregular gather and scatter without a plan: ranks that know only their own block find the adaptive tree together, then use it.
+//! Irregular gather and scatter without a plan: ranks that know only their own block find the
+//! adaptive tree together, then use it.
 //!
-//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter", Lemma 3 and Theorem 1. Ports: bidirectional,
-//! one-ported. The tree is that of [`crate::plan::gather::binomial::adaptive`].
+//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
+//! Scatter", Lemma 3 and Theorem 1. Ports: bidirectional, one-ported. The tree is that of
+//! [`crate::plan::gather::binomial::adaptive`].
 //!
-//! The ranks `[a 2^d, (a + 1) 2^d)` are a subcube, the last one possibly cut off. Its *fixed root* is its last rank, which everybody can tell; its
-//! *gather root*, where its data will be gathered, is known to these two alone. In iteration `d` the fixed roots of two adjacent subcubes exchange what they know of
-//! theirs: gather root, its block, all other data. Each passes that on to its gather root, if that is another rank. Now four ranks can tell which
-//! gather root receives, how much, and which sends; the higher fixed root is that of the joined subcube. Messages have 3 elements; at most
-//! `2 ceil(log2 p) - 1` of them depend on each other, as nobody is told anything in iteration 0, where both roots are the same rank.
+//! The ranks `[a 2^d, (a + 1) 2^d)` are a subcube, the last one possibly cut off. Its *fixed root*
+//! is its last rank, which everybody can tell; its *gather root*, where its data will be gathered,
+//! is known to these two alone. In iteration `d` the fixed roots of two adjacent subcubes exchange
+//! what they know of theirs: gather root, its block, all other data. Each passes that on to its
+//! gather root, if that is another rank. Now four ranks can tell which gather root receives, how
+//! much, and which sends; the higher fixed root is that of the joined subcube. Messages have 3
+//! elements; at most `2 ceil(log2 p) - 1` of them depend on each other, as nobody is told anything
+//! in iteration 0, where both roots are the same rank.
 //!
-//! Time with the gather, for `gamma_copy = 0`: `3 ceil(log2 p) alpha + beta sum_{i != r} m_i`, `(2 ceil(log2 p) - 1) beta` times a control message's bytes, and what a
-//! given root waits for slower subcubes.
+//! Time with the gather, for `gamma_copy = 0`: `3 ceil(log2 p) alpha + beta sum_{i != r} m_i`, `(2
+//! ceil(log2 p) - 1) beta` times a control message's bytes, and what a given root waits for slower
+//! subcubes.
 
 use crate::error::{Error, Result};
 use crate::plan::gather::binomial::Cube;
@@ -46,11 +52,13 @@ const MINE: Span = Span::new(0, 3);
 const THEIRS: Span = Span::new(3, 3);
 
 impl GatherPart {
-    /// Finds this rank's part in gathering `block` elements from it, and what others have, at `root`, or where it takes least (`None`). All ranks call it with the
-    /// same root. The first [`CONTROL`] elements of the buffer are overwritten.
+    /// Finds this rank's part in gathering `block` elements from it, and what others have, at
+    /// `root`, or where it takes least (`None`). All ranks call it with the same root. The
+    /// first [`CONTROL`] elements of the buffer are overwritten.
     ///
     /// # Errors
-    /// When the root is not one of the ranks, the buffer is too short, a size does not fit, or as described at [`Endpoint`].
+    /// When the root is not one of the ranks, the buffer is too short, a size does not fit, or as
+    /// described at [`Endpoint`].
     pub fn find(
         endpoint: &mut Endpoint<'_, u64, Bidirectional>,
         root: Option<usize>,
@@ -134,8 +142,9 @@ impl GatherPart {
         self.block + self.receives.iter().map(|r| r.elements).sum::<usize>()
     }
 
-    /// The buffer for [`GatherPart::gather`] and [`GatherPart::scatter`]: the own block first, then, at a rank that receives, room for all that it gathers. The
-    /// output is that of a gather; a scatter has input and output the other way round.
+    /// The buffer for [`GatherPart::gather`] and [`GatherPart::scatter`]: the own block first,
+    /// then, at a rank that receives, room for all that it gathers. The output is that of a
+    /// gather; a scatter has input and output the other way round.
     pub fn layout(&self) -> Layout {
         let all = self.all();
         let spans = |span: Span| (span.len > 0).then_some(span).into_iter().collect();
@@ -173,7 +182,8 @@ impl GatherPart {
         }
     }
 
-    /// Scatters: the gather backwards. All blocks stand at the root where [`GatherPart::gather`] puts them; every rank ends with its own in place.
+    /// Scatters: the gather backwards. All blocks stand at the root where [`GatherPart::gather`]
+    /// puts them; every rank ends with its own in place.
     ///
     /// # Errors
     /// As described at [`Endpoint`].
@@ -202,7 +212,8 @@ impl GatherPart {
         Span::new(0, self.block)
     }
 
-    /// Where all that is gathered stands: a rank that receives nothing leaves its block where it is.
+    /// Where all that is gathered stands: a rank that receives nothing leaves its block where it
+    /// is.
     fn all(&self) -> Span {
         let base = if self.receives.is_empty() {
             0

@@ -4,16 +4,17 @@
 //! Symbols, rounds, volume and time: as [`uni_greedy`](crate::plan::pipeline::uni_greedy).
 //! Restrictions: the operator must commute.
 //!
-//! All ranks compute the same sequence of transfers ([`transfers`]) and each performs those that name it: constant time a
-//! transfer, `q (p - 1)` of them, and memory for `p` states. A rank handles the segments in order, so two buffers of one segment are enough:
+//! All ranks compute the same sequence of transfers ([`transfers`]) and each performs those that
+//! name it: constant time a transfer, `q (p - 1)` of them, and memory for `p` states. A rank
+//! handles the segments in order, so two buffers of one segment are enough:
 //!
 //! | what comes | where it goes |
 //! |---|---|
 //! | a segment's first message | the first buffer; the rank's own segment is combined into that |
 //! | its further messages | the second buffer, which is combined into the first |
 //!
-//! and the first buffer is sent, or, where nothing came, the rank's own segment straight from the vector. So the input of every rank but the root
-//! stays as it was; the root combines in place.
+//! and the first buffer is sent, or, where nothing came, the rank's own segment straight from the
+//! vector. So the input of every rank but the root stays as it was; the root combines in place.
 
 use crate::error::{Error, Result};
 use crate::plan::Request;
@@ -21,19 +22,21 @@ use crate::plan::pipeline::uni_greedy::transfers;
 use crate::run::{Element, Endpoint, Unidirectional};
 use crate::schedule::{Layout, Order, Span};
 
-/// Reduces a vector to the request's root, deciding about every transfer as it goes: one rank's part, to be run by all ranks.
+/// Reduces a vector to the request's root, deciding about every transfer as it goes: one rank's
+/// part, to be run by all ranks.
 ///
-/// A rank's buffer holds the vector (`m` elements) and, except at the root, two segment buffers (twice the largest segment); a longer buffer
-/// will do as well: see [`uni_greedy_layout`]. At the end the root holds the result in place of its vector, and the others' vectors are
-/// unchanged. The segments, the root, the cost model and the element size come from `request`, which must be the same at all ranks; its
-/// ports do not matter.
+/// A rank's buffer holds the vector (`m` elements) and, except at the root, two segment buffers
+/// (twice the largest segment); a longer buffer will do as well: see [`uni_greedy_layout`]. At the
+/// end the root holds the result in place of its vector, and the others' vectors are unchanged. The
+/// segments, the root, the cost model and the element size come from `request`, which must be the
+/// same at all ranks; its ports do not matter.
 ///
-/// Under the same cost model, without overlap of communication and computation, the run takes exactly the model time of the planned
-/// uni-greedy.
+/// Under the same cost model, without overlap of communication and computation, the run takes
+/// exactly the model time of the planned uni-greedy.
 ///
 /// # Errors
-/// When the request is for another number of ranks, the operator does not commute or operands must be kept in order, the buffer is
-/// too short, or as [`Endpoint`].
+/// When the request is for another number of ranks, the operator does not commute or operands must
+/// be kept in order, the buffer is too short, or as [`Endpoint`].
 ///
 /// # Example
 /// ```
@@ -72,7 +75,8 @@ pub fn uni_greedy_reduce<T: Element>(
     let real = |v: u32| (v as usize + root) % ranks;
     let spans = request.segments.spans();
     let buffers = Buffers::new(request);
-    // Where this rank's contribution to the current segment stands, once something has been combined with it.
+    // Where this rank's contribution to the current segment stands, once something has been
+    // combined with it.
     let mut combined: Option<Span> = None;
     for t in transfers(request) {
         let (from, to) = (real(t.from), real(t.to));

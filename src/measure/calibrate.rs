@@ -2,30 +2,36 @@
 //!
 //! # What is measured, and in which state
 //!
-//! Everything is measured by [`Team::run`](crate::run::Team::run), as collectives are run: before each repetition every rank writes its own input anew, so a
-//! message comes out of the cache of the core that wrote it (or out of memory, when it is large), not out of a cache that earlier
-//! repetitions warmed; the time is that of the slower rank, from a common barrier on. A calibration in an idealised state would
-//! promise times that no run reaches.
+//! Everything is measured by [`Team::run`](crate::run::Team::run), as collectives are run: before
+//! each repetition every rank writes its own input anew, so a message comes out of the cache of the
+//! core that wrote it (or out of memory, when it is large), not out of a cache that earlier
+//! repetitions warmed; the time is that of the slower rank, from a common barrier on. A calibration
+//! in an idealised state would promise times that no run reaches.
 //!
-//! * A message: half of a ping-pong (rank 0 sends, then receives; rank 1 the other way round), 0 B to 32 MiB (quick: 16 MiB).
-//! * Combining: the same with combining receives. Its cost is what they add: reductions combine in the pass that receives, in which most
-//!   of the arithmetic hides behind the memory; a combination of its own would say too much.
-//! * Combining what a rank holds into what it has sent: an exchange with that after it, less the exchange. It takes the lines back that the
-//!   partner's core has read, so it costs more than arithmetic.
+//! * A message: half of a ping-pong (rank 0 sends, then receives; rank 1 the other way round), 0 B
+//!   to 32 MiB (quick: 16 MiB).
+//! * Combining: the same with combining receives. Its cost is what they add: reductions combine in
+//!   the pass that receives, in which most of the arithmetic hides behind the memory; a combination
+//!   of its own would say too much.
+//! * Combining what a rank holds into what it has sent: an exchange with that after it, less the
+//!   exchange. It takes the lines back that the partner's core has read, so it costs more than
+//!   arithmetic.
 //! * Taking turns: a ping-pong of 8 bytes between two ranks on the first core.
 //! * Copying: both ranks copy locally, less the time of a run without a step.
 //!
-//! All sizes take turns, several times over, so that a disturbance meets all of them and not one. A turn is as many repetitions as fit its
-//! share of time, and gives their median; a size's time is the lower quartile of its turns.
+//! All sizes take turns, several times over, so that a disturbance meets all of them and not one. A
+//! turn is as many repetitions as fit its share of time, and gives their median; a size's time is
+//! the lower quartile of its turns.
 //!
 //! # What is fitted
 //!
-//! See [`fit`](super::fit): one line in any case, and pieces where it does not do. `gamma` and `gamma_copy` are lines through zero.
+//! See [`fit`](super::fit): one line in any case, and pieces where it does not do. `gamma` and
+//! `gamma_copy` are lines through zero.
 //!
 //! # When it is refused
 //!
-//! Without two cores, with a slope that is not positive, or when the model is off by more than 25% in the median, or samples of one size differ by
-//! more than 300%.
+//! Without two cores, with a slope that is not positive, or when the model is off by more than 25%
+//! in the median, or samples of one size differ by more than 300%.
 
 use super::fit::{self, Curve, Measured, median};
 use super::probe::{Bench, Effort, Probe, Work};
@@ -35,13 +41,15 @@ use crate::error::{Error, Result};
 
 /// A fit whose median relative error is above this is refused.
 const MOST_ERROR: f64 = 0.25;
-/// Samples of one size that differ by more than this, in the median over the sizes, are too noisy to be fitted.
+/// Samples of one size that differ by more than this, in the median over the sizes, are too noisy
+/// to be fitted.
 const MOST_NOISE: f64 = 3.0;
 /// Noise, and change between first and last turn, from which on a warning is due.
 const NOISY: f64 = 0.1;
 /// Greatest error of a point that passes without a warning.
 const FAR_OFF: f64 = 0.5;
-/// Combining what a rank holds is told apart from combining what comes where it takes this much longer.
+/// Combining what a rank holds is told apart from combining what comes where it takes this much
+/// longer.
 const DEARER: f64 = 1.05;
 
 /// What to calibrate.
@@ -55,7 +63,8 @@ pub struct Calibration {
     pub quick: bool,
 }
 
-/// Measures this machine and fits the cost model's parameters, in nanoseconds and nanoseconds per byte.
+/// Measures this machine and fits the cost model's parameters, in nanoseconds and nanoseconds per
+/// byte.
 ///
 /// `progress` is told how much is done, of how much.
 ///
@@ -68,7 +77,8 @@ pub struct Calibration {
 ///
 /// # Errors
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for cores that do not exist or are the same;
-/// [`ErrorKind::System`](crate::ErrorKind::System) where there are fewer than two, or the measurements mean nothing: it says why.
+/// [`ErrorKind::System`](crate::ErrorKind::System) where there are fewer than two, or the
+/// measurements mean nothing: it says why.
 pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) -> Result<Profile> {
     let cores = two_or_more(options.cores.clone())?;
     let measured: Vec<usize> = if options.pairs {

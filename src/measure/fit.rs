@@ -1,14 +1,16 @@
 //! Robust fits of times over sizes: one line, or several that meet.
 //!
-//! Sizes span seven orders of magnitude and times five, so residuals are relative: what counts is the error in percent. Where a machine's
-//! load disturbs some of the measurements, those must not bend the line: the fit is re-weighted until points far off count for nothing.
+//! Sizes span seven orders of magnitude and times five, so residuals are relative: what counts is
+//! the error in percent. Where a machine's load disturbs some of the measurements, those must not
+//! bend the line: the fit is re-weighted until points far off count for nothing.
 //!
 //! # Method
 //!
-//! A curve is a polyline given by its values at knots, least squares in `(predicted - time) / time`. Iteration: first with weights
-//! `1 / |r|` (least absolute residuals), then Tukey's bisquare with the scale from the median absolute residual. A line has no inner knot.
-//! A knot is added, at the measured size where it helps most, only while residuals are worth mending and it mends a fair part of
-//! them. Values that would fall with size are levelled.
+//! A curve is a polyline given by its values at knots, least squares in `(predicted - time) /
+//! time`. Iteration: first with weights `1 / |r|` (least absolute residuals), then Tukey's bisquare
+//! with the scale from the median absolute residual. A line has no inner knot. A knot is added, at
+//! the measured size where it helps most, only while residuals are worth mending and it mends a
+//! fair part of them. Values that would fall with size are levelled.
 
 use crate::cost::Piece;
 
@@ -484,7 +486,8 @@ mod tests {
 
     #[test]
     fn a_bend_that_needs_two_knots_is_found() {
-        // Four times as slow between 128 and 512 KiB: a knot at one end of that alone is worth little.
+        // Four times as slow between 128 and 512 KiB: a knot at one end of that alone is worth
+        // little.
         let time = |n: f64| n + 3.0 * (n.min(524_288.0) - 131_072.0).max(0.0);
         let points: Vec<Measured> = (10..=24)
             .map(|e| Measured::new(1 << e, time(f64::from(1 << e))))

@@ -7,8 +7,9 @@ use hdrhistogram::Histogram;
 /// Lines per half of what is left up to 100%, as other implementations print.
 const TICKS: u32 = 5;
 
-/// The percentile distribution of `values` in HdrHistogram's standard text form: a line each for value, percentile (as a fraction),
-/// count up to there and `1 / (1 - percentile)`, then mean, deviation, greatest value and count.
+/// The percentile distribution of `values` in HdrHistogram's standard text form: a line each for
+/// value, percentile (as a fraction), count up to there and `1 / (1 - percentile)`, then mean,
+/// deviation, greatest value and count.
 ///
 /// ```
 /// let mut times = hdrhistogram::Histogram::<u64>::new(3).unwrap();

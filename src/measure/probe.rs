@@ -41,7 +41,8 @@ impl Effort {
         }
     }
 
-    /// 0 B to 32 MiB, four sizes to a factor of four; a quick measurement takes half as many, fewer of the long ones, and ends with 16 MiB.
+    /// 0 B to 32 MiB, four sizes to a factor of four; a quick measurement takes half as many, fewer
+    /// of the long ones, and ends with 16 MiB.
     pub(super) fn sizes(self) -> Vec<u64> {
         let mut sizes = vec![0, 4, 8];
         for k in 4..24 {
@@ -73,7 +74,8 @@ pub(super) enum Work {
     Combine,
     /// Messages both ways at once.
     Exchange,
-    /// The same, and then what came is combined into what went, as algorithms do that cannot combine in the pass that receives.
+    /// The same, and then what came is combined into what went, as algorithms do that cannot
+    /// combine in the pass that receives.
     CombineOwn,
     /// A local copy on both ranks.
     Copy,
@@ -97,7 +99,8 @@ impl Work {
         }
     }
 
-    /// Two ranks doing it with `bytes` bytes. Their buffers hold what is sent (or copied), then where it goes.
+    /// Two ranks doing it with `bytes` bytes. Their buffers hold what is sent (or copied), then
+    /// where it goes.
     pub(super) fn schedule(self, bytes: u64) -> Result<Schedule> {
         let elements = usize::try_from(bytes / size_of::<f32>() as u64)
             .map_err(|_| Error::usage(format!("{bytes} bytes do not fit into memory")))?;
@@ -246,7 +249,8 @@ impl Bench {
         let repetitions = match probe.repetitions {
             Some(n) => n,
             None => {
-                // The first turn warms everything up and shows how long a repetition takes, its preparation included.
+                // The first turn warms everything up and shows how long a repetition takes, its
+                // preparation included.
                 let start = Instant::now();
                 self.run(probe, &data, FEWEST)?;
                 let one = start.elapsed() / u32::try_from(FEWEST).unwrap_or(1);

@@ -9,9 +9,11 @@ use crate::error::{Error, Result};
 use crate::plan::auto::Crowd;
 use crate::run::{Workers, longest_messages};
 
-/// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in bytes.
+/// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in
+/// bytes.
 ///
-/// Its JSON form is an object with these fields; `alpha` and `beta` are enough to write one by hand.
+/// Its JSON form is an object with these fields; `alpha` and `beta` are enough to write one by
+/// hand.
 ///
 /// ```
 /// use oneport::measure::Profile;
@@ -58,7 +60,8 @@ pub struct Profile {
     /// The greatest relative error of the one line.
     #[serde(default)]
     pub line_error_worst: f64,
-    /// Median over the points of how far typical samples of one size were above the fastest, relative to it.
+    /// Median over the points of how far typical samples of one size were above the fastest,
+    /// relative to it.
     #[serde(default)]
     pub noise: f64,
     /// Where one line does not fit all sizes: several.
@@ -149,7 +152,8 @@ impl Profile {
     /// The cost model: the same between all ranks, with pieces where there are any.
     ///
     /// # Errors
-    /// When the profile was not made by [`Profile::from_json`] or a calibration, and holds no costs.
+    /// When the profile was not made by [`Profile::from_json`] or a calibration, and holds no
+    /// costs.
     pub fn cost(&self) -> Result<CostModel> {
         let cost = CostModel::new(self.alpha, self.beta)
             .gamma(self.gamma)
@@ -161,11 +165,13 @@ impl Profile {
         }
     }
 
-    /// What a native run of `ranks` ranks, with these workers, takes `cores` cores: for [`choose_crowded`](crate::plan::auto::choose_crowded). Nothing where
-    /// ranks have threads and taking turns was not measured.
+    /// What a native run of `ranks` ranks, with these workers, takes `cores` cores: for
+    /// [`choose_crowded`](crate::plan::auto::choose_crowded). Nothing where ranks have threads
+    /// and taking turns was not measured.
     pub fn crowd(&self, workers: Workers, ranks: usize, cores: usize) -> Option<Crowd> {
-        /// A rank's own work for a message, in nanoseconds, where it need not wait for a line of memory: what two cores that are close together take
-        /// for a short one, without the handover.
+        /// A rank's own work for a message, in nanoseconds, where it need not wait for a line of
+        /// memory: what two cores that are close together take for a short one, without the
+        /// handover.
         const OWN_WORK: f64 = 60.0;
         let longest = longest_messages(workers, ranks, cores);
         let pieces = self.pieces.as_ref();

@@ -1,7 +1,8 @@
-//! Which algorithm for a request: the one with the least model time, each with the segments that are best for it.
+//! Which algorithm for a request: the one with the least model time, each with the segments that
+//! are best for it.
 //!
-//! The model's time, in which all ranks work at once and a rank sends and receives at once, is not what a native run takes on a few cores:
-//! [`choose_crowded`] counts the work of every core.
+//! The model's time, in which all ranks work at once and a rank sends and receives at once, is not
+//! what a native run takes on a few cores: [`choose_crowded`] counts the work of every core.
 
 use super::registry::{self, Algorithm};
 use super::{Request, Segments, segmentation};
@@ -23,7 +24,8 @@ pub struct Choice {
     pub time: f64,
 }
 
-/// The algorithm of the registry with the least model time for `request`, whose segments count only as the size of the vector.
+/// The algorithm of the registry with the least model time for `request`, whose segments count only
+/// as the size of the vector.
 ///
 /// ```
 /// use oneport::plan::auto;
@@ -43,13 +45,16 @@ pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
 
 /// The algorithm whose ranks are done soonest in a native run: an estimate, not the model's time.
 ///
-/// Ranks are dealt to the cores in turn, as a [`Team`](crate::run::Team)'s are (a folded run's in contiguous parts), and each core goes round its ranks. Whoever has its turn goes as far as it can:
-/// messages that it copies or takes, its copies and combinations occupy the core; a long message waits for its receiver's turn, and
-/// its sender for the next of its own, unless both have a core: then they copy it together. The estimate is the mean over a few orders in which the cores may go round; an algorithm that would need very many
-/// turns has none and is not chosen.
+/// Ranks are dealt to the cores in turn, as a [`Team`](crate::run::Team)'s are (a folded run's in
+/// contiguous parts), and each core goes round its ranks. Whoever has its turn goes as far as it
+/// can: messages that it copies or takes, its copies and combinations occupy the core; a long
+/// message waits for its receiver's turn, and its sender for the next of its own, unless both have
+/// a core: then they copy it together. The estimate is the mean over a few orders in which the
+/// cores may go round; an algorithm that would need very many turns has none and is not chosen.
 ///
-/// The request's costs say what copying and combining take; segments are tried in powers of two up to the number that is best by the
-/// model alone. For each of them, a few dozen turns a step at most.
+/// The request's costs say what copying and combining take; segments are tried in powers of two up
+/// to the number that is best by the model alone. For each of them, a few dozen turns a step at
+/// most.
 ///
 /// ```
 /// use oneport::plan::auto::{Crowd, choose_crowded};
@@ -226,12 +231,14 @@ mod tests {
     fn messages_that_are_waited_for_cost_their_sender_turns() {
         let linear = registry::find(Kind::Scatter, "linear").unwrap();
         let time = |bytes| crowded(linear, &request(4, bytes), &crowd(1)).unwrap().time;
-        // Three messages offered, the root's own block copied, three messages taken; between them the core switches to every other rank once,
-        // or twice to those whose turn comes before the root's.
+        // Three messages offered, the root's own block copied, three messages taken; between them
+        // the core switches to every other rank once, or twice to those whose turn comes
+        // before the root's.
         let work = 3.0 * 10.0 + 3.0 * (10.0 + 100.0) + 100.0;
         let turns = (time(100) - work) / 1000.0;
         assert!((3.0..=6.0).contains(&turns), "{turns} turns");
-        // Waited for, each message takes its receiver's turn and then the root's: a round, and the first may begin late.
+        // Waited for, each message takes its receiver's turn and then the root's: a round, and the
+        // first may begin late.
         let work = 3.0 * (10.0 + 101.0) + 101.0;
         let turns = (time(101) - work) / 1000.0;
         assert!((6.0..=15.0).contains(&turns), "{turns} turns");
@@ -248,7 +255,8 @@ mod tests {
         // 15 messages are offered and taken, and each rank has a turn.
         assert!(time(1) >= 15.0 * (10.0 + 60.0 + 1000.0));
         assert!(time(1) > time(2) && time(2) > time(16));
-        // On cores of their own, which begin up to a turn apart, nobody takes turns: the last of four levels, after the root's messages or those of its children.
+        // On cores of their own, which begin up to a turn apart, nobody takes turns: the last of
+        // four levels, after the root's messages or those of its children.
         assert!((4.0 * 60.0..2000.0).contains(&time(16)), "{}", time(16));
         let none = crowded(binomial, &request(16, 50), &crowd(0)).unwrap_err();
         assert_eq!(none.exit_code(), 2);

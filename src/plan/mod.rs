@@ -1,7 +1,8 @@
-//! Planners: from a [`Request`] to a [`Schedule`]. One file an algorithm, one row in the [`registry`].
+//! Planners: from a [`Request`] to a [`Schedule`]. One file an algorithm, one row in the
+//! [`registry`].
 //!
-//! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to where, round by
-//! round; `reduction` turns that into programs over real ranks and spans.
+//! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to
+//! where, round by round; `reduction` turns that into programs over real ranks and spans.
 
 pub mod auto;
 pub mod circulant;
@@ -27,15 +28,18 @@ pub struct Request {
     pub ranks: usize,
     /// The root, for collectives that have one.
     pub root: usize,
-    /// Whether the planner may take another root that is better; the schedule's collective says which it took.
+    /// Whether the planner may take another root that is better; the schedule's collective says
+    /// which it took.
     pub root_free: bool,
     /// What a rank's ports allow.
     pub ports: Ports,
-    /// How the vector is split: that of a broadcast, reduce, allreduce, reduce_scatter or scan, or one rank's block of a gather,
-    /// scatter, allgather or alltoall (the largest where they differ). What moves blocks cuts each into as many parts.
+    /// How the vector is split: that of a broadcast, reduce, allreduce, reduce_scatter or scan, or
+    /// one rank's block of a gather, scatter, allgather or alltoall (the largest where they
+    /// differ). What moves blocks cuts each into as many parts.
     pub segments: Segments,
-    /// Elements of each rank's block, for collectives that have blocks; `None` where they are equal, or for reduce_scatter as equal
-    /// as possible. In alltoall every rank has a block of this size from each rank.
+    /// Elements of each rank's block, for collectives that have blocks; `None` where they are
+    /// equal, or for reduce_scatter as equal as possible. In alltoall every rank has a block
+    /// of this size from each rank.
     pub blocks: Option<Vec<usize>>,
     /// Whether operands must be combined in rank order (the operator does not commute).
     pub keep_order: bool,
@@ -46,8 +50,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// `ranks` bidirectional one-ported ranks, root 0, a vector of `elements` elements in one segment, a commuting
-    /// operator, messages of unit cost.
+    /// `ranks` bidirectional one-ported ranks, root 0, a vector of `elements` elements in one
+    /// segment, a commuting operator, messages of unit cost.
     pub fn new(ranks: usize, elements: usize) -> Request {
         Request {
             ranks,
@@ -62,7 +66,8 @@ impl Request {
         }
     }
 
-    /// Checks that there is a rank, that the root is one, and that the cost model describes all of them.
+    /// Checks that there is a rank, that the root is one, and that the cost model describes all of
+    /// them.
     ///
     /// # Errors
     /// Says which is not so, or that there are more ranks than steps can be numbered for.
@@ -115,8 +120,8 @@ impl Request {
         self.segments.elements()
     }
 
-    /// Where each rank's block stands among all of them, one after another: in the output of a gather or allgather, the root's input
-    /// of a scatter, every rank's input of an alltoall.
+    /// Where each rank's block stands among all of them, one after another: in the output of a
+    /// gather or allgather, the root's input of a scatter, every rank's input of an alltoall.
     pub fn concatenated(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
@@ -132,8 +137,8 @@ impl Request {
         }
     }
 
-    /// Where each rank's block stands in the vector of a reduce_scatter: sizes as given, or such that the first blocks have one
-    /// element more than the last.
+    /// Where each rank's block stands in the vector of a reduce_scatter: sizes as given, or such
+    /// that the first blocks have one element more than the last.
     pub fn scattered(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
@@ -147,15 +152,16 @@ impl Request {
             .slowest_transfer(bytes(elements, self.element_bytes))
     }
 
-    /// Count and size of the segments, where closed forms over equal segments hold: all of one size, a homogeneous
-    /// model, no overlap.
+    /// Count and size of the segments, where closed forms over equal segments hold: all of one
+    /// size, a homogeneous model, no overlap.
     pub(crate) fn equal_segments(&self) -> Option<(usize, usize)> {
         let sizes = self.segments.sizes();
         let equal = sizes.iter().all(|&s| s == sizes[0]);
         (equal && self.closed_forms_hold()).then(|| (sizes.len(), sizes[0]))
     }
 
-    /// Whether the cost model is the one that closed forms are stated for: homogeneous, without overlap.
+    /// Whether the cost model is the one that closed forms are stated for: homogeneous, without
+    /// overlap.
     pub(crate) fn closed_forms_hold(&self) -> bool {
         self.cost.links().is_none() && !self.cost.overlap
     }
@@ -167,7 +173,8 @@ impl Request {
         (0..ranks).fold(0.0, |t, rank| later(t, self.cost.combine(rank, bytes)))
     }
 
-    /// Time of combining `elements` elements that a rank holds; on a heterogeneous platform, at the slowest rank.
+    /// Time of combining `elements` elements that a rank holds; on a heterogeneous platform, at the
+    /// slowest rank.
     pub fn t_comp_local(&self, elements: usize) -> f64 {
         let bytes = bytes(elements, self.element_bytes);
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
@@ -194,7 +201,8 @@ impl Segments {
         Segments(vec![elements])
     }
 
-    /// Segments of `segment` elements, the last possibly smaller; an empty vector is one empty segment.
+    /// Segments of `segment` elements, the last possibly smaller; an empty vector is one empty
+    /// segment.
     ///
     /// # Errors
     /// When `segment` is 0, or there are more than 2^26 segments.
@@ -217,8 +225,9 @@ impl Segments {
         Ok(Segments(sizes))
     }
 
-    /// `count` segments, or one for each element if there are fewer: equal ones, the last possibly smaller, where that comes to
-    /// `count` (10 elements in 4: 3, 3, 3, 1), otherwise sizes that differ by one (10 in 6: 2, 2, 2, 2, 1, 1).
+    /// `count` segments, or one for each element if there are fewer: equal ones, the last possibly
+    /// smaller, where that comes to `count` (10 elements in 4: 3, 3, 3, 1), otherwise sizes
+    /// that differ by one (10 in 6: 2, 2, 2, 2, 1, 1).
     ///
     /// # Errors
     /// When `count` is 0, or there are more than 2^26 segments.

@@ -7,12 +7,12 @@ use crate::cost::Ports;
 use crate::error::Result;
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
-/// A reduction to virtual rank 0, from its transfers round by round, each rank combining in place: 8 bytes a step, which need not be stored as
-/// steps to be timed.
+/// A reduction to virtual rank 0, from its transfers round by round, each rank combining in place:
+/// 8 bytes a step, which need not be stored as steps to be timed.
 ///
-/// Rounds only order the steps of each rank: sends of a round come before its receives. Where operand order does not
-/// matter, virtual rank `v` is rank `(v + root) mod p`; where it does, virtual ranks are the ranks, and rank 0 sends the result
-/// on to the root.
+/// Rounds only order the steps of each rank: sends of a round come before its receives. Where
+/// operand order does not matter, virtual rank `v` is rank `(v + root) mod p`; where it does,
+/// virtual ranks are the ranks, and rank 0 sends the result on to the root.
 #[derive(Debug, Clone)]
 pub struct Reduction {
     ranks: usize,
@@ -104,7 +104,8 @@ impl Reduction {
         Stream(self).stored()
     }
 
-    /// The reduction backwards: a broadcast. There is nothing to combine, so `plan` gets a request for free computation and any order.
+    /// The reduction backwards: a broadcast. There is nothing to combine, so `plan` gets a request
+    /// for free computation and any order.
     pub(crate) fn backwards(
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,
@@ -114,7 +115,8 @@ impl Reduction {
         Ok(Stream(Reversed::new(plan(&request)?)?))
     }
 
-    /// The reduction to rank 0, then backwards, where without computation other trees may be better: an allreduce.
+    /// The reduction to rank 0, then backwards, where without computation other trees may be
+    /// better: an allreduce.
     pub(crate) fn there_and_back(
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,

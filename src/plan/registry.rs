@@ -1,7 +1,7 @@
 //! The registry: one row an algorithm.
 //!
-//! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an algorithm added here is
-//! listed, checked, simulated, run and benched like all others.
+//! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an
+//! algorithm added here is listed, checked, simulated, run and benched like all others.
 
 pub(in crate::plan) mod row;
 
@@ -38,9 +38,11 @@ pub struct Algorithm {
     pub regular_only: bool,
     /// Whether it splits the vector, or every block, into the request's segments.
     pub segmented: bool,
-    /// About how many transfers `p` ranks make with `q` segments: what a schedule takes to plan and hold.
+    /// About how many transfers `p` ranks make with `q` segments: what a schedule takes to plan
+    /// and hold.
     pub transfers: fn(usize, usize) -> usize,
-    /// About how many bytes planning for `p` ranks takes besides the schedule: those of the tables in which the best tree is looked for.
+    /// About how many bytes planning for `p` ranks takes besides the schedule: those of the tables
+    /// in which the best tree is looked for.
     pub tables: fn(usize) -> u64,
     /// Where it comes from.
     pub source: &'static str,
@@ -52,7 +54,8 @@ pub struct Algorithm {
     pub restrictions: &'static str,
     /// How it is planned.
     pub planner: Planner,
-    /// The closed form of the time as executed, where there is one: `None` for requests it does not cover.
+    /// The closed form of the time as executed, where there is one: `None` for requests it does
+    /// not cover.
     pub time: Option<fn(&Request) -> Option<f64>>,
 }
 
@@ -72,9 +75,11 @@ pub enum Planner {
     Direct(fn(&Request) -> Result<Schedule>),
     /// The reversal of what this plans for free computation.
     ReverseOf(fn(&Request) -> Result<Schedule>),
-    /// Programs on demand, through the first port of each kind: stored as they stand, or timed without being stored.
+    /// Programs on demand, through the first port of each kind: stored as they stand, or timed
+    /// without being stored.
     OnDemand(fn(&Request) -> Result<Box<dyn DynPrograms>>),
-    /// A reduction, whose transfers are stored in little memory, but not as steps where only times are wanted.
+    /// A reduction, whose transfers are stored in little memory, but not as steps where only times
+    /// are wanted.
     Reduction(fn(&Request) -> Result<Reduction>),
     /// The broadcast that is what this plans for free computation, backwards.
     BroadcastOf(fn(&Request) -> Result<Reduction>),
@@ -118,7 +123,8 @@ impl Planned {
         }
     }
 
-    /// Times it under `cost`, with elements of `element_bytes` bytes. `watch` hears what [`simulate::on_demand_watched`] tells, if it is not stored.
+    /// Times it under `cost`, with elements of `element_bytes` bytes. `watch` hears what
+    /// [`simulate::on_demand_watched`] tells, if it is not stored.
     ///
     /// # Errors
     /// As [`simulate::timed`] for a schedule, otherwise as [`simulate::on_demand`].
@@ -177,8 +183,9 @@ impl Algorithm {
     /// Plans `request`.
     ///
     /// # Errors
-    /// When there is no rank, the root is out of range, a cost is not a time or the costs describe fewer ranks, the schedule would
-    /// be too long, or the algorithm is not for these ports or this operator (naming one that is).
+    /// When there is no rank, the root is out of range, a cost is not a time or the costs describe
+    /// fewer ranks, the schedule would be too long, or the algorithm is not for these ports or
+    /// this operator (naming one that is).
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
         match self.planner {
@@ -190,7 +197,8 @@ impl Algorithm {
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
                 request.cost = request.cost.gamma(0.0);
-                // Only what combines has operands to keep in order: a broadcast need not pass through rank 0.
+                // Only what combines has operands to keep in order: a broadcast need not pass
+                // through rank 0.
                 request.keep_order &= self.collective.reduces();
                 if self.collective == Kind::ReduceScatter && request.blocks.is_none() {
                     let sizes = request.scattered().iter().map(|s| s.len).collect();
@@ -201,7 +209,8 @@ impl Algorithm {
         }
     }
 
-    /// As [`Algorithm::plan`], without storing the schedule where the algorithm gives programs on demand.
+    /// As [`Algorithm::plan`], without storing the schedule where the algorithm gives programs on
+    /// demand.
     ///
     /// # Errors
     /// As [`Algorithm::plan`].
@@ -218,11 +227,13 @@ impl Algorithm {
         }))
     }
 
-    /// About how many bytes a transfer takes while [`Algorithm::planned`] holds it; `None` where that is a schedule.
+    /// About how many bytes a transfer takes while [`Algorithm::planned`] holds it; `None` where
+    /// that is a schedule.
     pub fn bytes_a_transfer(&self) -> Option<u64> {
         match self.planner {
             Planner::OnDemand(_) => Some(0),
-            // A transfer as it is planned, which takes up to twice its size while the list grows, and its two halves.
+            // A transfer as it is planned, which takes up to twice its size while the list grows,
+            // and its two halves.
             Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
             Planner::Direct(_) | Planner::ReverseOf(_) => None,
         }
@@ -233,7 +244,8 @@ impl Algorithm {
         matches!(self.planner, Planner::OnDemand(_))
     }
 
-    /// Times `request` under its own costs: without storing the schedule, where the algorithm gives programs on demand.
+    /// Times `request` under its own costs: without storing the schedule, where the algorithm gives
+    /// programs on demand.
     ///
     /// # Errors
     /// As [`Algorithm::plan`], and when a message has no link.
@@ -301,7 +313,8 @@ impl Algorithm {
         Ok(())
     }
 
-    /// Block sizes are for collectives that have blocks, unequal ones for algorithms that take them.
+    /// Block sizes are for collectives that have blocks, unequal ones for algorithms that take
+    /// them.
     fn accepts_blocks(&self, request: &Request) -> Result<()> {
         let Some(blocks) = &request.blocks else {
             let vector_is_all =

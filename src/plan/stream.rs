@@ -1,7 +1,9 @@
-//! Schedules that need not be stored: a step follows from its rank and its place in the rank's program.
+//! Schedules that need not be stored: a step follows from its rank and its place in the rank's
+//! program.
 //!
-//! A planner whose rounds have a closed form implements [`StepAt`]; [`Stream`] makes [`Programs`] of that, [`Reversed`] and [`Then`] put new ones
-//! together. Whether a schedule is timed as it is generated or stored first, its steps are the same.
+//! A planner whose rounds have a closed form implements [`StepAt`]; [`Stream`] makes [`Programs`]
+//! of that, [`Reversed`] and [`Then`] put new ones together. Whether a schedule is timed as it is
+//! generated or stored first, its steps are the same.
 
 use crate::collective::Collective;
 use crate::cost::{CostModel, Ports};
@@ -215,7 +217,8 @@ impl<S: StepAt> StepAt for Reversed<S> {
     }
 }
 
-/// First one, then the other, over the same buffers: the input is the first one's, the output the second one's.
+/// First one, then the other, over the same buffers: the input is the first one's, the output the
+/// second one's.
 #[derive(Debug, Clone)]
 pub(crate) struct Then<A, B> {
     pub(crate) first: A,

@@ -1,10 +1,12 @@
 //! The trace event format of Chrome, which Perfetto and others open.
 //!
-//! A rank is a process, each of its ports a thread; a rank that computes has one thread more (several, where it computes several things at once).
+//! A rank is a process, each of its ports a thread; a rank that computes has one thread more
+//! (several, where it computes several things at once).
 //!
-//! Perfetto has its own ideas, which the numbers here respect: it takes thread numbers to be unique among all processes (threads of
-//! the same number share a lane, and what overlaps there is lost), 0 to be the idle thread and a process's own number to be its main
-//! thread; and it counts in whole nanoseconds, so that times that are not would overlap by one.
+//! Perfetto has its own ideas, which the numbers here respect: it takes thread numbers to be unique
+//! among all processes (threads of the same number share a lane, and what overlaps there is lost),
+//! 0 to be the idle thread and a process's own number to be its main thread; and it counts in whole
+//! nanoseconds, so that times that are not would overlap by one.
 
 use serde_json::{Value, json};
 
@@ -15,9 +17,10 @@ use crate::error::{Error, Result};
 pub const MOST_EVENTS: usize = 1_000_000;
 
 impl Trace {
-    /// The trace as JSON in the trace event format: `ts` and `dur` in microseconds, to the nanosecond (one unit of a model without
-    /// units is a microsecond; a millisecond or a second, where times are short; `otherData` says so), one `pid` a rank, one `tid` a
-    /// port, with the names of both; `args` holds step, peer, bytes and segment.
+    /// The trace as JSON in the trace event format: `ts` and `dur` in microseconds, to the
+    /// nanosecond (one unit of a model without units is a microsecond; a millisecond or a
+    /// second, where times are short; `otherData` says so), one `pid` a rank, one `tid` a port,
+    /// with the names of both; `args` holds step, peer, bytes and segment.
     ///
     /// # Errors
     /// When there are more than [`MOST_EVENTS`] events.
@@ -118,8 +121,9 @@ impl Trace {
         ))
     }
 
-    /// How many nanoseconds of the trace a unit of time is, and in words. A unit without a name is a microsecond; but where the
-    /// shortest time would then not be known to a percent, it is a millisecond or a second.
+    /// How many nanoseconds of the trace a unit of time is, and in words. A unit without a name is
+    /// a microsecond; but where the shortest time would then not be known to a percent, it is a
+    /// millisecond or a second.
     fn scale(&self) -> (f64, &'static str) {
         if self.unit() == Unit::Nanoseconds {
             return (1.0, "us");
@@ -143,7 +147,8 @@ mod tests {
     use crate::plan::{Request, Segments, registry};
     use crate::{CostModel, Kind, Ports, Span, Step};
 
-    /// By (pid, tid): start and duration of each event, in the order written; and the threads' names.
+    /// By (pid, tid): start and duration of each event, in the order written; and the threads'
+    /// names.
     type Lanes = HashMap<(u64, u64), Vec<(f64, f64)>>;
 
     fn read(text: &str) -> (Lanes, HashMap<(u64, u64), String>) {

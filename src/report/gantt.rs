@@ -1,8 +1,9 @@
 //! Gantt charts: what every rank's ports do over time.
 //!
-//! One row a rank. A unidirectional rank has one lane in its row, a bidirectional one a lane out and a lane in, a `k`-ported one `k` times as many. A
-//! computation fills the whole row, since nothing else happens on the rank meanwhile; where computation overlaps
-//! communication it has lanes of its own.
+//! One row a rank. A unidirectional rank has one lane in its row, a bidirectional one a lane out
+//! and a lane in, a `k`-ported one `k` times as many. A computation fills the whole row, since
+//! nothing else happens on the rank meanwhile; where computation overlaps communication it has
+//! lanes of its own.
 
 use super::Caption;
 use super::legend::{color, legend, mark, span_names, styles};
@@ -20,9 +21,9 @@ const WIDEST: f64 = 3600.0;
 /// The times of a run vary so much that room for short transfers makes long charts.
 const WIDEST_RUN: f64 = 1600.0;
 
-/// Draws a trace as an SVG document: a row a rank, a colour a segment; filled boxes receive, outlined ones with end strips send, dark ones
-/// compute. Boxes that are long enough name the peer; all say more under the pointer. Steps that take no time are counted
-/// below the chart, not drawn.
+/// Draws a trace as an SVG document: a row a rank, a colour a segment; filled boxes receive,
+/// outlined ones with end strips send, dark ones compute. Boxes that are long enough name the peer;
+/// all say more under the pointer. Steps that take no time are counted below the chart, not drawn.
 ///
 /// # Errors
 /// When the chart would have more than [`MOST_BOXES`] boxes, or too many lanes.
@@ -332,7 +333,8 @@ impl<'t> Chart<'t> {
     }
 }
 
-/// Whether a computation and a transfer of the same rank, or two computations, take place at the same time.
+/// Whether a computation and a transfer of the same rank, or two computations, take place at the
+/// same time.
 fn computes_beside(trace: &Trace) -> bool {
     let mut of_rank: Vec<Vec<&Activity>> = vec![Vec::new(); trace.ranks()];
     for a in trace.activities().iter().filter(|a| takes_time(a)) {

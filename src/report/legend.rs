@@ -45,8 +45,8 @@ fn is_dark([r, g, b]: [u8; 3]) -> bool {
     0.299 * f64::from(r) + 0.587 * f64::from(g) + 0.114 * f64::from(b) < 140.0
 }
 
-/// Style rules for the first `segments` segments: of each colour `n`, `rN` a full box, `sN` an outlined one, `kN` a dark one, and `tN` text on a
-/// full one.
+/// Style rules for the first `segments` segments: of each colour `n`, `rN` a full box, `sN` an
+/// outlined one, `kN` a dark one, and `tN` text on a full one.
 pub(crate) fn styles(svg: &mut Svg, segments: usize) {
     let grey = [0xa0, 0xa0, 0xa0];
     let used = COLORS.iter().take(segments).copied().enumerate();
@@ -94,7 +94,8 @@ pub(crate) fn mark(svg: &mut Svg, what: What, n: usize, (x, y): (f64, f64), (w, 
     }
 }
 
-/// What boxes mean, and the segments' colours, from `top` on in a picture `room` wide; where it ends.
+/// What boxes mean, and the segments' colours, from `top` on in a picture `room` wide; where it
+/// ends.
 pub(crate) fn legend(
     svg: &mut Svg,
     kinds: &[What],

@@ -1,8 +1,9 @@
 //! Pictures: Gantt charts, trees and traffic as SVG, and traces for trace viewers.
 //!
-//! A [`Trace`] says what every rank did when, in model time ([`Trace::model`]) or as a run recorded it
-//! ([`Outcome::trace`](crate::run::Outcome::trace)). Both are drawn by [`gantt()`] and written for Perfetto and its kin by
-//! [`Trace::to_chrome_json`]. [`tree()`] and [`traffic()`] draw who sends to whom, without times.
+//! A [`Trace`] says what every rank did when, in model time ([`Trace::model`]) or as a run recorded
+//! it ([`Outcome::trace`](crate::run::Outcome::trace)). Both are drawn by [`gantt()`] and written
+//! for Perfetto and its kin by [`Trace::to_chrome_json`]. [`tree()`] and [`traffic()`] draw who
+//! sends to whom, without times.
 //!
 //! ```
 //! use oneport::report::{Caption, Trace, Unit, gantt};

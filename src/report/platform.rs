@@ -14,9 +14,11 @@ const CHARACTER: f64 = 7.8;
 /// Centre, half its size, and what it says.
 type Label = ((f64, f64), (f64, f64), String);
 
-/// Draws the platform of a steady-state solution as an SVG document: nodes on a circle, an arrow for each link. The wider and darker an
-/// arrow, the larger the part of the time that the link is busy; thin grey ones are not used. Labels of used links say how many
-/// messages a time unit they carry; all say more under the pointer. The caption lists the trees and their weights, if they are few.
+/// Draws the platform of a steady-state solution as an SVG document: nodes on a circle, an arrow
+/// for each link. The wider and darker an arrow, the larger the part of the time that the link is
+/// busy; thin grey ones are not used. Labels of used links say how many messages a time unit they
+/// carry; all say more under the pointer. The caption lists the trees and their weights, if they
+/// are few.
 pub fn platform(solution: &Solution) -> String {
     let platform = solution.platform();
     let n = platform.nodes();
@@ -140,7 +142,8 @@ pub fn platform(solution: &Solution) -> String {
     svg.finish(room, height, &caption.title)
 }
 
-/// A line for each tree: its weight, and its links where they fit. None if there are many, or what moves is more than a tree says.
+/// A line for each tree: its weight, and its links where they fit. None if there are many, or what
+/// moves is more than a tree says.
 fn trees(solution: &Solution, characters: usize) -> Vec<String> {
     let is_tree = |(route, _): &(Route, Fraction)| route.parts.len() == 1;
     if solution.routes.len() > MOST_TREES || !solution.routes.iter().all(is_tree) {

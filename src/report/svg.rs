@@ -232,7 +232,8 @@ pub(crate) fn scale(unit: Unit, most: f64) -> (f64, &'static str) {
     }
 }
 
-/// The largest of 1, 2, 5, 10, ... (times a power of ten) of which at least `count` fit into `most`.
+/// The largest of 1, 2, 5, 10, ... (times a power of ten) of which at least `count` fit into
+/// `most`.
 pub(crate) fn nice_step(most: f64, count: f64) -> f64 {
     let raw = most / count.max(1.0);
     let power = 10f64.powf(raw.log10().floor());

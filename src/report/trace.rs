@@ -99,8 +99,8 @@ pub struct Trace {
 impl Trace {
     /// The model times of `schedule` under `cost`, with elements of `element_bytes` bytes.
     ///
-    /// A transfer occupies a port at both ends from its start to its end; a combining receive is a transfer and then a
-    /// combination.
+    /// A transfer occupies a port at both ends from its start to its end; a combining receive is a
+    /// transfer and then a combination.
     ///
     /// # Errors
     /// When the schedule does not complete, or a time is not finite (a link is missing).
@@ -139,7 +139,8 @@ impl Trace {
         )
     }
 
-    /// One period in the middle of a series, as it is planned: everything starts when its slot does.
+    /// One period in the middle of a series, as it is planned: everything starts when its slot
+    /// does.
     ///
     /// # Errors
     /// When the period has too many transfers.
@@ -155,8 +156,8 @@ impl Trace {
         Trace::build(&schedule, 1, (Source::Model, Unit::Plain), of_step)
     }
 
-    /// The wall-clock of a run: by rank and step, when it opened its port (or started computing) and when it was done, in
-    /// nanoseconds; times count from `origin`.
+    /// The wall-clock of a run: by rank and step, when it opened its port (or started computing)
+    /// and when it was done, in nanoseconds; times count from `origin`.
     ///
     /// The earlier of two partners waits for the other; the transfer starts when both are there.
     pub(crate) fn wall(
@@ -263,13 +264,15 @@ impl Trace {
         self.activities.iter().map(|a| a.end).fold(0.0, later)
     }
 
-    /// The port list that an activity occupies, as [`Ports::list`] numbers them; `None` for computations.
+    /// The port list that an activity occupies, as [`Ports::list`] numbers them; `None` for
+    /// computations.
     pub fn list(&self, activity: &Activity) -> Option<usize> {
         let port = activity.port?;
         Some(self.ports.list(activity.what == What::Send, port))
     }
 
-    /// Port lists that a picture shows: up to the last port that a rank of this trace uses, at least those of one port.
+    /// Port lists that a picture shows: up to the last port that a rank of this trace uses, at
+    /// least those of one port.
     pub(crate) fn lists(&self) -> usize {
         let used = self.activities.iter().filter_map(|a| a.port).max();
         self.ports.with_k(used.unwrap_or(0) + 1).lists()
@@ -289,8 +292,9 @@ impl Trace {
         }
     }
 
-    /// For every activity that is a computation, a lane of its rank (from 0) in which none overlaps another; and the
-    /// greatest number of lanes that a rank needs. With overlap allowed, a rank may compute several things at once.
+    /// For every activity that is a computation, a lane of its rank (from 0) in which none overlaps
+    /// another; and the greatest number of lanes that a rank needs. With overlap allowed, a
+    /// rank may compute several things at once.
     pub(crate) fn compute_lanes(&self) -> (Vec<Option<usize>>, usize) {
         let mut by_start: Vec<usize> = (0..self.activities.len())
             .filter(|&i| self.activities[i].port.is_none())
@@ -338,9 +342,11 @@ fn compute_of(step: &Step) -> What {
     }
 }
 
-/// The different segments of a schedule in order, and for every step (numbered through all ranks) which it is about.
+/// The different segments of a schedule in order, and for every step (numbered through all ranks)
+/// which it is about.
 ///
-/// A message's segment is what its *sender* names, so both ends show the same; a local step's is what it writes.
+/// A message's segment is what its *sender* names, so both ends show the same; a local step's is
+/// what it writes.
 pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<usize>>)> {
     let matching = Matching::new(schedule, |_| {})?;
     let steps: Vec<&Step> = schedule.programs().iter().flatten().collect();

@@ -26,7 +26,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// The traffic of a schedule, with elements of `element_bytes` bytes. It need not be right, nor complete.
+    /// The traffic of a schedule, with elements of `element_bytes` bytes. It need not be right, nor
+    /// complete.
     pub fn new(schedule: &Schedule, element_bytes: u64) -> Traffic {
         let mut traffic = Traffic {
             ranks: schedule.ranks(),
@@ -64,7 +65,8 @@ impl Traffic {
 /// Cells of this size have their bytes written in.
 const LABELLED: (f64, f64) = (58.0, 26.0);
 
-/// Draws who sends how much to whom as an SVG document: a row a sender, a column a receiver, darker cells for more bytes.
+/// Draws who sends how much to whom as an SVG document: a row a sender, a column a receiver, darker
+/// cells for more bytes.
 ///
 /// # Errors
 /// When there are more than [`MOST_BOXES`] cells, or more ranks than a picture can hold.

@@ -35,10 +35,11 @@ struct Branch {
 }
 
 impl Tree {
-    /// The tree of a schedule: of all its messages, or, where these do not form one, of its first segment's.
+    /// The tree of a schedule: of all its messages, or, where these do not form one, of its first
+    /// segment's.
     ///
-    /// Every rank that exchanges messages is in it; messages go from the root towards the leaves or all the other way. `None` where
-    /// neither graph is such a tree.
+    /// Every rank that exchanges messages is in it; messages go from the root towards the leaves or
+    /// all the other way. `None` where neither graph is such a tree.
     ///
     /// # Errors
     /// When the schedule has too many steps to be numbered.
@@ -217,8 +218,9 @@ const LABEL: f64 = 16.0;
 const LABEL_SIZE: f64 = 10.0;
 const BETWEEN: f64 = 12.0;
 
-/// Draws a tree as an SVG document: the root on top; in each node the rank and, smaller, the number of ranks in its subtree; at each
-/// edge what goes over it. Children stand in the order in which their parent turns to them.
+/// Draws a tree as an SVG document: the root on top; in each node the rank and, smaller, the number
+/// of ranks in its subtree; at each edge what goes over it. Children stand in the order in which
+/// their parent turns to them.
 ///
 /// # Errors
 /// When the picture would be too large.
@@ -345,8 +347,8 @@ impl Tree {
         (label.max(NODE.0)) / 2.0
     }
 
-    /// Where every rank stands from left to right, the root at 0: subtrees as close together as their outlines allow, parents
-    /// centred above their children.
+    /// Where every rank stands from left to right, the root at 0: subtrees as close together as
+    /// their outlines allow, parents centred above their children.
     fn places(&self) -> HashMap<usize, f64> {
         // By rank: how far left and right its subtree reaches on each level, relative to the rank.
         let mut outlines: HashMap<usize, Vec<(f64, f64)>> = HashMap::new();
@@ -388,7 +390,8 @@ impl Tree {
         places
     }
 
-    /// How far below the root each level stands: edges that reach far to the side get a longer way down.
+    /// How far below the root each level stands: edges that reach far to the side get a longer way
+    /// down.
     fn levels(&self, places: &HashMap<usize, f64>) -> Vec<f64> {
         let mut reach: Vec<f64> = Vec::new();
         for rank in &self.order {

@@ -1,9 +1,10 @@
 //! A barrier that its users wait at in their own way.
 //!
-//! Ranks that share a core arrive at a counter of their own, in a cache line that never leaves that core; only the last of each core crosses
-//! to the counter of all. With ranks that wait by yielding, each core so needs one switch fewer than it has ranks: its last to arrive
-//! need not yield to ranks that cannot go on, it looks a while for the other cores instead, and goes on to be the first at the next
-//! barrier.
+//! Ranks that share a core arrive at a counter of their own, in a cache line that never leaves that
+//! core; only the last of each core crosses to the counter of all. With ranks that wait by
+//! yielding, each core so needs one switch fewer than it has ranks: its last to arrive
+//! need not yield to ranks that cannot go on, it looks a while for the other cores instead, and
+//! goes on to be the first at the next barrier.
 
 use super::sync::{AtomicUsize, Ordering};
 

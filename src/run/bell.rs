@@ -7,9 +7,10 @@
 //! | 3. looks once more for what it waits for | 3. looks whether the sleeper has announced itself |
 //! | 4. sleeps until the announcement is withdrawn | 4. if so, withdraws the announcement and rings |
 //!
-//! One of the two fences comes first. If it is the sleeper's, the waker sees the announcement; if it is the waker's, the
-//! sleeper sees what was handed over. Steps 4 hold a lock, so the bell cannot ring between the sleeper's look at the
-//! announcement and its sleep. `tests/model` checks this file.
+//! One of the two fences comes first. If it is the sleeper's, the waker sees the announcement; if
+//! it is the waker's, the sleeper sees what was handed over. Steps 4 hold a lock, so the bell
+//! cannot ring between the sleeper's look at the announcement and its sleep. `tests/model` checks
+//! this file.
 
 use std::time::Instant;
 
@@ -24,7 +25,8 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Sleeper: says that it will sleep. What it waits for must be looked for once more before [`Bell::sleep`].
+    /// Sleeper: says that it will sleep. What it waits for must be looked for once more before
+    /// [`Bell::sleep`].
     pub(crate) fn announce(&self) {
         self.announced.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -52,7 +54,8 @@ impl Bell {
         fence(Ordering::SeqCst);
     }
 
-    /// Waker, after [`Bell::order`]: wakes the sleeper if it has announced itself. Without `order` it may sleep on.
+    /// Waker, after [`Bell::order`]: wakes the sleeper if it has announced itself. Without `order`
+    /// it may sleep on.
     #[inline]
     pub(crate) fn ring(&self) {
         if self.announced.load(Ordering::Relaxed) {

@@ -14,8 +14,9 @@ pub(super) const OUT: usize = 0;
 /// The port in.
 pub(super) const IN: usize = 1;
 
-/// What carrying the model clock with `messages` messages of `bytes` bytes takes both ends together, between two bidirectional ranks that do nothing
-/// else: the arithmetic of both clocks, not the line on which the clock travels, which the message needs anyway.
+/// What carrying the model clock with `messages` messages of `bytes` bytes takes both ends
+/// together, between two bidirectional ranks that do nothing else: the arithmetic of both clocks,
+/// not the line on which the clock travels, which the message needs anyway.
 ///
 /// ```
 /// let time = oneport::run::clock_work(1 << 16, 1000);
@@ -44,7 +45,8 @@ pub fn clock_work(bytes: usize, messages: u64) -> Duration {
 /// Touches that are looked after without a thought of those that no longer matter.
 const TOUCHES: usize = 4;
 
-/// The model clock of a program that is not known in advance: the rules of time, evaluated as steps come.
+/// The model clock of a program that is not known in advance: the rules of time, evaluated as steps
+/// come.
 #[derive(Debug)]
 pub(super) struct OnlineClock {
     bidirectional: bool,
@@ -82,7 +84,8 @@ impl OnlineClock {
         self.data_ready(free, reads, writes)
     }
 
-    /// When the data is there that a step reads and may be changed that it writes, but not before `from`.
+    /// When the data is there that a step reads and may be changed that it writes, but not before
+    /// `from`.
     #[inline]
     pub(super) fn data_ready(&self, from: f64, reads: &[Span], writes: &[Span]) -> f64 {
         let mut ready = from;
@@ -117,7 +120,8 @@ impl OnlineClock {
     #[inline]
     pub(super) fn touched(&mut self, span: Span, written: bool, end: f64) {
         self.finish = later(self.finish, end);
-        // What ended before every port is free delays nothing; with overlap, every touch may still delay a computation.
+        // What ended before every port is free delays nothing; with overlap, every touch may still
+        // delay a computation.
         let free = match (self.overlap, self.bidirectional) {
             (true, _) => f64::NEG_INFINITY,
             (false, true) => self.lists[OUT].min(self.lists[IN]),

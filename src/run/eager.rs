@@ -1,15 +1,18 @@
 //! Senders that do not wait for their receivers.
 //!
-//! Where ranks share cores, a sender that waits for its receiver gives up its core twice: once for the receiver to run, once to go on. It may as
-//! well leave the message where it stands and go on: it has to wait only before it overwrites that, or sends to the same rank again. A short
-//! message that will be overwritten is copied to where the receiver finds it (the eager protocol, as message passing libraries call it): one buffer
-//! for each direction between two partners.
+//! Where ranks share cores, a sender that waits for its receiver gives up its core twice: once for
+//! the receiver to run, once to go on. It may as well leave the message where it stands and go on:
+//! it has to wait only before it overwrites that, or sends to the same rank again. A short
+//! message that will be overwritten is copied to where the receiver finds it (the eager protocol,
+//! as message passing libraries call it): one buffer for each direction between two partners.
 //!
 //! Who waits for nobody but for messages can do its steps one after another: see [`Sequence`].
 //!
 //! Only the wall-clock profits. What a schedule means stays what the rules of time say, so
-//! * a schedule is run like that only if it cannot deadlock when everybody waits: it is proved before;
-//! * the model clock, to which both ends of a transfer contribute, is carried by a repetition of its own, in which everybody waits.
+//! * a schedule is run like that only if it cannot deadlock when everybody waits: it is proved
+//!   before;
+//! * the model clock, to which both ends of a transfer contribute, is carried by a repetition of
+//!   its own, in which everybody waits.
 
 use super::element::Element;
 use super::executor::{Failure, Interpreter, Others, Setting, overdue};
@@ -25,9 +28,10 @@ use crate::simulate::{Prepared, Simulation};
 
 /// The longest messages that `ranks` ranks on `cores` cores do not wait for.
 ///
-/// Where every rank has a core, partners who wait copy long messages together. Where they share cores, waiting costs turns, of which each takes the
-/// longer the more ranks go round, and copying what is overwritten saves some of them; what is copied must stay in the caches. As measured with 2,
-/// 4 and 8 ranks a core.
+/// Where every rank has a core, partners who wait copy long messages together. Where they share
+/// cores, waiting costs turns, of which each takes the longer the more ranks go round, and copying
+/// what is overwritten saves some of them; what is copied must stay in the caches. As measured with
+/// 2, 4 and 8 ranks a core.
 pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
     const ALONE: u64 = 1 << 10;
     const LEAST_COPIED: u64 = 8 << 10;
@@ -63,7 +67,8 @@ pub(super) struct Eager {
 }
 
 impl Eager {
-    /// What the ranks do in `schedule`, unless a message is longer than `longest`, or it could deadlock.
+    /// What the ranks do in `schedule`, unless a message is longer than `longest`, or it could
+    /// deadlock.
     pub(super) fn of<T: Element>(
         schedule: &Schedule,
         program: &Program<'_>,
@@ -201,7 +206,8 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
         self.next = 0;
     }
 
-    /// Runs the program once, on a thread of its own, after [`Course::begin`]; `run` numbers the repetitions of the team's life.
+    /// Runs the program once, on a thread of its own, after [`Course::begin`]; `run` numbers the
+    /// repetitions of the team's life.
     pub(super) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -227,8 +233,9 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
         Ok(())
     }
 
-    /// Who has nothing to do but to take one message, as most have in a broadcast, has begun at about the same time as who sends it: the
-    /// message is likely to be there in a fraction of the time that giving up the core takes.
+    /// Who has nothing to do but to take one message, as most have in a broadcast, has begun at
+    /// about the same time as who sends it: the message is likely to be there in a fraction of
+    /// the time that giving up the core takes.
     #[inline]
     fn wait_a_moment(&self) {
         const A_MOMENT: u32 = 15;
@@ -249,8 +256,9 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
 
     /// Goes as far as it can; what it waits for then, unless the program is done.
     ///
-    /// That a partner has left need not be looked for: a rank leaves when its program is done, and all messages that it sends stand ready then.
-    /// That what it has lent stays where it is until it has been taken, is up to `memory`.
+    /// That a partner has left need not be looked for: a rank leaves when its program is done, and
+    /// all messages that it sends stand ready then. That what it has lent stays where it is
+    /// until it has been taken, is up to `memory`.
     #[inline]
     fn go_on(
         &mut self,

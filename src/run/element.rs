@@ -8,9 +8,10 @@ use crate::error::{Error, Result};
 
 /// A type that vectors are made of.
 ///
-/// The trait is sealed: only this crate implements it. A transfer moves elements as bytes. A message of up to 16 bytes is carried
-/// in words that both partners read as initialized memory, and is combined where it lies there. Both are sound for a type that
-/// has no padding and no stricter alignment than these words, which no safe trait can promise of a type that it does not know.
+/// The trait is sealed: only this crate implements it. A transfer moves elements as bytes. A
+/// message of up to 16 bytes is carried in words that both partners read as initialized memory, and
+/// is combined where it lies there. Both are sound for a type that has no padding and no stricter
+/// alignment than these words, which no safe trait can promise of a type that it does not know.
 ///
 /// ```compile_fail,E0277
 /// use oneport::run::{Element, ElementType};
@@ -60,8 +61,9 @@ pub trait Element:
 mod sealed {
     /// A type without padding, aligned to at most 8 bytes: see [`Element`](super::Element).
     ///
-    /// A type that promises neither can be let in by its messages never travelling inside a lane: then they are lent, whatever
-    /// their length, and nothing but the type itself reads its bytes.
+    /// A type that promises neither can be let in by its messages never travelling inside a lane:
+    /// then they are lent, whatever their length, and nothing but the type itself reads its
+    /// bytes.
     pub trait Sealed {}
 
     /// The primitive numbers have no padding.

@@ -1,9 +1,10 @@
 //! Endpoints: rank programs written by hand, with the port model in their types.
 //!
-//! An endpoint works on its rank's buffer by spans, like a schedule's steps, so what it did can be recorded and checked,
-//! drawn and simulated like any schedule; see [`Team::scope`].
+//! An endpoint works on its rank's buffer by spans, like a schedule's steps, so what it did can be
+//! recorded and checked, drawn and simulated like any schedule; see [`Team::scope`].
 //!
-//! A unidirectional endpoint has one port: everything that uses it takes `&mut self`, so while a transfer is open nothing else can be.
+//! A unidirectional endpoint has one port: everything that uses it takes `&mut self`, so while a
+//! transfer is open nothing else can be.
 //!
 //! ```compile_fail,E0499
 //! # use oneport::run::{Endpoint, Unidirectional};
@@ -14,7 +15,8 @@
 //! }
 //! ```
 //!
-//! A bidirectional endpoint splits into one port out and one port in, which may both be open, but neither twice.
+//! A bidirectional endpoint splits into one port out and one port in, which may both be open, but
+//! neither twice.
 //!
 //! ```
 //! # use oneport::run::{Endpoint, Bidirectional};
@@ -86,21 +88,26 @@ mod sealed {
 
 /// One rank's ends of all its channels, and its buffer.
 ///
-/// All operations are synchronous: a send ends when the partner has the message. A unidirectional [`send`](Endpoint::send) returns then; a
-/// bidirectional one returns as soon as the port is open, and whatever needs the port or writes the span waits (rules 1 and 2 of
-/// [`crate::schedule`]), so a program that sends before it receives may exchange. Its model clock follows the same rules.
+/// All operations are synchronous: a send ends when the partner has the message. A unidirectional
+/// [`send`](Endpoint::send) returns then; a bidirectional one returns as soon as the port is open,
+/// and whatever needs the port or writes the span waits (rules 1 and 2 of [`crate::schedule`]), so
+/// a program that sends before it receives may exchange. Its model clock follows the same rules.
 ///
 /// # Errors
-/// Every operation returns [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a peer or a span that does not exist, [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy) when a port is still held by
-/// an [`OpenSend`] that was forgotten, and [`ErrorKind::Deadline`](crate::ErrorKind::Deadline), [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft) or [`ErrorKind::Length`](crate::ErrorKind::Length) when the
-/// transfer cannot complete. After one of the latter the endpoint only returns errors.
+/// Every operation returns [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a peer or a span that
+/// does not exist, [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy) when a port is still held by
+/// an [`OpenSend`] that was forgotten, and [`ErrorKind::Deadline`](crate::ErrorKind::Deadline),
+/// [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft) or
+/// [`ErrorKind::Length`](crate::ErrorKind::Length) when the transfer cannot complete. After one of
+/// the latter the endpoint only returns errors.
 #[derive(Debug)]
 pub struct Endpoint<'t, T: Element, P: PortModel = Bidirectional> {
     parts: Parts<'t, T>,
     ports: PhantomData<P>,
 }
 
-/// What the ports of a split endpoint share. Sending only looks at the memory, so it may be looked at meanwhile.
+/// What the ports of a split endpoint share. Sending only looks at the memory, so it may be looked
+/// at meanwhile.
 #[derive(Debug)]
 struct Parts<'t, T: Element> {
     rank: RefCell<Rank<'t, T>>,
@@ -185,8 +192,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         }
     }
 
-    /// Opens a send of `span` to rank `to`; the port is free again when it has been waited for. A bidirectional endpoint is
-    /// [split](Endpoint::split) to receive meanwhile.
+    /// Opens a send of `span` to rank `to`; the port is free again when it has been waited for. A
+    /// bidirectional endpoint is [split](Endpoint::split) to receive meanwhile.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -336,7 +343,8 @@ impl<T: Element> RecvPort<'_, '_, T> {
             .recv(&mut memory.borrow_mut(), from, span.into(), Some(order))
     }
 
-    /// The rank's buffer. While it is looked at, the other port may send, but this one cannot receive:
+    /// The rank's buffer. While it is looked at, the other port may send, but this one cannot
+    /// receive:
     ///
     /// ```
     /// # use oneport::run::{Endpoint, Bidirectional};

@@ -1,7 +1,9 @@
-//! The interpreter that runs one rank's program: every port list goes as far as it can, over and over.
+//! The interpreter that runs one rank's program: every port list goes as far as it can, over and
+//! over.
 //!
-//! It follows the rules of [`crate::schedule`] by the same analysis ([`LocalOrder`](crate::schedule::LocalOrder)) that the simulator uses, and
-//! computes the same sums in the same order, so the model times agree to the last bit.
+//! It follows the rules of [`crate::schedule`] by the same analysis
+//! ([`LocalOrder`](crate::schedule::LocalOrder)) that the simulator uses, and computes the same
+//! sums in the same order, so the model times agree to the last bit.
 
 use std::time::{Duration, Instant};
 
@@ -72,8 +74,8 @@ pub(crate) trait Interpreter<'r, T: Element> {
     /// Whether a receiver would have this rank copy a part of its message.
     fn is_invited(&self, memory: &RankMemory<'_, 'r, T>) -> bool;
 
-    /// Looks for partners that will never come: they have left, or need the port that this rank holds. True when a transfer ended
-    /// meanwhile.
+    /// Looks for partners that will never come: they have left, or need the port that this rank
+    /// holds. True when a transfer ended meanwhile.
     fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -128,7 +130,8 @@ enum Phase {
     Idle,
     /// Its transfer is open; for a receive, the model time from which it may start.
     Open(f64),
-    /// Its message is combined; earlier steps on other ports have not finished, so the model time is not known yet.
+    /// Its message is combined; earlier steps on other ports have not finished, so the model time
+    /// is not known yet.
     Combined,
 }
 
@@ -181,8 +184,9 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.finish
     }
 
-    /// Runs the program once, after [`Executor::begin`], on a thread of its own; the model time at which this rank finishes.
-    /// `start` is model time 0 for a paced clock; `run` numbers the repetitions of the team's life.
+    /// Runs the program once, after [`Executor::begin`], on a thread of its own; the model time at
+    /// which this rank finishes. `start` is model time 0 for a paced clock; `run` numbers the
+    /// repetitions of the team's life.
     pub(crate) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -409,7 +413,8 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
 
     /// Runs the next local step; false when it has to wait or there is none.
     fn advance_local(&mut self, memory: &mut RankMemory<'_, 'r, T>, look: &mut Look) -> bool {
-        // With overlap a local step need not wait for earlier ones, so look at all that remain; otherwise they go in order.
+        // With overlap a local step need not wait for earlier ones, so look at all that remain;
+        // otherwise they go in order.
         let remaining = self.program.local.len() - self.next_local;
         let window = if self.setting.cost.overlap {
             remaining
@@ -456,7 +461,8 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         false
     }
 
-    /// The model time from which step `i` may start, once it may: what it waits for has happened, and under a paced clock the time has come.
+    /// The model time from which step `i` may start, once it may: what it waits for has happened,
+    /// and under a paced clock the time has come.
     fn may_start(&self, i: usize, look: &mut Look) -> Option<f64> {
         let ready = self.happened(self.program.order.before_start(i))?;
         if self.setting.paced && Instant::now() < self.start + nanoseconds(ready) {
@@ -561,7 +567,8 @@ impl<'r, T: Element, R: Recorder> Interpreter<'r, T> for Executor<'r, T, R> {
             if !left && !head_on {
                 continue;
             }
-            // The partner may have ended this transfer before it left, or before it sent: whoever sees the one sees the other.
+            // The partner may have ended this transfer before it left, or before it sent: whoever
+            // sees the one sees the other.
             let mut look = Look {
                 moved: false,
                 gate: None,

@@ -1,12 +1,14 @@
 //! Folded runs: one pinned worker a core takes turns at its ranks' programs.
 //!
-//! A worker owns a contiguous part of the ranks. Each rank is an [`Executor`], the very interpreter that otherwise has a thread to itself, so
-//! steps, checks, errors and the model clock are the same. A rank is looked at when something has happened that it may be waiting for: a
-//! partner has offered it a message, or taken one in. So a worker never asks a rank in vain, and the work is linear in the number of
-//! steps, however many ranks there are. Workers tell each other by an [`Inbox`] each.
+//! A worker owns a contiguous part of the ranks. Each rank is an [`Executor`], the very interpreter
+//! that otherwise has a thread to itself, so steps, checks, errors and the model clock are the
+//! same. A rank is looked at when something has happened that it may be waiting for: a partner has
+//! offered it a message, or taken one in. So a worker never asks a rank in vain, and the work is
+//! linear in the number of steps, however many ranks there are. Workers tell each other by an
+//! [`Inbox`] each.
 //!
-//! When a worker has nothing left to look at, it waits like a rank does, within the same deadline. A lone worker knows then that no rank
-//! can ever go on.
+//! When a worker has nothing left to look at, it waits like a rank does, within the same deadline.
+//! A lone worker knows then that no rank can ever go on.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -244,9 +246,11 @@ impl<'f> Worker<'f> {
             if unfinished == 0 {
                 return Ok(());
             }
-            // Nothing to look at: somebody else's rank has to go on first, if there is anybody else.
+            // Nothing to look at: somebody else's rank has to go on first, if there is anybody
+            // else.
             let alone = self.fold.inboxes.len() == 1;
-            // Whoever would share the copying of a message tells nobody; it is only done where each worker has one rank.
+            // Whoever would share the copying of a message tells nobody; it is only done where each
+            // worker has one rank.
             if let ([program], [memory]) = (&*programs, &*memories)
                 && program.is_invited(memory)
             {

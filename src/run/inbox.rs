@@ -6,10 +6,11 @@
 //! | 2. marks the rank as told of | 2. takes the mark off a rank |
 //! | 3. unless it was: puts it on the owner's list | 3. looks at the rank |
 //!
-//! Both sides of step 2 are read-modify-writes, so one comes first. If it is the teller's, the owner's, which acquires it, sees what was
-//! handed over. If it is the owner's, the teller finds no mark and puts the rank on the list again. A rank is on a list once at most,
-//! so one link a rank is enough, and lists are only ever taken whole, so no rank is mistaken for another (the ABA problem).
-//! `tests/model` checks this file.
+//! Both sides of step 2 are read-modify-writes, so one comes first. If it is the teller's, the
+//! owner's, which acquires it, sees what was handed over. If it is the owner's, the teller finds no
+//! mark and puts the rank on the list again. A rank is on a list once at most, so one link a rank
+//! is enough, and lists are only ever taken whole, so no rank is mistaken for another (the ABA
+//! problem). `tests/model` checks this file.
 
 use super::sync::{AtomicBool, AtomicUsize, Ordering};
 
@@ -46,7 +47,8 @@ impl Inbox {
         }
     }
 
-    /// Tells the owner of `rank`; false when it has been told and has not looked since. `slips` are those of all ranks.
+    /// Tells the owner of `rank`; false when it has been told and has not looked since. `slips` are
+    /// those of all ranks.
     pub(crate) fn tell(&self, slips: &[Slip], rank: usize) -> bool {
         if slips[rank].told.swap(true, Ordering::AcqRel) {
             return false;

@@ -39,14 +39,16 @@ enum Combine<T> {
 }
 
 impl<T: Element> Operator<T> {
-    /// Names of the built-in operators; integers have all of them, floats the first four, and `affine` is for `u64`.
+    /// Names of the built-in operators; integers have all of them, floats the first four, and
+    /// `affine` is for `u64`.
     ///
-    /// `affine` does not commute: an element packs a map `x → a x + b` over 32-bit integers (`a` in the high half), and
-    /// `f ⊕ g` is `f` after `g`.
+    /// `affine` does not commute: an element packs a map `x → a x + b` over 32-bit integers (`a` in
+    /// the high half), and `f ⊕ g` is `f` after `g`.
     pub const NAMES: [&'static str; 8] =
         ["sum", "prod", "min", "max", "band", "bor", "bxor", "affine"];
 
-    /// An operator of your own: associative, and `commutes` says whether `f(a, b) = f(b, a)` for all operands.
+    /// An operator of your own: associative, and `commutes` says whether `f(a, b) = f(b, a)` for
+    /// all operands.
     pub fn new(name: &str, commutes: bool, f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Self {
         Operator {
             name: name.into(),
@@ -56,8 +58,8 @@ impl<T: Element> Operator<T> {
         }
     }
 
-    /// For collectives that combine nothing: a schedule that combines all the same spoils its data, and
-    /// shows it.
+    /// For collectives that combine nothing: a schedule that combines all the same spoils its data,
+    /// and shows it.
     pub fn none() -> Self {
         Operator::kernel("none", Purpose::Any, |acc, other| {
             combine_each(acc, other, T::spoiled);

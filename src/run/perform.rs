@@ -30,7 +30,8 @@ pub enum Clock {
     /// As fast as the machine allows.
     #[default]
     Native,
-    /// No step starts, and no rank finishes, before its model time (in nanoseconds since the common start) has come in wall-clock.
+    /// No step starts, and no rank finishes, before its model time (in nanoseconds since the common
+    /// start) has come in wall-clock.
     Paced,
 }
 
@@ -46,15 +47,18 @@ pub struct RunOptions {
     pub repetitions: usize,
     /// Repetitions before them that are not counted.
     pub warmup: usize,
-    /// Ports that the ranks really have, if not those the schedule was made for: opening a busy one is an error.
+    /// Ports that the ranks really have, if not those the schedule was made for: opening a busy
+    /// one is an error.
     pub ports: Option<Ports>,
-    /// Whether to record when every transfer and computation took place: [`Outcome::trace`]. Reading the clock twice a step takes
-    /// some time of its own; without it there is no cost at all.
+    /// Whether to record when every transfer and computation took place: [`Outcome::trace`].
+    /// Reading the clock twice a step takes some time of its own; without it there is no cost
+    /// at all.
     pub trace: bool,
-    /// Whether senders of a native run may go on without waiting for their receivers: those of short messages where every
-    /// rank has a core, all of them where ranks share cores. They wait only before they overwrite what they have sent, or send to the same rank
-    /// again. Shorter wall-clock, nothing else: the model clock is then carried by a repetition before the others. Without it every transfer of
-    /// a run is a rendezvous.
+    /// Whether senders of a native run may go on without waiting for their receivers: those of
+    /// short messages where every rank has a core, all of them where ranks share cores. They
+    /// wait only before they overwrite what they have sent, or send to the same rank
+    /// again. Shorter wall-clock, nothing else: the model clock is then carried by a repetition
+    /// before the others. Without it every transfer of a run is a rendezvous.
     pub eager: bool,
 }
 
@@ -77,12 +81,14 @@ impl Default for RunOptions {
 pub struct Outcome<T> {
     /// What every rank's output spans held after the last repetition, in order.
     pub outputs: Vec<Vec<T>>,
-    /// Model time as executed: carried along with the messages, equal to what [`crate::simulate`] computes.
+    /// Model time as executed: carried along with the messages, equal to what [`crate::simulate`]
+    /// computes.
     pub model_time: f64,
     /// Model time at which each rank finished.
     pub rank_times: Vec<f64>,
-    /// Wall-clock of every counted repetition, in nanoseconds. The slowest rank's own time where every rank has a core;
-    /// otherwise, in a folded run, and under a paced clock, from the first start to the last end.
+    /// Wall-clock of every counted repetition, in nanoseconds. The slowest rank's own time where
+    /// every rank has a core; otherwise, in a folded run, and under a paced clock, from the
+    /// first start to the last end.
     pub wall: Histogram<u64>,
     /// All of them together, exactly: the histogram's buckets round.
     pub wall_total: Duration,
@@ -96,14 +102,15 @@ pub struct Outcome<T> {
     pub eager: bool,
     /// What a reader of the wall-clock should know.
     pub warnings: Vec<String>,
-    /// The first wrong element of the first repetition whose outputs were not as expected, if one was:
-    /// see [`Team::run_verified`].
+    /// The first wrong element of the first repetition whose outputs were not as expected, if one
+    /// was: see [`Team::run_verified`].
     pub mismatch: Option<Mismatch<T>>,
-    /// Repetitions, those of the warm-up included, of which every rank's output was compared: none of a
-    /// run on inputs of the caller's.
+    /// Repetitions, those of the warm-up included, of which every rank's output was compared: none
+    /// of a run on inputs of the caller's.
     pub compared: usize,
-    /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it: wall-clock, in nanoseconds since the first
-    /// rank started. A message is combined while it arrives. Under a paced clock a step is shown until the model lets it end, however
+    /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it:
+    /// wall-clock, in nanoseconds since the first rank started. A message is combined while it
+    /// arrives. Under a paced clock a step is shown until the model lets it end, however
     /// soon its bytes have moved.
     pub trace: Option<Trace>,
 }
@@ -119,11 +126,13 @@ impl<T> Outcome<T> {
 }
 
 impl Team {
-    /// Runs `schedule` with real bytes: `inputs[rank]` goes into the rank's input spans before every repetition, and what its
-    /// output spans hold after the last one comes back. The rest of each buffer starts with values that spoil what they are
-    /// combined with, and that differ between repetitions.
+    /// Runs `schedule` with real bytes: `inputs[rank]` goes into the rank's input spans before
+    /// every repetition, and what its output spans hold after the last one comes back. The rest
+    /// of each buffer starts with values that spoil what they are combined with, and that
+    /// differ between repetitions.
     ///
-    /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an error.
+    /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an
+    /// error.
     ///
     /// # Errors
     /// When team, schedule, inputs and options do not fit together, there are more than 100,000,000
@@ -148,14 +157,15 @@ impl Team {
     /// Runs `schedule` on test data, and compares what every rank's output spans hold after every
     /// repetition with a sequential computation: [`Outcome::is_verified`], [`Outcome::mismatch`].
     ///
-    /// Inputs are [`inputs`](super::inputs) for the first repetition, and others for each one after it
-    /// (for at least four in a row, where vectors are so long or repetitions so many that preparing more
-    /// would take its time). Right data are no proof: the operators of minima, maxima and bits forgive a
-    /// contribution that is counted twice. [`check`](crate::check::check) proves a schedule.
+    /// Inputs are [`inputs`](super::inputs) for the first repetition, and others for each one after
+    /// it (for at least four in a row, where vectors are so long or repetitions so many that
+    /// preparing more would take its time). Right data are no proof: the operators of minima,
+    /// maxima and bits forgive a contribution that is counted twice.
+    /// [`check`](crate::check::check) proves a schedule.
     ///
     /// # Errors
-    /// As [`Team::run`], and as [`Collective::promises`](crate::Collective::promises). Wrong data are
-    /// no error.
+    /// As [`Team::run`], and as [`Collective::promises`](crate::Collective::promises). Wrong data
+    /// are no error.
     ///
     /// # Example
     /// ```
@@ -387,7 +397,8 @@ impl Team {
                     let exit = Instant::now();
                     let entry = if setting.paced { start } else { entry };
                     walls.push(job.wall(entry, exit));
-                    // Others may still take from this buffer; and it is not refilled at the expense of who is still at work.
+                    // Others may still take from this buffer; and it is not refilled at the expense
+                    // of who is still at work.
                     meet(&self.crowd, rank)?;
                     drop(memory);
                     wrong = wrong.or_else(|| job.data.wrong(rank, n, &buffer));
@@ -459,7 +470,8 @@ impl Team {
         Ok(())
     }
 
-    /// Warns when waking this many ranks this often is more than the cores can do in the model time.
+    /// Warns when waking this many ranks this often is more than the cores can do in the model
+    /// time.
     fn pace_warning(&self, schedule: &Schedule, model_ns: f64) -> Option<String> {
         /// Time to wake a rank, do its part of a transfer and put it to sleep again.
         const WAKE_NS: f64 = 5_000.0;
@@ -559,7 +571,8 @@ pub(super) struct RankReport<T> {
     /// The output of the first repetition after which it was wrong.
     wrong: Option<Wrong<T>>,
     model_time: f64,
-    /// Start and end of each step of the last repetition, in nanoseconds since the run's epoch, if recorded.
+    /// Start and end of each step of the last repetition, in nanoseconds since the run's epoch, if
+    /// recorded.
     recorded: Vec<(u64, u64)>,
 }
 

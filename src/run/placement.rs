@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 /// Where the threads of a team run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Placement {
-    /// By thread: the core to pin it to; empty where the system does not say which cores there are.
+    /// By thread: the core to pin it to; empty where the system does not say which cores there
+    /// are.
     pub(super) pins: Vec<CoreId>,
     /// By thread: its core, in a numbering of the cores in use from 0.
     pub(super) core_of: Vec<usize>,

@@ -93,12 +93,13 @@ fn local_is_sound(rank: usize, i: u32, step: &Step) -> Result<()> {
 
 /// Which messages share a wire: those between the same two ranks through the same port of each.
 ///
-/// A port has one transfer open at most, so each lane of a wire has one message in it at most, and messages stay in order. Ranks
-/// with several ports may have several messages to the same partner on their way at once; rule 4 says through which port of
-/// the partner each arrives.
+/// A port has one transfer open at most, so each lane of a wire has one message in it at most, and
+/// messages stay in order. Ranks with several ports may have several messages to the same partner
+/// on their way at once; rule 4 says through which port of the partner each arrives.
 struct Wiring {
     numbers: HashMap<[(usize, usize); 2], u32>,
-    /// For ranks with several ports, the ports of all ranks' steps, one after another, and which step meets which.
+    /// For ranks with several ports, the ports of all ranks' steps, one after another, and which
+    /// step meets which.
     several: Option<(Vec<usize>, Matching)>,
 }
 

@@ -1,6 +1,8 @@
-//! What one rank of a scope works with besides its buffer: its ports, its model clock, and a record of what it did.
+//! What one rank of a scope works with besides its buffer: its ports, its model clock, and a record
+//! of what it did.
 //!
-//! Operations that write the buffer take it as `&mut`, sending takes it as `&`: so a program may look at its buffer while it sends.
+//! Operations that write the buffer take it as `&mut`, sending takes it as `&`: so a program may
+//! look at its buffer while it sends.
 
 use std::time::Instant;
 
@@ -297,7 +299,8 @@ impl<'t, T: Element> Rank<'t, T> {
             if s.cost.overlap {
                 done = end + time;
             } else {
-                // The combination waits for the send that is open, and everything later waits for the combination.
+                // The combination waits for the send that is open, and everything later waits for
+                // the combination.
                 self.close_send(memory)?;
                 done = self.clock.compute(time);
             }
@@ -419,7 +422,8 @@ impl<'t, T: Element> Rank<'t, T> {
         let s = self.setting;
         let wire = s.wires.wire(self.rank, peer);
         let sends = what == "send";
-        // What the partner did before it left, or before it sent something itself, is seen after that was.
+        // What the partner did before it left, or before it sent something itself, is seen after
+        // that was.
         let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
         let offered = || wire.lane(peer, self.rank).is_offered();
         if s.crowd.has_left(peer, s.run) {

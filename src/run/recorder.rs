@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 use std::time::Instant;
 
-/// What an executor tells about each step. The executor is compiled once for each recorder, so [`Off`] leaves no trace in the code.
+/// What an executor tells about each step. The executor is compiled once for each recorder, so
+/// [`Off`] leaves no trace in the code.
 pub(crate) trait Recorder: Debug {
     /// Whether anything is recorded.
     const ON: bool;
@@ -14,7 +15,8 @@ pub(crate) trait Recorder: Debug {
     /// Step `step` opens its port, or starts to compute.
     fn starts(&mut self, step: usize);
 
-    /// Step `step` is done, but not before `held`: under a paced clock it holds its port until its time has come.
+    /// Step `step` is done, but not before `held`: under a paced clock it holds its port until its
+    /// time has come.
     fn ends(&mut self, step: usize, held: Option<Instant>);
 
     /// Start and end of every step in the last repetition, in nanoseconds since the epoch.

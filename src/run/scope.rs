@@ -98,7 +98,8 @@ pub(super) struct ScopeSetting<'t, T> {
     pub(super) run: u64,
 }
 
-/// Wires between any two ranks, made when first used: among thousands of ranks, few pairs ever meet.
+/// Wires between any two ranks, made when first used: among thousands of ranks, few pairs ever
+/// meet.
 #[derive(Debug)]
 pub(super) struct WireTable {
     rows: Vec<Lazy<Box<[Lazy<Wire>]>>>,
@@ -126,8 +127,9 @@ impl WireTable {
 impl Team {
     /// Runs `body` on every rank, with an endpoint on its buffer.
     ///
-    /// The port model is in the type of the endpoint. With [`ScopeOptions::record`] the steps become a [`Schedule`] that can be
-    /// checked, simulated and drawn; the model clock of the run equals its simulation.
+    /// The port model is in the type of the endpoint. With [`ScopeOptions::record`] the steps
+    /// become a [`Schedule`] that can be checked, simulated and drawn; the model clock of the
+    /// run equals its simulation.
     ///
     /// # Example
     /// ```
@@ -151,7 +153,8 @@ impl Team {
     /// ```
     ///
     /// # Errors
-    /// The first error that a rank's program returns, or its panic as [`ErrorKind::Panicked`](crate::ErrorKind::Panicked). The team can be used again.
+    /// The first error that a rank's program returns, or its panic as
+    /// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked). The team can be used again.
     pub fn scope<T, P, R, F>(
         &mut self,
         buffers: &mut [Vec<T>],

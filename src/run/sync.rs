@@ -1,5 +1,5 @@
-//! What the transfer protocol, the bell and the barrier are written with, in one place, so that a model checker can stand in
-//! for it: `tests/model` compiles the same sources against loom.
+//! What the transfer protocol, the bell and the barrier are written with, in one place, so that a
+//! model checker can stand in for it: `tests/model` compiles the same sources against loom.
 
 use std::ptr;
 
@@ -33,8 +33,9 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A pointer that is handed over like the contents of an [`UnsafeCell`], by something else, but at which anybody may guess before
-/// that. It is stored as a pointer, so whoever gets it may access what it points to.
+/// A pointer that is handed over like the contents of an [`UnsafeCell`], by something else, but at
+/// which anybody may guess before that. It is stored as a pointer, so whoever gets it may access
+/// what it points to.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Word(AtomicPtr<()>);

@@ -15,15 +15,16 @@ use crate::system::Gate;
 /// How a team is set up: see [`Team::with`].
 #[derive(Debug, Clone)]
 pub struct TeamOptions {
-    /// Cores to pin to, round-robin; by default all cores of this process, but no more than its CPU
-    /// quota pays for. A core that is named twice has two places in the round: `[0, 0, 1, 1]` puts
-    /// neighbours on the same core.
+    /// Cores to pin to, round-robin; by default all cores of this process, but no more than its
+    /// CPU quota pays for. A core that is named twice has two places in the round: `[0, 0, 1,
+    /// 1]` puts neighbours on the same core.
     pub cores: Option<Vec<usize>>,
     /// Stack of each thread.
     pub stack_bytes: usize,
     /// How long a rank waits for a partner before the run ends in an error.
     pub deadline: Duration,
-    /// Whether both partners of a transfer copy parts of a long message, where every rank has a core of its own.
+    /// Whether both partners of a transfer copy parts of a long message, where every rank has a
+    /// core of its own.
     pub share_copies: bool,
     /// Who does the ranks' work.
     pub workers: Workers,
@@ -35,8 +36,9 @@ pub enum Workers {
     /// A thread for each rank.
     #[default]
     Ranks,
-    /// A thread for each core, which takes turns at its ranks' programs: *folded* runs. The same steps move the same bytes under the same
-    /// rules, with the same model clock, but no rank ever waits for a core, and far more ranks fit. For schedules under the native
+    /// A thread for each core, which takes turns at its ranks' programs: *folded* runs. The same
+    /// steps move the same bytes under the same rules, with the same model clock, but no rank
+    /// ever waits for a core, and far more ranks fit. For schedules under the native
     /// clock only: rank programs written by hand, and the paced clock, need a thread for each rank.
     Cores,
 }
@@ -53,8 +55,8 @@ impl Default for TeamOptions {
     }
 }
 
-/// `p` ranks, each a pinned thread, or [folded](Workers::Cores) onto one thread a core. Threads start once and serve any number of
-/// runs; between runs they sleep.
+/// `p` ranks, each a pinned thread, or [folded](Workers::Cores) onto one thread a core. Threads
+/// start once and serve any number of runs; between runs they sleep.
 ///
 /// # Example
 /// ```
@@ -99,7 +101,8 @@ impl Team {
     /// `n` cores named.
     ///
     /// # Errors
-    /// When there is no rank, there would be more threads than [`Team::most_ranks`], a core does not exist, or the system refuses a thread.
+    /// When there is no rank, there would be more threads than [`Team::most_ranks`], a core does
+    /// not exist, or the system refuses a thread.
     pub fn with(ranks: usize, options: &TeamOptions) -> Result<Team> {
         if ranks == 0 {
             return Err(Error::usage("a team needs at least one rank (-p 0)"));
@@ -150,8 +153,9 @@ impl Team {
                     let _ = ready.send(pinned);
                     drop(pass);
                     for errand in errands {
-                        // Errands catch what ranks throw; what they throw back (a panic's payload may panic when dropped) must not end
-                        // the thread, for which the others would wait.
+                        // Errands catch what ranks throw; what they throw back (a panic's payload
+                        // may panic when dropped) must not end the thread,
+                        // for which the others would wait.
                         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| errand.run(rank))) {
                             std::mem::forget(payload);
                         }
@@ -173,8 +177,9 @@ impl Team {
 
     /// The greatest team with a thread for each rank that this system can hold.
     ///
-    /// Each thread takes four mappings of memory (a stack, a signal stack and their guard pages), and one that cannot get its own
-    /// would abort the process; a fifth is left for everything else.
+    /// Each thread takes four mappings of memory (a stack, a signal stack and their guard pages),
+    /// and one that cannot get its own would abort the process; a fifth is left for everything
+    /// else.
     pub fn most_ranks() -> usize {
         const MAPPINGS_A_THREAD: usize = 5;
         std::fs::read_to_string("/proc/sys/vm/max_map_count")

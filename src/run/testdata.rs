@@ -1,16 +1,16 @@
 //! Test data: inputs that betray a wrong schedule, and what every rank must hold after a right one.
 //!
-//! A test value is a function of the data set, the rank and the index, made from 64 scrambled bits; so
-//! no value tells anything about another, and nothing repeats. How the bits become a value depends on
-//! the operator ([`Purpose`]), for two reasons. A value must never be an operator's identity (0 and 1
-//! among them): a contribution that is lost, or counted twice, would change nothing. And the result has
-//! to show as many contributions as it can: the sum of floats is exact, factors can be divided out
-//! again, and of the values that a minimum or maximum is taken of, a different rank's is the extreme
-//! for each element.
+//! A test value is a function of the data set, the rank and the index, made from 64 scrambled bits;
+//! so no value tells anything about another, and nothing repeats. How the bits become a value
+//! depends on the operator ([`Purpose`]), for two reasons. A value must never be an operator's
+//! identity (0 and 1 among them): a contribution that is lost, or counted twice, would change
+//! nothing. And the result has to show as many contributions as it can: the sum of floats is exact,
+//! factors can be divided out again, and of the values that a minimum or maximum is taken of, a
+//! different rank's is the extreme for each element.
 //!
 //! The rest of a buffer holds *poison*: values that no input has and that spoil whatever they are
-//! combined with. Both change from repetition to repetition, so what is left of an earlier one is as
-//! wrong as what was never written.
+//! combined with. Both change from repetition to repetition, so what is left of an earlier one is
+//! as wrong as what was never written.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,7 +30,8 @@ use crate::schedule::{Layout, Order, Span, total_len};
 pub enum Purpose {
     /// They are moved, or combined by an operator of which nothing is known: any values.
     Any,
-    /// They are added: odd integers, so that no multiple of one vanishes; floats whose sums are exact.
+    /// They are added: odd integers, so that no multiple of one vanishes; floats whose sums are
+    /// exact.
     Sum,
     /// They are multiplied: integers that have an inverse and a large order, powers of two.
     Product,
@@ -120,10 +121,10 @@ impl Samples {
 
 /// Inputs for every rank: `inputs[rank]` holds the elements of the rank's input spans in order.
 ///
-/// Values are scrambled, and never an identity of an operator (0 and 1 among them). Sums and products of
-/// floats are exact while `ranks` is below the type's precision, so every order of combining gives the
-/// same bits. Each repetition of [`Team::run_verified`](super::Team::run_verified) has other values;
-/// these are the first.
+/// Values are scrambled, and never an identity of an operator (0 and 1 among them). Sums and
+/// products of floats are exact while `ranks` is below the type's precision, so every order of
+/// combining gives the same bits. Each repetition of
+/// [`Team::run_verified`](super::Team::run_verified) has other values; these are the first.
 ///
 /// # Complexity
 /// Linear in the number of elements.
@@ -143,8 +144,8 @@ pub fn inputs<T: Element>(
         .collect()
 }
 
-/// What every rank must hold in its output spans: computed from the inputs one after another, in rank
-/// order, with no schedule involved.
+/// What every rank must hold in its output spans: computed from the inputs one after another, in
+/// rank order, with no schedule involved.
 ///
 /// # Errors
 /// As [`Collective::promises`].
@@ -170,8 +171,8 @@ fn purpose<T: Element>(collective: &Collective, operator: &Operator<T>) -> Purpo
     }
 }
 
-/// Hands what each rank must hold to `take`, rank after rank, with whether that differs from what the
-/// rank before must hold.
+/// Hands what each rank must hold to `take`, rank after rank, with whether that differs from what
+/// the rank before must hold.
 fn each_output<'i, T: Element>(
     collective: &Collective,
     layout: &[Layout],
@@ -310,8 +311,8 @@ impl<'d, T: Element> RunData<'d, T> {
         }
     }
 
-    /// Test data for so many repetitions: other values for each, as long as that stays cheap; otherwise
-    /// at least four in a row differ.
+    /// Test data for so many repetitions: other values for each, as long as that stays cheap;
+    /// otherwise at least four in a row differ.
     ///
     /// # Errors
     /// As [`Collective::promises`].
@@ -387,7 +388,8 @@ impl<'d, T: Element> RunData<'d, T> {
         matches!(self.inputs, Inputs::Sampled(_))
     }
 
-    /// Fills the buffer of `rank` for a repetition: its input where that belongs, poison everywhere else.
+    /// Fills the buffer of `rank` for a repetition: its input where that belongs, poison everywhere
+    /// else.
     pub(super) fn fill(&self, rank: usize, repetition: usize, buffer: &mut [T]) {
         let poisons = scrambled(repetition as u64, rank as u64);
         buffer.fill(T::poison(self.purpose, poisons));
@@ -546,13 +548,14 @@ fn largest(bits: u64, wins: bool, width: u32) -> u64 {
     }
 }
 
-/// A number with one bit that all ranks have, and few others: each with a probability of about one over
-/// the number of ranks, at most a quarter.
+/// A number with one bit that all ranks have, and few others: each with a probability of about one
+/// over the number of ranks, at most a quarter.
 fn few_bits(draw: Draw, width: u32) -> u64 {
     let halvings = draw.ranks.next_power_of_two().ilog2().max(2);
     let mut more = Generator::new(scrambled(draw.shared ^ draw.bits, draw.rank as u64));
     let few = (1..halvings).fold(draw.bits, |few, _| few & more.next_u64());
-    // Neither the lowest nor the highest bit: 1 and the least and greatest signed numbers are identities.
+    // Neither the lowest nor the highest bit: 1 and the least and greatest signed numbers are
+    // identities.
     let common = 1 << (1 + draw.shared % u64::from(width - 2));
     if (few | common).count_ones() >= width - 1 {
         common
@@ -585,8 +588,8 @@ pub(super) fn sample_float(
             sign * (2 + number) as f64
         }
         Purpose::Product => {
-            // Powers of two whose products of all ranks are neither too large nor too small: with many
-            // ranks, some contribute no more than a sign.
+            // Powers of two whose products of all ranks are neither too large nor too small: with
+            // many ranks, some contribute no more than a sign.
             let room = u64::from(max_exponent - 2);
             let ranks = draw.ranks.max(1) as u64;
             let stride = ranks.div_ceil(room);
@@ -597,7 +600,8 @@ pub(super) fn sample_float(
             if number == max || !turn.is_multiple_of(stride) {
                 -1.0
             } else {
-                // 2^(number - max), by its bits: an exponent above 52 of the significand, of bias 1023.
+                // 2^(number - max), by its bits: an exponent above 52 of the significand, of bias
+                // 1023.
                 sign * f64::from_bits((1023 + number - max) << 52)
             }
         }
@@ -673,7 +677,8 @@ mod tests {
                     }
                 }
             }
-            // It changes between repetitions (where it is no NaN, which is never equal to anything).
+            // It changes between repetitions (where it is no NaN, which is never equal to
+            // anything).
             assert!(
                 poison.iter().any(|value| *value != poison[0]),
                 "{purpose:?}"
@@ -719,8 +724,8 @@ mod tests {
         check_poison::<f64>();
     }
 
-    /// Whether the result of combining 6 ranks shows each contribution in some of 400 elements: that it
-    /// is missing, that it counts twice or three times, that another's stands for it.
+    /// Whether the result of combining 6 ranks shows each contribution in some of 400 elements:
+    /// that it is missing, that it counts twice or three times, that another's stands for it.
     fn check_visible<T: Element>(name: &str) {
         let Ok(op) = Operator::<T>::named(name) else {
             return;

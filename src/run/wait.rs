@@ -25,7 +25,8 @@ pub(crate) struct Crowd {
     /// The first rank that has finished the program that it was given in this run.
     departed: Line<AtomicUsize>,
     epoch: Instant,
-    /// Until when, in nanoseconds since the epoch, some rank keeps to its pace: so long nobody can be late.
+    /// Until when, in nanoseconds since the epoch, some rank keeps to its pace: so long nobody can
+    /// be late.
     paced_until: Line<AtomicU64>,
 }
 
@@ -113,8 +114,8 @@ impl Crowd {
     #[inline]
     pub(crate) fn wake(&self, rank: usize) {
         if self.oversubscribed {
-            // Where every rank has its core, sleeping is rare and short, and a missed wake-up costs one nap: not worth a fence a
-            // message.
+            // Where every rank has its core, sleeping is rare and short, and a missed wake-up costs
+            // one nap: not worth a fence a message.
             Bell::order();
         }
         self.seats[rank].bell.ring();
@@ -132,7 +133,8 @@ impl Crowd {
         self.fail_with(error, false);
     }
 
-    /// As [`Crowd::fail`], by a rank whose partner has failed: what that says goes first, whenever it comes.
+    /// As [`Crowd::fail`], by a rank whose partner has failed: what that says goes first, whenever
+    /// it comes.
     pub(crate) fn fail_after(&self, error: Error) {
         self.fail_with(error, true);
     }
@@ -152,8 +154,8 @@ impl Crowd {
         self.aborted.0.load(Ordering::Relaxed)
     }
 
-    /// The first failure, if there was one; forgets it, and everything that a failed run leaves behind. Call while nobody is inside
-    /// a run.
+    /// The first failure, if there was one; forgets it, and everything that a failed run leaves
+    /// behind. Call while nobody is inside a run.
     pub(crate) fn take_failure(&self) -> Option<Error> {
         self.aborted.0.store(false, Ordering::Relaxed);
         self.barrier.reset();
@@ -162,7 +164,8 @@ impl Crowd {
         self.failure.lock().take().map(|(error, _)| error)
     }
 
-    /// As [`sleep_until`], for a rank that keeps to its pace: others do not count this as being late. Ends early when the run is aborted.
+    /// As [`sleep_until`], for a rank that keeps to its pace: others do not count this as being
+    /// late. Ends early when the run is aborted.
     pub(crate) fn pace(&self, instant: Instant, sharp: bool) {
         /// An aborted run ends this soon.
         const SLICE: Duration = Duration::from_millis(50);
@@ -308,9 +311,9 @@ impl Crowd {
 
 /// One rank's patience: how it waits depends on how long it has waited.
 ///
-/// While ranks do not outnumber cores, the partner is at work on another core: spin. Otherwise it may need this very
-/// core: yield at once. When some hundred yields were in vain, park, so that an idle team burns
-/// nothing; or at once, where something else keeps the core busy ([`Contention`]).
+/// While ranks do not outnumber cores, the partner is at work on another core: spin. Otherwise it
+/// may need this very core: yield at once. When some hundred yields were in vain, park, so that an
+/// idle team burns nothing; or at once, where something else keeps the core busy ([`Contention`]).
 #[derive(Debug)]
 pub(crate) struct Waiter<'c> {
     crowd: &'c Crowd,
@@ -330,7 +333,8 @@ const NAP_ALONE: Duration = Duration::from_millis(1);
 impl<'c> Waiter<'c> {
     pub(crate) fn new(crowd: &'c Crowd, rank: usize, deadline: Duration, paced: bool) -> Self {
         let crowded = crowd.oversubscribed;
-        // A yield among p ranks visits a few of them each time: fewer yields suffice where each takes longer.
+        // A yield among p ranks visits a few of them each time: fewer yields suffice where each
+        // takes longer.
         let many = u32::try_from(crowd.seats.len()).unwrap_or(u32::MAX);
         Waiter {
             crowd,
@@ -376,7 +380,8 @@ impl<'c> Waiter<'c> {
         self.pause_longer(until)
     }
 
-    /// Spins for a moment, if this is a time to spin, until `stirs` says that there is something to look at.
+    /// Spins for a moment, if this is a time to spin, until `stirs` says that there is something to
+    /// look at.
     #[inline]
     pub(crate) fn spin(&mut self, stirs: impl Fn() -> bool) {
         const MOMENT: u32 = 64;
@@ -414,7 +419,8 @@ impl<'c> Waiter<'c> {
             if paced_until <= since {
                 return Err(Stop::Deadline);
             }
-            // Others were held up by their pace, not by a fault: start to count afresh when they go on.
+            // Others were held up by their pace, not by a fault: start to count afresh when they go
+            // on.
             self.since = Some(paced_until);
             return Ok(());
         }
@@ -441,7 +447,8 @@ impl<'c> Waiter<'c> {
     }
 }
 
-/// Sleeps until `instant`, or not at all. With `sharp`, wakes early and yields the rest of the time.
+/// Sleeps until `instant`, or not at all. With `sharp`, wakes early and yields the rest of the
+/// time.
 pub(crate) fn sleep_until(instant: Instant, sharp: bool) {
     const EARLY: Duration = Duration::from_micros(80);
     let margin = if sharp { EARLY } else { Duration::ZERO };

@@ -35,7 +35,8 @@ impl Builder {
         }
     }
 
-    /// Describes the buffer of `rank`: its length, where the input stands, where the output is expected.
+    /// Describes the buffer of `rank`: its length, where the input stands, where the output is
+    /// expected.
     ///
     /// # Panics
     /// When `rank` is not one of the schedule's ranks, here and in the other methods.

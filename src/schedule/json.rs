@@ -62,7 +62,8 @@ impl Schedule {
     /// Reads a schedule from its JSON form.
     ///
     /// # Errors
-    /// When the text is not JSON, a field is missing, unknown or of the wrong type, or [`Schedule::new`] refuses the parts.
+    /// When the text is not JSON, a field is missing, unknown or of the wrong type, or
+    /// [`Schedule::new`] refuses the parts.
     pub fn from_json(text: &str) -> Result<Schedule> {
         let input: Input = serde_json::from_str(text)
             .map_err(|e| Error::malformed(format!("not a schedule: {e}")))?;

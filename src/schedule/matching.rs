@@ -1,6 +1,7 @@
 //! Rule 4: which send meets which receive.
 //!
-//! Checker and simulator share this one matching; the checker also wants every mismatch, not only the first.
+//! Checker and simulator share this one matching; the checker also wants every mismatch, not only
+//! the first.
 
 use super::{Schedule, Step};
 use crate::error::{Error, Result};
@@ -20,8 +21,8 @@ pub(crate) struct Matching {
 /// A transfer that cannot take place, or not as both ends expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mismatch {
-    /// A send without a receive, or a receive without a send: the `nth` (from 0) of its rank with `peer`, which has only
-    /// `partners`.
+    /// A send without a receive, or a receive without a send: the `nth` (from 0) of its rank with
+    /// `peer`, which has only `partners`.
     Alone {
         rank: usize,
         step: usize,
@@ -41,8 +42,9 @@ pub(crate) enum Mismatch {
 }
 
 impl Matching {
-    /// Matches the `n`-th send from `a` to `b` with the `n`-th receive at `b` from `a`, and tells `mismatch` about
-    /// whatever does not fit. Linear but for sorting each rank's receives by sender.
+    /// Matches the `n`-th send from `a` to `b` with the `n`-th receive at `b` from `a`, and tells
+    /// `mismatch` about whatever does not fit. Linear but for sorting each rank's receives by
+    /// sender.
     ///
     /// # Errors
     /// When there are too many steps or ranks to number with 32 bits.
@@ -69,7 +71,8 @@ impl Matching {
             }
         }
         let (ends, sorted) = grouped(programs.len(), sends.iter().copied());
-        // The last rank whose first step is not later; ranks without steps share their successor's first step.
+        // The last rank whose first step is not later; ranks without steps share their successor's
+        // first step.
         let rank_of = |step: u32| first_step.partition_point(|&f| f <= step) - 1;
         let local = |rank: usize, number: u32| (number - first_step[rank]) as usize;
         let mut receives: Vec<(usize, u32)> = Vec::new();

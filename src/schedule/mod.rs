@@ -1,27 +1,32 @@
 //! Schedules: collective communication as data.
 //!
-//! A [`Schedule`] has `p` ranks. Each rank owns one buffer of `len` elements with named regions (where its input stands,
-//! where its output is expected; the rest is scratch) and a program: an ordered list of [`Step`]s over [`Span`]s of that
-//! buffer.
+//! A [`Schedule`] has `p` ranks. Each rank owns one buffer of `len` elements with named regions
+//! (where its input stands, where its output is expected; the rest is scratch) and a program: an
+//! ordered list of [`Step`]s over [`Span`]s of that buffer.
 //!
 //! # The rules of time
 //!
 //! Checker, simulator and executor all follow these four rules:
 //!
-//! 1. **Ports.** The steps of a rank that use the same port run one after another, in program order. A unidirectional
-//!    rank has one port for both directions, a bidirectional rank one port out and one port in; a `k`-ported rank has `k`
-//!    of each kind and each of its steps names its port (0 by default), so each port is a list of its own.
-//! 2. **Data.** A step waits for every earlier step of its rank that writes what it reads, or touches what it writes.
-//! 3. **Compute.** A copy, a combination and the combining part of a [`Step::RecvCombine`] start when every earlier step of
-//!    the rank, on all ports, has finished, and every later step of the rank starts after them, even if combining is free.
-//!    With [`CostModel::overlap`](crate::CostModel::overlap) they hold up only what rules 1 and 2 hold up: a port is free
-//!    again when its transfer ends, and only steps that touch the combined span wait for the combination.
-//! 4. **Rendezvous.** The `n`-th send from `a` to `b` meets the `n`-th receive at `b` from `a`. The transfer starts when both
-//!    may start, takes `alpha + beta * bytes` (nothing for an empty message) and frees both ports at its end; a combining
-//!    receiver is then busy `gamma * bytes` more; a local copy takes `gamma_copy * bytes`.
+//! 1. **Ports.** The steps of a rank that use the same port run one after another, in program
+//!    order. A unidirectional rank has one port for both directions, a bidirectional rank one port
+//!    out and one port in; a `k`-ported rank has `k` of each kind and each of its steps names its
+//!    port (0 by default), so each port is a list of its own.
+//! 2. **Data.** A step waits for every earlier step of its rank that writes what it reads, or
+//!    touches what it writes.
+//! 3. **Compute.** A copy, a combination and the combining part of a [`Step::RecvCombine`] start
+//!    when every earlier step of the rank, on all ports, has finished, and every later step of the
+//!    rank starts after them, even if combining is free. With
+//!    [`CostModel::overlap`](crate::CostModel::overlap) they hold up only what rules 1 and 2 hold
+//!    up: a port is free again when its transfer ends, and only steps that touch the combined span
+//!    wait for the combination.
+//! 4. **Rendezvous.** The `n`-th send from `a` to `b` meets the `n`-th receive at `b` from `a`. The
+//!    transfer starts when both may start, takes `alpha + beta * bytes` (nothing for an empty
+//!    message) and frees both ports at its end; a combining receiver is then busy `gamma * bytes`
+//!    more; a local copy takes `gamma_copy * bytes`.
 //!
-//! Time is therefore a longest path, one number, the same whatever order steps are evaluated in. Within a round, list
-//! sends before receives: [`Schedule::reversed`] keeps that.
+//! Time is therefore a longest path, one number, the same whatever order steps are evaluated in.
+//! Within a round, list sends before receives: [`Schedule::reversed`] keeps that.
 
 mod builder;
 mod json;
@@ -59,7 +64,8 @@ pub struct Layout {
     pub output: Spans,
 }
 
-/// What every rank does, step by step, to perform one collective: see the [module documentation](self).
+/// What every rank does, step by step, to perform one collective: see the [module
+/// documentation](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     ports: Ports,
@@ -68,7 +74,8 @@ pub struct Schedule {
     programs: Vec<Vec<Step>>,
 }
 
-/// Ports of each kind that a rank can have: far more than any machine's, few enough for a list each.
+/// Ports of each kind that a rank can have: far more than any machine's, few enough for a list
+/// each.
 const MOST_PORTS: usize = 1 << 12;
 
 impl Schedule {
@@ -80,8 +87,9 @@ impl Schedule {
     /// Puts a schedule together from its parts.
     ///
     /// # Errors
-    /// When there is no rank, the parts disagree about the number of ranks, the collective or a step names a rank that does
-    /// not exist, or a step or a region leaves its buffer. Whether the schedule is *right* is for [`crate::check`] to say.
+    /// When there is no rank, the parts disagree about the number of ranks, the collective or a
+    /// step names a rank that does not exist, or a step or a region leaves its buffer. Whether
+    /// the schedule is *right* is for [`crate::check`] to say.
     pub fn new(
         ports: Ports,
         collective: Collective,
@@ -130,7 +138,8 @@ impl Schedule {
         self.ports
     }
 
-    /// The same schedule under another port model; whether it still completes is for [`crate::check`] to say.
+    /// The same schedule under another port model; whether it still completes is for
+    /// [`crate::check`] to say.
     ///
     /// # Errors
     /// When `ports` has no port, or more than a schedule can have.

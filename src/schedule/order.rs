@@ -1,6 +1,7 @@
 //! What each step of one rank waits for: rules 1 to 3 turned into precedence between events.
 //!
-//! Checker, simulator and executor all build on this one analysis, so they cannot disagree about the rules.
+//! Checker, simulator and executor all build on this one analysis, so they cannot disagree about
+//! the rules.
 
 use smallvec::SmallVec;
 
@@ -52,8 +53,9 @@ fn narrow(step: usize) -> u32 {
     u32::try_from(step).unwrap_or(u32::MAX / 2)
 }
 
-/// For every step of one rank: the events of earlier steps that must have happened before it starts, and before its
-/// combining part starts. Implied events are left out: on a one-ported bidirectional rank at most two remain per step.
+/// For every step of one rank: the events of earlier steps that must have happened before it
+/// starts, and before its combining part starts. Implied events are left out: on a one-ported
+/// bidirectional rank at most two remain per step.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOrder {
     start: Lists,
@@ -72,10 +74,12 @@ pub struct OrderScratch {
 impl LocalOrder {
     /// Analyses one program. `overlap` is [`CostModel::overlap`](crate::CostModel::overlap).
     ///
-    /// Time and space are linear in the number of steps and of the distinct parts of the buffer that they touch.
+    /// Time and space are linear in the number of steps and of the distinct parts of the buffer
+    /// that they touch.
     ///
     /// # Errors
-    /// When a step names a port that the rank does not have, or the program has more than 2^30 steps.
+    /// When a step names a port that the rank does not have, or the program has more than 2^30
+    /// steps.
     pub fn analyse(
         &mut self,
         program: &[Step],
@@ -149,7 +153,8 @@ impl LocalOrder {
         self.start.get(step)
     }
 
-    /// Events, besides its own transfer, that must have happened before the combining part of a receive may start.
+    /// Events, besides its own transfer, that must have happened before the combining part of a
+    /// receive may start.
     pub fn before_compute(&self, step: usize) -> &[Event] {
         self.compute.get(step)
     }
@@ -194,7 +199,8 @@ struct Tagged {
     list: Option<usize>,
 }
 
-/// A part of the buffer that every span covers wholly or not at all: who wrote it last, who has read it since.
+/// A part of the buffer that every span covers wholly or not at all: who wrote it last, who has
+/// read it since.
 #[derive(Debug, Clone, Default)]
 struct Atom {
     writer: Option<Tagged>,

@@ -1,4 +1,5 @@
-//! Programs on demand: a rank's steps as an iterator, so that a million ranks need no million lists.
+//! Programs on demand: a rank's steps as an iterator, so that a million ranks need no million
+//! lists.
 
 use super::{Layout, Schedule, Step};
 use crate::collective::Collective;
@@ -7,7 +8,8 @@ use crate::error::Result;
 
 /// What every rank does, given rank by rank and step by step: a schedule that need not be stored.
 ///
-/// A [`Schedule`] is one, too. [`simulate::on_demand`](crate::simulate::on_demand) times all of them.
+/// A [`Schedule`] is one, too. [`simulate::on_demand`](crate::simulate::on_demand) times all of
+/// them.
 ///
 /// ```
 /// use oneport::schedule::Programs;
@@ -69,7 +71,8 @@ pub trait Programs {
     /// The buffer of rank `rank`.
     fn layout_of(&self, rank: usize) -> Layout;
 
-    /// The length of the buffer of rank `rank`: that of its layout, which need not be listed for it.
+    /// The length of the buffer of rank `rank`: that of its layout, which need not be listed for
+    /// it.
     fn buffer_len(&self, rank: usize) -> usize {
         self.layout_of(rank).len
     }

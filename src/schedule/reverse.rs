@@ -4,15 +4,18 @@ use super::{Order, Schedule, Spans, Step};
 use crate::error::{Error, Result};
 
 impl Schedule {
-    /// The schedule run backwards: broadcast ↔ reduce, scatter ↔ gather, allgather ↔ reduce_scatter.
+    /// The schedule run backwards: broadcast ↔ reduce, scatter ↔ gather, allgather ↔
+    /// reduce_scatter.
     ///
-    /// Every program is read from its end; sends become receives and receives sends, input and output change places. What
-    /// was copied into several places is combined from them: where the reversed collective reduces, a send becomes a
-    /// [`Step::RecvCombine`] and a copy a [`Step::Combine`], with [`Order::by_rank`]: operand order is kept where every message carries
-    /// the contributions of consecutive ranks next to the receiver's. Reversed rounds still list sends before receives.
+    /// Every program is read from its end; sends become receives and receives sends, input and
+    /// output change places. What was copied into several places is combined from them: where
+    /// the reversed collective reduces, a send becomes a [`Step::RecvCombine`] and a copy a [`Step::Combine`], with [`Order::by_rank`]: operand order is kept where every message carries
+    /// the contributions of consecutive ranks next to the receiver's. Reversed rounds still list
+    /// sends before receives.
     ///
     /// # Errors
-    /// When the collective has no reverse, or the schedule holds a step that has none (a combination in a gather).
+    /// When the collective has no reverse, or the schedule holds a step that has none (a
+    /// combination in a gather).
     pub fn reversed(&self) -> Result<Schedule> {
         self.clone().into_reversed()
     }
@@ -40,7 +43,8 @@ impl Schedule {
     }
 }
 
-/// What a step of `rank` becomes when its schedule is run backwards; `combine` where the reversed collective reduces.
+/// What a step of `rank` becomes when its schedule is run backwards; `combine` where the reversed
+/// collective reduces.
 pub(crate) fn reversed_step(rank: usize, step: Step, combine: bool) -> Step {
     match step {
         Step::Send { to, spans, port } if combine => Step::RecvCombine {

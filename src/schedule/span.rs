@@ -30,7 +30,8 @@ impl Span {
         Span { offset, len }
     }
 
-    /// One past the last element; saturates, so a span that overflows is out of every buffer's bounds.
+    /// One past the last element; saturates, so a span that overflows is out of every buffer's
+    /// bounds.
     pub const fn end(self) -> usize {
         self.offset.saturating_add(self.len)
     }

@@ -9,7 +9,8 @@ use crate::simulate::Prepared;
 /// Counts over a whole schedule; lengths in elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// Messages on the longest chain of messages that wait for each other: the number of communication rounds.
+    /// Messages on the longest chain of messages that wait for each other: the number of
+    /// communication rounds.
     pub rounds: usize,
     /// Messages that carry something.
     pub messages: usize,
@@ -19,8 +20,9 @@ pub struct Stats {
     pub sent: Vec<usize>,
     /// Elements received by each rank.
     pub received: Vec<usize>,
-    /// The greatest number of segments that any rank holds unfinished at once: combined into but not yet sent on (or, at
-    /// a rank that never sends them, not yet combined for the last time); for copies, received but not yet sent on.
+    /// The greatest number of segments that any rank holds unfinished at once: combined into but
+    /// not yet sent on (or, at a rank that never sends them, not yet combined for the last
+    /// time); for copies, received but not yet sent on.
     pub segments_held: usize,
 }
 
@@ -65,7 +67,8 @@ impl Schedule {
     }
 }
 
-/// The greatest number of spans of one program that are between their first receive and their last use.
+/// The greatest number of spans of one program that are between their first receive and their last
+/// use.
 fn segments_held(program: &[Step]) -> usize {
     let mut life: HashMap<Span, (usize, usize)> = HashMap::new();
     for (i, step) in program.iter().enumerate() {

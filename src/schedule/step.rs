@@ -16,8 +16,8 @@ pub enum Order {
 }
 
 impl Order {
-    /// The order that keeps operands in rank order when `me` combines what `peer` sent, provided that both hold
-    /// contributions of consecutive ranks.
+    /// The order that keeps operands in rank order when `me` combines what `peer` sent, provided
+    /// that both hold contributions of consecutive ranks.
     pub fn by_rank(me: usize, peer: usize) -> Order {
         if me < peer {
             Order::MineFirst
@@ -207,7 +207,8 @@ fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-/// The spans of local steps: `[offset, len]` where there is one, a list of such pairs where there are more.
+/// The spans of local steps: `[offset, len]` where there is one, a list of such pairs where there
+/// are more.
 mod one_or_many {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -19,7 +19,8 @@ pub(super) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
     }
 }
 
-/// A part of the buffer with the ends of the last step that wrote it, and of those that have read it since.
+/// A part of the buffer with the ends of the last step that wrote it, and of those that have read
+/// it since.
 #[derive(Debug, Clone, Copy)]
 struct Part<const N: usize> {
     start: usize,
@@ -28,7 +29,8 @@ struct Part<const N: usize> {
     read: Times<N>,
 }
 
-/// Parts of one buffer, in order, without overlaps; nothing is known of what lies between them, so it is 0.
+/// Parts of one buffer, in order, without overlaps; nothing is known of what lies between them, so
+/// it is 0.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accesses<const N: usize> {
     parts: SmallVec<[Part<N>; 2]>,
@@ -41,7 +43,8 @@ impl<const N: usize> Accesses<N> {
         self.parts.is_empty()
     }
 
-    /// Puts `time` off until what a step reads (`writes` false) or writes has been written, or not been used, before.
+    /// Puts `time` off until what a step reads (`writes` false) or writes has been written, or not
+    /// been used, before.
     pub(super) fn wait(&self, span: Span, writes: bool, time: &mut Times<N>) {
         if self.parts.is_empty() || span.len == 0 {
             return;
@@ -50,7 +53,8 @@ impl<const N: usize> Accesses<N> {
         Self::wait_for(&self.parts[first..], span, writes, time);
     }
 
-    /// As [`Accesses::wait`] for each of `spans`, which are sorted by offset, in one pass over all parts.
+    /// As [`Accesses::wait`] for each of `spans`, which are sorted by offset, in one pass over all
+    /// parts.
     pub(super) fn wait_sorted(&self, spans: &[Span], writes: bool, time: &mut Times<N>) {
         let mut first = 0;
         for &span in spans.iter().filter(|s| s.len > 0) {
@@ -118,7 +122,8 @@ impl<const N: usize> Accesses<N> {
         }
     }
 
-    /// As [`Accesses::note`] for each of `spans`, which are sorted by offset, in one pass over all parts.
+    /// As [`Accesses::note`] for each of `spans`, which are sorted by offset, in one pass over all
+    /// parts.
     pub(super) fn note_sorted(&mut self, spans: &[Span], writes: bool, time: &Times<N>) {
         let mut old = std::mem::take(&mut self.parts).into_iter();
         let mut next = old.next();
@@ -176,7 +181,8 @@ impl<const N: usize> Accesses<N> {
         parts.extend(old);
     }
 
-    /// Forgets what ended before `time`, when that can be had without much work or where `thorough`.
+    /// Forgets what ended before `time`, when that can be had without much work or where
+    /// `thorough`.
     pub(super) fn forget(&mut self, time: &Times<N>, thorough: bool) {
         let few = self.parts.len() <= 1;
         if few || thorough || self.parts.len() == self.parts.capacity() {

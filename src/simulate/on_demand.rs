@@ -1,21 +1,26 @@
 //! Model time of programs given on demand: steps are timed as they come and then forgotten.
 //!
-//! Every rank has a [`window`] on its program: steps that have been taken from it and are not done yet. A step is *open* when all that it
-//! waits for by rules 1 to 3 is done, whose ends are then known: the time from which it may run. A send and a receive that are both open
-//! and belong together (rule 4) are done, at both ranks, which lets later steps open. What is open stands in [`slots`], one for each port, in
-//! which partners find each other; the partner that comes first finds in its slot when the transfer ended. A [`worklist`] holds the ranks
-//! where something may have changed; they are visited in turn, so that ranks which do alike things come one after another.
+//! Every rank has a [`window`] on its program: steps that have been taken from it and are not done
+//! yet. A step is *open* when all that it waits for by rules 1 to 3 is done, whose ends are then
+//! known: the time from which it may run. A send and a receive that are both open and belong
+//! together (rule 4) are done, at both ranks, which lets later steps open. What is open stands in
+//! [`slots`], one for each port, in which partners find each other; the partner that comes first
+//! finds in its slot when the transfer ended. A [`worklist`] holds the ranks where something may
+//! have changed; they are visited in turn, so that ranks which do alike things come one after
+//! another.
 //!
-//! What remains of done steps is the time from which each port is free, and for each part of the buffer when it was last read and written
-//! ([`Accesses`](super::accesses::Accesses)), as long as that is later than what all ports imply. Memory is thus linear in the number of
-//! ranks for programs in which all of a rank's ports are busy at about the same time; otherwise it is what rule 2 needs, one entry for each
-//! part of a buffer that steps tell apart.
+//! What remains of done steps is the time from which each port is free, and for each part of the
+//! buffer when it was last read and written ([`Accesses`](super::accesses::Accesses)), as long as
+//! that is later than what all ports imply. Memory is thus linear in the number of
+//! ranks for programs in which all of a rank's ports are busy at about the same time; otherwise it
+//! is what rule 2 needs, one entry for each part of a buffer that steps tell apart.
 //!
-//! A window is as wide as needed for one step on each port, but not wider than a limit. When all ranks are stuck, windows that the limit
-//! kept narrow are widened: programs that first list many steps for one port are timed, too, and only what can never run is an error.
+//! A window is as wide as needed for one step on each port, but not wider than a limit. When all
+//! ranks are stuck, windows that the limit kept narrow are widened: programs that first list many
+//! steps for one port are timed, too, and only what can never run is an error.
 //!
-//! On one-ported ranks, steps with the same partner are all on one port, and open in order: rule 4 needs no counting. Otherwise they are
-//! numbered.
+//! On one-ported ranks, steps with the same partner are all on one port, and open in order: rule 4
+//! needs no counting. Otherwise they are numbered.
 
 mod slots;
 mod window;
@@ -38,7 +43,8 @@ pub struct Timed {
     pub time: f64,
     /// When each rank finishes its last step.
     pub rank_times: Vec<f64>,
-    /// Messages on the longest chain of messages that wait for each other, as in [`Stats`](crate::schedule::Stats).
+    /// Messages on the longest chain of messages that wait for each other, as in
+    /// [`Stats`](crate::schedule::Stats).
     pub rounds: usize,
     /// Messages that carry something.
     pub messages: usize,
@@ -46,20 +52,23 @@ pub struct Timed {
     pub elements: usize,
 }
 
-/// Times `programs` under `cost`, with elements of `element_bytes` bytes (1 for times per element): to the last bit what
-/// [`Prepared`](super::Prepared) and [`Schedule::stats`](crate::Schedule::stats) say of the stored schedule.
+/// Times `programs` under `cost`, with elements of `element_bytes` bytes (1 for times per element):
+/// to the last bit what [`Prepared`](super::Prepared) and
+/// [`Schedule::stats`](crate::Schedule::stats) say of the stored schedule.
 ///
-/// Takes time linear in the number of steps for programs whose windows stay narrow (see the module's documentation in the source).
+/// Takes time linear in the number of steps for programs whose windows stay narrow (see the
+/// module's documentation in the source).
 ///
 /// # Errors
-/// As [`Prepared::new`](super::Prepared::new) and [`Prepared::try_simulate`](super::Prepared::try_simulate), and when a step leaves its buffer or names a
-/// rank or port that does not exist.
+/// As [`Prepared::new`](super::Prepared::new) and
+/// [`Prepared::try_simulate`](super::Prepared::try_simulate), and when a step leaves its buffer or
+/// names a rank or port that does not exist.
 pub fn on_demand(programs: &impl Programs, cost: &CostModel, element_bytes: u64) -> Result<Timed> {
     on_demand_watched(programs, cost, element_bytes, |_| ())
 }
 
-/// As [`on_demand`]; `watch` hears now and then how many more transfers have ended. With [`CostModel::overlap`] all are timed twice: rounds
-/// are counted without.
+/// As [`on_demand`]; `watch` hears now and then how many more transfers have ended. With
+/// [`CostModel::overlap`] all are timed twice: rounds are counted without.
 ///
 /// # Errors
 /// As [`on_demand`].
@@ -251,7 +260,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         }
     }
 
-    /// Opens the step at `place` of the window and does it, if it can be: whether it is still there and can do no more.
+    /// Opens the step at `place` of the window and does it, if it can be: whether it is still there
+    /// and can do no more.
     #[inline]
     fn try_step(&mut self, rank: usize, place: usize) -> Result<bool> {
         let state = &mut self.ranks[rank];
@@ -322,12 +332,14 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         self.messages += usize::from(sent > 0);
         self.elements = self.elements.saturating_add(sent);
         self.slots.get(rank, list).time = time;
-        // Messages of a rank to itself, too: its own other slot is looked at when it is its turn again.
+        // Messages of a rank to itself, too: its own other slot is looked at when it is its turn
+        // again.
         self.work.insert(peer);
         Ok(!self.transferred(rank, place, time))
     }
 
-    /// One side of a transfer that ended at `time`, from which on its port is free: whether the step can go on or has left the window.
+    /// One side of a transfer that ended at `time`, from which on its port is free: whether the
+    /// step can go on or has left the window.
     #[inline]
     fn transferred(&mut self, rank: usize, place: usize, time: Times<N>) -> bool {
         let step = &mut self.ranks[rank].window[place];
@@ -370,7 +382,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         }
     }
 
-    /// The step at `place` is done at `time`: notes what it used, where that is not implied by the ports.
+    /// The step at `place` is done at `time`: notes what it used, where that is not implied by the
+    /// ports.
     #[inline]
     fn remove(&mut self, rank: usize, place: usize, time: &Times<N>) {
         let state = &mut self.ranks[rank];

@@ -9,7 +9,8 @@ use crate::schedule::{Event, LocalOrder, Span, Step};
 pub(crate) struct Longest {
     /// Of those that are copied, in bytes.
     pub(crate) copied: u64,
-    /// Of those that stay where they are, in bytes: a schedule with a longer one has everybody wait.
+    /// Of those that stay where they are, in bytes: a schedule with a longer one has everybody
+    /// wait.
     pub(crate) lent: u64,
 }
 
@@ -34,12 +35,14 @@ pub(crate) struct Act {
 impl Sequence {
     /// The steps of `rank`.
     ///
-    /// By model time: a message is offered as soon as what it sends is there, the messages before it through the same port have been offered, and the
-    /// last one on its lane, which `lane` numbers for a step, has been taken; it is taken when its transfer ends. So every step waits only for what
-    /// comes before it in that order of time, ties broken as the schedule's graph is ordered, and the ranks cannot wait for each other in a cycle.
+    /// By model time: a message is offered as soon as what it sends is there, the messages before
+    /// it through the same port have been offered, and the last one on its lane, which `lane`
+    /// numbers for a step, has been taken; it is taken when its transfer ends. So every step waits
+    /// only for what comes before it in that order of time, ties broken as the schedule's graph
+    /// is ordered, and the ranks cannot wait for each other in a cycle.
     ///
-    /// What is sent stays where it is until it has been taken: who overwrites it waits for that, as the rules of time have it, unless the message is
-    /// so short that it had better be copied.
+    /// What is sent stays where it is until it has been taken: who overwrites it waits for that, as
+    /// the rules of time have it, unless the message is so short that it had better be copied.
     pub(crate) fn new(
         rank: usize,
         steps: &[Step],

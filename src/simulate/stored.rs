@@ -6,11 +6,12 @@ use crate::cost::CostModel;
 use crate::error::Result;
 use crate::schedule::{Schedule, Step};
 
-/// Schedules of more steps are timed as they are read: twice as fast, and in a tenth of the memory, as nothing is laid out before.
+/// Schedules of more steps are timed as they are read: twice as fast, and in a tenth of the memory,
+/// as nothing is laid out before.
 const LONG: usize = 1 << 16;
 
-/// Times `schedule` under `cost`, with elements of `element_bytes` bytes (1 for times per element): what [`Prepared`] and
-/// [`Schedule::stats`] say, in one go.
+/// Times `schedule` under `cost`, with elements of `element_bytes` bytes (1 for times per element):
+/// what [`Prepared`] and [`Schedule::stats`] say, in one go.
 ///
 /// Messages over links that `cost` does not have never end, as in [`Prepared::simulate`].
 ///
@@ -59,7 +60,8 @@ pub fn timed(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> Resul
     })
 }
 
-/// Whether the schedule is long, and its messages have few spans: what touches many parts of a buffer is better laid out first.
+/// Whether the schedule is long, and its messages have few spans: what touches many parts of a
+/// buffer is better laid out first.
 fn read_once(schedule: &Schedule) -> bool {
     let steps = schedule.steps();
     let spans = |step: &Step| step.reads().len() + step.writes().len();

@@ -1,10 +1,13 @@
 //! What a native run takes on so many cores: an estimate that no model time is.
 //!
-//! Ranks are dealt to the cores in turn, and each core goes round its ranks. A rank that has its turn goes as far as it can, and what it does takes
-//! its core's time: messages that it offers or takes, copies, combinations. Then the core switches to the next rank, whether that can go on
-//! or not, as yielding ranks do. The order in which a core goes round is the system's: the estimate is the mean over a few orders.
+//! Ranks are dealt to the cores in turn, and each core goes round its ranks. A rank that has its
+//! turn goes as far as it can, and what it does takes its core's time: messages that it offers or
+//! takes, copies, combinations. Then the core switches to the next rank, whether that can go on
+//! or not, as yielding ranks do. The order in which a core goes round is the system's: the estimate
+//! is the mean over a few orders.
 //!
-//! The one worker of a core in a folded run takes turns at its ranks by itself: at those that can go on, and almost for nothing.
+//! The one worker of a core in a folded run takes turns at its ranks by itself: at those that can
+//! go on, and almost for nothing.
 
 mod eager;
 mod meeting;
@@ -27,12 +30,15 @@ pub struct Crowd {
     pub overhead: f64,
     /// Until another rank of the same core has its turn.
     pub switch: f64,
-    /// Longest message, in bytes, whose sender goes on without waiting for its receiver. A schedule with a longer one has everybody wait.
+    /// Longest message, in bytes, whose sender goes on without waiting for its receiver. A
+    /// schedule with a longer one has everybody wait.
     pub eager: u64,
-    /// Longest of these, in bytes, that is copied where its sender overwrites it later, so that it need not wait for its receiver there.
+    /// Longest of these, in bytes, that is copied where its sender overwrites it later, so that it
+    /// need not wait for its receiver there.
     pub copied: u64,
-    /// Whether one worker a core takes turns at a contiguous part of the ranks, and only at those that can go on (a folded run). Otherwise ranks are
-    /// dealt to the cores in turn, and each core goes round all of its own.
+    /// Whether one worker a core takes turns at a contiguous part of the ranks, and only at those
+    /// that can go on (a folded run). Otherwise ranks are dealt to the cores in turn, and each
+    /// core goes round all of its own.
     pub folded: bool,
 }
 
@@ -50,7 +56,8 @@ impl Crowd {
 
 /// How long `schedule` takes, in the unit of `cost`; infinite where that would be long to find out.
 ///
-/// Time: `O(s)` for each time that a core goes round, for `s` ranks, at most a few dozen times the number of steps in all.
+/// Time: `O(s)` for each time that a core goes round, for `s` ranks, at most a few dozen times the
+/// number of steps in all.
 ///
 /// # Errors
 /// As [`Prepared::new`].
@@ -167,8 +174,9 @@ impl Core {
     }
 }
 
-/// Goes round until all ranks are done: when the last one is. All meet before: who was done last is the first on its core to go on from there, gives the
-/// core up to all others in turn, and the last of these need not give it up when everybody has come.
+/// Goes round until all ranks are done: when the last one is. All meet before: who was done last is
+/// the first on its core to go on from there, gives the core up to all others in turn, and the last
+/// of these need not give it up when everybody has come.
 fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: usize) -> f64 {
     for core in &mut *cores {
         core.left = core.ranks.iter().filter(|&&r| !ranks.is_done(r)).count();

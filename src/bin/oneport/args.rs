@@ -8,7 +8,8 @@ use oneport::Kind;
 use crate::blocks::Blocks;
 use crate::units::{TimeArg, parse_size, parse_time};
 
-/// What a command works on: a collective and how to plan it, or a schedule from a file; and what it costs.
+/// What a command works on: a collective and how to plan it, or a schedule from a file; and what it
+/// costs.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
@@ -56,8 +57,8 @@ pub(crate) struct Common {
 /// The vector, its segments and its operator.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Vector {
-    /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives
-    /// [default: 64KiB]
+    /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of
+    /// the other collectives [default: 64KiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_negative_numbers = true)]
     pub(crate) bytes: Option<u64>,
 
@@ -125,13 +126,14 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
     pub(crate) gamma_copy: Option<TimeArg>,
 
-    /// Costs from a profile that `calibrate -o` wrote; --alpha, --beta, --gamma and --gamma-copy still override it
+    /// Costs from a profile that `calibrate -o` wrote; --alpha, --beta, --gamma and --gamma-copy
+    /// still override it
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
 
     /// Costs of each pair of ranks, from a JSON file
-    /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile
-    /// made with `calibrate --pairs`
+    /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is
+    /// no link; or from a profile made with `calibrate --pairs`
     #[arg(
         long,
         value_name = "FILE",

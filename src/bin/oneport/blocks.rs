@@ -32,8 +32,8 @@ pub(crate) struct Blocks {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bytes", "schedule", "dist"])]
     pub(crate) sizes_file: Option<PathBuf>,
 
-    /// Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing,
-    /// alternating, skewed, two-blocks
+    /// Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket,
+    /// spikes, decreasing, increasing, alternating, skewed, two-blocks
     #[arg(long, value_name = "NAME", value_parser = parse_distribution, conflicts_with_all = ["bytes", "schedule"])]
     pub(crate) dist: Option<Distribution>,
 
@@ -41,7 +41,8 @@ pub(crate) struct Blocks {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "dist", allow_negative_numbers = true)]
     pub(crate) block: Option<u64>,
 
-    /// How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]
+    /// How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default:
+    /// 5]
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "dist", allow_negative_numbers = true)]
     pub(crate) rho: Option<usize>,
 
@@ -81,7 +82,8 @@ impl Blocks {
         Ok((!self.sizes.is_empty()).then(|| self.sizes.clone()))
     }
 
-    /// The sizes in elements of `element_bytes` bytes for `ranks` ranks, or `None` when they are to be equal.
+    /// The sizes in elements of `element_bytes` bytes for `ranks` ranks, or `None` when they are to
+    /// be equal.
     pub(crate) fn elements(
         &self,
         kind: Kind,

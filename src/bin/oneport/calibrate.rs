@@ -25,7 +25,8 @@ does not fit all sizes, pieces do. gamma is what combining adds to receiving. Co
 FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \
 nothing: with fewer than two cores, or on a machine that is too busy.")]
 pub(crate) struct Args {
-    /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two; with --pairs all]
+    /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two; with
+    /// --pairs all]
     #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',')]
     cores: Vec<usize>,
 
@@ -180,7 +181,8 @@ fn row(name: &str, piece: &Piece) -> [String; 4] {
     ]
 }
 
-/// Messages, the same with combining, exchanges combined afterwards, and copies, size by size: measured, and how far the model is off.
+/// Messages, the same with combining, exchanges combined afterwards, and copies, size by size:
+/// measured, and how far the model is off.
 fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let find = |points: &[Point], bytes: u64| {
         let point = points.iter().find(|p| p.bytes == bytes);

@@ -80,7 +80,8 @@ fn parse_subject(text: &str) -> Result<Kind, String> {
     })
 }
 
-/// `check OPTIONS circulant OPTIONS` with the construction in front of its options, where the parser wants it.
+/// `check OPTIONS circulant OPTIONS` with the construction in front of its options, where the
+/// parser wants it.
 pub(crate) fn construction_first(mut args: Vec<OsString>) -> Option<Vec<OsString>> {
     let (command, rest) = args.get(1..)?.split_first()?;
     let place = rest.iter().position(|arg| arg == CIRCULANT)?;

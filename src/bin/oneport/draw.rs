@@ -47,7 +47,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// Write a trace for Perfetto to this file (.json), all at once; without -o and --as there is no picture then
+    /// Write a trace for Perfetto to this file (.json), all at once; without -o and --as there is
+    /// no picture then
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     trace: Option<PathBuf>,
 }

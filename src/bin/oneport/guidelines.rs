@@ -56,7 +56,8 @@ pub(crate) struct Args {
     #[arg(long)]
     paced: bool,
 
-    /// By how much a left side may be slower, such as 10% or 0.1 [default: 0 in the model, 10% when measured]
+    /// By how much a left side may be slower, such as 10% or 0.1 [default: 0 in the model, 10%
+    /// when measured]
     #[arg(long, value_name = "SHARE", value_parser = parse_share, allow_negative_numbers = true)]
     tolerance: Option<f64>,
 
@@ -203,7 +204,8 @@ fn affordable(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<()> {
     Ok(())
 }
 
-/// The cost model: as given; otherwise this machine's for native measurements, and one that can be kept up with for paced ones.
+/// The cost model: as given; otherwise this machine's for native measurements, and one that can be
+/// kept up with for paced ones.
 fn costs(args: &Args, clock: Option<Clock>) -> Result<(CostModel, TimeUnit)> {
     let machine = &args.machine;
     let times = [

@@ -11,7 +11,8 @@ use crate::args::{Machine, PortModel};
 use crate::task::read_text;
 use crate::units::TimeUnit;
 
-/// Default costs, in nanoseconds and nanoseconds per byte: a fast local network. Computation is free unless told otherwise.
+/// Default costs, in nanoseconds and nanoseconds per byte: a fast local network. Computation is
+/// free unless told otherwise.
 const DEFAULT_ALPHA: f64 = 1000.0;
 const DEFAULT_BETA: f64 = 0.1;
 
@@ -66,7 +67,8 @@ impl Machine {
         Ok((cost, unit))
     }
 
-    /// What a native run of `ranks` ranks takes `cores` cores, with these workers, if a profile says so.
+    /// What a native run of `ranks` ranks takes `cores` cores, with these workers, if a profile
+    /// says so.
     pub(crate) fn crowd(
         &self,
         workers: Workers,
@@ -84,7 +86,8 @@ impl Machine {
         Ok(Profile::from_json(&read_text(path)?)?.crowd(workers, ranks, cores))
     }
 
-    /// The profile's costs, except for those that are given: pieces of sizes do not outlive what they are pieces of.
+    /// The profile's costs, except for those that are given: pieces of sizes do not outlive what
+    /// they are pieces of.
     fn profiled(&self, profile: &Profile) -> Result<CostModel> {
         let mut pieces = profile.pieces.clone().unwrap_or_default();
         if self.alpha.is_some() || self.beta.is_some() {

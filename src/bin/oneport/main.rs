@@ -28,9 +28,10 @@ use clap::{Parser, Subcommand};
 
 /// Plan, prove, time and run collective communication under the one-port model.
 ///
-/// A collective (a broadcast, a reduction, ...) is performed by a schedule: for every rank a list of sends, receives and
-/// local steps. A port carries one transfer at a time. oneport plans such schedules, or reads yours, proves them right,
-/// times them exactly in a cost model, and runs them on real threads with real bytes.
+/// A collective (a broadcast, a reduction, ...) is performed by a schedule: for every rank a list
+/// of sends, receives and local steps. A port carries one transfer at a time. oneport plans such
+/// schedules, or reads yours, proves them right, times them exactly in a cost model, and runs them
+/// on real threads with real bytes.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 pub(crate) use crate::writer::{Writer, writable, write_file};
 
-/// Runs a command with a buffered standard output and reports its outcome: the command's exit code, or `error: ...` on
-/// standard error and the error's exit code.
+/// Runs a command with a buffered standard output and reports its outcome: the command's exit code,
+/// or `error: ...` on standard error and the error's exit code.
 ///
 /// A reader that closes the pipe early (`| head`) has what it wanted: that is not an error.
 pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -> ExitCode {
@@ -99,7 +99,8 @@ pub(crate) fn facts(out: &mut dyn Write, facts: &[(&str, String)]) -> Result<()>
     Ok(())
 }
 
-/// Why an algorithm cannot be used, without the advice which to choose instead: the others are listed anyway.
+/// Why an algorithm cannot be used, without the advice which to choose instead: the others are
+/// listed anyway.
 pub(crate) fn reason(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     match text.split_once(": choose ") {

@@ -38,7 +38,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Print the base blocks, receive and send schedules of a circulant algorithm as a table, a column a rank, counted from the root
+    /// Print the base blocks, receive and send schedules of a circulant algorithm as a table, a
+    /// column a rank, counted from the root
     #[arg(long, conflicts_with_all = ["format", "schedule"])]
     table: bool,
 
@@ -227,7 +228,8 @@ fn spans(spans: &[Span]) -> String {
     }
 }
 
-/// Messages by round: a message's round is the number of messages on the longest chain that ends with it.
+/// Messages by round: a message's round is the number of messages on the longest chain that ends
+/// with it.
 fn rounds(schedule: &Schedule) -> Result<String> {
     let prepared = Prepared::new(schedule, false)?;
     let simulation = prepared.simulate(&CostModel::new(1.0, 0.0), 1);

@@ -8,8 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Work that takes less shows no progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A progress bar that shows up only when the work takes long, and only on a terminal. It is drawn by who works, not by a thread of its own, which
-/// might not start under the system's limits.
+/// A progress bar that shows up only when the work takes long, and only on a terminal. It is drawn
+/// by who works, not by a thread of its own, which might not start under the system's limits.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,

@@ -76,12 +76,14 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "native", help_heading = "Run")]
     clock: Pace,
 
-    /// A thread for each rank, or one for each core that takes turns at its ranks' programs (a folded run)
+    /// A thread for each rank, or one for each core that takes turns at its ranks' programs (a
+    /// folded run)
     #[arg(long, value_enum, default_value = "ranks", help_heading = "Run")]
     workers: Work,
 
-    /// Let every sender wait for its receiver: without it, senders of native runs (of short messages, where every rank has a core) go on and
-    /// wait only before they overwrite what they have sent, and a repetition before the others carries the model clock
+    /// Let every sender wait for its receiver: without it, senders of native runs (of short
+    /// messages, where every rank has a core) go on and wait only before they overwrite what
+    /// they have sent, and a repetition before the others carries the model clock
     #[arg(long, help_heading = "Run")]
     rendezvous: bool,
 
@@ -110,8 +112,8 @@ pub(crate) struct Args {
     )]
     cores: Vec<usize>,
 
-    /// Record when every transfer and computation of the last repetition took place, and write it to this file: a Gantt chart
-    /// (.svg), or a trace for Perfetto (.json)
+    /// Record when every transfer and computation of the last repetition took place, and write it
+    /// to this file: a Gantt chart (.svg), or a trace for Perfetto (.json)
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     trace: Option<PathBuf>,
 }
@@ -351,7 +353,8 @@ impl Args {
 const MAX_PACED_HOURS: f64 = 24.0;
 
 impl Args {
-    /// Refuses a paced run that would not end within [`MAX_PACED_HOURS`], where a repetition takes `time` nanoseconds.
+    /// Refuses a paced run that would not end within [`MAX_PACED_HOURS`], where a repetition takes
+    /// `time` nanoseconds.
     fn ends(&self, time: f64, unit: TimeUnit) -> Result<()> {
         let repetitions = (self.repetitions + self.warmup) as f64;
         if self.clock == Pace::Paced && time * repetitions > MAX_PACED_HOURS * 3600e9 {

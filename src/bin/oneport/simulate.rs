@@ -64,7 +64,8 @@ struct Output<'a> {
     beta: Number,
     gamma: Number,
     gamma_copy: Number,
-    /// Where costs are not one line for all sizes, alpha to gamma_copy describe them on the whole only.
+    /// Where costs are not one line for all sizes, alpha to gamma_copy describe them on the whole
+    /// only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pieces: Option<&'a Pieces>,
     #[serde(flatten)]

@@ -85,7 +85,8 @@ impl Common {
         self.subject_on(|_| Ok(None))
     }
 
-    /// As [`Common::subject`], for a native run of so many ranks on the cores that `crowd` tells of.
+    /// As [`Common::subject`], for a native run of so many ranks on the cores that `crowd` tells
+    /// of.
     pub(crate) fn subject_on(
         &self,
         crowd: impl Fn(usize) -> Result<Option<Crowd>>,

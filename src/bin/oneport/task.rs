@@ -1,4 +1,5 @@
-//! What is to be planned, validated: a collective, its vector, the machine, and which algorithms are asked for.
+//! What is to be planned, validated: a collective, its vector, the machine, and which algorithms
+//! are asked for.
 
 use std::fs;
 use std::io::Read;
@@ -28,7 +29,8 @@ const BYTES_PER_STEP: u64 = 200;
 const MOST_CHEAP_STEPS: u64 = 1 << 16;
 /// Memory that a rank takes while programs on demand are timed, about.
 const BYTES_PER_RANK: u64 = 1000;
-/// Memory that a search for the best segments takes for each transfer of the schedules that it tries, about.
+/// Memory that a search for the best segments takes for each transfer of the schedules that it
+/// tries, about.
 const BYTES_PER_TRANSFER: u64 = 2 * 110;
 
 /// A collective to be planned by some algorithm.
@@ -50,7 +52,8 @@ pub(crate) struct Task {
     pub(crate) segments_by_rule: bool,
     /// What model times are in.
     pub(crate) unit: TimeUnit,
-    /// For a native run on a machine with a profile, the cores: what is best there, not in the model, is chosen.
+    /// For a native run on a machine with a profile, the cores: what is best there, not in the
+    /// model, is chosen.
     pub(crate) crowd: Option<Crowd>,
     /// Whether only times are wanted, so that programs on demand need not fit into memory.
     pub(crate) timed_only: Option<Timing>,
@@ -136,7 +139,8 @@ impl Task {
         Ok(request)
     }
 
-    /// Whether what `algorithm` plans is timed without being stored as steps. What may lack a link is stored, to say which.
+    /// Whether what `algorithm` plans is timed without being stored as steps. What may lack a link
+    /// is stored, to say which.
     pub(crate) fn streams(&self, algorithm: &Algorithm) -> bool {
         let may = match self.timed_only {
             None => false,
@@ -189,7 +193,8 @@ impl Task {
         ensure_memory(what, bytes, advice)
     }
 
-    /// The algorithm asked for, or the one with the least model time (on the cores of a native run, the least estimate), and its request.
+    /// The algorithm asked for, or the one with the least model time (on the cores of a native run,
+    /// the least estimate), and its request.
     pub(crate) fn choose(&self) -> Result<(&'static Algorithm, Request)> {
         if let Some(choice) = self.choose_on_cores() {
             return Ok((choice.algorithm, choice.request));
@@ -260,7 +265,8 @@ impl Task {
             && closed_form(algorithm, request).is_none()
     }
 
-    /// Whether the time of `algorithm` for `request` must be simulated, with more steps than can be stored.
+    /// Whether the time of `algorithm` for `request` must be simulated, with more steps than can be
+    /// stored.
     fn is_endless(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.streams(algorithm)
             && steps(algorithm, request.ranks, request.segments.count()) > MOST_STEPS
@@ -288,8 +294,9 @@ impl Task {
     }
 }
 
-/// What a segmented broadcast, reduction or allreduce takes at least: a rank that is not the root receives (in a reduction: sends) every
-/// segment in a message of its own, on as many ports as it has.
+/// What a segmented broadcast, reduction or allreduce takes at least: a rank that is not the root
+/// receives (in a reduction: sends) every segment in a message of its own, on as many ports as it
+/// has.
 fn least_time(algorithm: &Algorithm, request: &Request) -> f64 {
     let kinds = [Kind::Broadcast, Kind::Reduce, Kind::Allreduce];
     let covered = algorithm.segmented && kinds.contains(&algorithm.collective);

@@ -51,8 +51,8 @@ pub(crate) struct Args {
     #[arg(value_parser = parse_kind)]
     collective: Kind,
 
-    /// Sizes of the vector (of one rank's block of gather, scatter, allgather, alltoall): a range such as 64KiB..1MiB, by factors of
-    /// --factor and with its end, a list, or both
+    /// Sizes of the vector (of one rank's block of gather, scatter, allgather, alltoall): a range
+    /// such as 64KiB..1MiB, by factors of --factor and with its end, a list, or both
     #[arg(
         long,
         value_name = "SIZE..SIZE|SIZE,...",
@@ -150,8 +150,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<PathBuf>,
 
-    /// Write which algorithm and segment size to choose when, for `--rules` of run, simulate, plan and check; rules for other
-    /// settings in the file stay
+    /// Write which algorithm and segment size to choose when, for `--rules` of run, simulate, plan
+    /// and check; rules for other settings in the file stay
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     rules: Option<PathBuf>,
 
@@ -268,7 +268,8 @@ fn measure(
     Ok((tuning?, saved))
 }
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set; SIGINT or SIGTERM after one of them ends the program.
+/// A flag that SIGINT, SIGTERM and SIGHUP set; SIGINT or SIGTERM after one of them ends the
+/// program.
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag;
@@ -277,7 +278,8 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
         flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
             .context("cannot listen for Ctrl-C")?;
     }
-    // A terminal that closes may send SIGHUP twice, once by itself and once by its shell: that is no impatience.
+    // A terminal that closes may send SIGHUP twice, once by itself and once by its shell: that is
+    // no impatience.
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
         flag::register(signal, Arc::clone(&stop)).context("cannot listen for Ctrl-C")?;
@@ -285,7 +287,8 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Whether this process was started to ignore the signal, as `nohup` does with SIGHUP, where the system tells.
+/// Whether this process was started to ignore the signal, as `nohup` does with SIGHUP, where the
+/// system tells.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));

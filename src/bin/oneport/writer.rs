@@ -1,16 +1,17 @@
 //! Writing files: whole or not at all, through links, by one process at a time.
 //!
-//! A regular file is replaced: the new content goes into `.NAME.oneport-tmp` beside it, which is then renamed. The file that a
-//! symbolic link leads to is the one that is replaced, and its mode and owner are kept.
+//! A regular file is replaced: the new content goes into `.NAME.oneport-tmp` beside it, which is
+//! then renamed. The file that a symbolic link leads to is the one that is replaced, and its mode
+//! and owner are kept.
 //!
 //! The writer holds an advisory lock on the temporary file until it has become the file:
-//! - another writer waits for it, so whoever reads the file with [`Writer::current`] first and then writes loses nothing of
-//!   what the other has written;
-//! - the system takes the lock away from a process that ends, however it ends: a temporary file with content that nobody
-//!   holds is what a killed writer has left, and the next one removes it.
+//! - another writer waits for it, so whoever reads the file with [`Writer::current`] first and then
+//!   writes loses nothing of what the other has written;
+//! - the system takes the lock away from a process that ends, however it ends: a temporary file
+//!   with content that nobody holds is what a killed writer has left, and the next one removes it.
 //!
-//! Where a file cannot be replaced (it has other hard links, an owner that would change, a folder without the right to
-//! create files), it is written in place, under a lock on itself.
+//! Where a file cannot be replaced (it has other hard links, an owner that would change, a folder
+//! without the right to create files), it is written in place, under a lock on itself.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -23,15 +24,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How long a writer waits for another one: far longer than a file takes to be written, but a process that was stopped holds
-/// its lock for ever.
+/// How long a writer waits for another one: far longer than a file takes to be written, but a
+/// process that was stopped holds its lock for ever.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it looks.
 const INTERVAL: Duration = Duration::from_millis(5);
 /// As many symbolic links one after another as the system follows.
 const MAX_LINKS: usize = 40;
 
-/// A file that is about to be written. Dropped without [`Writer::write`], it leaves everything as it was.
+/// A file that is about to be written. Dropped without [`Writer::write`], it leaves everything as
+/// it was.
 #[derive(Debug)]
 pub(crate) struct Writer {
     /// As the user names it.
@@ -46,7 +48,8 @@ enum Way {
     Replace(Temporary),
     /// A regular file that is to keep its identity; locked.
     InPlace(File),
-    /// A regular file that is this process's standard output or error: after what was printed there.
+    /// A regular file that is this process's standard output or error: after what was printed
+    /// there.
     Printed(Stream),
     /// A device or a pipe, or a file where none can be beside it.
     Direct,
@@ -69,8 +72,8 @@ struct Temporary {
     renamed: bool,
 }
 
-/// Makes sure, before the work is done that they are for, that files can be written and that no two are the same; each with
-/// the option that names it.
+/// Makes sure, before the work is done that they are for, that files can be written and that no two
+/// are the same; each with the option that names it.
 pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
     let outputs = outputs
         .iter()
@@ -112,8 +115,8 @@ impl Writer {
         })
     }
 
-    /// What the file holds now: until this writer is dropped, no other changes it. Nothing if it is absent, or not a file
-    /// that could be read back.
+    /// What the file holds now: until this writer is dropped, no other changes it. Nothing if it is
+    /// absent, or not a file that could be read back.
     pub(crate) fn current(&self) -> Result<Option<Vec<u8>>> {
         match &self.way {
             Way::Replace(Temporary { mode: None, .. }) | Way::Printed(_) | Way::Direct => Ok(None),
@@ -247,7 +250,8 @@ fn lock(file: &File, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Whether the lock was free; it is now held. [`ErrorKind::Unsupported`] where files cannot be locked.
+/// Whether the lock was free; it is now held. [`ErrorKind::Unsupported`] where files cannot be
+/// locked.
 fn try_lock(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -277,7 +281,8 @@ fn overwrite(mut file: &File, content: &[u8]) -> io::Result<()> {
 }
 
 impl Temporary {
-    /// What will become `becomes`: a file of this mode or, if there is one already, one with its mode and owner.
+    /// What will become `becomes`: a file of this mode or, if there is one already, one with its
+    /// mode and owner.
     fn create(becomes: &Path, mode: u32, patience: Duration) -> io::Result<Temporary> {
         let mut name = OsString::from(".");
         name.push(becomes.file_name().unwrap_or_default());
@@ -321,8 +326,8 @@ impl Drop for Temporary {
     }
 }
 
-/// A temporary file, empty and locked. Who has locked the file that has this name is the one who writes; it need not be who
-/// has created it.
+/// A temporary file, empty and locked. Who has locked the file that has this name is the one who
+/// writes; it need not be who has created it.
 fn hold(path: &Path, mode: u32, patience: Duration) -> io::Result<File> {
     let start = Instant::now();
     let mut options = OpenOptions::new();

@@ -1,16 +1,21 @@
-//! Performance guidelines: what must hold between collectives, because one can be done by means of others.
+//! Performance guidelines: what must hold between collectives, because one can be done by means of
+//! others.
 //!
-//! Source: Träff, Gropp, Thakur, *Self-consistent MPI performance guidelines*, 2010. A library in which a broadcast takes longer than a scatter
-//! followed by an allgather would better do just that; a violation shows what to mend (an algorithm, or the choice among algorithms)
+//! Source: Träff, Gropp, Thakur, *Self-consistent MPI performance guidelines*, 2010. A library in
+//! which a broadcast takes longer than a scatter followed by an allgather would better do just
+//! that; a violation shows what to mend (an algorithm, or the choice among algorithms)
 //! without a comparison with anything else.
 //!
-//! [`all`] is the table. A [`Guideline`] has two sides, each a list of calls that are made one after another; for `p` ranks and
-//! `m` bytes the left side must not take longer than the right one. A call is performed by the algorithm that is the fastest in the
-//! model among those registered, with its best segments. So a guideline whose collectives nobody has registered yet is reported as not
-//! available, and is checked as soon as they are.
+//! [`all`] is the table. A [`Guideline`] has two sides, each a list of calls that are made one
+//! after another; for `p` ranks and `m` bytes the left side must not take longer than the right
+//! one. A call is performed by the algorithm that is the fastest in the model among those
+//! registered, with its best segments. So a guideline whose collectives nobody has registered yet
+//! is reported as not available, and is checked as soon as they are.
 //!
-//! [`evaluate`] compares times in the model, exactly, with local copies for free (some collectives have their blocks in place, others not); and, if asked to, times measured on a live team: the two sides' calls take turns,
-//! so that a disturbance meets both, and each call counts with the median over its turns of a turn's median.
+//! [`evaluate`] compares times in the model, exactly, with local copies for free (some collectives
+//! have their blocks in place, others not); and, if asked to, times measured on a live team: the
+//! two sides' calls take turns, so that a disturbance meets both, and each call counts with the
+//! median over its turns of a turn's median.
 
 mod plans;
 mod probe;
@@ -67,7 +72,8 @@ pub enum By {
     Irregular,
 }
 
-/// The size of a call: of the vector, or of each rank's block where every rank contributes or gets one of its own.
+/// The size of a call: of the vector, or of each rank's block where every rank contributes or gets
+/// one of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Size {
     /// `m`.
@@ -98,7 +104,8 @@ pub enum Part {
 pub struct Setting {
     /// What a rank's ports allow; algorithms for other ports are left out.
     pub ports: Ports,
-    /// The cost model of model times, by which algorithms and segments are chosen; in nanoseconds for measured times.
+    /// The cost model of model times, by which algorithms and segments are chosen; in nanoseconds
+    /// for measured times.
     pub cost: CostModel,
     /// Measure, with this clock, besides computing model times.
     pub clock: Option<Clock>,
@@ -194,8 +201,8 @@ impl Setting {
 
 /// Checks all guidelines for all these numbers of ranks and sizes in bytes.
 ///
-/// `progress` is told how much is done, of how much, of the plans and then of the measurements. Elements are single bytes, combined by
-/// sums; roots are rank `p / 2`.
+/// `progress` is told how much is done, of how much, of the plans and then of the measurements.
+/// Elements are single bytes, combined by sums; roots are rank `p / 2`.
 ///
 /// ```
 /// use oneport::measure::guidelines::{Setting, evaluate};
@@ -207,7 +214,8 @@ impl Setting {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 ranks or costs that are none; when a team cannot be had, a run fails, or its data is wrong.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 ranks or costs that are none; when a team
+/// cannot be had, a run fails, or its data is wrong.
 pub fn evaluate(
     setting: &Setting,
     ranks: &[usize],
@@ -284,7 +292,8 @@ mod tests {
             for (alpha, gamma) in [(1000.0, 0.0), (1000.0, 0.1), (0.0, 0.5), (10.0, 1.0)] {
                 let cost = CostModel::new(alpha, 0.1).gamma(gamma);
                 let report = model(ports, cost, &[1, 2, 5, 6], &[0, 1, 33, most]);
-                // On one port, the parts of two algorithms may do better together than any one allreduce.
+                // On one port, the parts of two algorithms may do better together than any one
+                // allreduce.
                 let mixed = |r: &Row| {
                     ports == Ports::UNI
                         && r.guideline.name.starts_with("allreduce <= ")

@@ -101,7 +101,8 @@ impl<'a> Plans<'a> {
         let mut request = Request::new(ranks, elements);
         request.root = ranks / 2;
         request.ports = self.setting.ports;
-        // The root of a gather copies its own block, ranks of an allgather have it in place already: alike without that copy.
+        // The root of a gather copies its own block, ranks of an allgather have it in place
+        // already: alike without that copy.
         request.cost = self.setting.cost.clone().gamma_copy(0.0);
         if call.by == By::Irregular {
             request.blocks = Some(vec![elements; ranks]);

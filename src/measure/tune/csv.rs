@@ -1,7 +1,7 @@
 //! Measured rows as a CSV file, from which an interrupted sweep continues.
 //!
-//! The file starts with the parameters of the sweep, a comment line `# name: value` each; a header and one line a row follow.
-//! Times are in nanoseconds, sizes in bytes.
+//! The file starts with the parameters of the sweep, a comment line `# name: value` each; a header
+//! and one line a row follow. Times are in nanoseconds, sizes in bytes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

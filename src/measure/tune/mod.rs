@@ -1,14 +1,16 @@
 //! Tuning: which algorithm, and which segment size, is the fastest for which size of vector.
 //!
-//! [`tune`] measures through [`Measure`], so that it can be driven by a live team ([`Live`]) or by anything else that gives times.
-//! For every size and algorithm it starts from the segment size that is best in the model, brackets the measured optimum by factors
-//! of two, widening as long as the best stands at an edge, and narrows it down to a factor of 2^(1/4), where the time of a
-//! pipeline differs from its least by a few tenths of a percent. Repetitions are added where they are needed: to those times that
-//! cannot be told apart yet, until all can, or differ by less than the tolerance, or the time budget is spent. Every size has
-//! its share of the budget; what one leaves over goes to the others.
+//! [`tune`] measures through [`Measure`], so that it can be driven by a live team ([`Live`]) or by
+//! anything else that gives times. For every size and algorithm it starts from the segment size
+//! that is best in the model, brackets the measured optimum by factors of two, widening as long as
+//! the best stands at an edge, and narrows it down to a factor of 2^(1/4), where the time of a
+//! pipeline differs from its least by a few tenths of a percent. Repetitions are added where they
+//! are needed: to those times that cannot be told apart yet, until all can, or differ by less than
+//! the tolerance, or the time budget is spent. Every size has its share of the budget; what one
+//! leaves over goes to the others.
 //!
-//! Results go to a CSV file ([`csv`]), from which an interrupted sweep continues; to a file of [`rules`] that says what to choose when;
-//! and to a [`page`] to look at.
+//! Results go to a CSV file ([`csv`]), from which an interrupted sweep continues; to a file of
+//! [`rules`] that says what to choose when; and to a [`page`] to look at.
 
 pub mod csv;
 mod live;
@@ -35,13 +37,15 @@ use search::Search;
 /// What is to be tuned.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// Ranks, root, ports, operand order, costs and element size of all requests; the vector is set for each.
+    /// Ranks, root, ports, operand order, costs and element size of all requests; the vector is
+    /// set for each.
     pub request: Request,
     /// The algorithms, all for one collective.
     pub algorithms: Vec<&'static Algorithm>,
     /// Sizes of the vector, in bytes: each a whole number of elements.
     pub bytes: Vec<u64>,
-    /// Time to be spent. Every algorithm is measured at least once at every size, even if that takes longer.
+    /// Time to be spent. Every algorithm is measured at least once at every size, even if that
+    /// takes longer.
     pub budget: Duration,
     /// Relative difference between two times that does not matter, such as 0.02.
     pub tolerance: f64,
@@ -49,7 +53,8 @@ pub struct Sweep {
 
 /// Where times come from.
 pub trait Measure {
-    /// Performs `request` by `algorithm` and gives the time of each of `repetitions` repetitions, in nanoseconds.
+    /// Performs `request` by `algorithm` and gives the time of each of `repetitions` repetitions,
+    /// in nanoseconds.
     ///
     /// # Errors
     /// When it cannot be planned or performed.
@@ -84,8 +89,9 @@ pub struct Row {
     pub best: bool,
     /// Whether this is the best of its size and algorithm.
     pub best_segment: bool,
-    /// Whether the repetitions settle that the best row of this size is at least as fast; of that row itself, whether they do so against
-    /// its algorithm's other segment sizes and the best of every other algorithm.
+    /// Whether the repetitions settle that the best row of this size is at least as fast; of that
+    /// row itself, whether they do so against its algorithm's other segment sizes and the best
+    /// of every other algorithm.
     pub settled: bool,
 }
 
@@ -134,8 +140,9 @@ impl Progress<'_> {
 
 /// Measures a sweep.
 ///
-/// `known` are rows of an earlier, interrupted sweep: they are taken as they are and not measured again. `observe` is called between
-/// repetitions; when it breaks, what has been measured is returned.
+/// `known` are rows of an earlier, interrupted sweep: they are taken as they are and not measured
+/// again. `observe` is called between repetitions; when it breaks, what has been measured is
+/// returned.
 ///
 /// # Errors
 /// When the sweep is empty, a size is not a whole number of elements, or a measurement fails.
@@ -176,8 +183,8 @@ const LOOK_NS: u64 = 200_000_000;
 /// Part of a size's time for the searches; the rest is for telling the algorithms apart.
 const FOR_SEARCHES: f64 = 0.8;
 
-/// Point and segment size of what the best of one size has to be told apart from: the best of each algorithm, and the other
-/// segment sizes of its own. `first` is the number of the first point.
+/// Point and segment size of what the best of one size has to be told apart from: the best of each
+/// algorithm, and the other segment sizes of its own. `first` is the number of the first point.
 fn contenders(points: &[Search], first: usize) -> Vec<(usize, usize)> {
     let leader = |search: &Search| {
         let segment = search.leader()?;
@@ -278,8 +285,8 @@ impl<'a> Run<'a> {
 
     /// Repeats the best of each algorithm in turns.
     ///
-    /// They were measured one after another, and a machine's speed drifts: what differs may be the time of measuring, about which
-    /// no confidence interval knows. In turns all get the same.
+    /// They were measured one after another, and a machine's speed drifts: what differs may be the
+    /// time of measuring, about which no confidence interval knows. In turns all get the same.
     fn take_turns(&mut self, points: &[usize], end: Duration) -> Result<()> {
         const TURNS: usize = 3;
         /// How much slower than the best is out of question, drift or not.
@@ -351,13 +358,15 @@ impl<'a> Run<'a> {
             }
             self.repeat(point, segment, wanted)?;
             if self.interrupted {
-                // What has too few repetitions does not count: it is measured afresh when the sweep goes on.
+                // What has too few repetitions does not count: it is measured afresh when the sweep
+                // goes on.
                 return Ok(());
             }
         }
     }
 
-    /// Adds repetitions to the best of `candidates` and to those that cannot be told from it; whether there were any.
+    /// Adds repetitions to the best of `candidates` and to those that cannot be told from it;
+    /// whether there were any.
     fn settle(&mut self, candidates: &[(usize, usize)], end: Duration) -> Result<bool> {
         /// Candidates that get repetitions in one round.
         const ABREAST: usize = 3;

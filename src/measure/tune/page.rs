@@ -1,6 +1,8 @@
-//! A sweep as one self-contained HTML page: log-log plots to hover over, and the numbers as a table.
+//! A sweep as one self-contained HTML page: log-log plots to hover over, and the numbers as a
+//! table.
 //!
-//! Nothing is loaded from elsewhere. Style and script stand next to this file and are put into the page.
+//! Nothing is loaded from elsewhere. Style and script stand next to this file and are put into the
+//! page.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! Selection rules: which algorithm and which segment size, as a file that people can read and compare.
+//! Selection rules: which algorithm and which segment size, as a file that people can read and
+//! compare.
 //!
 //! ```json
 //! { "oneport_rules": 1,
@@ -12,12 +13,14 @@
 //!   ] }
 //! ```
 //!
-//! A rule is for one collective, number of ranks, kind and number of ports, element type and operand order (`ordered`: kept). It is
-//! obeyed by the first choice whose `up_to_bytes` is not less than the vector, or the last choice for longer vectors. `segment` is in
-//! bytes; `null` where the algorithm does not segment. `clock` and `source` are for readers.
+//! A rule is for one collective, number of ranks, kind and number of ports, element type and
+//! operand order (`ordered`: kept). It is obeyed by the first choice whose `up_to_bytes` is not
+//! less than the vector, or the last choice for longer vectors. `segment` is in bytes; `null` where
+//! the algorithm does not segment. `clock` and `source` are for readers.
 //!
-//! A request takes the rule of its collective and ports whose number of ranks is the nearest (of two as near, the smaller); of
-//! those, one for its operand order and its element type if there is one, or else the first.
+//! A request takes the rule of its collective and ports whose number of ranks is the nearest (of
+//! two as near, the smaller); of those, one for its operand order and its element type if there is
+//! one, or else the first.
 
 use serde::{Deserialize, Serialize};
 
@@ -221,7 +224,8 @@ impl Rule {
         name
     }
 
-    /// The choices that measured rows suggest: the best of every size, neighbouring sizes with the same choice as one.
+    /// The choices that measured rows suggest: the best of every size, neighbouring sizes with the
+    /// same choice as one.
     pub fn choices(rows: &[Row], segmented: impl Fn(&str) -> bool) -> Vec<Choice> {
         let mut best: Vec<&Row> = rows.iter().filter(|row| row.best).collect();
         best.sort_by_key(|row| row.bytes);

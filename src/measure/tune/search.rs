@@ -12,7 +12,8 @@ use crate::plan::{Request, Segments};
 
 /// Steps of the longest schedule that is tried.
 const MOST_STEPS: usize = 1 << 22;
-/// An optimum at a distance of this factor from the last size tried, with all in between worse, is no longer at an edge.
+/// An optimum at a distance of this factor from the last size tried, with all in between worse, is
+/// no longer at an edge.
 const FAR: f64 = 4.0;
 
 /// Segment sizes tried, in elements, and what they took.
@@ -35,7 +36,8 @@ struct Candidate {
     summary: Option<Summary>,
     /// Whether it comes from an earlier sweep, and gets no more repetitions.
     known: bool,
-    /// Whether it is being measured for the first time: it counts as soon as it has [`BASE`] repetitions.
+    /// Whether it is being measured for the first time: it counts as soon as it has [`BASE`]
+    /// repetitions.
     fresh: bool,
 }
 
@@ -235,8 +237,8 @@ impl Search {
         (self.count(next) != count).then_some(next)
     }
 
-    /// Whether the best is not at the edge on this side: there is a size that is clearly worse, two doublings have been in vain, or
-    /// there is no size left.
+    /// Whether the best is not at the edge on this side: there is a size that is clearly worse, two
+    /// doublings have been in vain, or there is no size left.
     fn closed(&self, leader: usize, side: Side) -> bool {
         let best = self.summary(leader).unwrap_or_default();
         let beyond = |&(s, _): &(usize, Summary)| match side {

@@ -30,9 +30,10 @@ pub(super) const LEAST_FOR_CONFIDENCE: usize = 6;
 impl Summary {
     /// Summarises repetitions; `None` when there is none.
     ///
-    /// The confidence interval is the distribution-free one: the median lies between the `k`-th smallest and the `k`-th
-    /// greatest of `n` repetitions unless fewer than `k` fall on one side of it, which is a matter of tossing `n` coins. With fewer
-    /// than six repetitions not even the whole range is 95% sure; it then stands for the interval.
+    /// The confidence interval is the distribution-free one: the median lies between the `k`-th
+    /// smallest and the `k`-th greatest of `n` repetitions unless fewer than `k` fall on one
+    /// side of it, which is a matter of tossing `n` coins. With fewer than six repetitions not
+    /// even the whole range is 95% sure; it then stands for the interval.
     ///
     /// ```
     /// use oneport::measure::tune::Summary;
@@ -56,8 +57,9 @@ impl Summary {
         })
     }
 
-    /// Whether the repetitions settle which of two is faster: their confidence intervals are disjoint, or so close
-    /// together that the medians differ by no more than `tolerance` (0.02 for 2%) whichever is less.
+    /// Whether the repetitions settle which of two is faster: their confidence intervals are
+    /// disjoint, or so close together that the medians differ by no more than `tolerance` (0.02
+    /// for 2%) whichever is less.
     pub fn settled(&self, other: &Summary, tolerance: f64) -> bool {
         let confident = |s: &Summary| s.repetitions >= LEAST_FOR_CONFIDENCE;
         if !confident(self) || !confident(other) {
@@ -85,7 +87,8 @@ impl Summary {
     }
 }
 
-/// How many repetitions may be cut off at each end so that the median stays inside with 95% confidence.
+/// How many repetitions may be cut off at each end so that the median stays inside with 95%
+/// confidence.
 fn tail(n: usize) -> usize {
     if n > 300 {
         // The normal approximation of the binomial distribution.

@@ -1,19 +1,23 @@
-//! Circulant allgather, its reversal reduce-scatter, and allreduce, which is one after the other: logarithmic for any number of ranks.
+//! Circulant allgather, its reversal reduce-scatter, and allreduce, which is one after the other:
+//! logarithmic for any number of ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 7, and the same backwards.
-//! Ports: bidirectional, one-ported. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal,
-//! `L = ceil(log2 p)`, skips as in [`schedule`](super::schedule).
-//! Rounds: `L`, optimal; `2L` for the allreduce. Volume: `(p-1) m`, allreduce `2 (p-1) m`.
-//! Time for equal blocks: `L alpha + (p-1) beta b`, optimal; the reduce-scatter takes `(p-1) gamma b` more, the allreduce
-//! `2L alpha + (p-1)(2 beta + gamma) b`. Restrictions: operators must commute; blocks may have any sizes. The request's segments are ignored but
-//! for their sum.
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", Algorithm 7, and the same backwards. Ports: bidirectional, one-ported. Symbols: `p`
+//! ranks, `m` elements in all blocks together, `b = m/p` where they are equal, `L = ceil(log2 p)`,
+//! skips as in [`schedule`](super::schedule). Rounds: `L`, optimal; `2L` for the allreduce. Volume:
+//! `(p-1) m`, allreduce `2 (p-1) m`. Time for equal blocks: `L alpha + (p-1) beta b`, optimal; the
+//! reduce-scatter takes `(p-1) gamma b` more, the allreduce `2L alpha + (p-1)(2 beta + gamma) b`.
+//! Restrictions: operators must commute; blocks may have any sizes. The request's segments are
+//! ignored but for their sum.
 //!
-//! In round `k` rank `r` has blocks `r .. r + skip[k]`, sends the first `skip[k+1] - skip[k]` of them to `r - skip[k]`, and receives the next ones from
-//! `r + skip[k]`, all modulo `p`. Blocks stay where they stand in the vector, which takes two spans at most; nothing is moved
-//! locally. The reduce-scatter goes from the greatest skip to 1: rank `r` keeps `r ..`, sends what lies `skip[k]` ahead, and combines what
-//! comes from behind.
+//! In round `k` rank `r` has blocks `r .. r + skip[k]`, sends the first `skip[k+1] - skip[k]` of
+//! them to `r - skip[k]`, and receives the next ones from `r + skip[k]`, all modulo `p`. Blocks
+//! stay where they stand in the vector, which takes two spans at most; nothing is moved
+//! locally. The reduce-scatter goes from the greatest skip to 1: rank `r` keeps `r ..`, sends what
+//! lies `skip[k]` ahead, and combines what comes from behind.
 //!
-//! `p = 3`, skips 1, 2: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
+//! `p = 3`, skips 1, 2: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block
+//! 2.
 
 use super::schedule::Circulant;
 use crate::error::Result;

@@ -1,21 +1,29 @@
-//! Circulant allgather of `n` parts of each block, and its reversal reduce-scatter: for blocks of very different sizes.
+//! Circulant allgather of `n` parts of each block, and its reversal reduce-scatter: for blocks of
+//! very different sizes.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 9 (which also needs Algorithm
-//! 6's shift by the rounds left out) and Theorem 3, and the same backwards. Ports: bidirectional, one-ported.
-//! Symbols: `p` ranks, `m` elements in all blocks together, `L = ceil(log2 p)`, `q` the number of segments (the paper's `n`): each block is cut
-//! into `q` parts, the first ones larger by one element where they cannot be equal.
-//! Rounds: `L + q - 1`. Volume: `(p-1) m`. Time when all parts are equal: `(L + q - 1) alpha + (p-1)/p beta m`, the reduce-scatter
-//! `(p-1)/p gamma m` more; in any case at most `(L + q - 1)(alpha + beta m / q)` or so (Theorem 3). One huge block is best cut into
-//! many parts, equal ones into one. Restrictions: the reduce-scatter's operator must commute.
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", Algorithm 9 (which also needs Algorithm 6's shift by the rounds left out) and
+//! Theorem 3, and the same backwards. Ports: bidirectional, one-ported. Symbols: `p` ranks, `m`
+//! elements in all blocks together, `L = ceil(log2 p)`, `q` the number of segments (the paper's
+//! `n`): each block is cut into `q` parts, the first ones larger by one element where they cannot
+//! be equal. Rounds: `L + q - 1`. Volume: `(p-1) m`. Time when all parts are equal: `(L + q - 1)
+//! alpha + (p-1)/p beta m`, the reduce-scatter `(p-1)/p gamma m` more; in any case at most `(L + q
+//! - 1)(alpha + beta m / q)` or so (Theorem 3). One huge block is best cut into many parts, equal
+//! ones into one. Restrictions: the reduce-scatter's operator must commute.
 //!
-//! Every rank is the root of a broadcast of its own block, all of them along the same edges at the same time: for root `j`, rank `r` uses
-//! the schedules of rank `(r - j) mod p`. A message carries one part for each root, except for the root that it goes to, and for those
-//! whose part is empty or yet to come; parts that stand one after another in the vector are one span. A rank needs the schedules of all ranks, which it
-//! can compute itself in `O(p log p)`, or gather from the others ([`gather_schedules`](crate::distributed::circulant::gather_schedules)). Among threads, computing
-//! is the faster: 18 against 71 us at 16 ranks on 2 cores. A message is sent as the list of its spans and copied once; packed into one stretch of
-//! memory by the sender and unpacked by the receiver, an allgather of 1 MiB takes two to three times as long there (example `allgatherv_schedules`).
+//! Every rank is the root of a broadcast of its own block, all of them along the same edges at the
+//! same time: for root `j`, rank `r` uses the schedules of rank `(r - j) mod p`. A message carries
+//! one part for each root, except for the root that it goes to, and for those whose part is empty
+//! or yet to come; parts that stand one after another in the vector are one span. A rank needs the
+//! schedules of all ranks, which it can compute itself in `O(p log p)`, or gather from the others
+//! ([`gather_schedules`](crate::distributed::circulant::gather_schedules)). Among threads,
+//! computing is the faster: 18 against 71 us at 16 ranks on 2 cores. A message is sent as the list
+//! of its spans and copied once; packed into one stretch of memory by the sender and unpacked by
+//! the receiver, an allgather of 1 MiB takes two to three times as long there (example
+//! `allgatherv_schedules`).
 //!
-//! `p = 3`, `q = 1`, skips 1, 2: 0→1 block 0, 1→2 block 1, 2→0 block 2; 0→2 block 0, 1→0 block 1, 2→1 block 2.
+//! `p = 3`, `q = 1`, skips 1, 2: 0→1 block 0, 1→2 block 1, 2→0 block 2; 0→2 block 0, 1→0 block 1,
+//! 2→1 block 2.
 
 use super::phases::{Phases, Round};
 use super::schedule::Circulant;
@@ -76,11 +84,13 @@ impl Allgatherv {
         Allgatherv::with_schedules(request, recv)
     }
 
-    /// With receive schedules from elsewhere, such as [an allgather of each rank's own](crate::distributed::circulant::gather_schedules): `recv[r * q + k]` is the
-    /// block of rank `r` in round `k` of a phase of `q`. That they are right is for [`crate::check`] to say.
+    /// With receive schedules from elsewhere, such as [an allgather of each rank's
+    /// own](crate::distributed::circulant::gather_schedules): `recv[r * q + k]` is the block of
+    /// rank `r` in round `k` of a phase of `q`. That they are right is for [`crate::check`] to say.
     ///
     /// # Errors
-    /// When the request's parts do not fit together, or there is not one number for each rank and round.
+    /// When the request's parts do not fit together, or there is not one number for each rank and
+    /// round.
     pub fn with_schedules(request: &Request, recv: Vec<i8>) -> Result<Allgatherv> {
         request.validate()?;
         let graph = Circulant::new(request.ranks);
@@ -111,7 +121,8 @@ impl Allgatherv {
         })
     }
 
-    /// What arrives at rank `to` in a round. The sender knows it, too: it sends what the receiver's schedules say.
+    /// What arrives at rank `to` in a round. The sender knows it, too: it sends what the receiver's
+    /// schedules say.
     fn message(&self, round: Round, to: usize) -> Spans {
         let (p, q) = (self.graph.ranks(), self.graph.rounds());
         let mut message = Spans::new();
@@ -187,7 +198,8 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     })
 }
 
-/// The time of all rounds, each of which takes `time` of so many elements: in every round all ranks receive equally many parts.
+/// The time of all rounds, each of which takes `time` of so many elements: in every round all ranks
+/// receive equally many parts.
 fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64) -> Option<f64> {
     let parts = request.segments.count();
     let block = blocks.first()?.len;

@@ -1,11 +1,14 @@
-//! Circulant allreduce of long vectors: the reduction of `n` blocks to rank 0, then their broadcast.
+//! Circulant allreduce of long vectors: the reduction of `n` blocks to rank 0, then their
+//! broadcast.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 6 backwards and forwards. Ports:
-//! bidirectional, one-ported. Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`, `q` segments of `s` elements, `tc = alpha + beta s`,
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", Algorithm 6 backwards and forwards. Ports: bidirectional, one-ported. Symbols: `p`
+//! ranks, `m` elements, `L = ceil(log2 p)`, `q` segments of `s` elements, `tc = alpha + beta s`,
 //! `tp = gamma s`.
-//! Rounds: `2 (L + q - 1)`. Volume: `2 (p-1) m`. Time: `(L + q - 1)(2 tc + tp)`: segment 0, which the broadcast begins with, is the one that
-//! the reduction ends with. Best `s`: `sqrt(2 m alpha / ((L - 1)(2 beta + gamma)))`.
-//! Restrictions: the operator must commute; the request's root is ignored.
+//! Rounds: `2 (L + q - 1)`. Volume: `2 (p-1) m`. Time: `(L + q - 1)(2 tc + tp)`: segment 0, which
+//! the broadcast begins with, is the one that the reduction ends with. Best `s`: `sqrt(2 m alpha /
+//! ((L - 1)(2 beta + gamma)))`. Restrictions: the operator must commute; the request's root is
+//! ignored.
 //!
 //! `p = 2`, `q = 2`: 1→0 segment 1; 1→0 segment 0; 0→1 segment 0; 0→1 segment 1.
 

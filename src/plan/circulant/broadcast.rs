@@ -1,13 +1,15 @@
 //! Circulant broadcast: the optimal number of rounds for any number of blocks and ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 6 and Theorem 2 (whose -1
-//! belongs outside the logarithm). Ports: bidirectional, one-ported.
-//! Symbols: `p` ranks, `L = ceil(log2 p)` (the `q` of [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n`
-//! blocks), `tc = alpha + beta s`.
-//! Rounds: `L + q - 1`, optimal. Volume: `(p - 1) m`. Time: `(L + q - 1) tc`. Best `s`: `sqrt(m alpha / ((L - 1) beta))`, which takes
-//! `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m) + beta m`. Restrictions: none; every root, by rotation.
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", Algorithm 6 and Theorem 2 (whose -1 belongs outside the logarithm). Ports:
+//! bidirectional, one-ported. Symbols: `p` ranks, `L = ceil(log2 p)` (the `q` of
+//! [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n` blocks), `tc =
+//! alpha + beta s`. Rounds: `L + q - 1`, optimal. Volume: `(p - 1) m`. Time: `(L + q - 1) tc`. Best
+//! `s`: `sqrt(m alpha / ((L - 1) beta))`, which takes `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m)
+//! + beta m`. Restrictions: none; every root, by rotation.
 //!
-//! `p = 3`, `q = 2`: round 0: 0→2 segment 0; round 1: 0→1 segment 1; round 2: 0→2 segment 1, 2→1 segment 0.
+//! `p = 3`, `q = 2`: round 0: 0→2 segment 0; round 1: 0→1 segment 1; round 2: 0→2 segment 1, 2→1
+//! segment 0.
 
 use super::n_blocks::{Does, NBlocks};
 use super::schedule::Circulant;

@@ -1,18 +1,23 @@
 //! Circulant census: an allreduce of short vectors in the fewest rounds, for any number of ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 8 (whose line 3 means `k`); Bar-Noy,
-//! Kipnis, Schieber 1993. Ports: bidirectional, one-ported. Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`, skips as in
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", Algorithm 8 (whose line 3 means `k`); Bar-Noy, Kipnis, Schieber 1993. Ports:
+//! bidirectional, one-ported. Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`, skips as in
 //! [`schedule`](super::schedule).
-//! Rounds: `L`, optimal. Volume: `p L m`. Time: `L (alpha + beta m) + (L + d) gamma m`, where `d` is the number of rounds but the first and
-//! the last of those below that send a sum without the sender's own. Restrictions: the operator must commute; the request's segments are ignored
+//! Rounds: `L`, optimal. Volume: `p L m`. Time: `L (alpha + beta m) + (L + d) gamma m`, where `d`
+//! is the number of rounds but the first and the last of those below that send a sum without the
+//! sender's own. Restrictions: the operator must commute; the request's segments are ignored
 //! but for their sum. Scratch: `m`, or `2m` where there are such rounds.
 //!
-//! Before round `k` rank `r` has two sums: of ranks `r .. r + skip[k]`, its own included, and of `r + 1 .. r + skip[k]`, without it. Where `skip[k+1]` is
-//! `2 skip[k]`, it sends the first to `r - skip[k]`, otherwise, where that would count a rank twice, the second to `r - skip[k] + 1`; it adds what comes
-//! from the other side to both. The paper adds its own contribution to a copy whenever it is needed; two sums need no copies, and the second
-//! is kept only as long as a later round sends it.
+//! Before round `k` rank `r` has two sums: of ranks `r .. r + skip[k]`, its own included, and of `r
+//! + 1 .. r + skip[k]`, without it. Where `skip[k+1]` is `2 skip[k]`, it sends the first to `r -
+//! skip[k]`, otherwise, where that would count a rank twice, the second to `r - skip[k] + 1`; it
+//! adds what comes from the other side to both. The paper adds its own contribution to a copy
+//! whenever it is needed; two sums need no copies, and the second is kept only as long as a later
+//! round sends it.
 //!
-//! `p = 3`, skips 1, 2, 3: round 0: 0→2, 1→0, 2→1, all with their own; round 1 the same, each with what it received.
+//! `p = 3`, skips 1, 2, 3: round 0: 0→2, 1→0, 2→1, all with their own; round 1 the same, each with
+//! what it received.
 
 use super::schedule::Circulant;
 use crate::collective::Collective;

@@ -1,14 +1,19 @@
 //! How many schedules satisfy the four conditions, for small numbers of ranks.
 //!
-//! Source: an open question in Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", section 4, whose Table 5 shows
-//! two of the nine for `p = 9`. What the root receives, and so what is sent to it, is of no use to anybody: schedules that differ only there count once.
+//! Source: an open question in Träff, "(Poly)logarithmic time construction of round-optimal n-block
+//! broadcast schedules", section 4, whose Table 5 shows two of the nine for `p = 9`. What the root
+//! receives, and so what is sent to it, is of no use to anybody: schedules that differ only there
+//! count once.
 //!
-//! By conditions 1 and 4 the receive schedules of ranks `1..p` say everything. By condition 2 each of them is an order of `q` known blocks, by
-//! condition 3 what rank `r` receives in round `k` must be among what rank `r - skip[k]` has received before: a constraint between the orders
-//! of two ranks. Orders that no order of some other rank agrees with are struck out again and again. Then one rank's orders are tried in turn;
-//! ranks that no open constraint connects any more are counted apart, and their numbers multiplied.
+//! By conditions 1 and 4 the receive schedules of ranks `1..p` say everything. By condition 2 each
+//! of them is an order of `q` known blocks, by condition 3 what rank `r` receives in round `k` must
+//! be among what rank `r - skip[k]` has received before: a constraint between the orders
+//! of two ranks. Orders that no order of some other rank agrees with are struck out again and
+//! again. Then one rank's orders are tried in turn; ranks that no open constraint connects any more
+//! are counted apart, and their numbers multiplied.
 //!
-//! There is one schedule for each `p` up to 8, for every power of two up to 64, and for every number just below one. The others:
+//! There is one schedule for each `p` up to 8, for every power of two up to 64, and for every
+//! number just below one. The others:
 //!
 //! | p | +0 | +1 | +2 | +3 | +4 | +5 | +6 | +7 |
 //! |---|---|---|---|---|---|---|---|---|
@@ -20,8 +25,9 @@
 //! | 49.. | 77952 | 34432 | 28768 | 16464 | 10560 | 5280 | 2718 | 643 |
 //! | 57.. | 780 | 246 | 196 | 44 | 15 | 3 | 1 | 1 |
 //!
-//! Each of these takes milliseconds; from 65 on there are too many to be counted this way in a few minutes, but for numbers somewhat below a
-//! power of two. `cargo run --release --example circulant_count` prints them.
+//! Each of these takes milliseconds; from 65 on there are too many to be counted this way in a few
+//! minutes, but for numbers somewhat below a power of two. `cargo run --release --example
+//! circulant_count` prints them.
 
 use std::time::Instant;
 
@@ -30,8 +36,8 @@ use super::schedule::Circulant;
 /// The most ranks whose schedules are counted: the orders of seven blocks are listed.
 pub const MOST_RANKS: usize = 128;
 
-/// How many different schedules over `p` ranks satisfy the four conditions; nothing if that takes longer than until `deadline`, or they are
-/// 2^127 or more.
+/// How many different schedules over `p` ranks satisfy the four conditions; nothing if that takes
+/// longer than until `deadline`, or they are 2^127 or more.
 ///
 /// ```
 /// let count = |p| oneport::plan::circulant::count::count(p, None);
@@ -54,7 +60,8 @@ pub fn count(p: usize, deadline: Option<Instant>) -> Option<u128> {
     problem.count(&domains, &ranks, deadline)
 }
 
-/// The order in which a rank receives its blocks, and what it has before each round, as bits `q + block`.
+/// The order in which a rank receives its blocks, and what it has before each round, as bits `q +
+/// block`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Order {
     received: [u16; 7],
@@ -133,7 +140,8 @@ impl Problem {
         domains
     }
 
-    /// Strikes out orders that some constraint leaves no partner, starting with the constraints `first`; false if a rank has none left.
+    /// Strikes out orders that some constraint leaves no partner, starting with the constraints
+    /// `first`; false if a rank has none left.
     fn strike_out(&self, domains: &mut Domains, first: impl Iterator<Item = usize>) -> bool {
         let mut waiting: Vec<usize> = first.collect();
         let mut queued = vec![false; self.edges.len()];
@@ -164,7 +172,8 @@ impl Problem {
         true
     }
 
-    /// Counts what is left for `ranks` in domains from which everything impossible has been struck out.
+    /// Counts what is left for `ranks` in domains from which everything impossible has been struck
+    /// out.
     fn count(&self, domains: &Domains, ranks: &[usize], deadline: Option<Instant>) -> Option<u128> {
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             return None;
@@ -193,7 +202,8 @@ impl Problem {
         Some(product)
     }
 
-    /// Those of `ranks` that have a choice, in groups that constraints connect which may still be violated.
+    /// Those of `ranks` that have a choice, in groups that constraints connect which may still be
+    /// violated.
     fn components(&self, domains: &Domains, ranks: &[usize]) -> Vec<Vec<usize>> {
         let mut free = vec![false; domains.len()];
         for &r in ranks {
@@ -299,7 +309,8 @@ mod tests {
         count
     }
 
-    /// The paper's Table 5 shows two schedules for 9 ranks, which differ at rank 8: both are counted.
+    /// The paper's Table 5 shows two schedules for 9 ranks, which differ at rank 8: both are
+    /// counted.
     #[test]
     fn both_schedules_of_nine_ranks_are_among_those_counted() {
         let problem = Problem::new(9);

@@ -1,4 +1,5 @@
-//! Circulant graphs: rank `r` sends to `r + skip` and receives from `r - skip`, modulo `p`, for `ceil(log2 p)` skips.
+//! Circulant graphs: rank `r` sends to `r + skip` and receives from `r - skip`, modulo `p`, for
+//! `ceil(log2 p)` skips.
 
 pub mod allgather;
 pub mod allgatherv;

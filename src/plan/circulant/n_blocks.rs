@@ -1,10 +1,12 @@
-//! Broadcast, reduction and both, one after the other, of `n` blocks on circulant graphs, a rank's program on demand.
+//! Broadcast, reduction and both, one after the other, of `n` blocks on circulant graphs, a rank's
+//! program on demand.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithm 6, and the same
-//! backwards. Ports: bidirectional, one-ported. A block is a segment of the request.
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", Algorithm 6, and the same backwards. Ports: bidirectional, one-ported. A block is a
+//! segment of the request.
 //!
-//! A rank needs its own schedules only: `O(log p)` time before its first step, `2 q` bytes, constant time a step. Ranks are counted
-//! from the root.
+//! A rank needs its own schedules only: `O(log p)` time before its first step, `2 q` bytes,
+//! constant time a step. Ranks are counted from the root.
 
 use super::phases::{Phases, Round};
 use super::schedule::Circulant;
@@ -142,7 +144,8 @@ pub struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// What travels from here to `skip[k]` ranks ahead in a broadcast, or back in a reduction: the other rank, and the block.
+    /// What travels from here to `skip[k]` ranks ahead in a broadcast, or back in a reduction: the
+    /// other rank, and the block.
     #[inline]
     fn ahead(&self, round: Round) -> Option<(usize, Span)> {
         let p = self.all.graph.ranks();

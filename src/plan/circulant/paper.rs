@@ -1,15 +1,21 @@
-//! The paper's own construction of circulant schedules, in `O(log^3 p)` time a rank: what [`schedule`](super::schedule) is compared with.
+//! The paper's own construction of circulant schedules, in `O(log^3 p)` time a rank: what
+//! [`schedule`](super::schedule) is compared with.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", Algorithms 3 to 5, with these corrections:
-//! * Algorithm 3 (blocks of a range): rank 0 contributes nothing; ranges around the end of the ranks are split; home ranges that lack a
-//!   block, all of them small, are followed by those below them.
-//! * Algorithm 4 (receive schedule): the set of known blocks starts with the base block (empty at the root), and the loop ends at `k - 1`.
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", Algorithms 3 to 5, with these corrections:
+//! * Algorithm 3 (blocks of a range): rank 0 contributes nothing; ranges around the end of the
+//!   ranks are split; home ranges that lack a block, all of them small, are followed by those below
+//!   them.
+//! * Algorithm 4 (receive schedule): the set of known blocks starts with the base block (empty at
+//!   the root), and the loop ends at `k - 1`.
 //! * Algorithm 5 (send schedule): round `i` asks for `i + 1` rounds of rank `(r + skip[i]) mod p`.
 //!
-//! A receive schedule looks for the greatest new base block among the ranks that become reachable in each round. Ranges are answered
-//! from the *home ranges* `skip[k] .. skip[k+1]`: the base block of `skip[k]` is `k`, those after it repeat the ones of ranks 1, 2, ...
+//! A receive schedule looks for the greatest new base block among the ranks that become reachable
+//! in each round. Ranges are answered from the *home ranges* `skip[k] .. skip[k+1]`: the base block
+//! of `skip[k]` is `k`, those after it repeat the ones of ranks 1, 2, ...
 //!
-//! `p = 20`, skips 1, 2, 3, 5, 10, 20: ranks 6 to 9 repeat 1 to 4, so their base blocks are 0, 1, 2, 0.
+//! `p = 20`, skips 1, 2, 3, 5, 10, 20: ranks 6 to 9 repeat 1 to 4, so their base blocks are 0, 1,
+//! 2, 0.
 
 use super::schedule::{Circulant, block};
 

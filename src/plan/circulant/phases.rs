@@ -1,7 +1,8 @@
 //! Rounds of a broadcast of `n` blocks, divided into phases of `q` rounds.
 //!
-//! The `n - 1 + q` rounds are the last ones of as many phases as hold them. From phase to phase the block numbers of the schedule grow by `q`.
-//! Numbers of blocks that are yet to come are no transfers; in the last phase every rank's base block is past the end or the last block: it
+//! The `n - 1 + q` rounds are the last ones of as many phases as hold them. From phase to phase the
+//! block numbers of the schedule grow by `q`. Numbers of blocks that are yet to come are no
+//! transfers; in the last phase every rank's base block is past the end or the last block: it
 //! stands for the last block, which no rank has received before.
 
 /// How the rounds are divided.

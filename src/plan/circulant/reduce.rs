@@ -1,15 +1,18 @@
 //! Reversed circulant broadcast: reduction in the optimal number of rounds, any number of ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", reversed. Ports: bidirectional, one-ported.
-//! Symbols: `p` ranks, `L = ceil(log2 p)` (the `q` of [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n`
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules", reversed. Ports: bidirectional, one-ported. Symbols: `p` ranks, `L = ceil(log2 p)`
+//! (the `q` of [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n`
 //! blocks), `tc = alpha + beta s`, `tp = gamma s`.
-//! Rounds: `L + q - 1`, optimal. Volume: `(p - 1) m`. Time: `(L + q - 1)(tc + tp)`. Best `s`: `sqrt(m alpha / ((L - 1)(beta + gamma)))`.
-//! Restrictions: the operator must commute (a rank combines contributions from all over the ring); every root, by rotation.
+//! Rounds: `L + q - 1`, optimal. Volume: `(p - 1) m`. Time: `(L + q - 1)(tc + tp)`. Best `s`:
+//! `sqrt(m alpha / ((L - 1)(beta + gamma)))`. Restrictions: the operator must commute (a rank
+//! combines contributions from all over the ring); every root, by rotation.
 //!
-//! The reduction goes through the rounds of the [`broadcast`](super::broadcast) backwards, each rank sending what the broadcast would have it
-//! receive.
+//! The reduction goes through the rounds of the [`broadcast`](super::broadcast) backwards, each
+//! rank sending what the broadcast would have it receive.
 //!
-//! `p = 3`, `q = 2`: round 0: 1→2 segment 0, 2→0 segment 1; round 1: 1→0 segment 1; round 2: 2→0 segment 0.
+//! `p = 3`, `q = 2`: round 0: 1→2 segment 0, 2→0 segment 1; round 1: 1→0 segment 1; round 2: 2→0
+//! segment 0.
 
 use super::broadcast::rounds;
 use super::n_blocks::{Does, NBlocks};

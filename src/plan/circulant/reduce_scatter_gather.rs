@@ -1,17 +1,22 @@
-//! Circulant reduce-scatter, then a gather to the root along the same skips: any number of ranks, no folding.
+//! Circulant reduce-scatter, then a gather to the root along the same skips: any number of ranks,
+//! no folding.
 //!
-//! Source: Träff's circulant reduce-scatter and allgather, the latter towards one rank only. Ports: bidirectional, one-ported.
-//! Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `L = ceil(log2 p)`, skips as in [`schedule`](super::schedule).
-//! Rounds: `2L`. Volume: `(p - 1) m` to reduce, at most `L/2 m` to gather.
-//! Time, when `p` divides `m`: `2L alpha + 2 (p-1)/p beta m + (p-1)/p gamma m`.
-//! Restrictions: the operator must commute; the request's segments are ignored but for their sum.
+//! Source: Träff's circulant reduce-scatter and allgather, the latter towards one rank only. Ports:
+//! bidirectional, one-ported. Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible,
+//! `L = ceil(log2 p)`, skips as in [`schedule`](super::schedule). Rounds: `2L`. Volume: `(p - 1) m`
+//! to reduce, at most `L/2 m` to gather. Time, when `p` divides `m`: `2L alpha + 2 (p-1)/p beta m +
+//! (p-1)/p gamma m`. Restrictions: the operator must commute; the request's segments are ignored
+//! but for their sum.
 //!
-//! Ranks and blocks are numbered from the root on; indices are modulo `p`. Reduce-scatter, from the greatest skip `s'` (below `s`, the one above it) to 1:
-//! rank `r` sends its partial blocks `r + s' .. r + s` to `r + s'` and combines what `r - s'` sends into its blocks `r .. r + s - s'`. In
-//! the end rank `r` has block `r`. Gather, from skip 1 to the greatest: the root needs the blocks `skip[k] .. skip[k+1]` of rank `skip[k]` in
-//! round `k`, so that rank needs them before, and so on. Nothing is ever moved locally: blocks stay where they stand in the vector.
+//! Ranks and blocks are numbered from the root on; indices are modulo `p`. Reduce-scatter, from the
+//! greatest skip `s'` (below `s`, the one above it) to 1: rank `r` sends its partial blocks `r + s'
+//! .. r + s` to `r + s'` and combines what `r - s'` sends into its blocks `r .. r + s - s'`. In the
+//! end rank `r` has block `r`. Gather, from skip 1 to the greatest: the root needs the blocks
+//! `skip[k] .. skip[k+1]` of rank `skip[k]` in round `k`, so that rank needs them before, and so
+//! on. Nothing is ever moved locally: blocks stay where they stand in the vector.
 //!
-//! `p = 3`, skips 2, 1: 0→2 block 2, 1→0 block 0, 2→1 block 1; 0→1 block 1, 1→2 block 2, 2→0 block 0; gather 1→0 block 1; 2→0 block 2.
+//! `p = 3`, skips 2, 1: 0→2 block 2, 1→0 block 0, 2→1 block 1; 0→1 block 1, 1→2 block 2, 2→0 block
+//! 0; gather 1→0 block 1; 2→0 block 2.
 
 use super::schedule::Circulant;
 use crate::collective::Collective;
@@ -127,7 +132,8 @@ impl Blocks {
     fn gather_rounds(&self) -> Vec<Vec<(usize, usize, usize)>> {
         let skips = self.graph.skips();
         let mut rounds = vec![Vec::new(); self.graph.rounds()];
-        // Who must have how many blocks, its own and those after it, before the rounds seen so far (from the last on).
+        // Who must have how many blocks, its own and those after it, before the rounds seen so far
+        // (from the last on).
         let mut wanted = vec![(0, self.graph.ranks())];
         for (k, round) in rounds.iter_mut().enumerate().rev() {
             for i in 0..wanted.len() {

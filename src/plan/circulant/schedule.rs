@@ -1,18 +1,23 @@
-//! Round-optimal broadcast schedules on circulant graphs, `O(log p)` time a rank, without communication.
+//! Round-optimal broadcast schedules on circulant graphs, `O(log p)` time a rank, without
+//! communication.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules"; here with a construction of receive and
-//! send schedules in a number of steps linear in `q`.
-//! Symbols: `p` ranks, `q = ceil(log2 p)` rounds a phase, `skip[k]` with `skip[q] = p`, `skip[k] = ceil(skip[k+1] / 2)`.
+//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//! schedules"; here with a construction of receive and send schedules in a number of steps linear
+//! in `q`. Symbols: `p` ranks, `q = ceil(log2 p)` rounds a phase, `skip[k]` with `skip[q] = p`,
+//! `skip[k] = ceil(skip[k+1] / 2)`.
 //!
-//! In round `k` of every phase rank `r` sends to `r + skip[k]` and receives from `r - skip[k]` (modulo `p`). The schedules say which block:
-//! non-negative numbers are blocks of the current phase, negative ones of the phase before. They satisfy four conditions:
+//! In round `k` of every phase rank `r` sends to `r + skip[k]` and receives from `r - skip[k]`
+//! (modulo `p`). The schedules say which block: non-negative numbers are blocks of the current
+//! phase, negative ones of the phase before. They satisfy four conditions:
 //! 1. `send[r][k] == recv[(r + skip[k]) mod p][k]`;
-//! 2. over one phase a rank but the root receives its *base block* (non-negative) and `q - 1` different blocks of the phase before:
-//!    all of `-1..=-q` but `baseblock(r) - q`;
-//! 3. a rank but the root sends only blocks that it received in an earlier round, or its base block of the phase before;
+//! 2. over one phase a rank but the root receives its *base block* (non-negative) and `q - 1`
+//!    different blocks of the phase before: all of `-1..=-q` but `baseblock(r) - q`;
+//! 3. a rank but the root sends only blocks that it received in an earlier round, or its base block
+//!    of the phase before;
 //! 4. the root, rank 0, sends block `k` in round `k`.
 //!
-//! `p = 5`, skips 1, 2, 3, 5: base blocks of ranks 1..4: 0, 1, 2, 2 (rank 4 is `3 + 1`: the greatest skip counts).
+//! `p = 5`, skips 1, 2, 3, 5: base blocks of ranks 1..4: 0, 1, 2, 2 (rank 4 is `3 + 1`: the
+//! greatest skip counts).
 
 /// The most ranks of a circulant graph, so that twice as many can still be counted.
 pub const MOST_RANKS: usize = 1 << (usize::BITS - 3);
@@ -56,7 +61,8 @@ impl Circulant {
         &self.skips
     }
 
-    /// The block that rank `r` receives in the current phase: the smallest skip of the greedy decomposition of `r` into skips. `q` for rank 0.
+    /// The block that rank `r` receives in the current phase: the smallest skip of the greedy
+    /// decomposition of `r` into skips. `q` for rank 0.
     ///
     /// # Panics
     /// When `r` is not a rank, here and in the other methods.
@@ -88,7 +94,8 @@ impl Circulant {
         send.into_iter().map(i64::from).collect()
     }
 
-    /// As [`Circulant::recv_schedule`], into the caller's memory: a byte holds every block number, since `q < 64`.
+    /// As [`Circulant::recv_schedule`], into the caller's memory: a byte holds every block number,
+    /// since `q < 64`.
     ///
     /// # Panics
     /// When `recv` has not `q` places.
@@ -144,10 +151,12 @@ pub(crate) fn block(k: usize) -> i8 {
     i8::try_from(k).expect("phases are shorter than 64 rounds")
 }
 
-/// The search for a receive schedule: a walk over sums of skips, greatest skips first, down and up again.
+/// The search for a receive schedule: a walk over sums of skips, greatest skips first, down and up
+/// again.
 ///
-/// For round `k` it stops at a sum that is a rank at least `skip[k]` behind and farther than those of earlier rounds. The last skip taken on the
-/// way there tells which block arrives in round `k`; it is crossed out, since every block arrives once.
+/// For round `k` it stops at a sum that is a rank at least `skip[k]` behind and farther than those
+/// of earlier rounds. The last skip taken on the way there tells which block arrives in round `k`;
+/// it is crossed out, since every block arrives once.
 struct Search<'a> {
     skips: &'a [usize],
     base: i8,

@@ -1,7 +1,8 @@
 //! Circulant schedules of all ranks as a table, laid out as in the paper.
 //!
-//! One column a rank, the root's first; rows: ranks, base blocks, the receive schedule's rounds, the send schedule's rounds. A bar stands
-//! before each rank that is a skip. The root receives no block of its own; its base block is printed as 0.
+//! One column a rank, the root's first; rows: ranks, base blocks, the receive schedule's rounds,
+//! the send schedule's rounds. A bar stands before each rank that is a skip. The root receives no
+//! block of its own; its base block is printed as 0.
 
 use std::fmt;
 

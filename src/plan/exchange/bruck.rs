@@ -1,13 +1,17 @@
-//! Bruck's allgather, reduce-scatter (its rounds backwards) and allreduce (one after the other): logarithmic for any number of ranks.
+//! Bruck's allgather, reduce-scatter (its rounds backwards) and allreduce (one after the other):
+//! logarithmic for any number of ranks.
 //!
-//! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing systems" (1997). Ports: both.
-//! Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal, `q = ceil(log2 p)`.
-//! Rounds: `q` (bidirectional), twice as many for allreduce. Volume: `(p-1) m`, allreduce `2(p-1) m`.
-//! Time for equal blocks: `q alpha + (p-1) beta b`, twice that on unidirectional ranks where `p` is a power of two; the reduce-scatter takes `(p-1) gamma b` more.
-//! Restrictions: operators must commute. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
+//! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
+//! communications in multiport message-passing systems" (1997). Ports: both. Symbols: `p` ranks,
+//! `m` elements in all blocks together, `b = m/p` where they are equal, `q = ceil(log2 p)`. Rounds:
+//! `q` (bidirectional), twice as many for allreduce. Volume: `(p-1) m`, allreduce `2(p-1) m`.
+//! Time for equal blocks: `q alpha + (p-1) beta b`, twice that on unidirectional ranks where `p` is
+//! a power of two; the reduce-scatter takes `(p-1) gamma b` more. Restrictions: operators must
+//! commute. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
 //!
-//! In round `k` rank `r` has blocks `r .. r + 2^k`, sends as many of them as are still missing to `r - 2^k`, and receives the next ones from `r + 2^k`, all modulo
-//! `p`. Blocks stay where they stand in the vector, which takes two spans at most; nothing is moved locally.
+//! In round `k` rank `r` has blocks `r .. r + 2^k`, sends as many of them as are still missing to
+//! `r - 2^k`, and receives the next ones from `r + 2^k`, all modulo `p`. Blocks stay where they
+//! stand in the vector, which takes two spans at most; nothing is moved locally.
 //!
 //! `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
@@ -41,7 +45,8 @@ pub fn allreduce(request: &Request) -> Result<Schedule> {
     there_and_back::allreduce(request, |blocks| allgather(0, blocks))
 }
 
-/// The rounds in which number `v`, which is rank `v + first`, sends blocks from `v` on to lower numbers.
+/// The rounds in which number `v`, which is rank `v + first`, sends blocks from `v` on to lower
+/// numbers.
 pub(super) fn allgather(
     first: usize,
     blocks: Vec<Span>,
@@ -59,7 +64,8 @@ pub(super) fn allgather(
     })
 }
 
-/// The executed time of the allgather for equal blocks and, on unidirectional ranks, a power of two of them.
+/// The executed time of the allgather for equal blocks and, on unidirectional ranks, a power of two
+/// of them.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.concatenated())?;
     sum_of_rounds(request, |count| time_of_round(request, count * b))
@@ -85,7 +91,8 @@ pub fn allreduce_time(request: &Request) -> Option<f64> {
     })
 }
 
-/// The sum over all rounds of what `time` says about their numbers of blocks, where all ranks are in step.
+/// The sum over all rounds of what `time` says about their numbers of blocks, where all ranks are
+/// in step.
 pub(super) fn sum_of_rounds(request: &Request, time: impl Fn(usize) -> f64) -> Option<f64> {
     let p = request.ranks;
     if !request.ports.is_bidirectional() && !p.is_power_of_two() {

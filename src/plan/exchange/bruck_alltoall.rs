@@ -1,16 +1,21 @@
 //! Bruck's alltoall: logarithmic for any number of ranks, at the price of forwarding.
 //!
-//! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing systems" (1997). Ports: both.
-//! Symbols: `p` ranks, blocks of `b` elements, `q = ceil(log2 p)`, `c_k` the numbers below `p` in which bit `k` is set (`p/2` of them if `p` is a power of two).
-//! Rounds: `q` (bidirectional). Volume: `p b` times the sum of all `c_k`, about `q/2 p^2 b`. Time for equal blocks: the sum over all `k` of `alpha + beta c_k b`,
-//! twice that on unidirectional ranks where `p` is a power of two.
+//! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
+//! communications in multiport message-passing systems" (1997). Ports: both. Symbols: `p` ranks,
+//! blocks of `b` elements, `q = ceil(log2 p)`, `c_k` the numbers below `p` in which bit `k` is set
+//! (`p/2` of them if `p` is a power of two). Rounds: `q` (bidirectional). Volume: `p b` times the
+//! sum of all `c_k`, about `q/2 p^2 b`. Time for equal blocks: the sum over all `k` of `alpha +
+//! beta c_k b`, twice that on unidirectional ranks where `p` is a power of two.
 //! Restrictions: none. Scratch: about twice a rank's input. A message has as many spans as blocks.
 //!
-//! A block that has to go `i` ranks further goes `2^k` further in round `k` if bit `k` of `i` is set. What rank `r` sends to `r + 2^k` is thus one block for each such
-//! `i`; where it stands depends on how often it has been forwarded: in the input before the first time, in the output after the last, and in between in one of
-//! two places that each `i` has (one being filled while the other is sent). A rank's block for itself stays where it is.
+//! A block that has to go `i` ranks further goes `2^k` further in round `k` if bit `k` of `i` is
+//! set. What rank `r` sends to `r + 2^k` is thus one block for each such `i`; where it stands
+//! depends on how often it has been forwarded: in the input before the first time, in the output
+//! after the last, and in between in one of two places that each `i` has (one being filled while
+//! the other is sent). A rank's block for itself stays where it is.
 //!
-//! `p = 3`: 0→1 the block for 1, 1→2 that for 2, 2→0 that for 0; then 0→2 the block for 2, 1→0 that for 0, 2→1 that for 1.
+//! `p = 3`: 0→1 the block for 1, 1→2 that for 2, 2→0 that for 0; then 0→2 the block for 2, 1→0 that
+//! for 0, 2→1 that for 1.
 
 use super::pairwise::Buffers;
 use super::rounds::{Arrival, Exchange, Rounds, doublings, equal_size, time_of_round, turns};

@@ -1,20 +1,24 @@
-//! Butterfly reduction: reduce-scatter by recursive halving, then a gather to the root by recursive doubling.
+//! Butterfly reduction: reduce-scatter by recursive halving, then a gather to the root by recursive
+//! doubling.
 //!
 //! Source: Rabenseifner, "Optimization of collective reduction operations" (2004). Ports: both.
 //! Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! Rounds: `2d` (bidirectional), and one more for `p != n`. Volume: `(p - 1) m` to reduce and `d/2 m` to gather.
-//! Time, when `n` divides `m`: bidirectional `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`, unidirectional `3d alpha + 3 (n-1)/n beta m + (n-1)/n gamma m`;
-//! for `p != n`, `alpha + beta m + gamma m` more.
-//! Restrictions: the request's segments are ignored but for their sum. Scratch: `m/2` on unidirectional ranks.
+//! Rounds: `2d` (bidirectional), and one more for `p != n`. Volume: `(p - 1) m` to reduce and `d/2
+//! m` to gather. Time, when `n` divides `m`: bidirectional `2d alpha + 2 (n-1)/n beta m + (n-1)/n
+//! gamma m`, unidirectional `3d alpha + 3 (n-1)/n beta m + (n-1)/n gamma m`; for `p != n`, `alpha +
+//! beta m + gamma m` more. Restrictions: the request's segments are ignored but for their sum.
+//! Scratch: `m/2` on unidirectional ranks.
 //!
-//! Keeps operand order: in round `k` partners are `2^k` apart, so each holds contributions of `2^k` consecutive members and its
-//! partner those next to them. The lower partner keeps the lower half of the elements; a member ends with the block whose number is its own with
-//! the bits reversed. What a rank receives goes into the half that it keeps, what it sends is the other half, so both run at once.
-//! For `p != n` neighbours `2i`, `2i + 1` are folded into one member for the first `p - n` values of `i`; the one that stays is the
-//! root, if it is one of them, so every root is reached without forwarding.
+//! Keeps operand order: in round `k` partners are `2^k` apart, so each holds contributions of `2^k`
+//! consecutive members and its partner those next to them. The lower partner keeps the lower half
+//! of the elements; a member ends with the block whose number is its own with the bits reversed.
+//! What a rank receives goes into the half that it keeps, what it sends is the other half, so both
+//! run at once. For `p != n` neighbours `2i`, `2i + 1` are folded into one member for the first `p
+//! - n` values of `i`; the one that stays is the root, if it is one of them, so every root is
+//! reached without forwarding.
 //!
-//! `p = 4`, `m = 4`, root 0, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1, 3; gathered: 2→0 and
-//! 3→1 (one element), 1→0 (two).
+//! `p = 4`, `m = 4`, root 0, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1,
+//! 3; gathered: 2→0 and 3→1 (one element), 1→0 (two).
 
 use super::cube::{Cube, fold, members_of};
 use super::rounds::{Arrival, time_of_combining, time_of_round};
@@ -31,7 +35,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request, Cube::arrival)
 }
 
-/// Plans the reduction that is a broadcast when it is reversed: it combines in passing, because what were received into scratch would be copied there.
+/// Plans the reduction that is a broadcast when it is reversed: it combines in passing, because
+/// what were received into scratch would be copied there.
 ///
 /// # Errors
 /// When the request's parts do not fit together.

@@ -1,11 +1,13 @@
-//! Hypercubes: a power of two of ranks that exchange along edges, the others folded into their neighbours.
+//! Hypercubes: a power of two of ranks that exchange along edges, the others folded into their
+//! neighbours.
 
 use super::rounds::{Arrival, Message, round};
 use crate::plan::Request;
 use crate::schedule::{Builder, Order, Span};
 
-/// The ranks that remain when neighbours `2i`, `2i + 1` are folded into one for as many `i`, from 0 on, as it takes to reach a power of two: in
-/// rank order. The lower neighbour stays unless the other is `kept`.
+/// The ranks that remain when neighbours `2i`, `2i + 1` are folded into one for as many `i`, from 0
+/// on, as it takes to reach a power of two: in rank order. The lower neighbour stays unless the
+/// other is `kept`.
 pub(super) fn members_of(p: usize, kept: usize) -> Vec<usize> {
     let pairs = folded(p);
     let stays = |i: usize| if 2 * i + 1 == kept { kept } else { 2 * i };
@@ -17,7 +19,8 @@ pub(super) fn folded(p: usize) -> usize {
     p - (1 << p.ilog2())
 }
 
-/// Combines the vectors of ranks that leave into those of their neighbours that stay: see [`members_of`].
+/// Combines the vectors of ranks that leave into those of their neighbours that stay: see
+/// [`members_of`].
 pub(super) fn fold(b: &mut Builder, p: usize, kept: usize, vector: Span) {
     for stays in members_of(p, kept).into_iter().take(folded(p)) {
         let leaves = stays ^ 1;
@@ -32,11 +35,13 @@ pub(super) fn unfold(b: &mut Builder, p: usize, vector: Span) {
     }
 }
 
-/// A power of two of ranks that exchange along the edges of a hypercube, halving and doubling a vector.
+/// A power of two of ranks that exchange along the edges of a hypercube, halving and doubling a
+/// vector.
 ///
-/// In round `k` of halving, partners are `2^k` apart, so each holds contributions of `2^k` consecutive members and its partner those next
-/// to them: operand order is kept. The lower partner keeps the lower half of the elements; a member ends with the block whose number is
-/// its own with the bits reversed.
+/// In round `k` of halving, partners are `2^k` apart, so each holds contributions of `2^k`
+/// consecutive members and its partner those next to them: operand order is kept. The lower partner
+/// keeps the lower half of the elements; a member ends with the block whose number is its own with
+/// the bits reversed.
 pub(super) struct Cube {
     pub(super) members: Vec<usize>,
     pub(super) elements: usize,
@@ -49,7 +54,8 @@ impl Cube {
 
     /// What member `j` keeps after `rounds` rounds of halving.
     pub(super) fn kept(&self, j: usize, rounds: u32) -> Span {
-        // Block boundaries are those of equal parts, rounded down: the low bits of j, reversed, number the part.
+        // Block boundaries are those of equal parts, rounded down: the low bits of j, reversed,
+        // number the part.
         let parts = 1usize << rounds;
         let part = (0..rounds).fold(0, |part, k| 2 * part + ((j >> k) & 1));
         let start = |part: usize| {
@@ -63,13 +69,15 @@ impl Cube {
     /// Halving: every member ends with its block of the combination.
     pub(super) fn reduce_scatter(&self, b: &mut Builder, request: &Request, arrival: Arrival) {
         for k in 0..self.dimensions() {
-            // What a member receives goes into the half that it keeps, what it sends is the other half, so both run at once.
+            // What a member receives goes into the half that it keeps, what it sends is the other
+            // half, so both run at once.
             let messages = self.exchange(k, |partner| self.kept(partner, k + 1));
             round(b, request, &messages, arrival);
         }
     }
 
-    /// How a reduction takes what comes, and the elements of scratch that this needs, from the end of the vector on.
+    /// How a reduction takes what comes, and the elements of scratch that this needs, from the end
+    /// of the vector on.
     pub(super) fn arrival(&self, request: &Request) -> (Arrival, usize) {
         if request.ports.is_bidirectional() || self.members.len() < 2 {
             (Arrival::Combined, 0)
@@ -89,7 +97,8 @@ impl Cube {
         }
     }
 
-    /// One message from each member to its partner in dimension `k`, `span` saying what, by partner.
+    /// One message from each member to its partner in dimension `k`, `span` saying what, by
+    /// partner.
     fn exchange(&self, k: u32, span: impl Fn(usize) -> Span) -> Vec<Message> {
         let message = |(j, &me): (usize, &usize)| {
             let partner = j ^ (1 << k);

@@ -1,14 +1,16 @@
 //! Recursive doubling allgather: in every round partners exchange all blocks that they have so far.
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal, `n = 2^d` the largest
-//! power of two up to `p`. Rounds: `d` (bidirectional), and two more for `p != n`. Volume: `(p-1) m`.
-//! Time for equal blocks and `p = n`: `d alpha + (p-1) beta b` bidirectional, twice that unidirectional; for `p != n` see [`time`].
-//! Restrictions: none. Blocks arrive where they belong; nothing is moved locally.
+//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b =
+//! m/p` where they are equal, `n = 2^d` the largest power of two up to `p`. Rounds: `d`
+//! (bidirectional), and two more for `p != n`. Volume: `(p-1) m`. Time for equal blocks and `p =
+//! n`: `d alpha + (p-1) beta b` bidirectional, twice that unidirectional; for `p != n` see
+//! [`time`]. Restrictions: none. Blocks arrive where they belong; nothing is moved locally.
 //!
-//! For `p != n` the first `p - n` even ranks take their right neighbours' blocks before and send them all other blocks after. So blocks of
-//! `2^k` consecutive members are consecutive.
+//! For `p != n` the first `p - n` even ranks take their right neighbours' blocks before and send
+//! them all other blocks after. So blocks of `2^k` consecutive members are consecutive.
 //!
-//! `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one way, one the other); 0→1 (blocks 0 and 2).
+//! `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one way, one
+//! the other); 0→1 (blocks 0 and 2).
 
 use super::cube::{folded, members_of};
 use super::rounds::{Arrival, Message, equal_size, round};
@@ -59,7 +61,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 
 /// The executed time for equal blocks of size `b`; for `p != n` only where costs are linear.
 ///
-/// The first member is in the group with the most blocks in every round, `2^k + min(2^k, p - n)` of them, and waits for nobody else.
+/// The first member is in the group with the most blocks in every round, `2^k + min(2^k, p - n)` of
+/// them, and waits for nobody else.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.concatenated())?;
     let p = request.ranks;

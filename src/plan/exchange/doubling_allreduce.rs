@@ -1,13 +1,17 @@
-//! Recursive doubling allreduce: in every round partners exchange all that they have combined so far.
+//! Recursive doubling allreduce: in every round partners exchange all that they have combined so
+//! far.
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! Rounds: `d` (bidirectional), and two more for `p != n`. Volume: `d n m + 2 (p-n) m`.
-//! Time: `d (alpha + beta m + gamma m)` bidirectional, `d (2 alpha + 2 beta m + gamma m)` unidirectional, and for `p != n`
-//! `2 (alpha + beta m) + gamma m` more. Restrictions: none; the request's segments are ignored but for their sum. Scratch: `m`.
+//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of
+//! two up to `p`. Rounds: `d` (bidirectional), and two more for `p != n`. Volume: `d n m + 2 (p-n)
+//! m`. Time: `d (alpha + beta m + gamma m)` bidirectional, `d (2 alpha + 2 beta m + gamma m)`
+//! unidirectional, and for `p != n` `2 (alpha + beta m) + gamma m` more. Restrictions: none; the
+//! request's segments are ignored but for their sum. Scratch: `m`.
 //!
-//! Keeps operand order: before round `k` each of `2^k` neighbours holds the combination of all of them, and its partner, `2^k` further, that of the
-//! next ones. What partners send is what they combine into, so both receive into scratch first. For `p != n` neighbours `2i`, `2i + 1` are
-//! folded into one for the first `p - n` values of `i`; the one that left gets the result in the end.
+//! Keeps operand order: before round `k` each of `2^k` neighbours holds the combination of all of
+//! them, and its partner, `2^k` further, that of the next ones. What partners send is what they
+//! combine into, so both receive into scratch first. For `p != n` neighbours `2i`, `2i + 1` are
+//! folded into one for the first `p - n` values of `i`; the one that left gets the result in the
+//! end.
 //!
 //! `p = 3`: 1→0; 0↔2; 0→1.
 

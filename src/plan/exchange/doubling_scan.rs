@@ -1,12 +1,15 @@
-//! Recursive doubling scan: in round `k` every rank passes what it has combined to the one `2^k` further.
+//! Recursive doubling scan: in round `k` every rank passes what it has combined to the one `2^k`
+//! further.
 //!
-//! Source: Hillis, Steele, "Data parallel algorithms" (1986). Ports: both. Symbols: `p` ranks, `m` elements, `q = ceil(log2 p)`.
-//! Rounds: `q` (bidirectional). Volume: `(p - 2^k) m` in round `k`. Time: bidirectional `q (alpha + beta m + gamma m)`; unidirectional
-//! `alpha + beta m` more for each round in which a rank sends and receives, all but the last.
-//! Restrictions: none; the request's segments are ignored but for their sum. Scratch: `m`.
+//! Source: Hillis, Steele, "Data parallel algorithms" (1986). Ports: both. Symbols: `p` ranks, `m`
+//! elements, `q = ceil(log2 p)`. Rounds: `q` (bidirectional). Volume: `(p - 2^k) m` in round `k`.
+//! Time: bidirectional `q (alpha + beta m + gamma m)`; unidirectional `alpha + beta m` more for
+//! each round in which a rank sends and receives, all but the last. Restrictions: none; the
+//! request's segments are ignored but for their sum. Scratch: `m`.
 //!
-//! Keeps operand order: before round `k` rank `r` holds the combination of the `2^k` ranks up to itself (or of all up to itself), and receives that of those
-//! right before them. What it sends is what it combines into, so it receives into scratch first.
+//! Keeps operand order: before round `k` rank `r` holds the combination of the `2^k` ranks up to
+//! itself (or of all up to itself), and receives that of those right before them. What it sends is
+//! what it combines into, so it receives into scratch first.
 //!
 //! `p = 4`: 0→1, 1→2, 2→3; 0→2, 1→3.
 

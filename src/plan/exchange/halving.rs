@@ -1,13 +1,18 @@
-//! Recursive halving reduce-scatter: in every round partners exchange halves of what is still to be combined.
+//! Recursive halving reduce-scatter: in every round partners exchange halves of what is still to be
+//! combined.
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements, `b = m/p` where blocks are equal, `n = 2^d` the largest power of two up to `p`.
-//! Rounds: `d` (bidirectional), and two more for `p != n`. Volume: `(n-1) m`, for `p != n` `(p-n)(m + b)` more.
-//! Time for equal blocks and `p = n`: `d alpha + (p-1)(beta + gamma) b` bidirectional, `2d alpha + (p-1)(2 beta + gamma) b` unidirectional; for `p != n` see [`time`].
-//! Restrictions: none. Scratch: on unidirectional ranks half of the vector. A message has up to `p/2` spans.
+//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements, `b = m/p` where blocks are
+//! equal, `n = 2^d` the largest power of two up to `p`. Rounds: `d` (bidirectional), and two more
+//! for `p != n`. Volume: `(n-1) m`, for `p != n` `(p-n)(m + b)` more. Time for equal blocks and `p
+//! = n`: `d alpha + (p-1)(beta + gamma) b` bidirectional, `2d alpha + (p-1)(2 beta + gamma) b`
+//! unidirectional; for `p != n` see [`time`]. Restrictions: none. Scratch: on unidirectional ranks
+//! half of the vector. A message has up to `p/2` spans.
 //!
-//! Keeps operand order: in round `k` partners are `2^k` apart, as in the [butterfly](super::butterfly); but a member keeps the blocks of those whose
-//! numbers have the same bits as its own up to the `k`-th, so that it ends with its own block. For `p != n` the first `p - n` even ranks combine
-//! their right neighbours' vectors before, and send them their blocks after.
+//! Keeps operand order: in round `k` partners are `2^k` apart, as in the
+//! [butterfly](super::butterfly); but a member keeps the blocks of those whose numbers have the
+//! same bits as its own up to the `k`-th, so that it ends with its own block. For `p != n` the
+//! first `p - n` even ranks combine their right neighbours' vectors before, and send them their
+//! blocks after.
 //!
 //! `p = 4`, blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
@@ -197,7 +202,8 @@ impl Kept {
         }
     }
 
-    /// The blocks of all members whose numbers have the same last `bits` bits as `j`, none that is empty, neighbours joined.
+    /// The blocks of all members whose numbers have the same last `bits` bits as `j`, none that is
+    /// empty, neighbours joined.
     fn spans(&self, j: usize, bits: u32) -> Spans {
         let class = j & ((1 << bits) - 1);
         let mut spans = Spans::new();
@@ -214,7 +220,8 @@ impl Kept {
 
 /// The executed time for equal blocks of size `b`; for `p != n` only where costs are linear.
 ///
-/// The first member keeps the most blocks in every round, `n/2^(k+1) + ceil((p-n)/2^(k+1))` of them, and waits for nobody else.
+/// The first member keeps the most blocks in every round, `n/2^(k+1) + ceil((p-n)/2^(k+1))` of
+/// them, and waits for nobody else.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.scattered())?;
     let p = request.ranks;

@@ -1,10 +1,11 @@
 //! Everything through rank 0: linear allgather, and reduce-scatter (its rounds backwards).
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal.
-//! Rounds: `2(p-1)`. Volume: `p m - m_0` for blocks `m_i`: each to rank 0 once, and all others to everybody.
-//! Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha + beta (m-b))`; the reduce-scatter takes `(p-1) gamma (m-b) + gamma b` more.
-//! The allgather of two bidirectional ranks is one round.
-//! Restrictions: operators must commute. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
+//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b =
+//! m/p` where they are equal. Rounds: `2(p-1)`. Volume: `p m - m_0` for blocks `m_i`: each to rank
+//! 0 once, and all others to everybody. Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha
+//! + beta (m-b))`; the reduce-scatter takes `(p-1) gamma (m-b) + gamma b` more. The allgather of
+//! two bidirectional ranks is one round. Restrictions: operators must commute. Scratch: on
+//! unidirectional ranks, the longest message to reduce-scatter.
 //!
 //! Long where ranks work at once, but where they take turns on few cores everybody waits once only.
 //!

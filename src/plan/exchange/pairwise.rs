@@ -1,11 +1,14 @@
 //! Pairwise alltoall: every block goes straight from its source to its destination.
 //!
 //! Source: folklore; on one port a 1-factorisation of the complete graph (Lucas 1883). Ports: both.
-//! Symbols: `p` ranks, blocks of `b` elements. Rounds: bidirectional `p-1`, unidirectional `2(p-1)` for even `p` and `2p` for odd.
-//! Volume: `p (p-1) b`. Time for equal blocks: that many times `alpha + beta b`. Restrictions: none. Scratch: none; a rank's block for itself stays where it is.
+//! Symbols: `p` ranks, blocks of `b` elements. Rounds: bidirectional `p-1`, unidirectional `2(p-1)`
+//! for even `p` and `2p` for odd. Volume: `p (p-1) b`. Time for equal blocks: that many times
+//! `alpha + beta b`. Restrictions: none. Scratch: none; a rank's block for itself stays where it
+//! is.
 //!
-//! Bidirectional: in round `k` rank `r` sends to `r + k` and receives from `r - k`, modulo `p`. Unidirectional: in round `k` ranks with `r + s = k` modulo `n`
-//! exchange, where `n` is `p` or, if that is even, `p - 1` (the last rank then joins the one that would meet itself).
+//! Bidirectional: in round `k` rank `r` sends to `r + k` and receives from `r - k`, modulo `p`.
+//! Unidirectional: in round `k` ranks with `r + s = k` modulo `n` exchange, where `n` is `p` or, if
+//! that is even, `p - 1` (the last rank then joins the one that would meet itself).
 //!
 //! `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1. `p = 4`, unidirectional: 0↔3, 1↔2; 0↔1, 2↔3; 0↔2, 1↔3.
 
@@ -82,7 +85,8 @@ impl Partners {
         if self.both {
             return [modulo(rank + k + 1, p), modulo(rank + p - k - 1, p)];
         }
-        // The one rank that would meet itself meets the last one, which has no part in the sums, or nobody.
+        // The one rank that would meet itself meets the last one, which has no part in the sums, or
+        // nobody.
         let alone = if k.is_multiple_of(2) {
             k / 2
         } else {
@@ -193,7 +197,8 @@ impl Buffers {
         let elements = input.last().map_or(0, |b| b.end());
         let buffers = Buffers { input, elements };
         let largest = buffers.input.iter().map(|b| b.len).max().unwrap_or(0);
-        // What comes in, and as much again on its way where blocks are forwarded, or three times that.
+        // What comes in, and as much again on its way where blocks are forwarded, or three times
+        // that.
         let most = largest
             .checked_mul(request.ranks)
             .and_then(|n| n.checked_mul(4))

@@ -1,16 +1,20 @@
-//! Rabenseifner's allreduce: reduce-scatter by recursive halving, then allgather by recursive doubling.
+//! Rabenseifner's allreduce: reduce-scatter by recursive halving, then allgather by recursive
+//! doubling.
 //!
 //! Source: Rabenseifner, "Optimization of collective reduction operations" (2004). Ports: both.
 //! Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
 //! Rounds: `2d` (bidirectional), and two more for `p != n`. Volume: `2 (n-1) m + 2 (p-n) m`.
-//! Time, when `n` divides `m`: bidirectional `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`, unidirectional `4d alpha + 4 (n-1)/n beta m + (n-1)/n gamma m`;
-//! for `p != n`, `2 (alpha + beta m) + gamma m` more. Restrictions: the request's segments are ignored but for their sum.
-//! Scratch: `m/2` on unidirectional ranks.
+//! Time, when `n` divides `m`: bidirectional `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`,
+//! unidirectional `4d alpha + 4 (n-1)/n beta m + (n-1)/n gamma m`; for `p != n`, `2 (alpha + beta
+//! m) + gamma m` more. Restrictions: the request's segments are ignored but for their sum. Scratch:
+//! `m/2` on unidirectional ranks.
 //!
-//! Keeps operand order: it is the [butterfly](super::butterfly) reduction with the halving undone at all members, not only towards a root.
-//! Ranks beyond a power of two are folded as there, and get the result in the end.
+//! Keeps operand order: it is the [butterfly](super::butterfly) reduction with the halving undone
+//! at all members, not only towards a root. Ranks beyond a power of two are folded as there, and
+//! get the result in the end.
 //!
-//! `p = 4`, `m = 4`, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1, 3; then 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
+//! `p = 4`, `m = 4`, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1, 3; then
+//! 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
 
 use super::cube::{Cube, fold, members_of, unfold};
 use super::rounds::{time_of_combining, time_of_round};

@@ -1,13 +1,17 @@
-//! Ring exchanges: allgather, reduce-scatter (its rounds backwards), and allreduce (one after the other).
+//! Ring exchanges: allgather, reduce-scatter (its rounds backwards), and allreduce (one after the
+//! other).
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` where they are equal.
-//! Rounds: `p-1` (bidirectional), twice as many for allreduce. On unidirectional ranks those at even positions send first: `2(p-1)` for even `p`.
-//! Volume: `(p-1) m`, allreduce `2(p-1) m`. Time for equal blocks: `(p-1)(alpha + beta b)`, twice that on unidirectional ranks with even `p`; the
-//! reduce-scatter takes `(p-1) gamma b` more, and so does the allreduce than two allgathers.
-//! Restrictions: operators must commute. Scratch: on unidirectional ranks, one block to reduce-scatter.
+//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b =
+//! m/p` where they are equal. Rounds: `p-1` (bidirectional), twice as many for allreduce. On
+//! unidirectional ranks those at even positions send first: `2(p-1)` for even `p`. Volume: `(p-1)
+//! m`, allreduce `2(p-1) m`. Time for equal blocks: `(p-1)(alpha + beta b)`, twice that on
+//! unidirectional ranks with even `p`; the reduce-scatter takes `(p-1) gamma b` more, and so does
+//! the allreduce than two allgathers. Restrictions: operators must commute. Scratch: on
+//! unidirectional ranks, one block to reduce-scatter.
 //!
-//! In round `k` rank `r` sends block `r-k` to `r+1` and receives block `r-k-1` from `r-1`, all modulo `p`. Blocks arrive where they belong;
-//! nothing is moved locally. Empty blocks are not sent. The reduce-scatter runs the rounds backwards and leaves block `r` at rank `r`;
+//! In round `k` rank `r` sends block `r-k` to `r+1` and receives block `r-k-1` from `r-1`, all
+//! modulo `p`. Blocks arrive where they belong; nothing is moved locally. Empty blocks are not
+//! sent. The reduce-scatter runs the rounds backwards and leaves block `r` at rank `r`;
 //! on one port, who receives first combines after sending, so that nobody waits for a combination.
 //!
 //! `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0 block 1.
@@ -75,12 +79,14 @@ pub(super) fn longest(blocks: &[Span]) -> usize {
     }
 }
 
-/// The rounds in which position `v` of the ring, which is rank `v + first`, sends its block `v` around.
+/// The rounds in which position `v` of the ring, which is rank `v + first`, sends its block `v`
+/// around.
 #[derive(Debug)]
 pub(super) struct Ring {
     first: usize,
     blocks: Vec<Span>,
-    /// Where some block is empty, by block: whether the number of others right before it, and right after it, up to an empty one, is odd.
+    /// Where some block is empty, by block: whether the number of others right before it, and
+    /// right after it, up to an empty one, is odd.
     odd: Option<Vec<[bool; 2]>>,
 }
 
@@ -165,7 +171,8 @@ impl Rounds for Ring {
     }
 }
 
-/// The executed time of the allgather, when the blocks are equal and, on unidirectional ranks, `p` is even.
+/// The executed time of the allgather, when the blocks are equal and, on unidirectional ranks, `p`
+/// is even.
 pub fn time(request: &Request) -> Option<f64> {
     let size = equal_size(request, &request.concatenated())?;
     Some(rounds_of(request)? * rounds::time_of_round(request, size))
@@ -180,7 +187,8 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     )
 }
 
-/// The executed time of the allreduce, when the blocks are equal and, on unidirectional ranks, `p` is even.
+/// The executed time of the allreduce, when the blocks are equal and, on unidirectional ranks, `p`
+/// is even.
 pub fn allreduce_time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {

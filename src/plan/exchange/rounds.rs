@@ -1,8 +1,10 @@
-//! Rounds in which every rank sends at most one message and receives at most one: how they become steps.
+//! Rounds in which every rank sends at most one message and receives at most one: how they become
+//! steps.
 //!
-//! On bidirectional ports a rank lists its send before its receive. On one port somebody must receive first: messages of a round form
-//! paths and cycles over the ranks, and along each of them ranks send first and receive first in turns (in a pair, the lower rank
-//! sends first). Then a round takes the time of two messages, or of three where a cycle is odd.
+//! On bidirectional ports a rank lists its send before its receive. On one port somebody must
+//! receive first: messages of a round form paths and cycles over the ranks, and along each of them
+//! ranks send first and receive first in turns (in a pair, the lower rank sends first). Then a
+//! round takes the time of two messages, or of three where a cycle is odd.
 
 use crate::cost::{CostModel, Ports};
 use crate::plan::Request;
@@ -49,8 +51,9 @@ pub(crate) enum Arrival {
     Stored,
     /// Combines it in passing, into what it does not send in this round.
     Combined,
-    /// Stores it from this element of its buffer on, and combines it when it has sent, too: what it sends may be what it
-    /// combines into, and on one port nobody waits for a combination in the middle of a round.
+    /// Stores it from this element of its buffer on, and combines it when it has sent, too: what it
+    /// sends may be what it combines into, and on one port nobody waits for a combination in
+    /// the middle of a round.
     CombinedAfter(usize),
 }
 
@@ -90,7 +93,8 @@ pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], ar
     }
 }
 
-/// Rounds of which each rank's part follows from the rank and the round, so that they need not be stored.
+/// Rounds of which each rank's part follows from the rank and the round, so that they need not be
+/// stored.
 pub(crate) trait Rounds {
     /// Number of rounds.
     fn count(&self) -> usize;
@@ -101,8 +105,8 @@ pub(crate) trait Rounds {
     /// From whom `rank` receives in round `k`, and where that goes; `None` for nothing.
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)>;
 
-    /// On one port: whether `rank`, which sends and receives in round `k`, receives first: what `turns` says about the messages of the round, or where
-    /// they go `backwards` about those.
+    /// On one port: whether `rank`, which sends and receives in round `k`, receives first: what
+    /// `turns` says about the messages of the round, or where they go `backwards` about those.
     fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool;
 }
 
@@ -116,7 +120,8 @@ pub(crate) struct Exchange<R> {
     pub(crate) ports: Ports,
 }
 
-/// Places that each round has: a send, a receive, the send of who receives first, and a combination.
+/// Places that each round has: a send, a receive, the send of who receives first, and a
+/// combination.
 const PLACES: usize = 4;
 
 impl<R: Rounds> Exchange<R> {
@@ -169,7 +174,8 @@ pub(super) fn turns(ranks: usize, messages: impl Iterator<Item = (usize, usize)>
         has_source[to] = true;
     }
     let mut receives_first = vec![false; ranks];
-    // Paths from their ends, then cycles from their lowest ranks; what has been walked has no next any more.
+    // Paths from their ends, then cycles from their lowest ranks; what has been walked has no next
+    // any more.
     let ends = (0..ranks).filter(|&r| !has_source[r]);
     for start in ends.chain(0..ranks) {
         let (mut at, mut turn) = (start, false);
@@ -192,8 +198,9 @@ pub(crate) fn forwards(
     }
 }
 
-/// Appends the rounds from the last to the first, each message going back and being combined: of rounds that copy each block to all ranks this makes
-/// a reduce-scatter. `scratch` is where [`scratch_of`] elements can be stored.
+/// Appends the rounds from the last to the first, each message going back and being combined: of
+/// rounds that copy each block to all ranks this makes a reduce-scatter. `scratch` is where
+/// [`scratch_of`] elements can be stored.
 pub(crate) fn backwards(
     b: &mut Builder,
     request: &Request,
@@ -220,7 +227,8 @@ pub(crate) fn scratch_of(request: &Request, rounds: impl Iterator<Item = Vec<Mes
     lengths.max().unwrap_or(0)
 }
 
-/// The time of a round in which every rank of a pair or of an even cycle sends and receives `elements`.
+/// The time of a round in which every rank of a pair or of an even cycle sends and receives
+/// `elements`.
 pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
     let time = request.t_comm(elements);
     if request.ports.is_bidirectional() {
@@ -230,7 +238,8 @@ pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
     }
 }
 
-/// The time of combining `elements` that a round has brought: in passing, or on one port from scratch.
+/// The time of combining `elements` that a round has brought: in passing, or on one port from
+/// scratch.
 pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
     if request.ports.is_bidirectional() {
         request.t_comp(elements)
@@ -259,7 +268,8 @@ pub(crate) fn doublings(p: usize) -> u32 {
     p.next_power_of_two().trailing_zeros()
 }
 
-/// Consecutive spans `first .. first + count` of `blocks`, modulo their number: at most two spans, none that is empty.
+/// Consecutive spans `first .. first + count` of `blocks`, modulo their number: at most two spans,
+/// none that is empty.
 pub(crate) fn cyclic(blocks: &[Span], first: usize, count: usize) -> Spans {
     let p = blocks.len();
     let (first, end) = (first % p, first % p + count);
@@ -278,7 +288,8 @@ pub(crate) fn cyclic(blocks: &[Span], first: usize, count: usize) -> Spans {
     spans
 }
 
-/// Both ends of every message agree about it, and who receives first is who the messages of the round say, those that go `backwards`, too.
+/// Both ends of every message agree about it, and who receives first is who the messages of the
+/// round say, those that go `backwards`, too.
 #[cfg(test)]
 pub(super) fn assert_consistent(rounds: &impl Rounds, ranks: usize, backwards: bool, name: &str) {
     for k in 0..rounds.count() {

@@ -1,4 +1,5 @@
-//! What the rounds of an allgather make: itself; run backwards, a reduce-scatter; backwards and forwards, an allreduce.
+//! What the rounds of an allgather make: itself; run backwards, a reduce-scatter; backwards and
+//! forwards, an allreduce.
 
 use super::rounds::{self, Arrival, Exchange, Message, Rounds};
 use crate::collective::Collective;
@@ -8,7 +9,8 @@ use crate::plan::stream::{StepAt, Then};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::{Builder, Layout, Schedule, Span, Step};
 
-/// An allgather whose steps are still to be said: every rank has its block where it stands in the whole.
+/// An allgather whose steps are still to be said: every rank has its block where it stands in the
+/// whole.
 pub(crate) fn allgather_builder(request: &Request, blocks: &[Span]) -> Builder {
     let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
     let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
@@ -103,7 +105,8 @@ impl<R: Rounds> Blocks<R> {
         ))
     }
 
-    /// The reduce-scatter by these rounds backwards. `longest` is how many elements the longest message has.
+    /// The reduce-scatter by these rounds backwards. `longest` is how many elements the longest
+    /// message has.
     pub(super) fn reduce_scatter(
         request: &Request,
         rounds: impl Fn(Vec<Span>) -> R,
@@ -138,7 +141,8 @@ impl<R: Rounds> Blocks<R> {
         }
     }
 
-    /// The rounds from the last to the first, every message going back and being combined: in passing, or where there is scratch, from there.
+    /// The rounds from the last to the first, every message going back and being combined: in
+    /// passing, or where there is scratch, from there.
     pub(super) fn backwards(
         request: &Request,
         collective: Collective,

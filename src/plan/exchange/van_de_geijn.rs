@@ -1,16 +1,22 @@
-//! Van de Geijn's broadcast, planned as the reduction that it is backwards: reduce-scatter, then a gather along a binomial tree.
+//! Van de Geijn's broadcast, planned as the reduction that it is backwards: reduce-scatter, then a
+//! gather along a binomial tree.
 //!
-//! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective communication library" (1994): scatter, then allgather. Ports: both.
-//! Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `q = ceil(log2 p)`.
-//! Rounds: `q` to gather, and to reduce-scatter `q` ([Bruck](super::bruck)) or `p-1` ([ring]). Volume: `(p-1) m` to reduce-scatter, about `q/2 m` to gather.
-//! Time, when `p` divides `m`, bidirectional: `2q alpha + 2 (p-1)/p beta m` or `(p-1+q) alpha + 2 (p-1)/p beta m`, the reduction `(p-1)/p gamma m` more.
-//! Unidirectional, for powers of two or even `p`: twice the messages of the reduce-scatter, and the gather.
-//! Restrictions: operators must commute; the request's segments are ignored but for their sum. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
+//! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective
+//! communication library" (1994): scatter, then allgather. Ports: both. Symbols: `p` ranks, `m`
+//! elements in `p` blocks as equal as possible, `q = ceil(log2 p)`. Rounds: `q` to gather, and to
+//! reduce-scatter `q` ([Bruck](super::bruck)) or `p-1` ([ring]). Volume: `(p-1) m` to
+//! reduce-scatter, about `q/2 m` to gather. Time, when `p` divides `m`, bidirectional: `2q alpha +
+//! 2 (p-1)/p beta m` or `(p-1+q) alpha + 2 (p-1)/p beta m`, the reduction `(p-1)/p gamma m` more.
+//! Unidirectional, for powers of two or even `p`: twice the messages of the reduce-scatter, and the
+//! gather. Restrictions: operators must commute; the request's segments are ignored but for their
+//! sum. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
 //!
-//! Ranks and blocks are numbered from the root on, modulo `p`. Number `v` gathers the blocks of the numbers that differ from it in the zeros at the end of `v` only: they are
-//! consecutive. Blocks stay where they stand in the vector; nothing is moved locally.
+//! Ranks and blocks are numbered from the root on, modulo `p`. Number `v` gathers the blocks of the
+//! numbers that differ from it in the zeros at the end of `v` only: they are consecutive. Blocks
+//! stay where they stand in the vector; nothing is moved locally.
 //!
-//! `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block 2; 0→1 block 1; then the allgather.
+//! `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block 2; 0→1
+//! block 1; then the allgather.
 
 use super::ring::Ring;
 use super::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
@@ -32,8 +38,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request, &blocks, rounds, true)
 }
 
-/// Plans the reduction that is a broadcast with Bruck's allgather when it is reversed: it combines in passing, because what were received into
-/// scratch would be copied there.
+/// Plans the reduction that is a broadcast with Bruck's allgather when it is reversed: it combines
+/// in passing, because what were received into scratch would be copied there.
 ///
 /// # Errors
 /// When the request's parts do not fit together.
@@ -84,7 +90,8 @@ fn over_ring(request: &Request, with_scratch: bool) -> Result<Then<Blocks<Ring>,
     })
 }
 
-/// The executed time of the reduction with Bruck's reduce-scatter, when the blocks are equal and, on unidirectional ranks, `p` is a power of two.
+/// The executed time of the reduction with Bruck's reduce-scatter, when the blocks are equal and,
+/// on unidirectional ranks, `p` is a power of two.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let scattered = bruck::sum_of_rounds(request, |count| {
@@ -93,7 +100,8 @@ pub fn time(request: &Request) -> Option<f64> {
     Some(scattered + time_of_gather(request, b))
 }
 
-/// The executed time of the reduction with the ring's reduce-scatter, when the blocks are equal and, on unidirectional ranks, `p` is even.
+/// The executed time of the reduction with the ring's reduce-scatter, when the blocks are equal
+/// and, on unidirectional ranks, `p` is even.
 pub fn time_ring(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let round = time_of_round(request, b) + rounds::time_of_combining(request, b);
@@ -152,7 +160,8 @@ fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
     b.build()
 }
 
-/// Rounds of a binomial tree that bring number `v` the blocks of the numbers that differ from it in the zeros at its end only.
+/// Rounds of a binomial tree that bring number `v` the blocks of the numbers that differ from it in
+/// the zeros at its end only.
 #[derive(Debug)]
 struct Gather {
     root: usize,

@@ -1,30 +1,43 @@
 //! Optimal ordered binary gather trees.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 7 (whose last line means `m_j`); in `O(p^2)` it is ours.
-//! Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`, `comm(0) = 0`, `gamma` the cost of a
-//! local copy; `C[i,j]` the time of the best tree over the ranks `i..=j` in which no rank receives from more than two others.
-//! `C[i,i] = 0`; the root of `[i,j]` receives in rank order, copying its own block in its place: the least of
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 7 (whose
+//! last line means `m_j`); in `O(p^2)` it is ours. Ports: one-ported. Symbols: `p` ranks, blocks
+//! `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`, `comm(0) = 0`, `gamma` the cost
+//! of a local copy; `C[i,j]` the time of the best tree over the ranks `i..=j` in which no rank
+//! receives from more than two others. `C[i,i] = 0`; the root of `[i,j]` receives in rank order,
+//! copying its own block in its place: the least of
 //!
-//! - root `i`: `max(max(gamma m_i, C[i+1,k]) + comm(S[i+1,k]), C[k+1,j]) + comm(S[k+1,j])`, `i < k < j`,
-//! - root `k`: `max(C[i,k-1] + comm(S[i,k-1]) + gamma m_k, C[k+1,j]) + comm(S[k+1,j])`, `i < k < j`,
-//! - root `j`: `max(C[i,k] + comm(S[i,k]), C[k+1,j-1]) + comm(S[k+1,j-1]) + gamma m_j`, `i <= k < j - 1`,
-//! - root `i`, one child: `max(gamma m_i, C[i+1,j]) + comm(S[i+1,j])`; root `j`, one child: `C[i,j-1] + comm(S[i,j-1]) + gamma m_j`.
+//! - root `i`: `max(max(gamma m_i, C[i+1,k]) + comm(S[i+1,k]), C[k+1,j]) + comm(S[k+1,j])`, `i < k
+//!   < j`,
+//! - root `k`: `max(C[i,k-1] + comm(S[i,k-1]) + gamma m_k, C[k+1,j]) + comm(S[k+1,j])`, `i < k <
+//!   j`,
+//! - root `j`: `max(C[i,k] + comm(S[i,k]), C[k+1,j-1]) + comm(S[k+1,j-1]) + gamma m_j`, `i <= k < j
+//!   - 1`,
+//! - root `i`, one child: `max(gamma m_i, C[i+1,j]) + comm(S[i+1,j])`; root `j`, one child:
+//!   `C[i,j-1] + comm(S[i,j-1]) + gamma m_j`.
 //!
-//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`. Memory: 8 bytes a range.
+//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`. Memory: 8 bytes a
+//! range.
 //!
 //! # Why O(p²) is right
-//! For `gamma <= beta` a range takes no longer without its first or without its last rank, empty blocks or not. By induction: if the first rank `i` is root,
-//! let `i + 1` take its place, which leaves the first child a range without its first rank; `max(gamma m_{i+1}, C[i+2,k]) + comm(S[i+2,k])` is no more than
-//! `C[i+1,k] + comm(S[i+1,k])`, for `gamma m_{i+1} + comm(S[i+2,k]) <= comm(S[i+1,k])`. If the first rank is elsewhere, the subtree that it is in
-//! shrinks, or is gone. The same at the other end, where `j - 1` takes the place of root `j` and copies after its messages. So for
-//! a root `i` the first child is complete ever later, and the second ever earlier, as `k` grows. While the second is later, the largest `k` is best.
-//! From where the first is later, the time is `max(gamma m_i, C[i+1,k])` plus both messages, which carry `S[i+1,j]` whatever `k` is: the smallest `k` is
-//! best. Two candidates, and one pointer a column, which only goes down as `i` does. Root `j` likewise. For root `k` the second case is `C[i,k-1] + (gamma - beta) m_k`
-//! plus what does not depend on `k`: a row keeps the `k` with less of it than all later ones, along which it rises, while the other side falls. Where
-//! they cross moves up with `j`, and what lies two before it is never best again. Where a message is empty (which saves `alpha`) the best `k` is the
-//! first or last such one, which is looked at by itself.
+//! For `gamma <= beta` a range takes no longer without its first or without its last rank, empty
+//! blocks or not. By induction: if the first rank `i` is root, let `i + 1` take its place, which
+//! leaves the first child a range without its first rank; `max(gamma m_{i+1}, C[i+2,k]) +
+//! comm(S[i+2,k])` is no more than `C[i+1,k] + comm(S[i+1,k])`, for `gamma m_{i+1} + comm(S[i+2,k])
+//! <= comm(S[i+1,k])`. If the first rank is elsewhere, the subtree that it is in shrinks, or is
+//! gone. The same at the other end, where `j - 1` takes the place of root `j` and copies after its
+//! messages. So for a root `i` the first child is complete ever later, and the second ever earlier,
+//! as `k` grows. While the second is later, the largest `k` is best. From where the first is later,
+//! the time is `max(gamma m_i, C[i+1,k])` plus both messages, which carry `S[i+1,j]` whatever `k`
+//! is: the smallest `k` is best. Two candidates, and one pointer a column, which only goes down as
+//! `i` does. Root `j` likewise. For root `k` the second case is `C[i,k-1] + (gamma - beta) m_k`
+//! plus what does not depend on `k`: a row keeps the `k` with less of it than all later ones, along
+//! which it rises, while the other side falls. Where they cross moves up with `j`, and what lies
+//! two before it is never best again. Where a message is empty (which saves `alpha`) the best `k`
+//! is the first or last such one, which is looked at by itself.
 //!
-//! `p = 3`, `m = 1, 2, 3`, `alpha = beta = 1`, `gamma = 0`: rank 2 receives 0, then 1: 2 + 3 = 5; rank 1 both, 2 + 4; rank 0 both, 3 + 4. Best: root 2.
+//! `p = 3`, `m = 1, 2, 3`, `alpha = beta = 1`, `gamma = 0`: rank 2 receives 0, then 1: 2 + 3 = 5;
+//! rank 1 both, 2 + 4; rank 0 both, 3 + 4. Best: root 2.
 
 use std::collections::VecDeque;
 
@@ -37,7 +50,8 @@ use crate::simulate::later;
 /// The best binary tree.
 ///
 /// # Errors
-/// When there are too many ranks: more than [`MOST_RANKS`], [`MOST_RANKS_CUBIC`] or [`heterogeneous::MOST_RANKS`], depending on the costs.
+/// When there are too many ranks: more than [`MOST_RANKS`], [`MOST_RANKS_CUBIC`] or
+/// [`heterogeneous::MOST_RANKS`], depending on the costs.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return heterogeneous::binary(problem);
@@ -153,7 +167,8 @@ impl Program<'_> {
 
     /// The same from the few shapes that can be best.
     fn fill_fast(&mut self, start: usize, end: usize) {
-        // By column: from which split on the first child is later, the first rank being root, and the last.
+        // By column: from which split on the first child is later, the first rank being root, and
+        // the last.
         let mut first: Vec<usize> = (0..end).collect();
         let mut last: Vec<usize> = (0..end).map(|j| j.saturating_sub(1)).collect();
         let zeros = (start..end).any(|r| self.costs.size(r, r) == 0);
@@ -249,7 +264,8 @@ impl Program<'_> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// The best shapes with an empty message. `next` is the first rank from `i` on with something, `previous` the last one up to `j`.
+    /// The best shapes with an empty message. `next` is the first rank from `i` on with something,
+    /// `previous` the last one up to `j`.
     fn around_empty(&self, i: usize, j: usize, next: usize, previous: usize) -> f64 {
         // First rank with something after i, and last one before j.
         let after = (i + 1..j).find(|&r| self.costs.size(r, r) > 0);

@@ -1,25 +1,29 @@
 //! Binomial gather trees over ordered subcubes: oblivious of the block sizes, and adapted to them.
 //!
-//! Source: folklore (oblivious); Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter", Lemmas 1
-//! and 2 (adaptive). Ports: one-ported.
-//! Symbols: `p` ranks, blocks `m_i`; a subcube is a range of ranks `[a 2^d, (a + 1) 2^d)`, the last one possibly cut off at `p`.
+//! Source: folklore (oblivious); Träff, "Practical, Linear-time, Fully Distributed Algorithms for
+//! Irregular Gather and Scatter", Lemmas 1 and 2 (adaptive). Ports: one-ported.
+//! Symbols: `p` ranks, blocks `m_i`; a subcube is a range of ranks `[a 2^d, (a + 1) 2^d)`, the last
+//! one possibly cut off at `p`.
 //!
-//! Two adjacent subcubes are joined by one message from the root of one to the root of the other. A subcube with the given root of the whole is
-//! rooted there. Otherwise:
+//! Two adjacent subcubes are joined by one message from the root of one to the root of the other. A
+//! subcube with the given root of the whole is rooted there. Otherwise:
 //! - oblivious: the higher-numbered side receives, so every subcube is rooted at its last rank;
-//! - adaptive: the side that takes longer to gather receives, by the estimate `sum_{i != root} m_i`; of equal ones the side with more data, then the
-//!   higher-numbered one. Nobody waits, unless for a given root: `ceil(log2 p) alpha + beta sum_{i != r} m_i + gamma_copy m_r` at most,
-//!   where the root is free and `gamma_copy = 0`.
+//! - adaptive: the side that takes longer to gather receives, by the estimate `sum_{i != root}
+//!   m_i`; of equal ones the side with more data, then the higher-numbered one. Nobody waits,
+//!   unless for a given root: `ceil(log2 p) alpha + beta sum_{i != r} m_i + gamma_copy m_r` at
+//!   most, where the root is free and `gamma_copy = 0`.
 //!
 //! Rounds: `ceil(log2 p)`. Every rank copies its own block before it receives. Adjacent trees.
 //!
-//! `p = 11`, `m = 1,0,2,3,4,2,0,0,1,7,5`, root 9, adaptive: 1→0, 2→3, 5→4, 6→7, 8→9; 0→3, 7→4, 10→9; 4→3; 3→9.
+//! `p = 11`, `m = 1,0,2,3,4,2,0,0,1,7,5`, root 9, adaptive: 1→0, 2→3, 5→4, 6→7, 8→9; 0→3, 7→4,
+//! 10→9; 4→3; 3→9.
 
 use super::{GatherTree, Problem};
 use crate::error::Result;
 use crate::simulate::later;
 
-/// The tree that takes no notice of the sizes. With a free root the published choice: the best of `0`, `p - 1` and all `2^k - 1`.
+/// The tree that takes no notice of the sizes. With a free root the published choice: the best of
+/// `0`, `p - 1` and all `2^k - 1`.
 ///
 /// # Errors
 /// None at present.
@@ -47,8 +51,8 @@ pub fn oblivious_best_root(problem: &Problem) -> Result<GatherTree> {
 
 /// The tree adapted to the sizes: the side receives whose blocks without its root's are more.
 ///
-/// Without a copy cost no receiver ever waits for it (Lemma 1). With one it may: Proposition 1 does not hold for this tree, but for
-/// [`adaptive_to_data`].
+/// Without a copy cost no receiver ever waits for it (Lemma 1). With one it may: Proposition 1 does
+/// not hold for this tree, but for [`adaptive_to_data`].
 ///
 /// # Errors
 /// None at present.
@@ -58,11 +62,13 @@ pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
     }))
 }
 
-/// The tree in which the side with more data receives: with `gamma_copy = beta` and a free root it takes
-/// `ceil(log2 p) alpha + beta sum m_i` at most, exactly that if `p` is a power of two and no block is empty (Proposition 1 of "On Optimal Trees ...").
+/// The tree in which the side with more data receives: with `gamma_copy = beta` and a free root it
+/// takes `ceil(log2 p) alpha + beta sum m_i` at most, exactly that if `p` is a power of two and no
+/// block is empty (Proposition 1 of "On Optimal Trees ...").
 ///
-/// [`adaptive`], which leaves roots' own blocks out of account, may take longer: blocks 20, 38, 47, 77, 78, 151 with `alpha = 30`, `beta = gamma_copy = 1` take it
-/// 518, and this tree no more than 3 * 30 + 411 = 501.
+/// [`adaptive`], which leaves roots' own blocks out of account, may take longer: blocks 20, 38, 47,
+/// 77, 78, 151 with `alpha = 30`, `beta = gamma_copy = 1` take it 518, and this tree no more than 3
+/// * 30 + 411 = 501.
 ///
 /// # Errors
 /// None at present.

@@ -1,13 +1,17 @@
-//! Graceful degradation: an adaptive tree in which every subtree with much data sends it straight to the root.
+//! Graceful degradation: an adaptive tree in which every subtree with much data sends it straight
+//! to the root.
 //!
-//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter", section 3. Ports: one-ported.
-//! Symbols: `p` ranks, blocks `m_i`, a threshold `t`: a rank whose subtree in the adaptive tree has more than `t` bytes sends what it gathers to
-//! the root instead of its parent, which then gathers less. The root receives in the order in which subtrees are complete. Non-ordered in general.
-//! Volume: data beyond the threshold is sent once more at most. Empty subtrees hang on the root, where they cost nothing. With `t = 0` the
-//! tree is linear, with `t` beyond all data the adaptive one but for these.
-//! [`tree`] takes the best of both of these and of the powers of two between.
+//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
+//! Scatter", section 3. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, a threshold `t`: a
+//! rank whose subtree in the adaptive tree has more than `t` bytes sends what it gathers to
+//! the root instead of its parent, which then gathers less. The root receives in the order in which
+//! subtrees are complete. Non-ordered in general. Volume: data beyond the threshold is sent once
+//! more at most. Empty subtrees hang on the root, where they cost nothing. With `t = 0` the tree is
+//! linear, with `t` beyond all data the adaptive one but for these. [`tree`] takes the best of both
+//! of these and of the powers of two between.
 //!
-//! `m = 1,1,1,9,1`, root 4, `t = 4`: the adaptive tree has 0→1, 2→3, 1→3, 3→4; here 3→4 is the only one with more, and sends to the root anyway.
+//! `m = 1,1,1,9,1`, root 4, `t = 4`: the adaptive tree has 0→1, 2→3, 1→3, 3→4; here 3→4 is the only
+//! one with more, and sends to the root anyway.
 
 use super::{Child, GatherTree, Problem, binomial};
 use crate::error::Result;

@@ -1,24 +1,32 @@
-//! Optimal ordered trees on a platform whose links and ranks differ: gather and scatter, binary ones, broadcast and reduction.
+//! Optimal ordered trees on a platform whose links and ranks differ: gather and scatter, binary
+//! ones, broadcast and reduction.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 5, Theorems 1, 3 and 4. Ports: one-ported.
-//! Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm_sr(m) = alpha_sr + beta_sr m` from `s` to `r`, infinite without a link, `comm_sr(0) = 0`;
-//! `C[i,j,r]` the time of the best adjacent tree over `i..=j` rooted at `r`. `C[i,i,i] = 0`; for `i < j` the least, over `s`, of
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 5, Theorems
+//! 1, 3 and 4. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`,
+//! `comm_sr(m) = alpha_sr + beta_sr m` from `s` to `r`, infinite without a link, `comm_sr(0) = 0`;
+//! `C[i,j,r]` the time of the best adjacent tree over `i..=j` rooted at `r`. `C[i,i,i] = 0`; for `i
+//! < j` the least, over `s`, of
 //!
 //! - `max(gamma_r m_r, C[i+1,j,s]) + comm_sr(S[i+1,j])` for `r = i`,
 //! - `C[i,j-1,s] + comm_sr(S[i,j-1]) + gamma_r m_r` for `r = j`,
 //! - `max(C[i,k,r], C[k+1,j,s]) + comm_sr(S[k+1,j])` for `i < k < j`, `r` in `[i,k]`,
 //! - `max(C[i,k,s], C[k+1,j,r]) + comm_sr(S[i,k])` for `i <= k < j - 1`, `r` in `[k+1,j]`.
 //!
-//! Evaluated as they stand these are `O(p^5)` operations (Theorem 1 forgets an index). What a rank `r` ready at `t` needs to receive a range is the least of
-//! `max(t, C[..,s]) + comm_sr` over its roots `s`. Sorted by `C[..,s]`, only roots with less `comm_sr` than all before them matter, so one look-up
-//! is a binary search: `O(p^4 log p)`. Columns are filled one after another, from the bottom. What ranks to the left receive from a range is known
-//! as soon as the range is, and done at once; what ranks to the right receive from it is kept, for all later columns. Memory: `O(p^3)` and what is kept,
-//! a few roots for each range and receiver (`O(p^4)` at worst, if every root of every range matters to every rank; refused beyond 4 GiB).
+//! Evaluated as they stand these are `O(p^5)` operations (Theorem 1 forgets an index). What a rank
+//! `r` ready at `t` needs to receive a range is the least of `max(t, C[..,s]) + comm_sr` over its
+//! roots `s`. Sorted by `C[..,s]`, only roots with less `comm_sr` than all before them matter, so
+//! one look-up is a binary search: `O(p^4 log p)`. Columns are filled one after another, from the
+//! bottom. What ranks to the left receive from a range is known as soon as the range is, and done
+//! at once; what ranks to the right receive from it is kept, for all later columns. Memory:
+//! `O(p^3)` and what is kept, a few roots for each range and receiver (`O(p^4)` at worst, if every
+//! root of every range matters to every rank; refused beyond 4 GiB).
 //!
-//! Binary trees: at most two children, received in rank order. Here the first child's best root does not depend on the second child: `O(p^4)`.
+//! Binary trees: at most two children, received in rank order. Here the first child's best root
+//! does not depend on the second child: `O(p^4)`.
 //!
-//! Broadcast and reduction: every message has the same size, and a rank that receives combines (`gamma m`, 0 for a broadcast). A broadcast is a
-//! reduction run backwards over the links the other way.
+//! Broadcast and reduction: every message has the same size, and a rank that receives combines
+//! (`gamma m`, 0 for a broadcast). A broadcast is a reduction run backwards over the links the
+//! other way.
 
 use super::{GatherTree, Problem};
 use crate::cost::CostModel;
@@ -33,7 +41,8 @@ const MOST_KEPT: usize = (4 << 30) / 24;
 /// The best adjacent tree.
 ///
 /// # Errors
-/// When there are more than [`MOST_RANKS`] ranks, the links do not connect them, or too much would have to be kept.
+/// When there are more than [`MOST_RANKS`] ranks, the links do not connect them, or too much would
+/// have to be kept.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     let platform = Platform::of(problem)?;
     let mut program = Program::new(&platform)?;
@@ -52,8 +61,8 @@ pub fn binary(problem: &Problem) -> Result<GatherTree> {
     program.binary_tree(problem.root())
 }
 
-/// The best ordered tree for a reduction of `size` bytes to `root` (to the best, if `None`): every message has this size, and rank `r` takes `combine[r]` to
-/// combine it with its own.
+/// The best ordered tree for a reduction of `size` bytes to `root` (to the best, if `None`): every
+/// message has this size, and rank `r` takes `combine[r]` to combine it with its own.
 ///
 /// # Errors
 /// As [`tree`], and when `combine` is empty.
@@ -142,7 +151,8 @@ struct Program<'a> {
     cells: Vec<f64>,
 }
 
-/// The roots of a range that matter to a receiver: by rising time of the root and falling time of the message.
+/// The roots of a range that matter to a receiver: by rising time of the root and falling time of
+/// the message.
 #[derive(Debug, Clone, Default)]
 struct Offers(Vec<Offer>);
 
@@ -404,7 +414,8 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The ranges that root `r` of `[i, j]` receives at best, in order, and how many of them before it copies.
+    /// The ranges that root `r` of `[i, j]` receives at best, in order, and how many of them before
+    /// it copies.
     fn children(&self, i: usize, j: usize, r: usize) -> (Vec<Last>, usize) {
         let copy = self.platform.copy[r];
         let receive = |time: f64, range: Range| {

@@ -1,8 +1,9 @@
 //! Linear gather: the root receives every block itself, in rank order.
 //!
-//! Source: folklore; Träff, section 5.1. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, root `r`.
-//! Rounds: one message of every other rank that has something. Volume: `sum_{i != r} m_i`.
-//! Time: `sum_{i != r, m_i > 0} (alpha + beta m_i) + gamma_copy m_r`, the own copy in its place in rank order. Rank-ordered.
+//! Source: folklore; Träff, section 5.1. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, root
+//! `r`. Rounds: one message of every other rank that has something. Volume: `sum_{i != r} m_i`.
+//! Time: `sum_{i != r, m_i > 0} (alpha + beta m_i) + gamma_copy m_r`, the own copy in its place in
+//! rank order. Rank-ordered.
 //!
 //! `p = 3`, root 1, `m = 2, 3, 0`, `alpha = beta = gamma_copy = 1`: 3 + 3.
 
@@ -39,7 +40,8 @@ fn best_root(problem: &Problem) -> usize {
         let messages: f64 = others.map(|r| cost.transfer(r, root, sizes[r])).sum();
         messages + cost.copy(root, sizes[root])
     };
-    // Where all links cost the same, all roots' times differ by what they save and what they pay alone.
+    // Where all links cost the same, all roots' times differ by what they save and what they pay
+    // alone.
     let alone = |root: usize| cost.copy(root, sizes[root]) - cost.transfer(root, root, sizes[root]);
     let by = |f: &dyn Fn(usize) -> f64| {
         (0..sizes.len())

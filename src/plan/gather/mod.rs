@@ -1,15 +1,18 @@
 //! Irregular gather and scatter: trees for blocks of different sizes.
 //!
-//! Rank `i` holds `m_i` bytes; the root ends with all blocks in rank order. A scatter is the reverse and costs the same. Every planner here
-//! makes a [`GatherTree`] for a [`Problem`]; the tree knows its completion time and makes the schedules.
+//! Rank `i` holds `m_i` bytes; the root ends with all blocks in rank order. A scatter is the
+//! reverse and costs the same. Every planner here makes a [`GatherTree`] for a [`Problem`]; the
+//! tree knows its completion time and makes the schedules.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives" and "Practical, Linear-time, Fully Distributed
-//! Algorithms for Irregular Gather and Scatter".
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives" and "Practical,
+//! Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter".
 //!
 //! # Classes of trees
 //!
-//! `cargo run --release --example gather_classes` compares them (in seconds). Random blocks of 0 to 100, `beta = 1`, root free; 60, 30, 15, 7 and 7 instances for
-//! `p` from 8 to 12. In how many other classes beat the best adjacent tree: by how much in the mean of these, by how much at most. (2-ported trees: free copies only.)
+//! `cargo run --release --example gather_classes` compares them (in seconds). Random blocks of 0 to
+//! 100, `beta = 1`, root free; 60, 30, 15, 7 and 7 instances for `p` from 8 to 12. In how many
+//! other classes beat the best adjacent tree: by how much in the mean of these, by how much at
+//! most. (2-ported trees: free copies only.)
 //!
 //! | p | alpha | gamma_copy | rank-ordered | weakly ordered | non-ordered | 2-ported, non-ordered |
 //! |---|---|---|---|---|---|---|
@@ -31,9 +34,11 @@
 //!
 //! # Against padding
 //!
-//! What a gather of unequal blocks must not lose to: agreeing on the largest block (an allreduce of one number) and gathering as if all had its size. `p = 256`,
-//! `b = 1000`, `rho = 5`, root 128, `alpha = 100`, `beta = gamma_copy = 1`: model times over those of padding. `linear` alone loses, where all blocks are equal and
-//! latency counts. `oneport guidelines` checks the same in the model and measured.
+//! What a gather of unequal blocks must not lose to: agreeing on the largest block (an allreduce of
+//! one number) and gathering as if all had its size. `p = 256`, `b = 1000`, `rho = 5`, root 128,
+//! `alpha = 100`, `beta = gamma_copy = 1`: model times over those of padding. `linear` alone loses,
+//! where all blocks are equal and latency counts. `oneport guidelines` checks the same in the model
+//! and measured.
 //!
 //! | distribution | padded | linear | oblivious | adaptive | degrading | two | optimal | weakly-ordered | unordered |
 //! |---|---|---|---|---|---|---|---|---|---|
@@ -51,10 +56,13 @@
 //!
 //! # Guidelines
 //!
-//! `cargo run --release --example gather_guidelines` prints, over all distributions, (1) what irregular gathers of equal blocks take over a gather made for equal blocks,
-//! which must not be less; (2) what they take over padding, which must not be more. In the model and, in brackets, measured: the fastest repetition at the model's pace
-//! (`-- native` for flat out). 8 ranks, root 4, `rho = 5`, `alpha` = 1 ms, `beta` = 50 ns a byte, free copies. (1) holds, with equality for all but
-//! `linear`. (2) holds for oblivious, adaptive and optimal trees everywhere; `linear` violates it where latency counts.
+//! `cargo run --release --example gather_guidelines` prints, over all distributions, (1) what
+//! irregular gathers of equal blocks take over a gather made for equal blocks, which must not be
+//! less; (2) what they take over padding, which must not be more. In the model and, in brackets,
+//! measured: the fastest repetition at the model's pace (`-- native` for flat out). 8 ranks, root
+//! 4, `rho = 5`, `alpha` = 1 ms, `beta` = 50 ns a byte, free copies. (1) holds, with equality for
+//! all but `linear`. (2) holds for oblivious, adaptive and optimal trees everywhere; `linear`
+//! violates it where latency counts.
 //!
 //! | distribution | b | other side | linear | oblivious | adaptive | optimal |
 //! |---|---|---|---|---|---|---|
@@ -116,8 +124,8 @@ impl Problem {
     /// Blocks of `sizes` bytes, one a rank, to be gathered at `root`, or wherever it is best.
     ///
     /// # Errors
-    /// When there is no rank, the root is none, the sizes add up to more than 2^60, or the costs are no times or do not describe all
-    /// ranks.
+    /// When there is no rank, the root is none, the sizes add up to more than 2^60, or the costs
+    /// are no times or do not describe all ranks.
     pub fn new(sizes: Vec<u64>, cost: CostModel, root: Option<usize>) -> Result<Problem> {
         let p = sizes.len();
         if p == 0 {
@@ -266,7 +274,8 @@ pub(super) mod testing {
     }
 
     impl Random {
-        /// Blocks of up to `most` ranks, with costs for which there are programs in `O(p^2)`: copies no dearer than messages.
+        /// Blocks of up to `most` ranks, with costs for which there are programs in `O(p^2)`:
+        /// copies no dearer than messages.
         pub(crate) fn problem(&mut self, root_given: bool, most: u64) -> Problem {
             let p = 1 + self.below(most) as usize;
             let beta = self.below(4);

@@ -1,16 +1,21 @@
 //! Gather trees for ranks with several ports.
 //!
-//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter", after Theorem 1 (adaptive); the exact one and the
-//! heuristics are ours (the optimum is NP-hard: Theorem 6 of "On Optimal Trees for Irregular Gather and Scatter Collectives"). Ports: `k`-ported.
-//! Symbols: `p` ranks, blocks `m_i`, `k` ports.
+//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
+//! Scatter", after Theorem 1 (adaptive); the exact one and the heuristics are ours (the optimum is
+//! NP-hard: Theorem 6 of "On Optimal Trees for Irregular Gather and Scatter Collectives"). Ports:
+//! `k`-ported. Symbols: `p` ranks, blocks `m_i`, `k` ports.
 //!
-//! - [`adaptive`]: `k + 1` adjacent subcubes of `(k + 1)^d` ranks are joined at once, the one that takes longest to gather receives from all others, each by a
-//!   port of its own. Rounds: `ceil(log_{k+1} p)`. For `k = 1` the adaptive binomial tree.
-//! - [`exact`], for `gamma_copy = 0`: `P[G]`, the time of one port that receives all of `G`: `P[{}] = 0`, otherwise the least
-//!   `max(P[G - Q], T[Q]) + comm(size(Q))` over non-empty `Q` in `G`; `W[1,G] = P[G]`, `W[j,G]` the least `max(W[j-1,G-H], P[H])` over `H` in `G`;
-//!   `T[Q]` the least `W[k,Q-r]` over `r` in `Q`. `O(k 3^p)`; refused for more than 15 ranks.
-//! - [`tree`]: exact for few ranks where copies are free, otherwise the best of the adaptive tree, of blocks that all go straight to the root, large ones first, and of `k` groups of about as
-//!   much data, each gathered through a port of the root by the best tree over its ranks in decreasing order.
+//! - [`adaptive`]: `k + 1` adjacent subcubes of `(k + 1)^d` ranks are joined at once, the one that
+//!   takes longest to gather receives from all others, each by a port of its own. Rounds:
+//!   `ceil(log_{k+1} p)`. For `k = 1` the adaptive binomial tree.
+//! - [`exact`], for `gamma_copy = 0`: `P[G]`, the time of one port that receives all of `G`: `P[{}]
+//!   = 0`, otherwise the least `max(P[G - Q], T[Q]) + comm(size(Q))` over non-empty `Q` in `G`;
+//!   `W[1,G] = P[G]`, `W[j,G]` the least `max(W[j-1,G-H], P[H])` over `H` in `G`; `T[Q]` the least
+//!   `W[k,Q-r]` over `r` in `Q`. `O(k 3^p)`; refused for more than 15 ranks.
+//! - [`tree`]: exact for few ranks where copies are free, otherwise the best of the adaptive tree,
+//!   of blocks that all go straight to the root, large ones first, and of `k` groups of about as
+//!   much data, each gathered through a port of the root by the best tree over its ranks in
+//!   decreasing order.
 
 use super::unordered;
 use super::{Child, GatherTree, Problem};

@@ -1,24 +1,32 @@
 //! Optimal rank-ordered gather trees.
 //!
-//! Source: the (strongly) ordered trees of Definition 3 of Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives"; the programs are ours.
-//! Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`, `comm(0) = 0`, `gamma` the cost of a
-//! local copy. Every rank receives in rank order, copying its own block in its place, each time a range of consecutive ranks. `B[i,j]` is the
-//! time of the best tree over `i..=j`, `B[i,i] = 0`; some rank that has received `[i,y-1]` and
+//! Source: the (strongly) ordered trees of Definition 3 of Träff, "On Optimal Trees for Irregular
+//! Gather and Scatter Collectives"; the programs are ours. Ports: one-ported. Symbols: `p` ranks,
+//! blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`, `comm(0) = 0`, `gamma` the
+//! cost of a local copy. Every rank receives in rank order, copying its own block in its place,
+//! each time a range of consecutive ranks. `B[i,j]` is the time of the best tree over `i..=j`,
+//! `B[i,i] = 0`; some rank that has received `[i,y-1]` and
 //!
-//! - has not yet come to its own block is ready at `F_i(y)`: `F_i(i) = 0`, otherwise the least `max(F_i(x), B[x,y-1]) + comm(S[x,y-1])`, `i <= x < y`;
-//! - has its own block among them is ready at `G_i(y)`: the least of `F_i(y-1) + gamma m_{y-1}` and all
-//!   `max(G_i(x), B[x,y-1]) + comm(S[x,y-1])`, `i < x < y`. `B[i,j] = G_i(j+1)`.
+//! - has not yet come to its own block is ready at `F_i(y)`: `F_i(i) = 0`, otherwise the least
+//!   `max(F_i(x), B[x,y-1]) + comm(S[x,y-1])`, `i <= x < y`;
+//! - has its own block among them is ready at `G_i(y)`: the least of `F_i(y-1) + gamma m_{y-1}` and
+//!   all `max(G_i(x), B[x,y-1]) + comm(S[x,y-1])`, `i < x < y`. `B[i,j] = G_i(j+1)`.
 //!
-//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`. Memory: 8 bytes a range.
+//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`. Memory: 8 bytes a
+//! range.
 //!
 //! # Why O(p²) is right
-//! For `gamma <= beta` none of these rises when an end rank is taken away, empty blocks or not: if the first rank of a range is its root, the second can take its
-//! place, and if the last is, the last but one (which copies after its messages, for `gamma m_{j-1} + comm(S[x,j-2]) <= comm(S[x,j-1])`); otherwise the
-//! subtree that it is in shrinks or is gone. So `F_i(x)` does not fall with `x`, `B[x,y-1]` does not rise. Before `F_i(x) >= B[x,y-1]`
-//! the last `x` is best; from there on it is `F_i(x) - beta P[x]` (`P` the prefix sums) plus what does not depend on `x`: the minimum over a window whose ends move up with
-//! `y`. The same for `G`. Where `S[x,y-1] = 0` the first such `x` is best, and looked at by itself.
+//! For `gamma <= beta` none of these rises when an end rank is taken away, empty blocks or not: if
+//! the first rank of a range is its root, the second can take its place, and if the last is, the
+//! last but one (which copies after its messages, for `gamma m_{j-1} + comm(S[x,j-2]) <=
+//! comm(S[x,j-1])`); otherwise the subtree that it is in shrinks or is gone. So `F_i(x)` does not
+//! fall with `x`, `B[x,y-1]` does not rise. Before `F_i(x) >= B[x,y-1]` the last `x` is best; from
+//! there on it is `F_i(x) - beta P[x]` (`P` the prefix sums) plus what does not depend on `x`: the
+//! minimum over a window whose ends move up with `y`. The same for `G`. Where `S[x,y-1] = 0` the
+//! first such `x` is best, and looked at by itself.
 //!
-//! `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: root 3 receives `{0}`, then 2→1 and `{1,2}`: 15 + 17 = 32, where adjacent trees take 37.
+//! `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: root 3 receives `{0}`, then 2→1 and
+//! `{1,2}`: 15 + 17 = 32, where adjacent trees take 37.
 
 use std::collections::VecDeque;
 
@@ -31,7 +39,8 @@ use crate::simulate::later;
 /// The best rank-ordered tree.
 ///
 /// # Errors
-/// When there are more than [`MOST_RANKS`] ranks ([`MOST_RANKS_CUBIC`] for `gamma_copy > beta` and costs in pieces), or links differ.
+/// When there are more than [`MOST_RANKS`] ranks ([`MOST_RANKS_CUBIC`] for `gamma_copy > beta` and
+/// costs in pieces), or links differ.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     tree_by(problem, Method::of(problem))
 }
@@ -93,7 +102,8 @@ impl Program<'_> {
         self.cells[self.index(i, j)]
     }
 
-    /// When a rank is ready that was so at `ready`, having received up to before `x`, and now receives `[x, y-1]`.
+    /// When a rank is ready that was so at `ready`, having received up to before `x`, and now
+    /// receives `[x, y-1]`.
     #[inline]
     fn received(&self, ready: f64, x: usize, y: usize) -> f64 {
         later(ready, self.at(x, y - 1)) + self.costs.message(x, y - 1)
@@ -129,7 +139,8 @@ impl Program<'_> {
         after
     }
 
-    /// The last range received, of those that start at `least` or later, by a rank that is ready at `times` (from `base` on), before `y`.
+    /// The last range received, of those that start at `least` or later, by a rank that is ready at
+    /// `times` (from `base` on), before `y`.
     fn last(&self, times: &[f64], base: usize, least: usize, y: usize) -> (f64, usize) {
         let timed = (least..y).map(|x| (self.received(times[x - base], x, y), x));
         timed
@@ -221,7 +232,8 @@ impl Window {
         }
     }
 
-    /// The least time in which `[x, y-1]` is received by a rank ready at `times[x - base]`, over all `x`.
+    /// The least time in which `[x, y-1]` is received by a rank ready at `times[x - base]`, over
+    /// all `x`.
     #[inline]
     fn least(&mut self, program: &Program<'_>, times: &[f64], base: usize, y: usize) -> f64 {
         if !program.fast {

@@ -28,7 +28,8 @@ fn scatter(request: &Request, tree: Planned) -> Result<Schedule> {
     tree.scatter(&request.block_sizes(), request.ports)
 }
 
-/// The time of the tree, where it is that of the schedule: copies overlap nothing, links are the same in both directions.
+/// The time of the tree, where it is that of the schedule: copies overlap nothing, links are the
+/// same in both directions.
 fn time(request: &Request, tree: Planned) -> Option<f64> {
     if !request.closed_forms_hold() {
         return None;

@@ -15,14 +15,18 @@ pub struct Child {
     pub port: usize,
 }
 
-/// A gather tree: for every rank the ranks it receives from, in that order, and after how many of them it copies its own block.
+/// A gather tree: for every rank the ranks it receives from, in that order, and after how many of
+/// them it copies its own block.
 ///
-/// Read backwards it is a scatter tree of the same cost. A leaf copies nothing: it sends from where its block stands.
+/// Read backwards it is a scatter tree of the same cost. A leaf copies nothing: it sends from where
+/// its block stands.
 ///
 /// # Completion time
-/// A rank's time starts at 0. Child `c` of size `s > 0`: `t = max(t, Time(c)) + alpha + beta s`; an empty one changes nothing. Its own copy:
-/// `t += gamma_copy m_r`. With several ports each has a time of its own, and the copy waits for all of them and holds up all. The same rules as
-/// those of [`crate::schedule`]: [`GatherTree::time`] is what the schedules of [`GatherTree::gather`] and [`GatherTree::scatter`] take.
+/// A rank's time starts at 0. Child `c` of size `s > 0`: `t = max(t, Time(c)) + alpha + beta s`; an
+/// empty one changes nothing. Its own copy: `t += gamma_copy m_r`. With several ports each has a
+/// time of its own, and the copy waits for all of them and holds up all. The same rules as those of
+/// [`crate::schedule`]: [`GatherTree::time`] is what the schedules of [`GatherTree::gather`] and
+/// [`GatherTree::scatter`] take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherTree {
     root: usize,
@@ -45,10 +49,12 @@ impl GatherTree {
         }
     }
 
-    /// The tree in which rank `r` receives from `children[r]` in this order, copying its own block after `copy_after[r]` of them.
+    /// The tree in which rank `r` receives from `children[r]` in this order, copying its own block
+    /// after `copy_after[r]` of them.
     ///
     /// # Errors
-    /// When this is not a tree over all ranks with this root, or a copy comes after more children than there are.
+    /// When this is not a tree over all ranks with this root, or a copy comes after more children
+    /// than there are.
     pub fn new(
         root: usize,
         children: Vec<Vec<Child>>,
@@ -220,8 +226,8 @@ impl GatherTree {
         times
     }
 
-    /// When the root has everything: the completion time of the gather. (Of the scatter too, where links cost the same in both
-    /// directions.)
+    /// When the root has everything: the completion time of the gather. (Of the scatter too, where
+    /// links cost the same in both directions.)
     ///
     /// # Panics
     /// When there is not one size a rank.
@@ -248,7 +254,8 @@ impl GatherTree {
         self.ranges().iter().all(Option::is_some)
     }
 
-    /// Whether, too, every rank receives in rank order, its own copy in its place (Definition 3 of the paper).
+    /// Whether, too, every rank receives in rank order, its own copy in its place (Definition 3 of
+    /// the paper).
     pub fn is_rank_ordered(&self) -> bool {
         let ordered = |(r, node): (usize, &Node)| {
             let (before, after) = node.children.split_at(node.copy_after);
@@ -259,7 +266,8 @@ impl GatherTree {
         self.is_weakly_ordered() && self.nodes.iter().enumerate().all(ordered)
     }
 
-    /// Whether, too, everything that a rank receives touches what it already holds, so that it always holds consecutive ranks.
+    /// Whether, too, everything that a rank receives touches what it already holds, so that it
+    /// always holds consecutive ranks.
     pub fn is_adjacent(&self) -> bool {
         let ranges = self.ranges();
         let touches = |(r, node): (usize, &Node)| {
@@ -278,12 +286,14 @@ impl GatherTree {
 
     /// The gather of `blocks` elements a rank along this tree.
     ///
-    /// Every inner rank assembles what it gathers in rank order behind its own block, which it copies into its place; a leaf sends its block from
-    /// where it stands. A message takes as many spans as it has runs of consecutive ranks (of those that the receiver gathers): one in
+    /// Every inner rank assembles what it gathers in rank order behind its own block, which it
+    /// copies into its place; a leaf sends its block from where it stands. A message takes as
+    /// many spans as it has runs of consecutive ranks (of those that the receiver gathers): one in
     /// ordered trees.
     ///
     /// # Errors
-    /// When there is not one block a rank, they do not fit into memory together, or the tree needs more ports than `ports` has.
+    /// When there is not one block a rank, they do not fit into memory together, or the tree needs
+    /// more ports than `ports` has.
     pub fn gather(&self, blocks: &[usize], ports: Ports) -> Result<Schedule> {
         let p = self.ranks();
         if blocks.len() != p {
@@ -420,7 +430,8 @@ impl Places {
         held.0.iter().map(|&run| self.run(run)).sum()
     }
 
-    /// The spans of the blocks of `part` among those of `held`, which contains it and begins at `base`.
+    /// The spans of the blocks of `part` among those of `held`, which contains it and begins at
+    /// `base`.
     fn of(&self, part: &Runs, held: &Runs, base: usize) -> Spans {
         let mut spans = Spans::new();
         let mut offset = base;

@@ -1,14 +1,18 @@
 //! TWO: two regular gathers side by side, of large blocks and of small ones, and one last message.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Lemma 2 and section 5.2. Ports: one-ported.
-//! Symbols: `p` ranks, blocks `m_i`, those larger than a threshold and the others: two groups, each gathered along a binomial tree over its ranks in
-//! order; then the root of one sends everything to the root of the other. Non-ordered (spans of several blocks).
-//! The root of a group is the given root, otherwise its first rank with the largest block. Without a given root the better of the two receives. The threshold is the
-//! best of those that separate different sizes (of 64 of these, if there are more).
-//! Rounds: the logarithms of both groups' sizes, side by side, and one. For one large block `y` and `p - 1` of `x`, `gamma_copy = beta`,
-//! `ceil(log2(p-1)) alpha + beta (p-1) x <= beta y` the time is `alpha + beta m`, which is optimal (Lemma 2).
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Lemma 2 and
+//! section 5.2. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, those larger than a threshold
+//! and the others: two groups, each gathered along a binomial tree over its ranks in order; then
+//! the root of one sends everything to the root of the other. Non-ordered (spans of several
+//! blocks). The root of a group is the given root, otherwise its first rank with the largest block.
+//! Without a given root the better of the two receives. The threshold is the best of those that
+//! separate different sizes (of 64 of these, if there are more). Rounds: the logarithms of both
+//! groups' sizes, side by side, and one. For one large block `y` and `p - 1` of `x`, `gamma_copy =
+//! beta`, `ceil(log2(p-1)) alpha + beta (p-1) x <= beta y` the time is `alpha + beta m`, which is
+//! optimal (Lemma 2).
 //!
-//! `m = 1,9,1`, `alpha = beta = gamma_copy = 1`: 2→0 in 3, meanwhile rank 1 copies in 9; 0→1 in 3: 12.
+//! `m = 1,9,1`, `alpha = beta = gamma_copy = 1`: 2→0 in 3, meanwhile rank 1 copies in 9; 0→1 in 3:
+//! 12.
 
 use super::{GatherTree, Problem};
 use crate::error::Result;

@@ -1,16 +1,22 @@
 //! Gather trees in which the ranks of a subtree need not be consecutive.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Proposition 2 (finding the best one is NP-hard: Theorem 7); the heuristics are
-//! ours, but for decreasing blocks, which is Träff's earlier one. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`.
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Proposition 2
+//! (finding the best one is NP-hard: Theorem 7); the heuristics are ours, but for decreasing
+//! blocks, which is Träff's earlier one. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`.
 //!
-//! - [`exact`]: `T[S,r]`, the time of the best tree over the ranks of `S` rooted at `r`: `T[{r},r] = 0`, otherwise the least over non-empty `Q` in `S - r` of
-//!   `max(t, min_x T[Q,x]) + comm(size(Q))`, with `t = gamma m_r` for `Q = S - r`, else `T[S - Q,r]`. `O(p 3^p)`; refused for more than 16 ranks.
-//! - [`tree`]: exact for few ranks; beyond, the best adjacent tree over the ranks in another order (a permutation): in rank order, in decreasing
-//!   order of blocks from the root on, then with ranks moved as long as that helps, in a fixed number of tries; and [`super::two`].
+//! - [`exact`]: `T[S,r]`, the time of the best tree over the ranks of `S` rooted at `r`: `T[{r},r]
+//!   = 0`, otherwise the least over non-empty `Q` in `S - r` of `max(t, min_x T[Q,x]) +
+//!   comm(size(Q))`, with `t = gamma m_r` for `Q = S - r`, else `T[S - Q,r]`. `O(p 3^p)`; refused
+//!   for more than 16 ranks.
+//! - [`tree`]: exact for few ranks; beyond, the best adjacent tree over the ranks in another order
+//!   (a permutation): in rank order, in decreasing order of blocks from the root on, then with
+//!   ranks moved as long as that helps, in a fixed number of tries; and [`super::two`].
 //!
-//! Schedules assemble blocks in rank order at every rank, so messages may have several spans; this costs nothing in the model.
+//! Schedules assemble blocks in rank order at every rank, so messages may have several spans; this
+//! costs nothing in the model.
 //!
-//! `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root: 982, where adjacent trees take 983 and rank-ordered ones 986.
+//! `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root: 982, where
+//! adjacent trees take 983 and rank-ordered ones 986.
 
 use super::ported::{least, subsets};
 use super::{GatherTree, Problem, optimal, two};
@@ -85,7 +91,8 @@ fn ordered(problem: &Problem, order: &[usize]) -> Result<GatherTree> {
     Ok(real)
 }
 
-/// Lets `root` receive the ranks of `group`, in this order, through `port`: its part of the best adjacent tree over itself, with nothing of its own, and them.
+/// Lets `root` receive the ranks of `group`, in this order, through `port`: its part of the best
+/// adjacent tree over itself, with nothing of its own, and them.
 pub(super) fn along(
     problem: &Problem,
     root: usize,

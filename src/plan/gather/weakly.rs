@@ -1,17 +1,24 @@
-//! Weakly ordered gather trees: every rank gathers consecutive ranks, and receives parts of them in any order.
+//! Weakly ordered gather trees: every rank gathers consecutive ranks, and receives parts of them in
+//! any order.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", after Definition 3, which leaves open how hard the best one is to find; the
-//! programs are ours. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, `W[i,j]` the time of the best tree over `i..=j`, `W[i,i] = 0`.
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", after Definition
+//! 3, which leaves open how hard the best one is to find; the programs are ours. Ports: one-ported.
+//! Symbols: `p` ranks, blocks `m_i`, `W[i,j]` the time of the best tree over `i..=j`, `W[i,i] = 0`.
 //! Contains the adjacent and the rank-ordered trees.
 //!
-//! - [`exact`]: the root `r` of `[i,j]` receives a partition of `[i,r-1]` and one of `[r+1,j]` into ranges. Which order is best is plain: whatever is complete first
-//!   is received first, its own copy, complete at 0, before all. Partitions are tried one part after another, and left
-//!   as soon as they cannot be better than the best one so far: `O(p^2 2^p)` at worst, refused for more than 20 ranks.
-//! - [`tree`]: exact for few ranks; beyond, the better of the best adjacent and the best rank-ordered tree, in which then every rank receives what is complete
-//!   first first, if that is better.
+//! - [`exact`]: the root `r` of `[i,j]` receives a partition of `[i,r-1]` and one of `[r+1,j]` into
+//!   ranges. Which order is best is plain: whatever is complete first is received first, its own
+//!   copy, complete at 0, before all. Partitions are tried one part after another, and left as soon
+//!   as they cannot be better than the best one so far: `O(p^2 2^p)` at worst, refused for more
+//!   than 20 ranks.
+//! - [`tree`]: exact for few ranks; beyond, the better of the best adjacent and the best
+//!   rank-ordered tree, in which then every rank receives what is complete first first, if that is
+//!   better.
 //!
-//! No polynomial program is known. For a fixed root and division the time is the greatest of `ready_q + sum of comm` over all parts that are ready no earlier than `q`, so a
-//! division is right or wrong by as many conditions as it has parts, which is what stands in the way of a dynamic program over ranks.
+//! No polynomial program is known. For a fixed root and division the time is the greatest of
+//! `ready_q + sum of comm` over all parts that are ready no earlier than `q`, so a division is
+//! right or wrong by as many conditions as it has parts, which is what stands in the way of a
+//! dynamic program over ranks.
 //!
 //! `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: 32, root 3 receives `{0}`, then `{1,2}`.
 
@@ -44,7 +51,8 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
         .unwrap_or(first))
 }
 
-/// The same tree, in which every rank copies first and then receives in the order in which its children are complete: no later than before.
+/// The same tree, in which every rank copies first and then receives in the order in which its
+/// children are complete: no later than before.
 fn first_come(problem: &Problem, mut tree: GatherTree) -> GatherTree {
     let (sizes, cost) = (problem.sizes(), problem.cost());
     let sums = tree.subtree_sizes(sizes);
@@ -131,7 +139,8 @@ struct Part {
 }
 
 impl Program<'_> {
-    /// The best time of `[i, j]` rooted at one of `roots`, that root, and what it receives, in order.
+    /// The best time of `[i, j]` rooted at one of `roots`, that root, and what it receives, in
+    /// order.
     fn best(
         &self,
         (i, j): (usize, usize),
@@ -168,7 +177,8 @@ impl Program<'_> {
     }
 }
 
-/// All ways to divide a range for its root, but for those that are certainly no better than the best so far.
+/// All ways to divide a range for its root, but for those that are certainly no better than the
+/// best so far.
 struct Search<'a> {
     program: &'a Program<'a>,
     range: (usize, usize),

@@ -1,19 +1,23 @@
 //! Bi-greedy reduction.
 //!
 //! Source: Lowery & Langou, section VI-B, Algorithm 2. Ports: bidirectional, one-ported.
-//! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`, `L = ceil(log2 p)`.
-//! Rounds: `L + q - 1`, which is optimal. Volume: `(p - 1) m`. Time: `(L + q - 1)(tc + tp)`. Best `s`: `sqrt(m alpha / ((L - 1)(beta + gamma)))`.
-//! Restrictions: the operator must commute (whoever still holds a segment may be paired); every root, by rotation.
+//! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`, `L =
+//! ceil(log2 p)`. Rounds: `L + q - 1`, which is optimal. Volume: `(p - 1) m`. Time: `(L + q - 1)(tc
+//! + tp)`. Best `s`: `sqrt(m alpha / ((L - 1)(beta + gamma)))`. Restrictions: the operator must
+//! commute (whoever still holds a segment may be paired); every root, by rotation.
 //!
-//! The number of rounds is the paper's conjecture; it has been found true of this plan for `p <= 700, q <= 24`, for `p <= 160, q <= 150` and for samples
-//! up to `p = 4097`, `q = 2000`.
+//! The number of rounds is the paper's conjecture; it has been found true of this plan for `p <=
+//! 700, q <= 24`, for `p <= 160, q <= 150` and for samples up to `p = 4097`, `q = 2000`.
 //!
-//! With segments of one size every transfer of the paper's discrete loop starts at a multiple of `tc + tp`, so the plan is made in rounds: in
-//! each, a rank sends at most once and receives at most once. Segments are served from the first unfinished one up. Of the ranks that
-//! still hold the segment, those with only one port left must use that one; those with both are divided so that senders and receivers balance,
-//! low ranks receiving and high ranks sending. The root only receives. A smaller last segment takes its rounds as they come.
+//! With segments of one size every transfer of the paper's discrete loop starts at a multiple of
+//! `tc + tp`, so the plan is made in rounds: in each, a rank sends at most once and receives at
+//! most once. Segments are served from the first unfinished one up. Of the ranks that still hold
+//! the segment, those with only one port left must use that one; those with both are divided so
+//! that senders and receivers balance, low ranks receiving and high ranks sending. The root only
+//! receives. A smaller last segment takes its rounds as they come.
 //!
-//! `p = 4`, `q = 2`: round 0: 2→0, 3→1 segment 0, 1→2 segment 1; round 1: 1→0 segment 0, 3→2 segment 1; round 2: 2→0 segment 1.
+//! `p = 4`, `q = 2`: round 0: 2→0, 3→1 segment 0, 1→2 segment 1; round 1: 1→0 segment 0, 3→2
+//! segment 1; round 2: 2→0 segment 1.
 
 use std::collections::VecDeque;
 
@@ -113,7 +117,8 @@ impl Free {
         self.left.0 == 0 || self.left.1 == 0
     }
 
-    /// As many senders with a receiver each as the free ports of `holders` (in ascending order) give; senders ascend.
+    /// As many senders with a receiver each as the free ports of `holders` (in ascending order)
+    /// give; senders ascend.
     fn pairs(&self, holders: &[usize]) -> Vec<(usize, usize)> {
         let (mut senders, mut receivers, mut both) = (Vec::new(), Vec::new(), Vec::new());
         for &r in holders {

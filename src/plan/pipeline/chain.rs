@@ -2,9 +2,10 @@
 //!
 //! Source: Lowery & Langou, section IV ("pipeline"). Ports: uni- or bidirectional, one-ported.
 //! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! Rank `k` combines each segment from `k + 1` and sends it to `k - 1`. Volume: `(p - 1) m`. Keeps operand order.
-//! Rounds and time, bidirectional: `p + q - 2`, `(p + q - 2)(tc + tp)`; unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
-//! Best `s`, bidirectional: `sqrt(m alpha / ((p - 2)(beta + gamma)))`.
+//! Rank `k` combines each segment from `k + 1` and sends it to `k - 1`. Volume: `(p - 1) m`. Keeps
+//! operand order. Rounds and time, bidirectional: `p + q - 2`, `(p + q - 2)(tc + tp)`;
+//! unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`. Best `s`, bidirectional: `sqrt(m alpha
+//! / ((p - 2)(beta + gamma)))`.
 
 use crate::collective::Collective;
 use crate::cost::Ports;
@@ -52,7 +53,8 @@ struct Chain {
     ranks: usize,
     ports: Ports,
     root: usize,
-    /// Which rank the chain ends at: where operands stay in order rank 0, which sends the result on to the root.
+    /// Which rank the chain ends at: where operands stay in order rank 0, which sends the result
+    /// on to the root.
     end: usize,
     vector: Span,
     segments: Vec<Span>,

@@ -1,9 +1,12 @@
-//! Chain (linear pipeline) scan: segments pass through all ranks, each adding its own and keeping the result.
+//! Chain (linear pipeline) scan: segments pass through all ranks, each adding its own and keeping
+//! the result.
 //!
-//! Source: folklore. Ports: uni- or bidirectional, one-ported. Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! Rank `r` combines each segment from `r - 1` and sends it to `r + 1`. Volume: `(p - 1) m`. Keeps operand order.
-//! Rounds and time are those of the [chain](super::chain) reduction, whose last rank is the first here:
-//! bidirectional `p + q - 2`, `(p + q - 2)(tc + tp)`; unidirectional `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`. Restrictions: none.
+//! Source: folklore. Ports: uni- or bidirectional, one-ported. Symbols: `p` ranks, `q` segments of
+//! `s` elements, `tc = alpha + beta s`, `tp = gamma s`. Rank `r` combines each segment from `r - 1`
+//! and sends it to `r + 1`. Volume: `(p - 1) m`. Keeps operand order. Rounds and time are those of
+//! the [chain](super::chain) reduction, whose last rank is the first here: bidirectional `p + q -
+//! 2`, `(p + q - 2)(tc + tp)`; unidirectional `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
+//! Restrictions: none.
 //!
 //! `p = 3`, two segments: 0→1 the first; 1→2 the first and 0→1 the second; 1→2 the second.
 

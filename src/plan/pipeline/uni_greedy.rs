@@ -1,17 +1,19 @@
-//! Uni-greedy reduction: the fastest unidirectional reduction among all that reduce segments in order on every rank.
+//! Uni-greedy reduction: the fastest unidirectional reduction among all that reduce segments in
+//! order on every rank.
 //!
 //! Source: Lowery & Langou, algorithm 1, theorem 5. Ports: unidirectional, one-ported.
-//! Symbols: `p` ranks, `q` segments, the `i`-th of `s_i` elements, `tc = alpha + beta s_i`, `tp = gamma s_i`.
-//! Rounds, time: no closed form ([`makespan`] evaluates it). Volume: `(p - 1) m`.
+//! Symbols: `p` ranks, `q` segments, the `i`-th of `s_i` elements, `tc = alpha + beta s_i`, `tp =
+//! gamma s_i`. Rounds, time: no closed form ([`makespan`] evaluates it). Volume: `(p - 1) m`.
 //! Restrictions: the operator must commute.
 //!
-//! Every rank has a state: when it finished its last task. While more than one rank still holds a segment, the two holders
-//! with the smallest states meet, at the larger of their states `t`; one sends (never the root) and is free at `t + tc`, the
-//! other receives and is free at `t + tc + tp`. Ties do not change the makespan: here the smaller rank of a pair receives, and of
-//! equal states the one that is older in the queues goes first, so that all ranks can compute the same schedule.
+//! Every rank has a state: when it finished its last task. While more than one rank still holds a
+//! segment, the two holders with the smallest states meet, at the larger of their states `t`; one
+//! sends (never the root) and is free at `t + tc`, the other receives and is free at `t + tc + tp`.
+//! Ties do not change the makespan: here the smaller rank of a pair receives, and of equal states
+//! the one that is older in the queues goes first, so that all ranks can compute the same schedule.
 //!
-//! No heap is needed. Within a segment `t` never falls, so receivers come back in sorted order, and so do senders, whose states are
-//! those of the next segment: two queues, constant time a transfer.
+//! No heap is needed. Within a segment `t` never falls, so receivers come back in sorted order, and
+//! so do senders, whose states are those of the next segment: two queues, constant time a transfer.
 //!
 //! `p = 3`, two segments, `tc = 2`, `tp = 1` (makespan 11):
 //!
@@ -37,7 +39,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 
 /// The reduction, not stored as steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
-    // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast order means nothing.
+    // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast
+    // order means nothing.
     let request = Request {
         keep_order: false,
         ..request.clone()
@@ -54,7 +57,8 @@ pub fn time(request: &Request) -> Option<f64> {
 
 /// All transfers of the reduction, in the order of their starts within each segment.
 ///
-/// A rank that reduces without a schedule takes from this the transfers that name it: every rank computes the same sequence.
+/// A rank that reduces without a schedule takes from this the transfers that name it: every rank
+/// computes the same sequence.
 pub fn transfers(request: &Request) -> impl Iterator<Item = Transfer> + use<> {
     let mut greedy = Greedy::new(request.ranks);
     let mut costs = costs(request).collect::<Vec<_>>().into_iter();
@@ -93,7 +97,8 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Greedy {
-    /// Holders that have not taken part in the current segment, sorted; those before `first_waiting` are gone.
+    /// Holders that have not taken part in the current segment, sorted; those before
+    /// `first_waiting` are gone.
     waiting: Vec<State>,
     first_waiting: usize,
     /// Holders that have received, sorted; those before `first_combined` are gone.
@@ -129,7 +134,8 @@ impl Greedy {
         }
     }
 
-    /// Goes on to the next segment, whose message takes `t_comm` and whose combination takes `t_comp`.
+    /// Goes on to the next segment, whose message takes `t_comm` and whose combination takes
+    /// `t_comp`.
     pub fn next_segment(&mut self, t_comm: f64, t_comp: f64) {
         while self.next().is_some() {}
         std::mem::swap(&mut self.waiting, &mut self.done);
@@ -203,12 +209,15 @@ pub fn makespan(ranks: usize, costs: impl IntoIterator<Item = (f64, f64)>) -> f6
     states.time()
 }
 
-/// The states of all ranks between segments, without the ranks' names: what the makespan depends on.
+/// The states of all ranks between segments, without the ranks' names: what the makespan depends
+/// on.
 ///
-/// Equal states are kept as one run and meet each other in bulk, so a segment costs about as many operations as there are different states (some
-/// dozens for a thousand ranks). Over equal segments the states, relative to the smallest, become periodic after a transient; once
-/// they repeat, [`States::reduce`] jumps. Both are exact for whole-number costs. For others, states that differ by rounding alone
-/// count as equal: one segment never enlarges a difference (the step is monotone, lemma 4 of the paper, and adding a constant to all states adds it to the result), so what that
+/// Equal states are kept as one run and meet each other in bulk, so a segment costs about as many
+/// operations as there are different states (some dozens for a thousand ranks). Over equal segments
+/// the states, relative to the smallest, become periodic after a transient; once they repeat,
+/// [`States::reduce`] jumps. Both are exact for whole-number costs. For others, states that differ
+/// by rounding alone count as equal: one segment never enlarges a difference (the step is monotone,
+/// lemma 4 of the paper, and adding a constant to all states adds it to the result), so what that
 /// neglects stays of the size of rounding errors.
 #[derive(Debug, Clone)]
 pub struct States {
@@ -227,7 +236,8 @@ struct Run {
     count: usize,
 }
 
-/// Relative difference below which states differ by rounding alone, where costs are not whole numbers.
+/// Relative difference below which states differ by rounding alone, where costs are not whole
+/// numbers.
 const ROUNDING: f64 = 1e-14;
 
 impl States {
@@ -353,7 +363,8 @@ impl States {
     }
 }
 
-/// Appends to a sorted list, joining what is equal (or, among runs from `live` on, differs by rounding alone).
+/// Appends to a sorted list, joining what is equal (or, among runs from `live` on, differs by
+/// rounding alone).
 fn push(runs: &mut Vec<Run>, live: usize, free: f64, count: usize, tolerance: f64) {
     match runs[live..].last_mut() {
         Some(last) if free - last.free <= tolerance * free => last.count += count,

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::Schedule;
 
-/// A row with what most have: any ports, operator, links and blocks, no segments, and a logarithm of rounds.
+/// A row with what most have: any ports, operator, links and blocks, no segments, and a logarithm
+/// of rounds.
 ///
 /// Left to say: source, rounds, volume, and the time where there is a closed form.
 pub(in crate::plan) const fn row(
@@ -101,13 +102,15 @@ pub(in crate::plan) fn for_each_segment(p: usize, segments: usize) -> usize {
     p.saturating_mul(segments)
 }
 
-/// Each rank sends messages with a part of almost every rank's block, many spans together as heavy as a step.
+/// Each rank sends messages with a part of almost every rank's block, many spans together as heavy
+/// as a step.
 pub(in crate::plan) fn parts_of_all(p: usize, segments: usize) -> usize {
     let messages = p.saturating_mul(segments.saturating_add(p.max(1).ilog2() as usize));
     messages.saturating_mul(1 + p / 8)
 }
 
-/// Each rank sends a message in each of so many rounds as `p` has binary digits; the first has a span for every second rank, the next for every fourth.
+/// Each rank sends a message in each of so many rounds as `p` has binary digits; the first has a
+/// span for every second rank, the next for every fourth.
 pub(in crate::plan) fn parts_of_halves(p: usize, segments: usize) -> usize {
     logarithmic(p, segments).saturating_add(p.saturating_mul(p / 4))
 }
@@ -127,7 +130,8 @@ pub(in crate::plan) fn for_each_segment_twice(p: usize, segments: usize) -> usiz
     for_each_segment(p, segments).saturating_mul(2)
 }
 
-/// In each of two phases of as many rounds as `p` has binary digits, one or two transfers of each rank.
+/// In each of two phases of as many rounds as `p` has binary digits, one or two transfers of each
+/// rank.
 pub(in crate::plan) fn logarithmic_twice(p: usize, segments: usize) -> usize {
     logarithmic(p, segments).saturating_mul(2)
 }

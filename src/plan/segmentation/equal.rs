@@ -18,8 +18,9 @@ pub struct Best {
     pub segment: usize,
     /// Time with segments of that size.
     pub time: f64,
-    /// Whether `time` is as executed; otherwise it is an upper bound, that of a vector rounded up to whole segments and a binary
-    /// tree rounded up to a full one (such schedules are too long to be simulated here).
+    /// Whether `time` is as executed; otherwise it is an upper bound, that of a vector rounded up
+    /// to whole segments and a binary tree rounded up to a full one (such schedules are too
+    /// long to be simulated here).
     pub executed: bool,
     /// How it was found.
     pub method: Method,
@@ -50,12 +51,14 @@ impl Method {
     }
 }
 
-/// Finds the best segment size of an algorithm for the request's vector; the request's own segments do not matter.
+/// Finds the best segment size of an algorithm for the request's vector; the request's own segments
+/// do not matter.
 ///
-/// Where the time has a closed form, the size is the better of its optimum's integer neighbours (and of those that split the
-/// vector into as many even segments); uni-greedy is evaluated for all sizes; out-of-order is planned for some, chosen by a lower bound
-/// of their times, uni-greedy's best among them; others are searched by number of segments. Sizes that
-/// make more than 2^22 segments are not considered.
+/// Where the time has a closed form, the size is the better of its optimum's integer neighbours
+/// (and of those that split the vector into as many even segments); uni-greedy is evaluated for all
+/// sizes; out-of-order is planned for some, chosen by a lower bound of their times, uni-greedy's
+/// best among them; others are searched by number of segments. Sizes that make more than 2^22
+/// segments are not considered.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -114,7 +117,8 @@ pub fn best_segment_within(
     Ok(trial.best(Method::Search))
 }
 
-/// The time that the rules give to `request`: by its closed form or evaluator where that covers the request, by simulation otherwise.
+/// The time that the rules give to `request`: by its closed form or evaluator where that covers the
+/// request, by simulation otherwise.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -135,8 +139,9 @@ pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
 
 /// The best segment size of uni-greedy, `costs` giving `(tc, tp)` of a segment.
 ///
-/// Exact up to 2^17 elements: sizes are evaluated in the order of a lower bound of their times, until the bound exceeds the best time found.
-/// Longer vectors are searched on a geometric grid of sizes that is refined where it is best.
+/// Exact up to 2^17 elements: sizes are evaluated in the order of a lower bound of their times,
+/// until the bound exceeds the best time found. Longer vectors are searched on a geometric grid of
+/// sizes that is refined where it is best.
 pub fn best_uni_greedy(ranks: usize, elements: usize, costs: impl Fn(usize) -> (f64, f64)) -> Best {
     const ALL: usize = 1 << 17;
     const FINE: usize = 1 << 9;
@@ -161,7 +166,8 @@ struct UniGreedy<F> {
     elements: usize,
     costs: F,
     states: States,
-    /// Idle time of all ranks while the last segment's tree closes, in units of its `tc + tp`, a rank.
+    /// Idle time of all ranks while the last segment's tree closes, in units of its `tc + tp`, a
+    /// rank.
     idle: f64,
     /// Time and size.
     best: (f64, usize),
@@ -227,9 +233,11 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
 
     /// What uni-greedy takes at least.
     ///
-    /// Each of the `p - 1` transfers of a segment keeps two ranks busy for `tc` and one for `tp` more. A rank that has sent its last
-    /// segment is idle from then on; read backwards from the end, the ranks still to send at most double every `tc + tp` of
-    /// the last segment, so `p - 2^j` are idle during the `j`-th such interval. And the first segment alone takes `ceil(log2 p)` steps.
+    /// Each of the `p - 1` transfers of a segment keeps two ranks busy for `tc` and one for `tp`
+    /// more. A rank that has sent its last segment is idle from then on; read backwards from
+    /// the end, the ranks still to send at most double every `tc + tp` of the last segment, so
+    /// `p - 2^j` are idle during the `j`-th such interval. And the first segment alone takes
+    /// `ceil(log2 p)` steps.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn bound(&self, size: usize) -> f64 {
         if self.ranks < 2 {
@@ -334,7 +342,8 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Whether the algorithm has a closed form under these costs, for as many full segments as there are in the best size tried.
+    /// Whether the algorithm has a closed form under these costs, for as many full segments as
+    /// there are in the best size tried.
     fn is_closed(&self) -> bool {
         if self.times.is_empty() || !self.request.closed_forms_hold() {
             return false;
@@ -352,11 +361,13 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Powers of two of segments, then a ternary search around the best of them, then its neighbours.
+    /// Powers of two of segments, then a ternary search around the best of them, then its
+    /// neighbours.
     fn search(&mut self) -> Result<()> {
         let m = self.request.elements();
         let (mut count, mut least, mut worse) = (1, f64::INFINITY, 0);
-        // Start-up times only grow with more segments: after some doublings in vain there is nothing more to find.
+        // Start-up times only grow with more segments: after some doublings in vain there is
+        // nothing more to find.
         while count <= m
             && count.saturating_mul(self.request.ranks) <= Self::ONE.max(self.request.ranks)
             && worse < 3
@@ -400,7 +411,8 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The size that splits `elements` into at most `count` segments as even as possible but for the last.
+/// The size that splits `elements` into at most `count` segments as even as possible but for the
+/// last.
 pub(super) fn even_size(elements: usize, count: usize) -> usize {
     elements.div_ceil(count.max(1)).max(1)
 }
@@ -432,7 +444,8 @@ pub(super) fn free_of_computation(algorithm: &Algorithm, request: &Request) -> R
     request
 }
 
-/// The registered closed form, where it describes what is executed: then [`executed_time`] need not simulate anything.
+/// The registered closed form, where it describes what is executed: then [`executed_time`] need not
+/// simulate anything.
 pub fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     let forwarded = request.keep_order && request.root != 0;
     if forwarded || !request.closed_forms_hold() {
@@ -441,9 +454,11 @@ pub fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     algorithm.time?(&free_of_computation(algorithm, request))
 }
 
-/// Where the closed form of the executed time is least, as a real number between two integers of `1..=m`.
+/// Where the closed form of the executed time is least, as a real number between two integers of
+/// `1..=m`.
 ///
-/// A time `(f + c m / s) alpha + (f b + g) s + ..` is least at `s = sqrt(c m alpha / slope)`, `slope` being what `s` is multiplied by.
+/// A time `(f + c m / s) alpha + (f b + g) s + ..` is least at `s = sqrt(c m alpha / slope)`,
+/// `slope` being what `s` is multiplied by.
 fn closed_optimum(algorithm: &Algorithm, request: &Request) -> Option<Size> {
     let Symbols {
         p,

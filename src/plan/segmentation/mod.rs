@@ -1,6 +1,8 @@
-//! How to split the vector: the best segment size of an algorithm, unequal segments, and what the tables in print say.
+//! How to split the vector: the best segment size of an algorithm, unequal segments, and what the
+//! tables in print say.
 //!
-//! Times are *as executed*: what the rules of [`crate::schedule`] make of the schedule, by closed form or evaluator where there is one, by simulation otherwise.
+//! Times are *as executed*: what the rules of [`crate::schedule`] make of the schedule, by closed
+//! form or evaluator where there is one, by simulation otherwise.
 
 mod equal;
 mod planned;

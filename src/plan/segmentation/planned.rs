@@ -13,9 +13,10 @@ const MOST_STEPS: u64 = 100_000_000;
 
 /// Finds a good segment size for out-of-order, never slower than uni-greedy with its best size.
 ///
-/// Quick plans are made in the order of a lower bound of their times ([`lower_bound`], which most plans come close to), starting
-/// with uni-greedy's best size, until the bound exceeds the best time found or [`MOST_STEPS`] are spent. Tried are even splits into all
-/// counts up to 64, and beyond into counts 1.6% apart. `None` where times are not finite.
+/// Quick plans are made in the order of a lower bound of their times ([`lower_bound`], which most
+/// plans come close to), starting with uni-greedy's best size, until the bound exceeds the best
+/// time found or [`MOST_STEPS`] are spent. Tried are even splits into all counts up to 64, and
+/// beyond into counts 1.6% apart. `None` where times are not finite.
 pub(super) fn best_out_of_order(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
     let mut request = free_of_computation(algorithm, request);
     let (p, m) = (request.ranks, request.elements());

@@ -1,9 +1,12 @@
-//! The figures of Lowery & Langou's tables as printed, to be shown beside what the rules of time execute; and what is said of two algorithms
-//! whose executed time has a closed form for some `p` only: about what the two-tree algorithm takes, and what the dual-root one takes at most.
+//! The figures of Lowery & Langou's tables as printed, to be shown beside what the rules of time
+//! execute; and what is said of two algorithms whose executed time has a closed form for some `p`
+//! only: about what the two-tree algorithm takes, and what the dual-root one takes at most.
 //!
-//! Symbols: `p` ranks, `m` elements in `q` segments of `s`, `L = ceil(log2 p)`, `N = ceil(log2(p + 1))`; alpha a message, beta and
-//! gamma an element. Table I is unidirectional, table III bidirectional, both for `p > 3`; table II gives the least that each
-//! algorithm can take in each of the three terms, unidirectional. Their unidirectional times are upper bounds of the executed ones.
+//! Symbols: `p` ranks, `m` elements in `q` segments of `s`, `L = ceil(log2 p)`, `N = ceil(log2(p +
+//! 1))`; alpha a message, beta and gamma an element. Table I is unidirectional, table III
+//! bidirectional, both for `p > 3`; table II gives the least that each algorithm can take in each
+//! of the three terms, unidirectional. Their unidirectional times are upper bounds of the executed
+//! ones.
 
 use crate::collective::Kind;
 use crate::plan::Request;
@@ -15,11 +18,13 @@ pub struct Published {
     pub table: &'static str,
     /// The time for the request's segments (the largest size standing for all).
     pub time: f64,
-    /// The best segment size: any positive number, not clamped to the vector. `None` where the table has none, or its formula is undefined.
+    /// The best segment size: any positive number, not clamped to the vector. `None` where the
+    /// table has none, or its formula is undefined.
     pub best_segment: Option<f64>,
     /// The time at the best segment size.
     pub best_time: Option<f64>,
-    /// The best segment size clamped to `1..=m`, and the formula's time there, with `m / s` segments.
+    /// The best segment size clamped to `1..=m`, and the formula's time there, with `m / s`
+    /// segments.
     pub clamped: (f64, f64),
     /// Table II's row.
     pub terms: Option<Terms>,
@@ -38,8 +43,9 @@ pub struct Terms {
 
 /// What the tables print for the algorithm of this name, under the request's port model.
 ///
-/// `None` for algorithms and collectives that they do not cover, for `p <= 3`, for an empty vector, and where costs differ from rank to
-/// rank. A broadcast is a reduction without computation. Names are the registry's; `pipeline` is `chain`.
+/// `None` for algorithms and collectives that they do not cover, for `p <= 3`, for an empty vector,
+/// and where costs differ from rank to rank. A broadcast is a reduction without computation. Names
+/// are the registry's; `pipeline` is `chain`.
 ///
 /// ```
 /// use oneport::plan::segmentation::published;
@@ -63,7 +69,8 @@ pub fn published(kind: Kind, algorithm: &str, request: &Request) -> Option<Publi
             "binomial" => Some(x.whole("Table III", l)),
             "chain" | "pipeline" => Some(x.rounds("Table III", p - 2.0, 1.0)),
             "binary" => Some(Published {
-                // As printed: 2 (N + q - 1) rounds; the best size and its time follow from 2 (N + q - 2).
+                // As printed: 2 (N + q - 1) rounds; the best size and its time follow from 2 (N + q
+                // - 2).
                 time: x.time(2.0 * (n - 1.0), 2.0, x.s),
                 erratum: Some(
                     "the printed time, 2(N+q-1) rounds, contradicts the printed best time, which follows from 2(N+q-2)",
@@ -112,8 +119,9 @@ pub fn published(kind: Kind, algorithm: &str, request: &Request) -> Option<Publi
     }
 }
 
-/// The dual-root allreduce over two trees of `h` levels that are full, or fuller than the request's:
-/// `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`, at best `O(log p + sqrt(m log p)) + 3 (beta + gamma) m`.
+/// The dual-root allreduce over two trees of `h` levels that are full, or fuller than the
+/// request's: `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`, at best `O(log p + sqrt(m log p))
+/// + 3 (beta + gamma) m`.
 fn dual_root(request: &Request) -> Option<Published> {
     if request.ranks <= 3 || request.elements() == 0 || !request.ports.is_bidirectional() {
         return None;
@@ -142,7 +150,8 @@ fn dual_root(request: &Request) -> Option<Published> {
 
 /// Table II's bounds of any unidirectional reduction, as printed.
 ///
-/// Its bandwidth term `2 beta m` is right for odd `p` only: see [`crate::bounds`] for the corrected one.
+/// Its bandwidth term `2 beta m` is right for odd `p` only: see [`crate::bounds`] for the corrected
+/// one.
 pub fn published_bounds(request: &Request) -> Option<Terms> {
     let x = Symbols::new(Kind::Reduce, request)?;
     (!request.ports.is_bidirectional()).then_some(Terms {
@@ -224,8 +233,8 @@ impl Symbols {
         }
     }
 
-    /// An algorithm of `fixed + per_segment q` rounds. The best of `(f + c m / s)(alpha + b s)` is at `s = sqrt(c m alpha / (f b))`:
-    /// `(sqrt(f alpha) + sqrt(c m b))^2`.
+    /// An algorithm of `fixed + per_segment q` rounds. The best of `(f + c m / s)(alpha + b s)` is
+    /// at `s = sqrt(c m alpha / (f b))`: `(sqrt(f alpha) + sqrt(c m b))^2`.
     fn rounds(&self, table: &'static str, fixed: f64, per_segment: f64) -> Published {
         let unit = self.beta + self.gamma;
         let best = (per_segment * self.m * self.alpha / (fixed * unit)).sqrt();
@@ -315,8 +324,8 @@ mod tests {
         }
     }
 
-    /// Beside the executed time, for all the `p` that closed forms are tested for: never less; two rounds less than "about" for powers of two, and
-    /// the same for two full trees.
+    /// Beside the executed time, for all the `p` that closed forms are tested for: never less; two
+    /// rounds less than "about" for powers of two, and the same for two full trees.
     #[test]
     fn what_two_trees_and_two_roots_take() {
         for p in 4..=70usize {

@@ -22,7 +22,8 @@ pub struct BestSizes {
 /// Vectors of up to this many elements are split in all ways.
 const ALL_WAYS: usize = 16;
 
-/// All ways to write `elements` as a sum of positive sizes, order mattering: `2^(elements - 1)` of them; one, empty, for 0.
+/// All ways to write `elements` as a sum of positive sizes, order mattering: `2^(elements - 1)` of
+/// them; one, empty, for 0.
 ///
 /// # Panics
 /// When `elements` is more than 63.
@@ -49,7 +50,8 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// Finds good segment sizes for an algorithm, never worse than its best equal ones, trying at most about `trials`.
+/// Finds good segment sizes for an algorithm, never worse than its best equal ones, trying at most
+/// about `trials`.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -101,9 +103,11 @@ pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> 
 
 /// Finds good segment sizes for a vector under any measure of time, never worse than `start`.
 ///
-/// All compositions are tried where the vector has up to 16 elements and `trials` allows as many. Otherwise a search starts from the best of `start` and a few even and
-/// ramped splits into about as many segments, and goes on with moves from the best, and from those as good: shift elements from one segment to another,
-/// merge neighbours, split one; until none helps or `trials` were tried.
+/// All compositions are tried where the vector has up to 16 elements and `trials` allows as many.
+/// Otherwise a search starts from the best of `start` and a few even and ramped splits into about
+/// as many segments, and goes on with moves from the best, and from those as good: shift elements
+/// from one segment to another, merge neighbours, split one; until none helps or `trials` were
+/// tried.
 pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
     let mut search = Search::new(start, time);
     let elements: usize = start.iter().sum();
@@ -122,7 +126,8 @@ pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> 
     search.found(Method::Search)
 }
 
-/// Even splits, larger segments first or last, a smaller or larger first and last segment, for counts about `count`.
+/// Even splits, larger segments first or last, a smaller or larger first and last segment, for
+/// counts about `count`.
 fn starts(elements: usize, count: usize) -> Vec<Vec<usize>> {
     let mut starts = Vec::new();
     for count in count.saturating_sub(2).max(1)..=(count + 2).min(elements) {
@@ -203,7 +208,8 @@ impl<F: FnMut(&[usize]) -> f64> Search<F> {
     }
 }
 
-/// Neighbours of `sizes`; the first and the last segments, which make most of a difference, are moved first.
+/// Neighbours of `sizes`; the first and the last segments, which make most of a difference, are
+/// moved first.
 fn moves(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     let count = sizes.len();
     let mut places: Vec<usize> = (0..count).collect();

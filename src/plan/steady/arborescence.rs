@@ -1,8 +1,10 @@
-//! Minimum-cost arborescences (Chu and Liu 1965, Edmonds 1967), with the packing of cuts that proves them minimal.
+//! Minimum-cost arborescences (Chu and Liu 1965, Edmonds 1967), with the packing of cuts that
+//! proves them minimal.
 //!
-//! Every node but the root takes its cheapest incoming edge, and that cost off all its incoming edges; cycles become
-//! nodes, and so on. What a node, a set of the graph's nodes, takes off is the weight of a *cut*: the edges that enter the set. Every
-//! arborescence enters every set without the root, no edge pays for more than its weight, and the weights of the cuts add up to the
+//! Every node but the root takes its cheapest incoming edge, and that cost off all its incoming
+//! edges; cycles become nodes, and so on. What a node, a set of the graph's nodes, takes off is the
+//! weight of a *cut*: the edges that enter the set. Every arborescence enters every set without the
+//! root, no edge pays for more than its weight, and the weights of the cuts add up to the
 //! cost of the arborescence. Time O(nodes * edges).
 
 use super::weight::Weight;
@@ -26,7 +28,8 @@ struct Level<W> {
     above: Vec<usize>,
 }
 
-/// The cheapest arborescence of edges `(from, to)` with weights that are not negative, rooted at `root`; none if a node cannot be reached.
+/// The cheapest arborescence of edges `(from, to)` with weights that are not negative, rooted at
+/// `root`; none if a node cannot be reached.
 pub(super) fn arborescence<W: Weight>(
     nodes: usize,
     root: usize,
@@ -128,7 +131,8 @@ fn contracted<W>(
     (number, count)
 }
 
-/// The edges of the lowest level, from the highest down: a cycle loses the edge into the node where it is entered.
+/// The edges of the lowest level, from the highest down: a cycle loses the edge into the node where
+/// it is entered.
 fn expanded<W>(nodes: usize, levels: &[Level<W>]) -> Vec<Option<usize>> {
     let mut chosen: Vec<Option<usize>> = Vec::new();
     for (depth, level) in levels.iter().enumerate().rev() {

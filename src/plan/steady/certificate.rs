@@ -10,18 +10,22 @@ use crate::error::{Error, Result};
 
 /// Prices that prove an upper bound of the throughput.
 ///
-/// Time on each edge has a price. *At most `bound` can be spent on what takes place at the same time*: ports have prices, and so have odd
-/// sets of ports (none of them for bidirectional ports); those of its two ports and of the sets around them pay for each edge, a matching
-/// uses each port once and at most `(|S| - 1) / 2` edges within a set `S`. *No operation costs less than 1*: for arborescences, cuts
-/// (sets that every message must enter) have values that no edge exceeds by its price times its cost; for paths, nodes have
-/// potentials; for what is combined on the way, and for trees to some of the nodes, partial results have potentials on every node. Hence at most `bound` operations a time unit. All of that is sums and comparisons.
+/// Time on each edge has a price. *At most `bound` can be spent on what takes place at the same
+/// time*: ports have prices, and so have odd sets of ports (none of them for bidirectional ports);
+/// those of its two ports and of the sets around them pay for each edge, a matching uses each port
+/// once and at most `(|S| - 1) / 2` edges within a set `S`. *No operation costs less than 1*: for
+/// arborescences, cuts (sets that every message must enter) have values that no edge exceeds by its
+/// price times its cost; for paths, nodes have potentials; for what is combined on the way, and for
+/// trees to some of the nodes, partial results have potentials on every node. Hence at most `bound`
+/// operations a time unit. All of that is sums and comparisons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The bound that is proved.
     pub bound: Fraction,
     /// Price of a time unit, by edge.
     pub prices: Vec<Fraction>,
-    /// By port: nodes for unidirectional ports; all ports out, then all ports in for bidirectional ones.
+    /// By port: nodes for unidirectional ports; all ports out, then all ports in for bidirectional
+    /// ones.
     pub ports: Vec<Fraction>,
     /// Odd sets of ports and their prices.
     pub odd_sets: Vec<(Vec<usize>, Fraction)>,
@@ -36,13 +40,15 @@ pub enum Proof {
     Cuts(Vec<(Vec<usize>, Fraction)>),
     /// By node, how far it is from the root at least.
     Potentials(Vec<Fraction>),
-    /// By partial result and node, what it costs at least to have it there: consecutive contributions, shorter intervals first, or all sets
-    /// of them, as binary numbers. For multicasts, contributions of the targets on the reversed platform.
+    /// By partial result and node, what it costs at least to have it there: consecutive
+    /// contributions, shorter intervals first, or all sets of them, as binary numbers. For
+    /// multicasts, contributions of the targets on the reversed platform.
     Partial(Vec<Vec<Fraction>>),
 }
 
 impl Certificate {
-    /// The proof for a platform whose costs are `unit` times as high. What a time unit costs is less; what operations cost is the same.
+    /// The proof for a platform whose costs are `unit` times as high. What a time unit costs is
+    /// less; what operations cost is the same.
     pub(super) fn per(mut self, unit: &Fraction) -> Certificate {
         self.bound /= unit;
         let sets = self.odd_sets.iter_mut().map(|(_, price)| price);

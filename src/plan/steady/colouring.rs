@@ -1,4 +1,5 @@
-//! Loads of edges as matchings of a general graph, for unidirectional ports: fractional edge colouring.
+//! Loads of edges as matchings of a general graph, for unidirectional ports: fractional edge
+//! colouring.
 
 use dashu_int::{IBig, UBig};
 
@@ -19,13 +20,14 @@ pub(super) enum Slotted {
 /// How often the search starts again, with the odd sets that it came to know.
 const MOST_STARTS: usize = 100;
 
-/// A sequence of matchings in which every edge is busy just as long as `loads` say, if it takes no more than all the time; `sets` are odd
-/// sets known to matter.
+/// A sequence of matchings in which every edge is busy just as long as `loads` say, if it takes no
+/// more than all the time; `sets` are odd sets known to matter.
 ///
-/// One matching after the other: each covers every *tight* port and odd set (busy all the time that is left), and lasts until
-/// an edge is done, or a port or odd set becomes tight. Odd sets that would be overloaded after it are searched for, and shorten it. The
-/// search is in floating-point numbers: a set that is overloaded by very little may be missed. It shows up later, and then everything
-/// starts again with that set known.
+/// One matching after the other: each covers every *tight* port and odd set (busy all the time that
+/// is left), and lasts until an edge is done, or a port or odd set becomes tight. Odd sets that
+/// would be overloaded after it are searched for, and shorten it. The search is in floating-point
+/// numbers: a set that is overloaded by very little may be missed. It shows up later, and then
+/// everything starts again with that set known.
 pub(super) fn general_slots(
     graph: &PortGraph,
     loads: &[Fraction],
@@ -69,7 +71,8 @@ struct Peeling<'a> {
 }
 
 impl Peeling<'_> {
-    /// The next matching; none if something tight cannot be covered: an odd set that is overloaded was not found.
+    /// The next matching; none if something tight cannot be covered: an odd set that is overloaded
+    /// was not found.
     fn next(&mut self) -> Option<Slot> {
         let links = self.graph.links();
         let n = self.graph.len();
@@ -173,8 +176,8 @@ impl Peeling<'_> {
 
 /// The same by a linear program.
 ///
-/// `minimise sum of y_m`, the matchings with an edge being at least its load; from matchings of one edge each, with a heaviest matching
-/// under the prices as new column.
+/// `minimise sum of y_m`, the matchings with an edge being at least its load; from matchings of one
+/// edge each, with a heaviest matching under the prices as new column.
 fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
     let busy: Vec<usize> = (0..loads.len()).filter(|&e| !loads[e].is_zero()).collect();
     let mut row = vec![usize::MAX; loads.len()];
@@ -195,8 +198,8 @@ fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
         let slots = optimum.used.into_iter().map(|(e, y)| Slot::new(e, y));
         return Ok(Slotted::Fits(trimmed(slots.collect(), loads)));
     }
-    // No matching is worth more than 1 at these prices, but the loads are: ports and odd sets around the edges pay for the prices, so
-    // that one of them must be overloaded.
+    // No matching is worth more than 1 at these prices, but the loads are: ports and odd sets
+    // around the edges pay for the prices, so that one of them must be overloaded.
     let (scaled, _) = over_common(&matchings.spread(&optimum.prices));
     let found = maximum(graph.len(), &graph.weights(&scaled));
     let sets = found.twice_odd.into_iter().map(|(set, _)| set);
@@ -258,11 +261,13 @@ impl Pricing<Vec<usize>> for Matchings<'_> {
 /// By how much an odd set must be violated for the search in floating-point numbers to tell.
 const CLEARLY: f64 = -1e-9;
 
-/// Odd sets of nodes whose edges are clearly busy too long: `sum of loads within S > (|S| - 1) / 2`.
+/// Odd sets of nodes whose edges are clearly busy too long: `sum of loads within S > (|S| - 1) /
+/// 2`.
 ///
-/// Padberg and Rao (1982): with `s_v` the time that node `v` is idle, that is `sum of loads that leave S + sum of s_v in S < 1`: a small
-/// cut with an odd number of nodes on one side, if the idle times are edges to one more node, which is made odd or even to suit. A
-/// tree of minimum cuts (Gomory and Hu 1961; Gusfield 1990) has a smallest odd cut among its own.
+/// Padberg and Rao (1982): with `s_v` the time that node `v` is idle, that is `sum of loads that
+/// leave S + sum of s_v in S < 1`: a small cut with an odd number of nodes on one side, if the idle
+/// times are edges to one more node, which is made odd or even to suit. A tree of minimum cuts
+/// (Gomory and Hu 1961; Gusfield 1990) has a smallest odd cut among its own.
 pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<usize>> {
     let n = graph.len();
     let size = n + 1;

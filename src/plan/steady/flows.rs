@@ -1,14 +1,18 @@
-//! Bounds by flows: every target must receive each message, through edges that carry it once for all targets at best.
+//! Bounds by flows: every target must receive each message, through edges that carry it once for
+//! all targets at best.
 //!
-//! `maximise r` such that, with rates `n_e` of messages on the edges, there is a flow of value `r` with capacities `n_e` from the source to each
-//! target, and no port is busy more than all the time: a polynomial program. Since a flow of value `r` exists when no cut has
-//! less capacity, it is solved by cuts on demand, from maximum flows; in its dual form, where cuts are columns:
-//! `maximise sum of l_C` over cuts `C`, each edge being in cuts of no more weight than its cost times the prices of its ports, and these adding up to 1; the
-//! throughput is 1 over that.
+//! `maximise r` such that, with rates `n_e` of messages on the edges, there is a flow of value `r`
+//! with capacities `n_e` from the source to each target, and no port is busy more than all the
+//! time: a polynomial program. Since a flow of value `r` exists when no cut has less capacity, it
+//! is solved by cuts on demand, from maximum flows; in its dual form, where cuts are columns:
+//! `maximise sum of l_C` over cuts `C`, each edge being in cuts of no more weight than its cost
+//! times the prices of its ports, and these adding up to 1; the throughput is 1 over that.
 //!
-//! For broadcasts with bidirectional ports the bound is reached (Edmonds' disjoint arborescences), so that this is a second way to
-//! compute the throughput. For multicasts it is a bound from above (the load of an edge is the *largest* of the flows to the targets), as a
-//! series of scatters is one from below (there it is their *sum*). For unidirectional ports odd sets are left out: a bound from above.
+//! For broadcasts with bidirectional ports the bound is reached (Edmonds' disjoint arborescences),
+//! so that this is a second way to compute the throughput. For multicasts it is a bound from above
+//! (the load of an edge is the *largest* of the flows to the targets), as a series of scatters is
+//! one from below (there it is their *sum*). For unidirectional ports odd sets are left out: a
+//! bound from above.
 
 use std::collections::VecDeque;
 
@@ -24,8 +28,8 @@ use super::weight::{Weight, least};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 
-/// No series of multicasts to the platform's targets (of broadcasts, if these are all nodes) has a higher throughput; with bidirectional
-/// ports broadcasts reach it.
+/// No series of multicasts to the platform's targets (of broadcasts, if these are all nodes) has a
+/// higher throughput; with bidirectional ports broadcasts reach it.
 ///
 /// ```
 /// use oneport::Ports;
@@ -66,7 +70,8 @@ pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
     Ok(whole(1) / (optimum.value * unit))
 }
 
-/// Bounds of the throughput of a series of multicasts: from below by a series of scatters of the same message, from above by [`flow_bound`].
+/// Bounds of the throughput of a series of multicasts: from below by a series of scatters of the
+/// same message, from above by [`flow_bound`].
 ///
 /// # Errors
 /// As [`flow_bound`].
@@ -102,8 +107,8 @@ impl Pricing<()> for Cuts<'_> {
     }
 }
 
-/// The edges of a smallest cut between the source and `target`, by shortest augmenting paths; none if rounding errors keep the flow from coming to
-/// an end.
+/// The edges of a smallest cut between the source and `target`, by shortest augmenting paths; none
+/// if rounding errors keep the flow from coming to an end.
 fn smallest_cut<W: Weight>(
     platform: &Platform,
     capacity: &[W],

@@ -8,11 +8,12 @@ pub type Fraction = dashu_ratio::RBig;
 
 /// Most digits of the numerator and of the denominator of a number that is read.
 pub(crate) const MAX_DIGITS: usize = 256;
-/// Longest text that is read: a fraction with so many digits, with room for signs, spaces and leading zeros.
+/// Longest text that is read: a fraction with so many digits, with room for signs, spaces and
+/// leading zeros.
 const MAX_TEXT: usize = 4 * MAX_DIGITS;
 
-/// Reads a whole number, a decimal number (with exponent, if need be) or a fraction `a/b`, exactly. What has more than 256 digits in its
-/// numerator or denominator is not read.
+/// Reads a whole number, a decimal number (with exponent, if need be) or a fraction `a/b`, exactly.
+/// What has more than 256 digits in its numerator or denominator is not read.
 ///
 /// ```
 /// use oneport::plan::steady::parse_fraction;
@@ -90,8 +91,8 @@ pub fn to_f64(value: &Fraction) -> f64 {
     value.to_f64_fast()
 }
 
-/// As [`to_f64`], but no larger than the square root of the largest floating-point number, about: for numbers that only guide a search,
-/// and that are multiplied on the way.
+/// As [`to_f64`], but no larger than the square root of the largest floating-point number, about:
+/// for numbers that only guide a search, and that are multiplied on the way.
 pub(crate) fn to_finite(value: &Fraction) -> f64 {
     to_f64(value).clamp(-1e150, 1e150)
 }

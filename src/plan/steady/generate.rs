@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 const MOST_NODES: usize = 1000;
 const MOST_EDGES: usize = 100_000;
 
-/// Makes a platform by name, with source 0 and all other nodes as targets; links go both ways unless said otherwise.
+/// Makes a platform by name, with source 0 and all other nodes as targets; links go both ways
+/// unless said otherwise.
 ///
 /// | name | platform | costs |
 /// |---|---|---|

@@ -1,8 +1,10 @@
-//! Partial results of an operation that combines: which there are, how the cheapest whole is made of them, and why it cannot be cheaper.
+//! Partial results of an operation that combines: which there are, how the cheapest whole is made
+//! of them, and why it cannot be cheaper.
 //!
-//! A partial result is a set of contributions, combined: consecutive ones where operands keep their order (the intervals of Legrand, Marchal
-//! and Robert 2003), any where the operator commutes. It may pass an edge, and two may be combined on a node that has both. With `d(S, v)` the
-//! least cost of having `S` on node `v`:
+//! A partial result is a set of contributions, combined: consecutive ones where operands keep their
+//! order (the intervals of Legrand, Marchal and Robert 2003), any where the operator commutes. It
+//! may pass an edge, and two may be combined on a node that has both. With `d(S, v)` the least cost
+//! of having `S` on node `v`:
 //!
 //! ```text
 //! d({i}, owner of i)  = 0
@@ -10,10 +12,12 @@
 //! d(A + B, v)        <= d(A, v) + d(B, v) + price of combining on v
 //! ```
 //!
-//! Any numbers that satisfy these inequalities prove that the whole costs `d(all, root)` at least, by induction over what it is made of. There are
-//! `n^3 / 2` of them for intervals: the dual of the interval program. For any sets they are `n 2^n`: for few contributions only.
+//! Any numbers that satisfy these inequalities prove that the whole costs `d(all, root)` at least,
+//! by induction over what it is made of. There are `n^3 / 2` of them for intervals: the dual of the
+//! interval program. For any sets they are `n 2^n`: for few contributions only.
 //!
-//! Multicasts are the same with edges turned round and free combinations: a tree to the targets is a way to combine them at the root.
+//! Multicasts are the same with edges turned round and free combinations: a tree to the targets is
+//! a way to combine them at the root.
 
 use std::collections::HashMap;
 
@@ -54,7 +58,8 @@ impl Joins {
         }
     }
 
-    /// Number of partial results. They are numbered such that parts come before what is made of them.
+    /// Number of partial results. They are numbered such that parts come before what is made of
+    /// them.
     pub(super) fn count(&self) -> usize {
         let n = self.owners.len();
         if self.ordered {
@@ -104,8 +109,8 @@ impl Joins {
         (1..1usize << n).map(parts).collect()
     }
 
-    /// The least costs, under prices of the edges, and of combining by node. Combining on `v` costs the `v`-th of `computing`, nothing where there is
-    /// none.
+    /// The least costs, under prices of the edges, and of combining by node. Combining on `v` costs
+    /// the `v`-th of `computing`, nothing where there is none.
     pub(super) fn table<W: Weight>(
         &self,
         platform: &Platform,
@@ -187,8 +192,8 @@ impl Joins {
 }
 
 impl<W> Table<W> {
-    /// Adds the tasks that make the partial result `goal.0` on node `goal.1` to `work`; `made` says which value is what, and where. The value; none if
-    /// it cannot be made.
+    /// Adds the tasks that make the partial result `goal.0` on node `goal.1` to `work`; `made` says
+    /// which value is what, and where. The value; none if it cannot be made.
     pub(super) fn extract(
         &self,
         platform: &Platform,

@@ -1,11 +1,13 @@
-//! Maximum-weight matchings of general graphs (Edmonds 1965), with the prices that prove them maximal.
+//! Maximum-weight matchings of general graphs (Edmonds 1965), with the prices that prove them
+//! maximal.
 //!
-//! Vertices have prices, and so have odd sets of vertices (blossoms): for every edge, the prices of its ends and of the sets that hold both
-//! add up to its weight at least. A matching has at most `(|S| - 1) / 2` edges within a set `S`, so no matching is heavier than all
-//! vertex prices plus `(|S| - 1) / 2` times the price of each set; the one found is as heavy as that.
+//! Vertices have prices, and so have odd sets of vertices (blossoms): for every edge, the prices of
+//! its ends and of the sets that hold both add up to its weight at least. A matching has at most
+//! `(|S| - 1) / 2` edges within a set `S`, so no matching is heavier than all vertex prices plus
+//! `(|S| - 1) / 2` times the price of each set; the one found is as heavy as that.
 //!
-//! The primal-dual method with trees grown from all free vertices at once, O(n^3); a bipartite graph never forms a blossom, and the method
-//! is then the Hungarian one.
+//! The primal-dual method with trees grown from all free vertices at once, O(n^3); a bipartite
+//! graph never forms a blossom, and the method is then the Hungarian one.
 
 use super::weight::{Whole, least};
 
@@ -20,7 +22,8 @@ pub(super) struct Matching<W> {
     pub(super) twice_odd: Vec<(Vec<usize>, W)>,
 }
 
-/// The heaviest matching of a graph of `n` vertices; `weights[a * n + b]` is symmetric, and 0 where there is no edge.
+/// The heaviest matching of a graph of `n` vertices; `weights[a * n + b]` is symmetric, and 0 where
+/// there is no edge.
 pub(super) fn maximum<W: Whole>(n: usize, weights: &[W]) -> Matching<W> {
     let mut search = Search::new(n, weights);
     while search.augment_once() {}
@@ -33,7 +36,8 @@ struct Search<'w, W> {
     weights: &'w [W],
     /// Vertices and blossoms in use are at most this.
     top: usize,
-    /// For two vertices or blossoms, the ends of the edge between them with the least slack; (0, 0) for none.
+    /// For two vertices or blossoms, the ends of the edge between them with the least slack; (0,
+    /// 0) for none.
     edge: Vec<(usize, usize)>,
     width: usize,
     /// Twice the prices.
@@ -150,7 +154,8 @@ impl<'w, W: Whole> Search<'w, W> {
         }
     }
 
-    /// The even number of steps from the base of a blossom to a part; turns the cycle round if need be.
+    /// The even number of steps from the base of a blossom to a part; turns the cycle round if need
+    /// be.
     fn steps_to(&mut self, blossom: usize, part: usize) -> usize {
         let cycle = &mut self.cycle[blossom];
         let at = cycle.iter().position(|&p| p == part).unwrap_or(0);
@@ -288,7 +293,8 @@ impl<'w, W: Whole> Search<'w, W> {
         self.parent[b]
     }
 
-    /// An edge whose ends pay just its weight: the tree grows, a blossom shrinks, or an augmenting path is found.
+    /// An edge whose ends pay just its weight: the tree grows, a blossom shrinks, or an augmenting
+    /// path is found.
     fn use_edge(&mut self, (a, b): (usize, usize)) -> bool {
         let (x, y) = (self.outer[a], self.outer[b]);
         match self.side[y] {

@@ -1,17 +1,23 @@
-//! Steady-state collectives on heterogeneous platforms: series of operations at the best throughput.
+//! Steady-state collectives on heterogeneous platforms: series of operations at the best
+//! throughput.
 //!
 //! # Source
-//! O. Beaumont, L. Marchal, Y. Robert: Complexity results for collective communications on heterogeneous platforms.
+//! O. Beaumont, L. Marchal, Y. Robert: Complexity results for collective communications on
+//! heterogeneous platforms.
 //!
 //! # Model
-//! A [`Platform`] is a directed graph; a message takes time `c_e` on edge `e`. A node's ports carry one transfer at a time: one for both
-//! directions (unidirectional), or one out and one in (bidirectional). Very many operations (broadcasts from one source, say) are performed one
-//! after the other; their number a time unit, in the long run, is the throughput. Different messages may take different routes.
+//! A [`Platform`] is a directed graph; a message takes time `c_e` on edge `e`. A node's ports carry
+//! one transfer at a time: one for both directions (unidirectional), or one out and one in
+//! (bidirectional). Very many operations (broadcasts from one source, say) are performed one
+//! after the other; their number a time unit, in the long run, is the throughput. Different
+//! messages may take different routes.
 //!
-//! Combining is free, unless the platform says what a node takes for it. Then a node that combines neither sends nor receives, as in the
-//! rules of [`crate::schedule`]; or, with [`Platform::with_overlap`], it has a processor that works beside its ports (A. Legrand, L. Marchal, Y. Robert:
-//! Optimizing the steady-state throughput of scatter and reduce operations on heterogeneous platforms). Either way it is one more activity that ports
-//! carry: a loop at its node, or a link between two ports of its own.
+//! Combining is free, unless the platform says what a node takes for it. Then a node that combines
+//! neither sends nor receives, as in the rules of [`crate::schedule`]; or, with
+//! [`Platform::with_overlap`], it has a processor that works beside its ports (A. Legrand, L.
+//! Marchal, Y. Robert: Optimizing the steady-state throughput of scatter and reduce operations on
+//! heterogeneous platforms). Either way it is one more activity that ports carry: a loop at its
+//! node, or a link between two ports of its own.
 //!
 //! # From platform to schedule
 //!
@@ -25,11 +31,14 @@
 //! | [`Solution::bounds`] | what is known of operations whose optimum is NP-hard to find |
 //!
 //! # What is proved
-//! Throughputs are computed with exact numbers; floating-point numbers only guide the search. For broadcasts, reductions, scatters, gathers, allgathers
-//! and alltoalls the certificate is checked by a routine that only adds and compares; so it is for reductions in rank order, with whatever computation,
-//! for multicasts to at most 9 targets, and for reductions of at most 8 contributions by an operator that commutes but takes time. With more
-//! targets or contributions these are heuristics between bounds, as are scans, which all take the same, single way. The schedules take at most
-//! [`Periodic::time_bound`], by construction. The best single tree is optimal only where [`Single::is_optimal`] says so.
+//! Throughputs are computed with exact numbers; floating-point numbers only guide the search. For
+//! broadcasts, reductions, scatters, gathers, allgathers and alltoalls the certificate is checked
+//! by a routine that only adds and compares; so it is for reductions in rank order, with whatever
+//! computation, for multicasts to at most 9 targets, and for reductions of at most 8 contributions
+//! by an operator that commutes but takes time. With more targets or contributions these are
+//! heuristics between bounds, as are scans, which all take the same, single way. The schedules take
+//! at most [`Periodic::time_bound`], by construction. The best single tree is optimal only where
+//! [`Single::is_optimal`] says so.
 //!
 //! ```
 //! use oneport::check::{self, check};

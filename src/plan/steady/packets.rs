@@ -1,7 +1,8 @@
 //! One long message, cut into packets that are sent as a series.
 //!
-//! A packet of a message of size `L` cut into `q` takes `latency + cost * L / q` on an edge. Many small packets keep all links busy soon but pay
-//! every latency often; the best number is searched for, by the model time of the whole schedule.
+//! A packet of a message of size `L` cut into `q` takes `latency + cost * L / q` on an edge. Many
+//! small packets keep all links busy soon but pay every latency often; the best number is searched
+//! for, by the model time of the whole schedule.
 
 use super::fraction::{Fraction, whole};
 use super::periodic::Periodic;
@@ -28,11 +29,13 @@ const MOST_PACKETS: usize = 4096;
 /// Steps of a schedule that is timed.
 const MOST_STEPS: usize = 2_000_000;
 
-/// The best number of packets for one operation with messages of size `size` (in messages of the platform's costs): of 1, 2, 3, 4, 6, 8, 12, ...,
-/// until more make it slower several times in a row.
+/// The best number of packets for one operation with messages of size `size` (in messages of the
+/// platform's costs): of 1, 2, 3, 4, 6, 8, 12, ..., until more make it slower several times in a
+/// row.
 ///
-/// Each number is a steady-state problem of its own, solved exactly; what is compared is the simulated time of the schedule that sends all
-/// packets. A packet that is cut at the end of a slot does not pay its latency again.
+/// Each number is a steady-state problem of its own, solved exactly; what is compared is the
+/// simulated time of the schedule that sends all packets. A packet that is cut at the end of a slot
+/// does not pay its latency again.
 ///
 /// # Errors
 /// When the size is not positive, or as [`solve`].

@@ -1,13 +1,17 @@
-//! Rates as a periodic schedule: what every period carries. ([`unroll`](super::unroll) makes an ordinary schedule of it.)
+//! Rates as a periodic schedule: what every period carries. ([`unroll`](super::unroll) makes an
+//! ordinary schedule of it.)
 //!
-//! In every period each route performs a whole number of operations. The slots follow one another; in a slot each of its edges carries one
-//! transfer, as many elements as fit: the messages that the edge carries in a period, one after the other, are cut where slots end. What
-//! a node passes on it received in an earlier slot, of the same period or of the one before; [`Periodic::lag`] is the number of periods that an
-//! operation takes, no more than the depth of its route. So `N` operations take `ceil(N / operations of a period) + lag - 1` periods at most; ranks do not wait for the end of a slot,
-//! so it may be less.
+//! In every period each route performs a whole number of operations. The slots follow one another;
+//! in a slot each of its edges carries one transfer, as many elements as fit: the messages that the
+//! edge carries in a period, one after the other, are cut where slots end. What a node passes on it
+//! received in an earlier slot, of the same period or of the one before; [`Periodic::lag`] is the
+//! number of periods that an operation takes, no more than the depth of its route. So `N`
+//! operations take `ceil(N / operations of a period) + lag - 1` periods at most; ranks do not wait
+//! for the end of a slot, so it may be less.
 //!
-//! Elements are whole: where a cut would fall within one it moves to the next boundary, and the slots become a little longer.
-//! [`Periodic::throughput`] takes that into account; [`Periodic::loss`] says how much it is.
+//! Elements are whole: where a cut would fall within one it moves to the next boundary, and the
+//! slots become a little longer. [`Periodic::throughput`] takes that into account;
+//! [`Periodic::loss`] says how much it is.
 
 use dashu_int::ops::{BitTest, Gcd};
 use dashu_int::{IBig, UBig};
@@ -27,15 +31,17 @@ use crate::error::{Error, Result};
 
 /// Operations of a period above which rates are rounded, unless a longest period is given.
 const MOST_OPERATIONS: usize = 1000;
-/// Most elements of a message, where that would not be enough to cut it exactly: so many in a period, within these limits. (With many
-/// messages in a period cuts are few beside them.)
+/// Most elements of a message, where that would not be enough to cut it exactly: so many in a
+/// period, within these limits. (With many messages in a period cuts are few beside them.)
 const MOST_ELEMENTS: usize = 1 << 16;
 const ELEMENTS: (usize, usize) = (64, 4096);
-/// What part of the best rounded rate is enough for a shorter period, unless a longest one is given: it has a shorter start-up.
+/// What part of the best rounded rate is enough for a shorter period, unless a longest one is
+/// given: it has a shorter start-up.
 const WORTH: f64 = 0.995;
 /// Lengths of periods that are tried when rates are rounded.
 const TRIES: usize = 400;
-/// Of what was rounded to a longest period, so much is cut to elements, on a platform of one node; and at least so much on any.
+/// Of what was rounded to a longest period, so much is cut to elements, on a platform of one node;
+/// and at least so much on any.
 const MOST_ROUNDED: usize = 400;
 const LEAST_ROUNDED: usize = 10;
 
@@ -53,7 +59,8 @@ pub struct Periodic {
     lag: usize,
 }
 
-/// A slot: for each edge (and then for each node's combinations), which of its elements of the period it carries.
+/// A slot: for each edge (and then for each node's combinations), which of its elements of the
+/// period it carries.
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
     pub(super) edges: Vec<(usize, std::ops::Range<usize>)>,
@@ -62,10 +69,11 @@ pub(super) struct Cut {
 impl Solution {
     /// The rates as a periodic schedule.
     ///
-    /// `longest` is the longest period in time units; rates are rounded to fit, if need be, the best single route being one to round to: so where
-    /// its messages can be cut exactly the outcome is no worse than that. Without it they are rounded only where
-    /// a period would have more than a thousand operations. `elements` is the length of a message; without it, one that can be cut
-    /// exactly where slots end, or 64 to 4096 elements.
+    /// `longest` is the longest period in time units; rates are rounded to fit, if need be, the
+    /// best single route being one to round to: so where its messages can be cut exactly the
+    /// outcome is no worse than that. Without it they are rounded only where a period would
+    /// have more than a thousand operations. `elements` is the length of a message; without it, one
+    /// that can be cut exactly where slots end, or 64 to 4096 elements.
     ///
     /// # Errors
     /// When no operation fits into the period, or a message has no elements.
@@ -77,7 +85,8 @@ impl Solution {
         if elements == Some(0) {
             return Err(Error::usage("a message needs at least one element"));
         }
-        // The shortest period in which every route has whole operations; it need not be a whole number.
+        // The shortest period in which every route has whole operations; it need not be a whole
+        // number.
         let below = common_denominator(self.routes.iter().map(|(_, x)| x));
         let common = self
             .routes
@@ -144,7 +153,8 @@ impl Solution {
         tried.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut left = (MOST_ROUNDED / all.platform.nodes()).max(LEAST_ROUNDED);
         let mut best: Option<Periodic> = None;
-        // What ports allow may still not be possible, and cutting takes its part: so the best estimate need not be the best.
+        // What ports allow may still not be possible, and cutting takes its part: so the best
+        // estimate need not be the best.
         for (rate, counts) in tried {
             let enough = |p: &Periodic| to_f64(&p.throughput()) >= rate * (1.0 - 1e-9);
             if left == 0 || best.as_ref().is_some_and(enough) {
@@ -266,7 +276,8 @@ impl Solution {
         busy.into_iter().fold(0.0, f64::max)
     }
 
-    /// Cuts the messages of a period where slots end; `tight`ly, if messages may be longer for that.
+    /// Cuts the messages of a period where slots end; `tight`ly, if messages may be longer for
+    /// that.
     fn cut(
         &self,
         counts: Vec<usize>,
@@ -391,7 +402,8 @@ impl Periodic {
         whole(1) - self.throughput() / &self.solution.throughput
     }
 
-    /// The most edges that a message passes; the most tasks in a row, where combining takes time or operands keep their order.
+    /// The most edges that a message passes; the most tasks in a row, where combining takes time or
+    /// operands keep their order.
     pub fn depth(&self) -> usize {
         let used = self.solution.routes.iter().zip(&self.counts);
         let used = used.filter(|(_, count)| **count > 0);
@@ -409,7 +421,8 @@ impl Periodic {
         self.slots.iter().map(|s| s.edges.len()).sum()
     }
 
-    /// Start, length and edges of each slot of a period: sender, receiver and how long the transfer takes. A node that combines is named twice.
+    /// Start, length and edges of each slot of a period: sender, receiver and how long the transfer
+    /// takes. A node that combines is named twice.
     #[allow(
         clippy::type_complexity,
         reason = "start, end, and who sends to whom for how long"
@@ -440,7 +453,8 @@ impl Periodic {
         slots.collect()
     }
 
-    /// Periods that an operation takes from its first transfer to its last, at most: no more than [`Periodic::depth`].
+    /// Periods that an operation takes from its first transfer to its last, at most: no more than
+    /// [`Periodic::depth`].
     pub fn lag(&self) -> usize {
         self.lag
     }
@@ -450,13 +464,15 @@ impl Periodic {
         operations.div_ceil(self.operations()) + self.lag - 1
     }
 
-    /// The model time of [`Periodic::schedule`] is no more than this: `(ceil(operations / those of a period) + lag - 1) * period`. Beyond
-    /// `operations / throughput` that is at most `lag` periods, however many operations there are.
+    /// The model time of [`Periodic::schedule`] is no more than this: `(ceil(operations / those of
+    /// a period) + lag - 1) * period`. Beyond `operations / throughput` that is at most `lag`
+    /// periods, however many operations there are.
     pub fn time_bound(&self, operations: usize) -> Fraction {
         whole(self.periods(operations)) * &self.period
     }
 
-    /// The costs under which [`Periodic::schedule`] takes the times of the platform, in units of `unit` a time unit.
+    /// The costs under which [`Periodic::schedule`] takes the times of the platform, in units of
+    /// `unit` a time unit.
     ///
     /// # Errors
     /// As [`Platform::cost_model`](super::Platform::cost_model).

@@ -132,7 +132,8 @@ impl<'a> Places<'a> {
         blocks
     }
 
-    /// Of the schedule as built; some gathers and reductions are that of a scatter or broadcast, reversed.
+    /// Of the schedule as built; some gathers and reductions are that of a scatter or broadcast,
+    /// reversed.
     pub(super) fn collective(&self, reversed: bool) -> Collective {
         let root = self.source;
         match self.operation {

@@ -96,8 +96,9 @@ impl Platform {
     /// A platform; `targets` are all nodes but the source if absent. Its edges are put in order.
     ///
     /// # Errors
-    /// When there are fewer than two nodes; a node does not exist; an edge is a loop, is there twice, or has a cost that is not positive;
-    /// a number has more than 256 digits above or below its fraction bar; there is no target, or the source is one.
+    /// When there are fewer than two nodes; a node does not exist; an edge is a loop, is there
+    /// twice, or has a cost that is not positive; a number has more than 256 digits above or
+    /// below its fraction bar; there is no target, or the source is one.
     pub fn new(
         nodes: usize,
         source: usize,
@@ -184,11 +185,14 @@ impl Platform {
         })
     }
 
-    /// Reads `{"nodes": 3, "source": 0, "targets": [1, 2], "edges": [{"src": 0, "dst": 1, "cost": "1/2"}, ...]}`.
+    /// Reads `{"nodes": 3, "source": 0, "targets": [1, 2], "edges": [{"src": 0, "dst": 1, "cost":
+    /// "1/2"}, ...]}`.
     ///
-    /// Costs are whole numbers, decimal numbers (read as they are written) or fractions in quotes. `source` is 0 and `targets` all other
-    /// nodes if absent. An edge may have a `latency` and a `drift` (by what part its cost may grow), the platform `compute`: for each node the time of one combination, which
-    /// counts for reductions and scans, and `overlap`: true if nodes combine while they communicate.
+    /// Costs are whole numbers, decimal numbers (read as they are written) or fractions in quotes.
+    /// `source` is 0 and `targets` all other nodes if absent. An edge may have a `latency` and
+    /// a `drift` (by what part its cost may grow), the platform `compute`: for each node the time
+    /// of one combination, which counts for reductions and scans, and `overlap`: true if nodes
+    /// combine while they communicate.
     ///
     /// # Errors
     /// As [`Platform::new`], or when the text is not such an object.
@@ -264,7 +268,8 @@ impl Platform {
     /// The same with times of one combination, by node; none for free combinations.
     ///
     /// # Errors
-    /// When there is not one for each node, or one is negative or has more than 256 digits above or below its fraction bar.
+    /// When there is not one for each node, or one is negative or has more than 256 digits above or
+    /// below its fraction bar.
     pub fn with_compute(mut self, compute: Vec<Fraction>) -> Result<Platform> {
         if !compute.is_empty() && compute.len() != self.nodes {
             return Err(Error::malformed(format!(
@@ -287,8 +292,9 @@ impl Platform {
         Ok(self)
     }
 
-    /// The same, nodes combining while they communicate, each with one processor (as Legrand, Marchal and Robert have it), or not: then a node that combines
-    /// neither sends nor receives (the rules of [`crate::schedule`]).
+    /// The same, nodes combining while they communicate, each with one processor (as Legrand,
+    /// Marchal and Robert have it), or not: then a node that combines neither sends nor
+    /// receives (the rules of [`crate::schedule`]).
     #[must_use]
     pub fn with_overlap(mut self, overlap: bool) -> Platform {
         self.overlap = overlap;
@@ -312,7 +318,8 @@ impl Platform {
             .with_overlap(self.overlap))
     }
 
-    /// The platform with every edge turned round: what gathers and reduces on this one scatters and broadcasts on that.
+    /// The platform with every edge turned round: what gathers and reduces on this one scatters and
+    /// broadcasts on that.
     #[must_use]
     pub fn reversed(&self) -> Platform {
         let mut reversed = self.clone();
@@ -391,7 +398,8 @@ impl Platform {
         costs
     }
 
-    /// The least cost of an edge: in units of it, platforms whose costs are multiples of each other's are the same.
+    /// The least cost of an edge: in units of it, platforms whose costs are multiples of each
+    /// other's are the same.
     pub(super) fn unit(&self) -> Fraction {
         let costs = self.edges.iter().map(|e| &e.cost);
         costs.min().cloned().unwrap_or(Fraction::ONE)
@@ -441,8 +449,9 @@ impl Platform {
         }
     }
 
-    /// The cost model of schedules whose messages are `elements` elements long: times in units of `unit`. Latencies are no part of it: they count
-    /// for packets of long messages ([`best_packets`](super::best_packets)), as a part of their cost.
+    /// The cost model of schedules whose messages are `elements` elements long: times in units of
+    /// `unit`. Latencies are no part of it: they count for packets of long messages
+    /// ([`best_packets`](super::best_packets)), as a part of their cost.
     ///
     /// # Errors
     /// When a cost is too large for a floating-point number.

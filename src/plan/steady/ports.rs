@@ -12,8 +12,9 @@ use dashu_int::IBig;
 /// A set of edges that may be busy at the same time (a matching), and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// Edges, by their number in the platform, in order. Where combinations take time, a number beyond the edges stands for the computing of a
-    /// node: that of node 0 comes after the last edge.
+    /// Edges, by their number in the platform, in order. Where combinations take time, a number
+    /// beyond the edges stands for the computing of a node: that of node 0 comes after the
+    /// last edge.
     pub edges: Vec<usize>,
     /// Share of the time.
     pub share: Fraction,
@@ -27,11 +28,13 @@ impl Slot {
     }
 }
 
-/// The ports of a platform as vertices, what takes place as edges between them: a set may take place at the same time if no two share a port.
+/// The ports of a platform as vertices, what takes place as edges between them: a set may take
+/// place at the same time if no two share a port.
 ///
-/// Edges of the platform come first; where combinations take time, the computing of each node follows, as an edge of its own. It takes
-/// both ports of its node (a unidirectional node's one port, and a vertex that nobody else needs), or, where
-/// computing and communicating overlap, two vertices that nobody else needs: a processor of its own.
+/// Edges of the platform come first; where combinations take time, the computing of each node
+/// follows, as an edge of its own. It takes both ports of its node (a unidirectional node's one
+/// port, and a vertex that nobody else needs), or, where computing and communicating overlap, two
+/// vertices that nobody else needs: a processor of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PortGraph {
     pub(super) bidirectional: bool,
@@ -125,17 +128,19 @@ pub(super) fn rounded(weights: &[f64]) -> Vec<i64> {
     weights.iter().map(|w| (w * scale).round() as i64).collect()
 }
 
-/// Slots in which every edge is busy just as long as `loads` say; together as long as the busiest port. For bidirectional ports, where
-/// that is always possible (König 1916, Birkhoff 1946).
+/// Slots in which every edge is busy just as long as `loads` say; together as long as the busiest
+/// port. For bidirectional ports, where that is always possible (König 1916, Birkhoff 1946).
 ///
-/// The loads, as a matrix of ports out and ports in, are completed to one whose rows and columns all have the same sum; that is a sum
-/// of permutations, found one by one: each takes as much as its least entry has left.
+/// The loads, as a matrix of ports out and ports in, are completed to one whose rows and columns
+/// all have the same sum; that is a sum of permutations, found one by one: each takes as much as
+/// its least entry has left.
 pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot> {
     let n = graph.len() / 2;
     let (whole, below) = over_common(loads);
     let mut rows = vec![IBig::ZERO; 2 * n];
     let mut columns = vec![IBig::ZERO; 2 * n];
-    // Entries of a matrix twice as large: the loads, their transpose, and what is missing on two diagonals.
+    // Entries of a matrix twice as large: the loads, their transpose, and what is missing on two
+    // diagonals.
     let mut entries: Vec<(usize, usize, IBig, Option<usize>)> = Vec::new();
     for (i, &(a, b)) in graph.links().iter().enumerate() {
         if whole[i].is_zero() {
@@ -197,7 +202,8 @@ pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot
         .collect()
 }
 
-/// A perfect matching of rows and columns over the entries that are left, kept up as entries vanish.
+/// A perfect matching of rows and columns over the entries that are left, kept up as entries
+/// vanish.
 struct Permutation {
     size: usize,
     by_row: Vec<Vec<usize>>,

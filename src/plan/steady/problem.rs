@@ -13,7 +13,8 @@ use crate::cost::Ports;
 use crate::error::{Error, Result};
 use dashu_int::UBig;
 
-/// Contributions up to which reductions with an operator that commutes and takes time are priced exactly.
+/// Contributions up to which reductions with an operator that commutes and takes time are priced
+/// exactly.
 const MOST_COMBINED: usize = 8;
 
 /// A series of these operations is performed, as many a time unit as the platform allows.
@@ -29,9 +30,11 @@ pub enum Operation {
     Gather,
     /// All nodes' messages combined at the source, by an operator that commutes.
     Reduce,
-    /// All nodes' messages combined at the source, in the order of the nodes: for operators that do not commute.
+    /// All nodes' messages combined at the source, in the order of the nodes: for operators that do
+    /// not commute.
     ReduceOrdered,
-    /// Every node's prefix: the messages of the nodes up to it combined, in their order. All operations are performed alike.
+    /// Every node's prefix: the messages of the nodes up to it combined, in their order. All
+    /// operations are performed alike.
     Scan,
     /// Every node's message to all nodes: a broadcast from every node (the papers' total exchange).
     Allgather,
@@ -68,8 +71,8 @@ impl Operation {
         }
     }
 
-    /// Whether it is planned as another operation run backwards: on the platform with its edges turned round. Reductions are, where combining
-    /// takes no time.
+    /// Whether it is planned as another operation run backwards: on the platform with its edges
+    /// turned round. Reductions are, where combining takes no time.
     pub(super) fn is_reversed(self, platform: &Platform) -> bool {
         match self {
             Operation::Gather => true,
@@ -159,15 +162,19 @@ pub struct Solution {
     pub ports: Ports,
     /// Operations a time unit.
     pub throughput: Fraction,
-    /// Routes and how many operations a time unit each has. For gathers, and reductions where combining takes no time, they are routes of the
-    /// reversed platform: messages run from the end of each edge to its start, and towards the root.
+    /// Routes and how many operations a time unit each has. For gathers, and reductions where
+    /// combining takes no time, they are routes of the reversed platform: messages run from
+    /// the end of each edge to its start, and towards the root.
     pub routes: Vec<(Route, Fraction)>,
-    /// What takes place at the same time, and for what share of it. Every edge is busy just as long as the routes ask for.
+    /// What takes place at the same time, and for what share of it. Every edge is busy just as
+    /// long as the routes ask for.
     pub slots: Vec<Slot>,
-    /// The proof that no schedule is faster; verified. Absent where routes are priced by a heuristic.
+    /// The proof that no schedule is faster; verified. Absent where routes are priced by a
+    /// heuristic.
     pub certificate: Option<Certificate>,
-    /// Whether the throughput is the best possible. It is not known to be for multicasts to many but not all nodes, for reductions of many
-    /// contributions by an operator that commutes and takes time, and for scans; [`Solution::bounds`] are known then.
+    /// Whether the throughput is the best possible. It is not known to be for multicasts to many
+    /// but not all nodes, for reductions of many contributions by an operator that commutes
+    /// and takes time, and for scans; [`Solution::bounds`] are known then.
     pub is_optimal: bool,
     /// For scans, whether no other single way is better.
     pub(super) all_searched: bool,
@@ -244,7 +251,8 @@ const MOST_BOUNDED: usize = 12;
 const MOST_CHECKED: usize = 40;
 
 impl Solution {
-    /// The platform that the edges of routes and slots are numbered by: for gathers and reductions the reversed one.
+    /// The platform that the edges of routes and slots are numbered by: for gathers and reductions
+    /// the reversed one.
     pub fn platform(&self) -> &Platform {
         &self.platform
     }
@@ -259,14 +267,15 @@ impl Solution {
         self.operation.combining(&self.platform).is_some() && self.platform.computes()
     }
 
-    /// Bounds of the throughput, from below and above, of operations for which the best is NP-hard to find; none for the others, whose throughput
-    /// is exact.
+    /// Bounds of the throughput, from below and above, of operations for which the best is NP-hard
+    /// to find; none for the others, whose throughput is exact.
     ///
-    /// - Multicasts: a series of scatters of the same message from below, [`flow_bound`] from above (the throughput itself, on more than 40 nodes,
-    ///   where it is proved).
+    /// - Multicasts: a series of scatters of the same message from below, [`flow_bound`] from above
+    ///   (the throughput itself, on more than 40 nodes, where it is proved).
     /// - Scans: what was found; the last rank's prefix alone, a reduction in rank order.
-    /// - Reductions of many contributions, by an operator that commutes and takes time: what was found; the same with free combinations, and
-    ///   all processors together being busy with nothing else.
+    /// - Reductions of many contributions, by an operator that commutes and takes time: what was
+    ///   found; the same with free combinations, and all processors together being busy with
+    ///   nothing else.
     ///
     /// # Errors
     /// When a bound cannot be computed.
@@ -278,7 +287,8 @@ impl Solution {
         Ok(match self.operation {
             Operation::Multicast => {
                 let below = solve(platform, Operation::Scatter)?;
-                // The program of flows takes long on large platforms, and is of no use where the certificate says all.
+                // The program of flows takes long on large platforms, and is of no use where the
+                // certificate says all.
                 let above = if self.is_optimal && platform.nodes() > MOST_CHECKED {
                     self.throughput.clone()
                 } else {
@@ -304,11 +314,14 @@ impl Solution {
         })
     }
 
-    /// The throughput once more, by other programs, each with its name; all must be equal to [`Solution::throughput`]. None where that is not exact.
-    /// A program that cannot be solved says nothing against the throughput, which has its own proof.
+    /// The throughput once more, by other programs, each with its name; all must be equal to
+    /// [`Solution::throughput`]. None where that is not exact. A program that cannot be solved
+    /// says nothing against the throughput, which has its own proof.
     ///
-    /// - For broadcasts and free reductions with bidirectional ports, the polynomial program of edge rates and flows ([`flow_bound`]).
-    /// - The program of routes and matchings ([`Method::Matchings`]), which is slower: only if `all` are asked for.
+    /// - For broadcasts and free reductions with bidirectional ports, the polynomial program of
+    ///   edge rates and flows ([`flow_bound`]).
+    /// - The program of routes and matchings ([`Method::Matchings`]), which is slower: only if
+    ///   `all` are asked for.
     pub fn recomputed(&self, all: bool) -> Vec<(&'static str, Result<Fraction>)> {
         let mut others = Vec::new();
         if self.certificate.is_none() {
@@ -334,7 +347,8 @@ impl Solution {
         others
     }
 
-    /// Sender and receiver of an edge's messages; a node twice for the number that stands for its combining.
+    /// Sender and receiver of an edge's messages; a node twice for the number that stands for its
+    /// combining.
     ///
     /// # Panics
     /// When there is no such edge.
@@ -352,8 +366,9 @@ impl Solution {
         }
     }
 
-    /// The shortest period in which every route has whole operations and every slot whole messages: the least common multiple of the
-    /// denominators of the routes' rates and of the slots' shares over the costs. It may be very long.
+    /// The shortest period in which every route has whole operations and every slot whole messages:
+    /// the least common multiple of the denominators of the routes' rates and of the slots'
+    /// shares over the costs. It may be very long.
     pub fn period(&self) -> UBig {
         let routes = common_denominator(self.routes.iter().map(|(_, rate)| rate));
         let costs = self.platform.activity_costs(self.computing());

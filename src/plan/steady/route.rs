@@ -1,12 +1,13 @@
-//! Routes: the way of one message of a series, or of the messages of one operation, through the platform; and the cheapest ones.
+//! Routes: the way of one message of a series, or of the messages of one operation, through the
+//! platform; and the cheapest ones.
 
 use super::arborescence::arborescence;
 use super::joins::Joins;
 use super::platform::Platform;
 use super::weight::Weight;
 
-/// One way to perform one operation of the series: an arborescence for each root, or, where combining takes time or operands keep their order,
-/// tasks.
+/// One way to perform one operation of the series: an arborescence for each root, or, where
+/// combining takes time or operands keep their order, tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Route {
     /// The arborescences, by root.
@@ -15,7 +16,8 @@ pub struct Route {
     pub work: Work,
 }
 
-/// What is sent and combined in one operation. Its values are numbered: first the contributions, then what each task makes.
+/// What is sent and combined in one operation. Its values are numbered: first the contributions,
+/// then what each task makes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Work {
     /// By contribution, the node that has it.
@@ -101,9 +103,11 @@ impl Work {
 pub struct Part {
     /// Where it starts.
     pub root: usize,
-    /// Its edges, by their number in the platform, each after the one that leads to where it starts.
+    /// Its edges, by their number in the platform, each after the one that leads to where it
+    /// starts.
     pub edges: Vec<usize>,
-    /// Messages on each edge: 1, or, where every target gets a message of its own, the number of targets behind it.
+    /// Messages on each edge: 1, or, where every target gets a message of its own, the number of
+    /// targets behind it.
     pub messages: Vec<usize>,
 }
 
@@ -134,7 +138,8 @@ impl Route {
         added(loads)
     }
 
-    /// Combinations by node: `(node, combinations)`, in order of the nodes; none where combining is free and takes place on reception.
+    /// Combinations by node: `(node, combinations)`, in order of the nodes; none where combining is
+    /// free and takes place on reception.
     pub fn combinations(&self) -> Vec<(usize, usize)> {
         let tasks = self.work.tasks.iter().filter_map(|task| match *task {
             Task::Combine { node, .. } => Some((node, 1)),
@@ -196,7 +201,8 @@ pub(super) struct Demand {
     pub(super) targets: Vec<Vec<usize>>,
     /// Whether every target gets a message of its own.
     pub(super) personal: bool,
-    /// How contributions are combined, where that matters; all others are empty then but for one root.
+    /// How contributions are combined, where that matters; all others are empty then but for one
+    /// root.
     pub(super) combining: Option<Combining>,
 }
 
@@ -222,7 +228,8 @@ impl Demand {
             || (self.targets.iter()).all(|t| t.len() + 1 == nodes || t.len() <= MOST_EXACT_TARGETS)
     }
 
-    /// The cheapest route under weights by edge, and then by node for combinations (not negative); none if a target cannot be reached.
+    /// The cheapest route under weights by edge, and then by node for combinations (not negative);
+    /// none if a target cannot be reached.
     pub(super) fn cheapest<W: Weight>(&self, platform: &Platform, weights: &[W]) -> Option<Route> {
         let (weights, computing) = weights.split_at(platform.edges().len());
         if let Some(combining) = &self.combining {
@@ -307,7 +314,8 @@ impl Demand {
     }
 }
 
-/// Shortest paths from `root`: by node, the edge that enters it, and its distance (none where it cannot be reached).
+/// Shortest paths from `root`: by node, the edge that enters it, and its distance (none where it
+/// cannot be reached).
 pub(super) fn shortest_paths<W: Weight>(
     platform: &Platform,
     weights: &[W],
@@ -359,7 +367,8 @@ pub(super) fn paths_from<W: Weight>(
     }
 }
 
-/// The cheapest tree from `root` to the targets (Dreyfus and Wagner 1971, for directed graphs): by node, the edge that enters it.
+/// The cheapest tree from `root` to the targets (Dreyfus and Wagner 1971, for directed graphs): by
+/// node, the edge that enters it.
 fn steiner<W: Weight>(
     platform: &Platform,
     weights: &[W],
@@ -430,8 +439,9 @@ fn steiner<W: Weight>(
     Some(entering)
 }
 
-/// The cheapest way in which each node combines what it receives with its own and sends one message: an arborescence of the edges turned
-/// round, an edge costing what combining costs where it ends, too.
+/// The cheapest way in which each node combines what it receives with its own and sends one
+/// message: an arborescence of the edges turned round, an edge costing what combining costs where
+/// it ends, too.
 fn combined_on_the_way<W: Weight>(
     platform: &Platform,
     weights: &[W],
@@ -480,8 +490,8 @@ fn combined_on_the_way<W: Weight>(
     Some(work)
 }
 
-/// A cheap tree from `root` to the targets: always the nearest target next, from all that is reached already
-/// (Takahashi and Matsuyama 1980). By node, the edge that enters it.
+/// A cheap tree from `root` to the targets: always the nearest target next, from all that is
+/// reached already (Takahashi and Matsuyama 1980). By node, the edge that enters it.
 fn nearest_first<W: Weight>(
     platform: &Platform,
     weights: &[W],

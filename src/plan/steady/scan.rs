@@ -1,15 +1,20 @@
 //! Series of scans (parallel prefixes), all performed in the same way: the best that is found.
 //!
-//! Rank `i` is to have the combination of the contributions of ranks `0..=i`. To find the best throughput of a series of scans is NP-hard
-//! (Beaumont, Legrand, Marchal, Robert 2004). Here all operations are performed alike: a partial result comes to a node in one way, over an edge or
-//! by combining two parts, and may be used there any number of times. The throughput of such a way is 1 over the time that it keeps the busiest
-//! port busy (or, for unidirectional ports, the busiest odd set of them).
+//! Rank `i` is to have the combination of the contributions of ranks `0..=i`. To find the best
+//! throughput of a series of scans is NP-hard (Beaumont, Legrand, Marchal, Robert 2004). Here all
+//! operations are performed alike: a partial result comes to a node in one way, over an edge or
+//! by combining two parts, and may be used there any number of times. The throughput of such a way
+//! is 1 over the time that it keeps the busiest port busy (or, for unidirectional ports, the
+//! busiest odd set of them).
 //!
-//! 1. One prefix after the other is added in the cheapest way under prices of what takes place ([`Joins`]), what is there already being
-//!    free; then what is busy becomes dearer, and all begins anew. The best outcome is kept.
-//! 2. On small platforms all ways are searched, node by node, leaving out what is no better. If that comes to an end, no single way is better.
+//! 1. One prefix after the other is added in the cheapest way under prices of what takes place
+//!    ([`Joins`]), what is there already being free; then what is busy becomes dearer, and all
+//!    begins anew. The best outcome is kept.
+//! 2. On small platforms all ways are searched, node by node, leaving out what is no better. If
+//!    that comes to an end, no single way is better.
 //!
-//! A bound from above: the last rank's prefix is a reduction in rank order, whose throughput is computed exactly.
+//! A bound from above: the last rank's prefix is a reduction in rank order, whose throughput is
+//! computed exactly.
 
 use std::collections::HashMap;
 
@@ -52,8 +57,8 @@ pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<Best> {
     Ok(best)
 }
 
-/// The same for a platform whose costs are in units of the least of them: floating-point prices lead to the same way whatever unit of time the
-/// costs were given in.
+/// The same for a platform whose costs are in units of the least of them: floating-point prices
+/// lead to the same way whatever unit of time the costs were given in.
 fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
     let n = platform.nodes();
     let mut scans = Scans::new(platform, ports);
@@ -125,7 +130,8 @@ fn fitted(
     })
 }
 
-/// The least time that these times of activities fit into: that of the busiest port, or odd set of ports.
+/// The least time that these times of activities fit into: that of the busiest port, or odd set of
+/// ports.
 pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction> {
     let mut ports = vec![Fraction::ZERO; graph.len()];
     for (&(a, b), load) in graph.links().iter().zip(loads) {
@@ -312,7 +318,8 @@ impl<'a> Scans<'a> {
         let joined = self.splits[set].iter();
         let joined = joined.map(|&(a, b)| (edges + v, vec![(a, v), (b, v)]));
         let mut ways: Vec<(usize, Vec<State>)> = joined.chain(moves).collect();
-        // Parts are made on the way; what nobody can contribute to a node is left out by going round in circles.
+        // Parts are made on the way; what nobody can contribute to a node is left out by going
+        // round in circles.
         ways.retain(|(_, needs)| !needs.iter().any(|&need| search.needs(need, state)));
         for (activity, needs) in ways {
             let link = self.graph.links().get(activity).copied();

@@ -1,8 +1,9 @@
 //! The best single tree: what a series reaches when all its messages take the same way.
 //!
-//! A tree is bipartite, so its transfers fit into slots as long as its busiest port is busy; the throughput of a tree is 1 over that. To find
-//! the tree with the least busy port is NP-hard; for platforms with few trees all of them are tried, with bounds, otherwise a tree
-//! is improved edge by edge from several starts.
+//! A tree is bipartite, so its transfers fit into slots as long as its busiest port is busy; the
+//! throughput of a tree is 1 over that. To find the tree with the least busy port is NP-hard; for
+//! platforms with few trees all of them are tried, with bounds, otherwise a tree is improved edge
+//! by edge from several starts.
 
 use super::fraction::{Fraction, over_common, whole};
 use super::platform::Platform;
@@ -25,8 +26,8 @@ pub struct Single {
 /// Partial trees after which the search for the best one is given up.
 const MOST_VISITS: usize = 200_000;
 
-/// The best single tree for the solution's operation: of the solution's own routes, and for broadcasts and reductions of all trees, as far as
-/// these can be searched.
+/// The best single tree for the solution's operation: of the solution's own routes, and for
+/// broadcasts and reductions of all trees, as far as these can be searched.
 ///
 /// # Errors
 /// When the platform's operation cannot be performed at all.

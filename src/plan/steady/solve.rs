@@ -1,16 +1,19 @@
 //! The optimal throughput: a linear program over routes, and over matchings or ports.
 //!
-//! Route `t` is used `x_t` times a time unit; edge `e` is then busy a share `w_e = c_e * sum of x_t * (messages of t on e)` of the time. Two
-//! forms of the program say which loads are possible:
+//! Route `t` is used `x_t` times a time unit; edge `e` is then busy a share `w_e = c_e * sum of x_t
+//! * (messages of t on e)` of the time. Two forms of the program say which loads are possible:
 //!
-//! - *ports*: no port is busy more than all the time. That is enough for bidirectional ports (König); for unidirectional ones there is also
-//!   `sum of w_e over the edges within S <= (|S| - 1) / 2` for odd sets `S` of nodes (Edmonds 1965), which are added when they are
-//!   violated (Padberg and Rao 1982). Only routes are made on demand, and there are about two rows a node.
-//! - *matchings*: `w_e <= sum of y_m over the matchings m with e`, `sum of y_m <= 1`; columns for routes and for matchings
-//!   are made on demand, priced by a cheapest route and a heaviest matching. There is a row for each edge, and most bounds are 0: slower.
+//! - *ports*: no port is busy more than all the time. That is enough for bidirectional ports
+//!   (König); for unidirectional ones there is also `sum of w_e over the edges within S <= (|S| -
+//!   1) / 2` for odd sets `S` of nodes (Edmonds 1965), which are added when they are violated
+//!   (Padberg and Rao 1982). Only routes are made on demand, and there are about two rows a node.
+//! - *matchings*: `w_e <= sum of y_m over the matchings m with e`, `sum of y_m <= 1`; columns for
+//!   routes and for matchings are made on demand, priced by a cheapest route and a heaviest
+//!   matching. There is a row for each edge, and most bounds are 0: slower.
 //!
-//! With ports, the loads become matchings afterwards: by Birkhoff's theorem for bidirectional ports; by a linear program of their own,
-//! fractional edge colouring, for unidirectional ones. If that takes more than all the time, its prices name an odd set that is violated.
+//! With ports, the loads become matchings afterwards: by Birkhoff's theorem for bidirectional
+//! ports; by a linear program of their own, fractional edge colouring, for unidirectional ones. If
+//! that takes more than all the time, its prices name an odd set that is violated.
 
 use dashu_int::{IBig, UBig};
 
@@ -30,7 +33,8 @@ use crate::error::{Error, Result};
 /// How a throughput is computed. Both give the same; that is a test of either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
-    /// Routes, and ports that are busy no more than all the time, with odd sets of them where they are unidirectional.
+    /// Routes, and ports that are busy no more than all the time, with odd sets of them where they
+    /// are unidirectional.
     #[default]
     Ports,
     /// Routes and matchings, one row for each edge; slower.
@@ -44,7 +48,8 @@ pub(super) struct Rates {
     /// Operations a time unit on each route.
     pub(super) routes: Vec<(Route, Fraction)>,
     pub(super) slots: Vec<Slot>,
-    /// Why it cannot be more; absent where routes were priced by other than a cheapest path or arborescence.
+    /// Why it cannot be more; absent where routes were priced by other than a cheapest path or
+    /// arborescence.
     pub(super) certificate: Option<Certificate>,
 }
 
@@ -96,8 +101,8 @@ impl Rates {
     }
 }
 
-/// The best rates for a platform whose costs are in units of the least of them: what floating-point numbers lead to is the same
-/// whatever unit of time the costs were given in.
+/// The best rates for a platform whose costs are in units of the least of them: what floating-point
+/// numbers lead to is the same whatever unit of time the costs were given in.
 fn rates_in_units(
     platform: &Platform,
     ports: Ports,
@@ -216,7 +221,8 @@ impl Rows<'_> {
         rows
     }
 
-    /// A few columns to start with: the cheapest route when all edges have their cost as price, and heavy matchings of its edges.
+    /// A few columns to start with: the cheapest route when all edges have their cost as price, and
+    /// heavy matchings of its edges.
     fn start(&self) -> Result<Vec<Column<What>>> {
         let route = self.demand.cheapest(self.platform, &self.costs);
         let route =

@@ -1,15 +1,19 @@
-//! A periodic schedule as an ordinary [`Schedule`], for any number of operations: start-up, steady state and clean-up.
+//! A periodic schedule as an ordinary [`Schedule`], for any number of operations: start-up, steady
+//! state and clean-up.
 //!
-//! Period `k` performs what the periodic schedule says, for the operations whose turn it is: what is received in one slot can be passed on in a later
-//! slot of the period, or else in the next period; so a transfer belongs to the operations that were begun some periods ago.
-//! What does not exist yet, or no longer, is left out: that is start-up and clean-up.
+//! Period `k` performs what the periodic schedule says, for the operations whose turn it is: what
+//! is received in one slot can be passed on in a later slot of the period, or else in the next
+//! period; so a transfer belongs to the operations that were begun some periods ago. What does not
+//! exist yet, or no longer, is left out: that is start-up and clean-up.
 //!
-//! Messages stand at the same place in all buffers, one operation after the other, unless they are combined in tasks: then each rank has its
-//! own contributions first and a place for every other partial result that comes to it. Two are combined where one of them
-//! stands if nobody else needs that one.
+//! Messages stand at the same place in all buffers, one operation after the other, unless they are
+//! combined in tasks: then each rank has its own contributions first and a place for every other
+//! partial result that comes to it. Two are combined where one of them stands if nobody else needs
+//! that one.
 //!
-//! Where nodes combine while they communicate, the rules of time would let a rank combine any number of partial results at once. The platform gives
-//! it one processor: so all that it combines passes through one accumulator, a region of its buffer, one piece after the other.
+//! Where nodes combine while they communicate, the rules of time would let a rank combine any
+//! number of partial results at once. The platform gives it one processor: so all that it combines
+//! passes through one accumulator, a region of its buffer, one piece after the other.
 
 use std::collections::HashMap;
 
@@ -34,7 +38,8 @@ pub(super) struct Item {
     delay: usize,
     /// Which of the period's operations it belongs to.
     operation: usize,
-    /// Its place in the sender's buffer; for combinations, that of the operand that stays what it is.
+    /// Its place in the sender's buffer; for combinations, that of the operand that stays what it
+    /// is.
     from: usize,
     /// Its place in the receiver's buffer; for combinations, that of the outcome.
     to: usize,
@@ -82,14 +87,15 @@ impl Periodic {
             .saturating_add(accumulators.count().saturating_mul(self.elements))
     }
 
-    /// Whether a node's combinations pass through an accumulator, as one processor would perform them.
+    /// Whether a node's combinations pass through an accumulator, as one processor would perform
+    /// them.
     fn accumulates(&self, node: usize) -> bool {
         let platform = &self.solution.platform;
         platform.overlaps() && platform.compute().get(node).is_some_and(|c| !c.is_zero())
     }
 
-    /// A schedule of `operations` operations: one collective over a vector (or blocks) of `operations` times
-    /// [`Periodic::elements`] elements.
+    /// A schedule of `operations` operations: one collective over a vector (or blocks) of
+    /// `operations` times [`Periodic::elements`] elements.
     ///
     /// # Errors
     /// When there is no operation, or it would be too large.
@@ -166,8 +172,9 @@ impl Periodic {
         }
     }
 
-    /// One period in the middle of a series, for a picture: as [`Periodic::schedule`], but a node may send what it has not received, and the
-    /// whole proves nothing. With it start and end of every step, by rank: everything starts when its slot does.
+    /// One period in the middle of a series, for a picture: as [`Periodic::schedule`], but a node
+    /// may send what it has not received, and the whole proves nothing. With it start and end
+    /// of every step, by rank: everything starts when its slot does.
     ///
     /// # Errors
     /// When it would be too large.
@@ -228,9 +235,11 @@ impl Periodic {
         Ok((builder.build()?, times))
     }
 
-    /// By edge, the messages of a period in order, and then by node, its combinations; and in how many periods an operation is performed, at most.
+    /// By edge, the messages of a period in order, and then by node, its combinations; and in how
+    /// many periods an operation is performed, at most.
     ///
-    /// What is passed on in a later slot than it is received in leaves in the same period, otherwise in the next.
+    /// What is passed on in a later slot than it is received in leaves in the same period,
+    /// otherwise in the next.
     pub(super) fn items(&self) -> (Vec<Vec<Item>>, usize) {
         let platform = &self.solution.platform;
         let places = Places::new(&self.solution, 0);
@@ -248,7 +257,8 @@ impl Periodic {
             let at = ends.partition_point(|(end, _)| *end <= element);
             ends.get(at).map_or(self.slots.len(), |(_, slot)| *slot)
         };
-        // What comes first on its route comes first in the period: so what follows may still follow in the same one.
+        // What comes first on its route comes first in the period: so what follows may still follow
+        // in the same one.
         let routes = self.solution.routes.iter();
         let routes: Vec<Vec<(usize, Item, Vec<usize>)>> = routes
             .map(|(route, _)| items_of(route, platform, &places))
@@ -306,7 +316,8 @@ impl Periodic {
         (items, most + 1)
     }
 
-    /// The elements `range` of what an edge carries or a node combines, in period `period`; neighbours joined.
+    /// The elements `range` of what an edge carries or a node combines, in period `period`;
+    /// neighbours joined.
     fn pieces(
         &self,
         items: &[Item],

@@ -1,4 +1,5 @@
-//! Weights that graph algorithms work on: floating-point numbers for the search, whole numbers for the proof.
+//! Weights that graph algorithms work on: floating-point numbers for the search, whole numbers for
+//! the proof.
 
 use std::ops::{Add, Sub};
 

@@ -1,19 +1,22 @@
 //! Binary tree reduction.
 //!
 //! Source: folklore; Lowery & Langou, section IV. Ports: uni- or bidirectional, one-ported.
-//! Symbols: `p` ranks, `N = ceil(log2(p + 1))` levels, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! Every inner rank combines each segment from its left child, then from its right child, and sends it on. Volume: `(p - 1) m`.
-//! Time for `p = 2^N - 1`, bidirectional: `2(N + q - 2)(tc + tp)`; unidirectional, `N >= 3`: `2(N - 1)(tc + tp) + (q - 1)(3 tc + 2 tp)`.
+//! Symbols: `p` ranks, `N = ceil(log2(p + 1))` levels, `q` segments of `s` elements, `tc = alpha +
+//! beta s`, `tp = gamma s`. Every inner rank combines each segment from its left child, then from
+//! its right child, and sends it on. Volume: `(p - 1) m`. Time for `p = 2^N - 1`, bidirectional:
+//! `2(N + q - 2)(tc + tp)`; unidirectional, `N >= 3`: `2(N - 1)(tc + tp) + (q - 1)(3 tc + 2 tp)`.
 //! (The paper's Table III prints `N + q - 1`, which its own best time contradicts.)
 //!
-//! Keeps operand order: ranks are numbered in preorder, so that rank `v`, its left subtree and its right subtree are consecutive
-//! ranges, combined in this order.
+//! Keeps operand order: ranks are numbered in preorder, so that rank `v`, its left subtree and its
+//! right subtree are consecutive ranges, combined in this order.
 //!
-//! Any other `p`: the extra ranks over the largest `2^n - 1` are folded into the leaves of a full tree in a first step, at most two a leaf.
-//! A right child has a round to spare while its parent receives from the left one, so leaves behind most right turns
-//! get extra ranks first; bidirectional, the time stays within the formula above.
+//! Any other `p`: the extra ranks over the largest `2^n - 1` are folded into the leaves of a full
+//! tree in a first step, at most two a leaf. A right child has a round to spare while its parent
+//! receives from the left one, so leaves behind most right turns get extra ranks first;
+//! bidirectional, the time stays within the formula above.
 //!
-//! `p = 7`, bidirectional, round: 0: 2→1, 5→4; 1: 3→1, 6→4; 2: 1→0 (and the second segment 2→1, 5→4); 3: 4→0.
+//! `p = 7`, bidirectional, round: 0: 2→1, 5→4; 1: 3→1, 6→4; 2: 1→0 (and the second segment 2→1,
+//! 5→4); 3: 4→0.
 
 use crate::error::Result;
 use crate::plan::reduction::Reduction;
@@ -32,7 +35,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
     let q = request.segments.count();
-    // Transfers of one segment at an inner rank: two in and, through the same port or beside them, one out.
+    // Transfers of one segment at an inner rank: two in and, through the same port or beside them,
+    // one out.
     let period = if request.ports.is_bidirectional() {
         2
     } else {
@@ -96,7 +100,8 @@ impl Tree {
         tree
     }
 
-    /// Adds a subtree whose parent is `parent` (itself, for the root), with one entry of `extra` a leaf.
+    /// Adds a subtree whose parent is `parent` (itself, for the root), with one entry of `extra` a
+    /// leaf.
     fn grow(&mut self, parent: usize, levels: u32, extra: &[usize]) {
         let me = self.parent.len();
         self.parent.push(parent);
@@ -119,7 +124,8 @@ impl Tree {
 
     /// For every rank but the root: the round in which it sends its first segment.
     fn first_sends(&self) -> Vec<usize> {
-        // The round in which each rank starts to receive; children have larger numbers than their parents.
+        // The round in which each rank starts to receive; children have larger numbers than their
+        // parents.
         let mut starts = vec![0; self.parent.len()];
         for v in (1..self.parent.len()).rev() {
             let ready = starts[v] + self.children[v];
@@ -132,7 +138,8 @@ impl Tree {
     }
 }
 
-/// How many of `extra` ranks each leaf of a full tree folds, from left to right: where they delay the root least.
+/// How many of `extra` ranks each leaf of a full tree folds, from left to right: where they delay
+/// the root least.
 fn extra_children(levels: u32, extra: usize) -> Vec<usize> {
     let leaves = 1usize << (levels - 1);
     // The set bits of a leaf's number are its right turns: so many rounds it has to spare.

@@ -3,8 +3,9 @@
 //! Source: folklore; Lowery & Langou, section IV. Ports: uni- or bidirectional, one-ported.
 //! Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`.
 //! Rounds: `L`. Volume: `(p - 1) m`. Time: `L (alpha + beta m + gamma m)`.
-//! Restrictions: none; not segmented (a segment could start no earlier). Keeps operand order: in round `k` a rank that is a multiple of `2^k`
-//! holds the contributions of ranks `r .. r + 2^k`, and combines those of the next `2^k` ranks.
+//! Restrictions: none; not segmented (a segment could start no earlier). Keeps operand order: in
+//! round `k` a rank that is a multiple of `2^k` holds the contributions of ranks `r .. r + 2^k`,
+//! and combines those of the next `2^k` ranks.
 //!
 //! `p = 6`: round 0: 1→0, 3→2, 5→4; round 1: 2→0; round 2: 4→0.
 

@@ -1,18 +1,25 @@
-//! Dual-root pipelined allreduce: segments go up two trees to their roots and come down again while the next ones go up.
+//! Dual-root pipelined allreduce: segments go up two trees to their roots and come down again while
+//! the next ones go up.
 //!
-//! Source: Träff, "A doubly-pipelined, dual-root reduction-to-all algorithm and implementation" (2021). Ports: bidirectional, one-ported.
-//! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`. Volume: `2(p-1) m`.
-//! Time for `p = 2^(h+1) - 2`, two full trees of `h > 1` levels: `(4h - 3) tc + (2h - 1) tp + 3 (q - 1)(tc + tp)`; at most that of the next such `p` for others.
-//! With the best segments `O(log p + sqrt(m log p)) + 3 (beta + gamma) m`. Scratch: one segment at the roots.
+//! Source: Träff, "A doubly-pipelined, dual-root reduction-to-all algorithm and implementation"
+//! (2021). Ports: bidirectional, one-ported. Symbols: `p` ranks, `q` segments of `s` elements, `tc
+//! = alpha + beta s`, `tp = gamma s`. Volume: `2(p-1) m`. Time for `p = 2^(h+1) - 2`, two full
+//! trees of `h > 1` levels: `(4h - 3) tc + (2h - 1) tp + 3 (q - 1)(tc + tp)`; at most that of the
+//! next such `p` for others. With the best segments `O(log p + sqrt(m log p)) + 3 (beta + gamma)
+//! m`. Scratch: one segment at the roots.
 //!
-//! The lower half of the ranks is one binary tree, the upper half another, both numbered in postorder: left subtree, right subtree, their parent.
-//! For every segment a rank meets its right child, its left child and its parent (the roots each other), sends and receives at once,
-//! and combines what children bring. To a child it sends the segment whose result its parent has sent it one turn before, so a rank at depth `d` gets the result
-//! of a segment `d` turns after it has sent its own part of it up. Both roots combine what they exchange.
+//! The lower half of the ranks is one binary tree, the upper half another, both numbered in
+//! postorder: left subtree, right subtree, their parent. For every segment a rank meets its right
+//! child, its left child and its parent (the roots each other), sends and receives at once,
+//! and combines what children bring. To a child it sends the segment whose result its parent has
+//! sent it one turn before, so a rank at depth `d` gets the result of a segment `d` turns after it
+//! has sent its own part of it up. Both roots combine what they exchange.
 //!
-//! Keeps operand order: what a rank holds is that of consecutive ranks, its right child's and then its left child's come right before them.
+//! Keeps operand order: what a rank holds is that of consecutive ranks, its right child's and then
+//! its left child's come right before them.
 //!
-//! `p = 6`, trees 0, 1 below 2 and 3, 4 below 5; each turn: 1→2 and 4→5, 0→2 and 3→5, 2↔5, beside them results of the turn before 2→1, 2→0, ..
+//! `p = 6`, trees 0, 1 below 2 and 3, 4 below 5; each turn: 1→2 and 4→5, 0→2 and 3→5, 2↔5, beside
+//! them results of the turn before 2→1, 2→0, ..
 
 use crate::collective::Collective;
 use crate::error::Result;
@@ -142,7 +149,8 @@ pub fn time(request: &Request) -> Option<f64> {
     if p % 2 == 1 || !(p / 2 + 1).is_power_of_two() {
         return None;
     }
-    // In the first turn everything goes up, a level after the other, and in the last turns it comes down.
+    // In the first turn everything goes up, a level after the other, and in the last turns it comes
+    // down.
     let levels = f64::from((p / 2 + 1).ilog2());
     let (tc, tp) = (request.t_comm(s), request.t_comp(s));
     if request.t_comp_local(s) != tp {

@@ -1,9 +1,11 @@
-//! Linear reduction: every rank sends straight to the root, which combines one vector after another.
+//! Linear reduction: every rank sends straight to the root, which combines one vector after
+//! another.
 //!
 //! Source: folklore. Ports: uni- or bidirectional, one-ported. Symbols: `p` ranks, `m` elements.
-//! Rounds: `p - 1`. Volume: `(p - 1) m`. Time: `(p - 1)(alpha + beta m + gamma m)`: the longest of all where ranks work at once. Nobody but the root
-//! waits for anybody, though, so where ranks take turns on few cores no turn is spent on forwarding.
-//! Restrictions: none; not segmented. Keeps operand order: the root receives in the order of ranks.
+//! Rounds: `p - 1`. Volume: `(p - 1) m`. Time: `(p - 1)(alpha + beta m + gamma m)`: the longest of
+//! all where ranks work at once. Nobody but the root waits for anybody, though, so where ranks take
+//! turns on few cores no turn is spent on forwarding. Restrictions: none; not segmented. Keeps
+//! operand order: the root receives in the order of ranks.
 //!
 //! `p = 4`: 1→0; 2→0; 3→0.
 

@@ -1,11 +1,13 @@
 //! The best ordered tree: reduction and broadcast in whole vectors.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Theorem 4. Ports: uni- or bidirectional, one-ported.
-//! Symbols: `p` ranks, `m` elements, `tc = alpha + beta m`, `tp = gamma m`. Volume: `(p - 1) m`.
-//! Every rank combines what consecutive ranks next to those it already has have combined, so operand order is kept, for any root.
-//! Where all links cost the same: ranges are halved, `ceil(log2 p)` rounds, `ceil(log2 p) (tc + tp)`, which no tree beats. Otherwise the program
-//! of [`crate::plan::gather::heterogeneous`]: the least time of all such trees, for at most [`heterogeneous::MOST_RANKS`] ranks. A
-//! broadcast is the reversal, planned for the links the other way.
+//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Theorem 4.
+//! Ports: uni- or bidirectional, one-ported. Symbols: `p` ranks, `m` elements, `tc = alpha + beta
+//! m`, `tp = gamma m`. Volume: `(p - 1) m`. Every rank combines what consecutive ranks next to
+//! those it already has have combined, so operand order is kept, for any root. Where all links cost
+//! the same: ranges are halved, `ceil(log2 p)` rounds, `ceil(log2 p) (tc + tp)`, which no tree
+//! beats. Otherwise the program of [`crate::plan::gather::heterogeneous`]: the least time of all
+//! such trees, for at most [`heterogeneous::MOST_RANKS`] ranks. A broadcast is the reversal,
+//! planned for the links the other way.
 //!
 //! `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
 
@@ -20,7 +22,8 @@ use crate::schedule::{Order, Schedule, Span, Step};
 /// Plans the reduction; the segments of the request are ignored but for their sum.
 ///
 /// # Errors
-/// When the request's parts do not fit together, or links differ and there are more than [`heterogeneous::MOST_RANKS`] ranks, or they do not connect them.
+/// When the request's parts do not fit together, or links differ and there are more than
+/// [`heterogeneous::MOST_RANKS`] ranks, or they do not connect them.
 pub fn plan(request: &Request) -> Result<Schedule> {
     planned(request, true)
 }
@@ -88,7 +91,8 @@ fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
     Ok(tree)
 }
 
-/// Joins `start..end` at `root`, which is one of them: the root's part and the other both have at most half of the next power of two.
+/// Joins `start..end` at `root`, which is one of them: the root's part and the other both have at
+/// most half of the next power of two.
 fn halved(tree: &mut GatherTree, start: usize, end: usize, root: usize) {
     let n = end - start;
     if n < 2 {

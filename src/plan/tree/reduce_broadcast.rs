@@ -1,8 +1,9 @@
 //! Allreduce by a reduction to rank 0, then a broadcast from there along the same edges backwards.
 //!
-//! Source: folklore. Ports and symbols: those of the reduction. Rounds and volume: twice those of the reduction.
-//! Time: the reduction's, and again without computation. The root has received everything when the reduction ends, and all other ranks are
-//! done with it then, so nothing overlaps. Restrictions and scratch: the reduction's; the request's root is ignored.
+//! Source: folklore. Ports and symbols: those of the reduction. Rounds and volume: twice those of
+//! the reduction. Time: the reduction's, and again without computation. The root has received
+//! everything when the reduction ends, and all other ranks are done with it then, so nothing
+//! overlaps. Restrictions and scratch: the reduction's; the request's root is ignored.
 //!
 //! Operand order is kept where the reduction keeps it: at rank 0 it needs no forwarding.
 //!

@@ -1,21 +1,26 @@
 //! Two-tree reduction: two binary trees at once, each carrying half of the segments.
 //!
-//! Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009). Ports: bidirectional, one-ported.
-//! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`, `L = ceil(log2 p)`.
-//! Rounds: `f + q - 1`, where `f`, the rounds until the first segment is complete, was `2L - 1` or `2L - 2` for all `p` tried (2..=700, and some up to
-//! 65537). Volume: `(p - 1) m`.
-//! Time for powers of two: `(2L + q - 2)(tc + tp)`; at most that for other `p` (with few segments, less than planned: a message need not wait for its colour).
-//! One segment alone uses one tree: ask for an even number of segments.
+//! Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and
+//! scan" (2009). Ports: bidirectional, one-ported. Symbols: `p` ranks, `q` segments of `s`
+//! elements, `tc = alpha + beta s`, `tp = gamma s`, `L = ceil(log2 p)`. Rounds: `f + q - 1`, where
+//! `f`, the rounds until the first segment is complete, was `2L - 1` or `2L - 2` for all `p` tried
+//! (2..=700, and some up to 65537). Volume: `(p - 1) m`.
+//! Time for powers of two: `(2L + q - 2)(tc + tp)`; at most that for other `p` (with few segments,
+//! less than planned: a message need not wait for its colour). One segment alone uses one tree: ask
+//! for an even number of segments.
 //!
-//! A rank other than the root is an inner node of one tree at most, and a leaf of the other: it receives two segments and sends two in every
-//! two rounds. Rounds are coloured even and odd; every tree edge gets a colour, different for the two edges out of a
-//! rank and for the two edges into it, so that no port is booked twice (the edges so constrained form paths and even cycles). A segment goes up in the
-//! first round of the edge's colour after both children's have come in; later segments follow every other round. Both trees end at
-//! the root, on different colours: from round `f` on it completes a segment in every round, even segments in the faster tree.
+//! A rank other than the root is an inner node of one tree at most, and a leaf of the other: it
+//! receives two segments and sends two in every two rounds. Rounds are coloured even and odd; every
+//! tree edge gets a colour, different for the two edges out of a rank and for the two edges into
+//! it, so that no port is booked twice (the edges so constrained form paths and even cycles). A
+//! segment goes up in the first round of the edge's colour after both children's have come in;
+//! later segments follow every other round. Both trees end at the root, on different colours: from
+//! round `f` on it completes a segment in every round, even segments in the faster tree.
 //!
-//! Keeps operand order: both trees number ranks `1..p` in order (a left subtree, its parent, the right subtree), so what a rank combines
-//! is next to what it holds. In the first tree odd numbers are leaves. The second is its mirror image when `p - 1` is even; otherwise it
-//! is such a tree over numbers from 0 on, without the leaf 0.
+//! Keeps operand order: both trees number ranks `1..p` in order (a left subtree, its parent, the
+//! right subtree), so what a rank combines is next to what it holds. In the first tree odd numbers
+//! are leaves. The second is its mirror image when `p - 1` is even; otherwise it is such a tree
+//! over numbers from 0 on, without the leaf 0.
 //!
 //! `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
 
@@ -89,7 +94,8 @@ impl TwoTrees {
                 trees.parent[2 * mirror(v) + 1] = mirror(parent);
             });
         } else {
-            // Shifted by one. The first leaf falls on the root, whose edges are unused; 0 stands for no parent, before and after.
+            // Shifted by one. The first leaf falls on the root, whose edges are unused; 0 stands
+            // for no parent, before and after.
             in_order(1, p, 0, &mut |v, parent| {
                 trees.parent[2 * (v - 1) + 1] = parent.saturating_sub(1);
             });
@@ -141,7 +147,8 @@ impl TwoTrees {
         self.schedule(&odd);
     }
 
-    /// Sets the rounds of all edges for these colours: the round in which the root gets its first segment.
+    /// Sets the rounds of all edges for these colours: the round in which the root gets its first
+    /// segment.
     fn schedule(&mut self, odd: &[bool]) -> usize {
         let mut arrivals = [0, 0];
         for edge in self.incoming[0].clone() {
@@ -180,7 +187,8 @@ impl TwoTrees {
     }
 }
 
-/// Visits the nodes `low..=high` of a binary tree in which odd numbers are leaves, each with its parent (`parent` for the root), for odd `low`.
+/// Visits the nodes `low..=high` of a binary tree in which odd numbers are leaves, each with its
+/// parent (`parent` for the root), for odd `low`.
 fn in_order(low: usize, high: usize, parent: usize, visit: &mut impl FnMut(usize, usize)) {
     if low > high {
         return;

@@ -1,9 +1,11 @@
-//! Copying bytes: short messages without a call, long ones as the standard library does, long ones that nobody will find in the caches past them.
+//! Copying bytes: short messages without a call, long ones as the standard library does, long ones
+//! that nobody will find in the caches past them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Messages from this many bytes on go past the caches, in a run whose ranks' buffers hold `total` bytes: all of them do not fit, so a
-/// long message would only push others out, and reading what it overwrites would be in vain.
+/// Messages from this many bytes on go past the caches, in a run whose ranks' buffers hold `total`
+/// bytes: all of them do not fit, so a long message would only push others out, and reading what it
+/// overwrites would be in vain.
 pub(crate) fn streams_from(total: usize) -> usize {
     const LONG: usize = 128 << 10;
     /// 0 until somebody has looked; whoever looks finds the same.
@@ -31,9 +33,11 @@ fn last_level_cache() -> Option<usize> {
         .map(|kib| kib << 10)
 }
 
-/// Has the machine fetch the lines of a message that will be read soon, as far as that is worth the instructions.
+/// Has the machine fetch the lines of a message that will be read soon, as far as that is worth the
+/// instructions.
 ///
-/// Fetching reads nothing as far as the program can tell, so the address may be any, and the pointer need not point to anything.
+/// Fetching reads nothing as far as the program can tell, so the address may be any, and the
+/// pointer need not point to anything.
 #[inline]
 pub(super) fn fetch(address: *const (), bytes: usize) {
     const LINE: usize = 64;
@@ -42,7 +46,8 @@ pub(super) fn fetch(address: *const (), bytes: usize) {
     for offset in (0..bytes.min(MOST)).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let line = address.cast::<i8>().wrapping_add(offset);
-        // SAFETY: a prefetch neither faults nor has an effect on the program's values, whatever the address.
+        // SAFETY: a prefetch neither faults nor has an effect on the program's values, whatever the
+        // address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -52,7 +57,8 @@ pub(super) fn fetch(address: *const (), bytes: usize) {
 /// Copies at most 16 bytes.
 ///
 /// # Safety
-/// `bytes` bytes may be read at `src` and written at `dst`, and nobody else writes the first or touches the second; they do not overlap.
+/// `bytes` bytes may be read at `src` and written at `dst`, and nobody else writes the first or
+/// touches the second; they do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_short(dst: *mut u8, src: *const u8, bytes: usize) {
     /// Two words that may overlap cover every length from one word to two.
@@ -79,10 +85,12 @@ pub(super) unsafe fn copy_short(dst: *mut u8, src: *const u8, bytes: usize) {
     }
 }
 
-/// Copies part of a message; `stream` when the message is so long that it should not go through the caches.
+/// Copies part of a message; `stream` when the message is so long that it should not go through the
+/// caches.
 ///
 /// # Safety
-/// As [`copy_short`]. After streaming, the bytes are visible to whoever sees a later release store of this thread.
+/// As [`copy_short`]. After streaming, the bytes are visible to whoever sees a later release store
+/// of this thread.
 #[inline]
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize, stream: bool) {
     if stream {

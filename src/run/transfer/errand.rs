@@ -21,15 +21,16 @@ impl Errand {
 
 /// Has every thread run `f`, and waits until all have reported that they are done with it.
 ///
-/// Each thread receives errands on its channel, runs them, and sends one report each. Threads that are gone are not waited for;
-/// returns how many ran `f`.
+/// Each thread receives errands on its channel, runs them, and sends one report each. Threads that
+/// are gone are not waited for; returns how many ran `f`.
 pub(crate) fn lend(
     threads: &[Sender<Errand>],
     reports: &Receiver<()>,
     f: &(dyn Fn(usize) + Sync),
 ) -> usize {
-    // SAFETY: only the lifetime changes. Every errand sent below is reported on before this function returns, a thread
-    // drops its errand before it reports, and a disconnected report channel means that no thread is left that could run one.
+    // SAFETY: only the lifetime changes. Every errand sent below is reported on before this
+    // function returns, a thread drops its errand before it reports, and a disconnected report
+    // channel means that no thread is left that could run one.
     let errand = Errand(unsafe {
         std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(f)
     });

@@ -6,15 +6,17 @@ use super::sync::{AtomicPtr, Ordering};
 
 /// A value that is made when first asked for, by whoever asks first.
 ///
-/// Unlike [`std::sync::OnceLock`] it is one word, and nobody waits: two threads that ask at the same moment may both make a value,
-/// and one of them is thrown away. Being compiled with the crate, it is also understood by sanitizers.
+/// Unlike [`std::sync::OnceLock`] it is one word, and nobody waits: two threads that ask at the
+/// same moment may both make a value, and one of them is thrown away. Being compiled with the
+/// crate, it is also understood by sanitizers.
 #[derive(Debug)]
 pub(crate) struct Lazy<T>(AtomicPtr<T>);
 
 // SAFETY: it owns a `T` as a box does.
 unsafe impl<T: Send> Send for Lazy<T> {}
 
-// SAFETY: it gives shared references to its `T` to all threads, and may drop it on another thread than the one that made it.
+// SAFETY: it gives shared references to its `T` to all threads, and may drop it on another thread
+// than the one that made it.
 unsafe impl<T: Send + Sync> Sync for Lazy<T> {}
 
 impl<T> Lazy<T> {
@@ -29,7 +31,8 @@ impl<T> Lazy<T> {
         if value.is_null() {
             value = self.fill(make());
         }
-        // SAFETY: once stored, the box stays until `self` is dropped; acquired, its contents are seen.
+        // SAFETY: once stored, the box stays until `self` is dropped; acquired, its contents are
+        // seen.
         unsafe { &*value }
     }
 

@@ -16,10 +16,11 @@ use crate::run::operator::Operator;
 use crate::schedule::{Span, total_len};
 use crate::simulate::later;
 
-/// One rank's buffer and its open sends. While a send is open the partner may read its spans at any time, so nothing here
-/// writes them before it is done.
+/// One rank's buffer and its open sends. While a send is open the partner may read its spans at any
+/// time, so nothing here writes them before it is done.
 ///
-/// Whatever writes the buffer takes `&mut self`; sending takes `&self`, so that the buffer may be looked at meanwhile.
+/// Whatever writes the buffer takes `&mut self`; sending takes `&self`, so that the buffer may be
+/// looked at meanwhile.
 #[derive(Debug)]
 pub(crate) struct RankMemory<'b, 'r, T: Element> {
     rank: usize,
@@ -49,7 +50,8 @@ struct Left<'r> {
     spans: &'r [Span],
 }
 
-/// The spans of an open send: one by value, or more by reference to something that outlives the run.
+/// The spans of an open send: one by value, or more by reference to something that outlives the
+/// run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lent<'r> {
     /// One span.
@@ -99,8 +101,8 @@ pub(crate) enum Received {
 }
 
 impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
-    /// The memory of `rank`, with one open send a port list at most; messages of `streams_from` bytes and more go past the caches, for
-    /// all ranks of a run alike.
+    /// The memory of `rank`, with one open send a port list at most; messages of `streams_from`
+    /// bytes and more go past the caches, for all ranks of a run alike.
     pub(crate) fn new(rank: usize, buffer: &'b mut [T], lists: usize, streams_from: usize) -> Self {
         RankMemory {
             rank,
@@ -133,8 +135,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         wire.lane(self.rank, to).offer(parcel);
     }
 
-    /// Lends a message to its receiver and does not wait for it: its spans cannot be written until it has been taken. The lane must be
-    /// [free](Lane::is_free).
+    /// Lends a message to its receiver and does not wait for it: its spans cannot be written until
+    /// it has been taken. The lane must be [free](Lane::is_free).
     ///
     /// # Panics
     /// When a span leaves the buffer.
@@ -197,14 +199,15 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             parcel.payload = Payload::elements(start, span.len);
         } else {
             parcel.length = short_length(span.len);
-            // SAFETY: a payload has room for a message that is not lent; the span is in bounds, and this rank's thread writes nothing
-            // meanwhile.
+            // SAFETY: a payload has room for a message that is not lent; the span is in bounds, and
+            // this rank's thread writes nothing meanwhile.
             unsafe { copy_short(parcel.payload.bytes(), start.cast(), bytes) };
         }
         parcel
     }
 
-    /// Puts a message down in its lane, or in its slot there, and does not wait for the receiver. The lane must be [free](Lane::is_free).
+    /// Puts a message down in its lane, or in its slot there, and does not wait for the receiver.
+    /// The lane must be [free](Lane::is_free).
     ///
     /// # Panics
     /// When a span leaves the buffer, or the message its slot.
@@ -232,15 +235,17 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         if let ([span], false) = (spans, parcel.borrowed) {
             // SAFETY: the span is in bounds.
             let start = unsafe { self.base.add(span.offset) };
-            // SAFETY: a payload has room for a message that is not lent; this rank's thread writes nothing meanwhile.
+            // SAFETY: a payload has room for a message that is not lent; this rank's thread writes
+            // nothing meanwhile.
             unsafe { copy_short(base, start.cast(), bytes) };
         } else {
             let message = Packed {
                 base: base.cast::<T>(),
                 spans: &[Span::new(0, elements)],
             };
-            // SAFETY: there is room for the message, aligned for every element type, which belongs to the sender while the lane is free;
-            // the spans are in bounds, and this rank's thread writes nothing meanwhile.
+            // SAFETY: there is room for the message, aligned for every element type, which belongs
+            // to the sender while the lane is free; the spans are in bounds, and this
+            // rank's thread writes nothing meanwhile.
             unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
         }
         lane.offer(parcel);
@@ -264,14 +269,16 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 base: parcel.payload.bytes().cast::<T>(),
                 spans: &[Span::new(0, elements)],
             };
-            // SAFETY: a payload has room for a message that is not lent, aligned for every element type; the spans are in bounds, and
-            // this rank's thread writes nothing meanwhile.
+            // SAFETY: a payload has room for a message that is not lent, aligned for every element
+            // type; the spans are in bounds, and this rank's thread writes nothing
+            // meanwhile.
             unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
         }
         parcel
     }
 
-    /// How the open send of `list` stands; helps to copy when the receiver invites this rank. `Done` and `Refused` close it.
+    /// How the open send of `list` stands; helps to copy when the receiver invites this rank.
+    /// `Done` and `Refused` close it.
     #[inline]
     pub(crate) fn poll_send(&self, list: usize, operator: &Operator<T>) -> Sent {
         let Some(open) = self.open[list].get() else {
@@ -308,7 +315,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         })
     }
 
-    /// Takes in the message offered by `from`, if there is one. With `share`, long messages are copied by both partners.
+    /// Takes in the message offered by `from`, if there is one. With `share`, long messages are
+    /// copied by both partners.
     ///
     /// # Panics
     /// When a span leaves the buffer or is being sent.
@@ -340,7 +348,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         {
             // SAFETY: the span is in bounds.
             let to = unsafe { self.base.add(span.offset) };
-            // SAFETY: the payload holds a message of that many bytes; the span is not being sent, and only this rank's thread writes it.
+            // SAFETY: the payload holds a message of that many bytes; the span is not being sent,
+            // and only this rank's thread writes it.
             unsafe {
                 copy_short(to.cast(), parcel.payload.bytes(), span.len * size_of::<T>());
             }
@@ -381,7 +390,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             inline_span = Span::new(0, parcel.payload.element_count());
             (parcel.payload.start(), std::slice::from_ref(&inline_span))
         } else {
-            // SAFETY: the sender lends its spans and its buffer until the lane is finished or refused.
+            // SAFETY: the sender lends its spans and its buffer until the lane is finished or
+            // refused.
             let spans = unsafe {
                 std::slice::from_raw_parts(parcel.payload.first_span(), parcel.length as usize)
             };
@@ -398,7 +408,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         }
         let mine = self.packed(spans);
         let division = Division::of::<T>(expected, self.streams_from);
-        // Where spans overlap, two pieces may be the same memory: one side alone copies them, one after another.
+        // Where spans overlap, two pieces may be the same memory: one side alone copies them, one
+        // after another.
         if parcel.borrowed && share && division.pieces > 1 && !self_overlap(spans) {
             let shared = Shared {
                 mine,
@@ -412,8 +423,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 return Received::Spoilt;
             }
         } else {
-            // SAFETY: the message is lent for reading until `finish`; the spans are in bounds, not being sent, and only this
-            // rank's thread writes them.
+            // SAFETY: the message is lent for reading until `finish`; the spans are in bounds, not
+            // being sent, and only this rank's thread writes them.
             unsafe { intake.apply(&mine, &message, 0..expected, division.stream) };
         }
         std::mem::forget(refusal);
@@ -422,7 +433,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         Received::Done(end)
     }
 
-    /// Invites the sender to copy a message of which this rank's spans are disjoint, and copies it with it. False when the sender failed.
+    /// Invites the sender to copy a message of which this rank's spans are disjoint, and copies it
+    /// with it. False when the sender failed.
     fn receive_shared(&self, wire: &Wire, from: usize, shared: &Shared<'_, T>) -> bool {
         let pieces = wire.pieces(from, self.rank);
         pieces.open(Target {
@@ -454,7 +466,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         while let Some(claimed) = Claimed::more(pieces, division, own) {
             let first = own;
             own += claimed.count;
-            // SAFETY: the receiver waits for every claimed piece before it finishes, so its spans are there.
+            // SAFETY: the receiver waits for every claimed piece before it finishes, so its spans
+            // are there.
             let their_spans = unsafe { &*target.spans };
             let shared = Shared {
                 mine: Packed {
@@ -466,8 +479,9 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 division,
                 backwards: self.rank > open.to,
             };
-            // SAFETY: its memory is there too, and nobody else touches these pieces of it, because the receiver's spans are disjoint; the
-            // message is this rank's own memory, lent and unwritten while open.
+            // SAFETY: its memory is there too, and nobody else touches these pieces of it, because
+            // the receiver's spans are disjoint; the message is this rank's own memory,
+            // lent and unwritten while open.
             unsafe { shared.copy(first, claimed.count) };
             claimed.copied();
         }
@@ -485,7 +499,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         let elements = total_len(dst);
         assert_eq!(elements, total_len(src), "source and destination differ");
         let stream = Division::of::<T>(elements, self.streams_from).stream;
-        // SAFETY: both are in bounds, disjoint, and only this rank's thread writes them; open sends only read.
+        // SAFETY: both are in bounds, disjoint, and only this rank's thread writes them; open sends
+        // only read.
         unsafe { intake.apply(&self.packed(dst), &self.packed(src), 0..elements, stream) };
     }
 
@@ -498,15 +513,16 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             self.open.iter().all(|o| o.get().is_none()) && self.left.is_empty(),
             "a send is open"
         );
-        // SAFETY: no send is open, so no other thread reads or writes this buffer; the borrow of `self` keeps it so.
+        // SAFETY: no send is open, so no other thread reads or writes this buffer; the borrow of
+        // `self` keeps it so.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
     }
 
     /// The whole buffer, for reading.
     #[inline]
     pub(crate) fn data(&self) -> &[T] {
-        // SAFETY: open sends only read it, and nobody writes anything while the borrow of `self` lasts: partners write it only during
-        // `receive`, which takes `&mut self`.
+        // SAFETY: open sends only read it, and nobody writes anything while the borrow of `self`
+        // lasts: partners write it only during `receive`, which takes `&mut self`.
         unsafe { std::slice::from_raw_parts(self.base, self.len) }
     }
 
@@ -533,8 +549,9 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
 
 impl<T: Element> Drop for RankMemory<'_, '_, T> {
     fn drop(&mut self) {
-        // Open sends are left behind by a rank that failed; what it lent and left may not have been taken, or not yet. The buffer goes back to its owner
-        // now, so they are taken back, or, where the receiver has begun, waited for; receivers finish without this rank's help.
+        // Open sends are left behind by a rank that failed; what it lent and left may not have been
+        // taken, or not yet. The buffer goes back to its owner now, so they are taken back,
+        // or, where the receiver has begun, waited for; receivers finish without this rank's help.
         let open = self.open.iter().filter_map(Cell::take);
         let open = open.map(|send| send.wire.lane(self.rank, send.to));
         let left = self.left.drain(..).map(|message| message.lane);

@@ -1,8 +1,10 @@
 //! Transfers: the one module that owns pointers. Everyone else passes spans and slices.
 //!
-//! `protocol` says when either side of a transfer may touch what, and why that is safe; `memory` takes messages out of one buffer and into
-//! another: `packed` walks along their spans, `copy` moves the bytes, `shared` divides long ones between both partners, `kernels` combines;
-//! `errand` lends a closure to the team's threads for as long as a call lasts; `lazy` makes shared things when first needed.
+//! `protocol` says when either side of a transfer may touch what, and why that is safe; `memory`
+//! takes messages out of one buffer and into another: `packed` walks along their spans, `copy`
+//! moves the bytes, `shared` divides long ones between both partners, `kernels` combines;
+//! `errand` lends a closure to the team's threads for as long as a call lasts; `lazy` makes shared
+//! things when first needed.
 #![allow(unsafe_code)]
 
 mod copy;

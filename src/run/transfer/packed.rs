@@ -62,7 +62,8 @@ impl<T: Element> Packed<'_, T> {
     /// Stores `range` of `from` into `to`, past the caches with `stream`.
     ///
     /// # Safety
-    /// As [`Packed::stretches`]; nobody else writes `from`, or touches `to`, in that range, and the two do not overlap.
+    /// As [`Packed::stretches`]; nobody else writes `from`, or touches `to`, in that range, and the
+    /// two do not overlap.
     pub(super) unsafe fn copy(
         to: &Packed<'_, T>,
         from: &Packed<'_, T>,
@@ -79,7 +80,8 @@ impl<T: Element> Packed<'_, T> {
 }
 
 impl<T: Element> Intake<'_, T> {
-    /// Takes `range` of `message` into `mine`; what is only stored goes past the caches with `stream`.
+    /// Takes `range` of `message` into `mine`; what is only stored goes past the caches with
+    /// `stream`.
     ///
     /// # Safety
     /// As [`Packed::copy`].

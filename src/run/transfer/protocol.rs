@@ -2,9 +2,10 @@
 //!
 //! # The wire
 //!
-//! Two ranks `a < b` share one [`Wire`]: a lane for messages from `a` to `b` and a lane for the other direction, together in
-//! one cache line, so that a reply travels with the acknowledgement it follows. One-portedness makes a lane a single slot: a
-//! sender has one message open on it at most. Ranks with several ports share one wire for each of `a`'s ports and each of `b`'s.
+//! Two ranks `a < b` share one [`Wire`]: a lane for messages from `a` to `b` and a lane for the
+//! other direction, together in one cache line, so that a reply travels with the acknowledgement it
+//! follows. One-portedness makes a lane a single slot: a sender has one message open on it at most.
+//! Ranks with several ports share one wire for each of `a`'s ports and each of `b`'s.
 //!
 //! # States of a lane
 //!
@@ -16,30 +17,37 @@
 //! | `TAKEN` | the receiver, which also reads the sender's memory | receiver → `SHARED`, `DONE` or `REFUSED` |
 //! | `SHARED` | as `TAKEN`, and both copy pieces of the message | receiver → `DONE` or `REFUSED` |
 //!
-//! Every store that hands the lane over is a release, every load that takes it an acquire: whoever may touch the fields sees what
-//! the partner wrote. Only `BORROWED` can be left by both sides, so only it is left by compare-and-exchange.
+//! Every store that hands the lane over is a release, every load that takes it an acquire: whoever
+//! may touch the fields sees what the partner wrote. Only `BORROWED` can be left by both sides, so
+//! only it is left by compare-and-exchange.
 //!
 //! # Why no byte is touched after the partner left
 //!
-//! A sender's memory is read only between `TAKEN` and `DONE`. The sender leaves its call only on `DONE` or `REFUSED`, which the
-//! receiver stores after its last read, or by retracting, which fails once `TAKEN` was stored. The receiver's memory is written by
-//! the sender only for pieces that the sender claimed ([`Pieces`]); the receiver stores `DONE` only after as many pieces were
-//! finished as were claimed, and no piece can be claimed after that because all are. A late sender may read the description of a
-//! finished sharing, but finds nothing to claim in it; the description is not written again before that sender's next offer.
+//! A sender's memory is read only between `TAKEN` and `DONE`. The sender leaves its call only on
+//! `DONE` or `REFUSED`, which the receiver stores after its last read, or by retracting, which
+//! fails once `TAKEN` was stored. The receiver's memory is written by the sender only for pieces
+//! that the sender claimed ([`Pieces`]); the receiver stores `DONE` only after as many pieces were
+//! finished as were claimed, and no piece can be claimed after that because all are. A late sender
+//! may read the description of a finished sharing, but finds nothing to claim in it; the
+//! description is not written again before that sender's next offer.
 //!
-//! A sender that fails in a piece that it claimed (the user's operator may panic) says so when it finishes the piece: the receiver, which
-//! reads that with the count of finished pieces, refuses the message instead of passing off what is half combined as received.
+//! A sender that fails in a piece that it claimed (the user's operator may panic) says so when it
+//! finishes the piece: the receiver, which reads that with the count of finished pieces, refuses
+//! the message instead of passing off what is half combined as received.
 //!
-//! A sender need not stay for the answer: it may look for one before it writes what it lent, before its next offer ([`Lane::is_free`]), and before its
-//! memory ends ([`Lane::is_settled`]), until which what it lent belongs to the receiver for reading. Such messages are never shared. They may also
-//! stand in a slot of the lane's own ([`Slots`](super::Slots)) instead of the sender's memory, which then may be written at once.
+//! A sender need not stay for the answer: it may look for one before it writes what it lent, before
+//! its next offer ([`Lane::is_free`]), and before its memory ends ([`Lane::is_settled`]), until
+//! which what it lent belongs to the receiver for reading. Such messages are never shared. They may
+//! also stand in a slot of the lane's own ([`Slots`](super::Slots)) instead of the sender's memory,
+//! which then may be written at once.
 //!
-//! Pointers cross a lane as pointers, in the sender's own provenance: through one the receiver may access what the sender might, for as long as
-//! the table above lets it. The receiver may look at the first word of a `BORROWED` lane before its exchange succeeded; that pointer may be stale,
+//! Pointers cross a lane as pointers, in the sender's own provenance: through one the receiver may
+//! access what the sender might, for as long as the table above lets it. The receiver may look at
+//! the first word of a `BORROWED` lane before its exchange succeeded; that pointer may be stale,
 //! and it only tells the machine what to fetch.
 //!
-//! A retracted `INLINE` offer lends no memory; both sides of a lane stop using it after a retraction until the lane is
-//! reset while nobody is inside a run.
+//! A retracted `INLINE` offer lends no memory; both sides of a lane stop using it after a
+//! retraction until the lane is reset while nobody is inside a run.
 
 use std::ptr::{null_mut, without_provenance_mut};
 
@@ -72,8 +80,8 @@ pub(crate) struct Parcel {
 
 /// The bytes of a short message, or where a longer one stands.
 ///
-/// Pointers travel as pointers: an address alone would not say which memory may be accessed through it. Bytes and numbers travel as the
-/// addresses of pointers to nothing.
+/// Pointers travel as pointers: an address alone would not say which memory may be accessed through
+/// it. Bytes and numbers travel as the addresses of pointers to nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C, align(8))]
 pub(crate) struct Payload {
@@ -151,7 +159,8 @@ pub(crate) struct Lane {
     state: AtomicU32,
     length: UnsafeCell<u32>,
     clock: UnsafeCell<f64>,
-    /// The payload. Where memory is lent, the first word points there, and the receiver may guess at it before it has taken the message.
+    /// The payload. Where memory is lent, the first word points there, and the receiver may guess
+    /// at it before it has taken the message.
     first: Word,
     second: Word,
 }
@@ -193,7 +202,8 @@ impl Lane {
         matches!(self.state.load(Ordering::Acquire), IDLE | DONE)
     }
 
-    /// Sender: whether the receiver has done with the last message, if there was one: it reads nothing that was lent.
+    /// Sender: whether the receiver has done with the last message, if there was one: it reads
+    /// nothing that was lent.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), IDLE | DONE | REFUSED)
@@ -226,14 +236,16 @@ impl Lane {
         })
     }
 
-    /// Receiver: whether a message is offered (a hint: it may be retracted). Whatever its sender did before, is seen after.
+    /// Receiver: whether a message is offered (a hint: it may be retracted). Whatever its sender
+    /// did before, is seen after.
     #[inline]
     pub(crate) fn is_offered(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), INLINE | BORROWED)
     }
 
-    /// Receiver: takes an offered message, which must then be finished or refused. `fetch` is told where the memory of a message that lends
-    /// some may be, so that it can be on its way while the message is taken; it must not be read.
+    /// Receiver: takes an offered message, which must then be finished or refused. `fetch` is told
+    /// where the memory of a message that lends some may be, so that it can be on its way while
+    /// the message is taken; it must not be read.
     #[inline]
     pub(crate) fn take(&self, fetch: impl FnOnce(*const ())) -> Option<Parcel> {
         let borrowed = match self.state.load(Ordering::Acquire) {
@@ -262,7 +274,8 @@ impl Lane {
         })
     }
 
-    /// Receiver: invites the sender to copy pieces of the message that it took. Call [`Pieces::open`] first.
+    /// Receiver: invites the sender to copy pieces of the message that it took. Call
+    /// [`Pieces::open`] first.
     pub(crate) fn share(&self) {
         debug_assert_eq!(self.state.load(Ordering::Relaxed), TAKEN);
         self.state.store(SHARED, Ordering::Release);
@@ -282,8 +295,8 @@ impl Lane {
     }
 }
 
-/// Added to the count of finished pieces by a sender that failed in one. It ends its part of the message with that, so this
-/// happens once a message at most.
+/// Added to the count of finished pieces by a sender that failed in one. It ends its part of the
+/// message with that, so this happens once a message at most.
 const SPOILT: usize = 1 << (usize::BITS - 2);
 
 /// The pieces of one long message that both partners copy: each from another end.
@@ -309,11 +322,13 @@ pub(crate) struct Target {
     pub(crate) pieces: usize,
 }
 
-// SAFETY: `target` is written by the receiver before it stores `SHARED` and read by the sender after it loaded `SHARED`; it
-// is written again only after the sender's next offer, which follows the sender's last read.
+// SAFETY: `target` is written by the receiver before it stores `SHARED` and read by the sender
+// after it loaded `SHARED`; it is written again only after the sender's next offer, which follows
+// the sender's last read.
 unsafe impl Sync for Pieces {}
 
-// SAFETY: moving them to another thread accesses nothing that `target` points to; that only the two partners of a transfer do.
+// SAFETY: moving them to another thread accesses nothing that `target` points to; that only the two
+// partners of a transfer do.
 unsafe impl Send for Pieces {}
 
 impl Pieces {
@@ -325,7 +340,8 @@ impl Pieces {
         }
     }
 
-    /// Receiver, before [`Lane::share`]: all pieces are to be claimed, and to be written where `target` says.
+    /// Receiver, before [`Lane::share`]: all pieces are to be claimed, and to be written where
+    /// `target` says.
     pub(crate) fn open(&self, target: Target) {
         self.claimed.store(0, Ordering::Relaxed);
         self.finished.store(0, Ordering::Relaxed);
@@ -343,7 +359,8 @@ impl Pieces {
         target.expect("stored before the invitation")
     }
 
-    /// Claims up to `wanted` more pieces of `pieces`, and says how many; each side counts its own claims from its own end.
+    /// Claims up to `wanted` more pieces of `pieces`, and says how many; each side counts its own
+    /// claims from its own end.
     pub(crate) fn claim(&self, pieces: usize, wanted: usize) -> usize {
         if self.claimed.load(Ordering::Relaxed) >= pieces {
             return 0;

@@ -1,6 +1,8 @@
-//! Long messages that both partners copy: the lower rank from the front, the other from the back, until they meet.
+//! Long messages that both partners copy: the lower rank from the front, the other from the back,
+//! until they meet.
 //!
-//! Both copy the same halves of equal messages each time, whichever way they go, so each half stays in the cache of the core that copies it.
+//! Both copy the same halves of equal messages each time, whichever way they go, so each half stays
+//! in the cache of the core that copies it.
 
 use super::packed::{Intake, Packed};
 use super::protocol::Pieces;
@@ -29,7 +31,8 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Of a message of `elements` elements; one piece where more are not worth the handshake. From `streams_from` bytes on it goes past the caches.
+    /// Of a message of `elements` elements; one piece where more are not worth the handshake. From
+    /// `streams_from` bytes on it goes past the caches.
     pub(super) fn of<T>(elements: usize, streams_from: usize) -> Division {
         const SMALLEST: usize = 16 << 10;
         const LARGEST: usize = 256 << 10;
@@ -47,7 +50,8 @@ impl Division {
         }
     }
 
-    /// How many pieces to claim after `own`: at first most of a half, then one at a time, so that whoever is faster does more.
+    /// How many pieces to claim after `own`: at first most of a half, then one at a time, so that
+    /// whoever is faster does more.
     fn claim(self, own: usize) -> usize {
         if own == 0 {
             (3 * self.pieces / 8).max(1)
@@ -58,12 +62,13 @@ impl Division {
 }
 
 impl<T: Element> Shared<'_, T> {
-    /// Receiver, once the sender is invited: copies until nothing is left to claim, and waits for the sender's pieces. False when the
-    /// sender failed in one.
+    /// Receiver, once the sender is invited: copies until nothing is left to claim, and waits for
+    /// the sender's pieces. False when the sender failed in one.
     ///
     /// # Safety
-    /// Message and target hold the elements of the division and lie within their buffers; the target's spans are disjoint; but for pieces
-    /// that the partner has claimed, nobody else writes the message or touches the target until this returns.
+    /// Message and target hold the elements of the division and lie within their buffers; the
+    /// target's spans are disjoint; but for pieces that the partner has claimed, nobody else
+    /// writes the message or touches the target until this returns.
     pub(super) unsafe fn receive(&self, pieces: &Pieces) -> bool {
         // Also when an operator panics, the sender must be through before the message is refused.
         let mut all = AllPieces {
@@ -133,8 +138,9 @@ impl Drop for AllPieces<'_> {
     }
 }
 
-/// Pieces that the sender is copying. Dropped before they are copied, because an operator panicked, they are spoilt, and all that nobody has
-/// claimed with them: the receiver must not wait for ever, nor take them for received.
+/// Pieces that the sender is copying. Dropped before they are copied, because an operator panicked,
+/// they are spoilt, and all that nobody has claimed with them: the receiver must not wait for ever,
+/// nor take them for received.
 pub(super) struct Claimed<'w> {
     pieces: &'w Pieces,
     of: usize,

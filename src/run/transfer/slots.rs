@@ -14,8 +14,9 @@ struct Line(UnsafeCell<[u8; LINE]>);
 #[derive(Debug)]
 pub(crate) struct Slots(Box<[Line]>);
 
-// SAFETY: a slot is written by the sender of its lane while the lane is free, and read by its receiver between `BORROWED` and `DONE`: the
-// lane's state hands it over like the lane's own fields.
+// SAFETY: a slot is written by the sender of its lane while the lane is free, and read by its
+// receiver between `BORROWED` and `DONE`: the lane's state hands it over like the lane's own
+// fields.
 unsafe impl Sync for Slots {}
 
 impl Slots {

@@ -1,4 +1,5 @@
-//! Transfers from memory to memory, on one thread. They stand apart from the sources, which `tests/model` compiles, too.
+//! Transfers from memory to memory, on one thread. They stand apart from the sources, which
+//! `tests/model` compiles, too.
 
 use super::memory::{Due, Lent, RankMemory, Received};
 use super::packed::Intake;
@@ -6,7 +7,8 @@ use super::protocol::{Lane, Pieces, Sent, Wire};
 use crate::run::operator::Operator;
 use crate::schedule::{Order, Span};
 
-/// What two ranks tell each other about short messages is on one line, which goes there with a message and comes back with the reply.
+/// What two ranks tell each other about short messages is on one line, which goes there with a
+/// message and comes back with the reply.
 #[test]
 fn both_lanes_of_a_wire_are_on_one_line() {
     const LINE: usize = 64;

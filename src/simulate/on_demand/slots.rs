@@ -18,8 +18,9 @@ pub(super) const EMPTY: u64 = u64::MAX;
 /// The key of a port whose transfer the partner has done.
 pub(super) const DONE: u64 = u64::MAX - 1;
 
-/// What is the same for the two sides of no two transfers open at the same time, but for `sends`: a send and a receive that belong together have each
-/// other's rank as `peer` and the same number among the transfers in their direction.
+/// What is the same for the two sides of no two transfers open at the same time, but for `sends`: a
+/// send and a receive that belong together have each other's rank as `peer` and the same number
+/// among the transfers in their direction.
 #[inline]
 pub(super) fn key(peer: u32, number: u32, sends: bool) -> u64 {
     // Numbers that are open at the same time differ by less than 2^31.
@@ -98,7 +99,8 @@ impl<const N: usize> Slots<N> {
         Some((list + 2, &mut more[list]))
     }
 
-    /// Where ports of `rank` stand, one for each list that has been used, and one for those that have not.
+    /// Where ports of `rank` stand, one for each list that has been used, and one for those that
+    /// have not.
     #[inline]
     fn times(&self, rank: usize) -> impl Iterator<Item = &Times<N>> {
         let first = self.first[rank].0.iter().take(self.lists);

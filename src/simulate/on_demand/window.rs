@@ -34,16 +34,19 @@ pub(super) struct Rank<I, const N: usize> {
     counts: Option<Box<HashMap<(u32, bool), u32>>>,
 }
 
-/// A step that is not done, in as few bytes as possible: all ranks' windows pass through the processor's caches.
+/// A step that is not done, in as few bytes as possible: all ranks' windows pass through the
+/// processor's caches.
 #[derive(Debug)]
 pub(super) struct Pending {
     /// What a send reads; what any other step writes, and after that, what a local one reads.
     spans: Spans,
-    /// Of a transfer, the rank at the other end; of a local step, how many of the spans are written.
+    /// Of a transfer, the rank at the other end; of a local step, how many of the spans are
+    /// written.
     peer: u32,
     /// Its place in the program.
     pub(super) index: u32,
-    /// How many transfers with the same partner in the same direction come before, if ranks have several ports.
+    /// How many transfers with the same partner in the same direction come before, if ranks have
+    /// several ports.
     number: u32,
     /// The port list of a transfer.
     list: u16,
@@ -239,7 +242,8 @@ fn is_long(spans: &[Span]) -> bool {
     spans.len() > 8
 }
 
-/// Sorts a long list of spans by offset: neither the times nor the number of elements depend on their order.
+/// Sorts a long list of spans by offset: neither the times nor the number of elements depend on
+/// their order.
 #[inline]
 fn sort_if_long(spans: &mut [Span]) {
     if is_long(spans) {
@@ -257,13 +261,15 @@ fn any_overlap(a: &[Span], b: &[Span]) -> bool {
     a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)))
 }
 
-/// As [`any_overlap`] for lists that are sorted by offset, in linear time. Spans of one list may overlap each other.
+/// As [`any_overlap`] for lists that are sorted by offset, in linear time. Spans of one list may
+/// overlap each other.
 fn any_overlap_sorted(mut a: &[Span], mut b: &[Span]) -> bool {
     while let (Some((x, later_a)), Some((y, later_b))) = (a.split_first(), b.split_first()) {
         if x.overlaps(*y) {
             return true;
         }
-        // What ends before the other list's next span starts overlaps none of those after it either.
+        // What ends before the other list's next span starts overlaps none of those after it
+        // either.
         if x.len == 0 || x.end() <= y.offset {
             a = later_a;
         } else {
@@ -369,7 +375,8 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
         })
     }
 
-    /// Puts `from` off until the data that the step at `place` touches has been read and written by steps that are done.
+    /// Puts `from` off until the data that the step at `place` touches has been read and written by
+    /// steps that are done.
     #[inline]
     pub(super) fn wait_for_data(&self, place: usize, from: &mut Times<N>) {
         if self.accesses.is_empty() {

@@ -36,7 +36,8 @@ struct Act {
 enum Kind {
     /// Offers the message of a node.
     Put(usize),
-    /// Takes the message of a node, which takes less time if it is the second on this core to do so.
+    /// Takes the message of a node, which takes less time if it is the second on this core to do
+    /// so.
     Take(usize, f64),
     Local,
 }

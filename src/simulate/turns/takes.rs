@@ -11,8 +11,10 @@ use crate::simulate::{Prepared, later};
 /// Messages from this many bytes on are long: both partners copy them where both can.
 const SHARED: u64 = 32 << 10;
 
-/// How much longer a byte takes that the sender has itself just received or combined, if its core's own caches still hold it: the line has to be taken
-/// from them, and what it overwrites is held there too. As measured with caches of a megabyte. Where ranks share cores, this is lost in their turns.
+/// How much longer a byte takes that the sender has itself just received or combined, if its core's
+/// own caches still hold it: the line has to be taken from them, and what it overwrites is held
+/// there too. As measured with caches of a megabyte. Where ranks share cores, this is lost in their
+/// turns.
 const FRESH: f64 = 4.0;
 const FRESH_UP_TO: u64 = 1 << 20;
 
@@ -32,7 +34,8 @@ pub(super) struct Takes<'a> {
     pub(super) cost: &'a CostModel,
     pub(super) element_bytes: u64,
     pub(super) crowd: &'a Crowd,
-    /// Bytes of all buffers of a core's ranks: where they exceed its caches, no part of them is found there.
+    /// Bytes of all buffers of a core's ranks: where they exceed its caches, no part of them is
+    /// found there.
     resident: u64,
     ranks: usize,
     /// By node: whether its sender has received, or made, some of what it sends.
@@ -94,7 +97,8 @@ impl<'a> Takes<'a> {
         self.crowd.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
-    /// Taking a message from where it stands, where its sender has received it itself if it is `fresh`.
+    /// Taking a message from where it stands, where its sender has received it itself if it is
+    /// `fresh`.
     pub(super) fn take(&self, from: usize, rank: usize, step: &Step, how: How, fresh: bool) -> f64 {
         let bytes = self.bytes(step);
         let near = self.crowd.overhead + self.among(bytes, |b| self.cost.copy(rank, b));

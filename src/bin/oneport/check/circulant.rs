@@ -1,4 +1,5 @@
-//! `oneport check circulant`: the four conditions of circulant schedules, for many numbers of ranks.
+//! `oneport check circulant`: the four conditions of circulant schedules, for many numbers of
+//! ranks.
 
 use std::io::Write;
 use std::ops::RangeInclusive;
@@ -29,7 +30,8 @@ of q rounds. The schedules are right if 1. what is sent is what is received; 2. 
 block and q-1 different blocks of the phase before; 3. every rank but the root sends only blocks that it has; 4. the root sends \
 block k in round k. Numbers of ranks may be written 2^40 or 1e12. Exit code 1 means that a condition does not hold.")]
 pub(super) struct Args {
-    /// Numbers of ranks to check, all ranks of each: a number, or a range such as 2..=40000 or 2..1000 [default: 2..=2000]
+    /// Numbers of ranks to check, all ranks of each: a number, or a range such as 2..=40000 or
+    /// 2..1000 [default: 2..=2000]
     #[arg(short = 'p', long, value_name = "P|FROM..=TO", value_parser = parse_ranks, allow_negative_numbers = true)]
     ranks: Option<RangeInclusive<usize>>,
 

@@ -23,13 +23,15 @@ const FEWEST_RANKS: usize = 1 << 10;
 pub(super) enum Outcome {
     /// Timed and printed.
     Done(ExitCode),
-    /// The schedule is to be planned and stored. The choice of the algorithm may take long, so it is not made twice.
+    /// The schedule is to be planned and stored. The choice of the algorithm may take long, so it
+    /// is not made twice.
     Stored(Box<Subject>),
     /// Nothing has been done.
     Nothing,
 }
 
-/// Times what the options ask for without storing it, where the schedule is long and the algorithm and the options allow it.
+/// Times what the options ask for without storing it, where the schedule is long and the algorithm
+/// and the options allow it.
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let common = &args.common;
     let Some(kind) = common.collective.filter(|_| common.schedule.is_none()) else {
@@ -50,7 +52,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         let mut algorithms = task.algorithms.iter().filter(|a| a.is_on_demand());
         algorithms.any(|a| steps(a, task.request.ranks, segments) > MOST_STORED)
     };
-    // The best number of segments is not known yet; with as many as there may be, the schedule may be long.
+    // The best number of segments is not known yet; with as many as there may be, the schedule may
+    // be long.
     if !long(
         task.segments
             .as_ref()

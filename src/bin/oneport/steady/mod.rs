@@ -26,8 +26,8 @@ use report::{Bounds, Drift, LongMessage, Output, Recomputed, Repeated, SingleTre
 
 /// The best throughput of a series of operations on a platform, and its schedule
 ///
-/// One operation after the other (broadcasts, say) is started; what counts is how many are completed per time unit in the long
-/// run. Different messages may take different ways.
+/// One operation after the other (broadcasts, say) is started; what counts is how many are
+/// completed per time unit in the long run. Different messages may take different ways.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +45,8 @@ pub(crate) struct Args {
     #[arg(value_name = "PLATFORM.json", required_unless_present = "generate")]
     platform: Option<PathBuf>,
 
-    /// Make a platform: complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M, clustered:AxB, fig3
+    /// Make a platform: complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M, clustered:AxB,
+    /// fig3
     #[arg(long, value_name = "NAME", conflicts_with = "platform")]
     generate: Option<String>,
 
@@ -53,8 +54,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SEED", default_value = "0")]
     seed: u64,
 
-    /// broadcast, multicast, scatter, gather, reduce, reduce-ordered (operands keep their order), scan (prefix), allgather (total exchange) or
-    /// alltoall [default: broadcast, or multicast if not all nodes are targets]
+    /// broadcast, multicast, scatter, gather, reduce, reduce-ordered (operands keep their order),
+    /// scan (prefix), allgather (total exchange) or alltoall [default: broadcast, or multicast
+    /// if not all nodes are targets]
     #[arg(long, value_name = "COLLECTIVE", value_parser = parse_operation)]
     collective: Option<Operation>,
 
@@ -82,7 +84,8 @@ pub(crate) struct Args {
     #[arg(long, requires = "drift")]
     robust: bool,
 
-    /// Cut one message of this size (1: a message of the platform's costs) into packets, and find out how many are best
+    /// Cut one message of this size (1: a message of the platform's costs) into packets, and find
+    /// out how many are best
     #[arg(long, value_name = "SIZE", value_parser = parse_number, allow_negative_numbers = true)]
     size: Option<Fraction>,
 
@@ -90,7 +93,8 @@ pub(crate) struct Args {
     #[arg(long)]
     run: bool,
 
-    /// With --run, how long a time unit lasts in microseconds [default: long enough for the threads to keep pace]
+    /// With --run, how long a time unit lasts in microseconds [default: long enough for the
+    /// threads to keep pace]
     #[arg(long, value_name = "MICROSECONDS", value_parser = parse_number, requires = "run")]
     time_unit: Option<Fraction>,
 
@@ -110,8 +114,8 @@ pub(crate) struct Args {
     #[arg(long)]
     overlap: bool,
 
-    /// Compute the throughput by all other methods, too, and compare (takes longer; for broadcasts and reductions with bi ports on few nodes, the
-    /// polynomial program is always compared)
+    /// Compute the throughput by all other methods, too, and compare (takes longer; for broadcasts
+    /// and reductions with bi ports on few nodes, the polynomial program is always compared)
     #[arg(long)]
     verify: bool,
 
@@ -286,7 +290,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// The periodic schedule: where the longest period is not given and start-up counts, the one of some lengths that reaches most.
+    /// The periodic schedule: where the longest period is not given and start-up counts, the one of
+    /// some lengths that reaches most.
     fn periodic(&self, solution: &Solution) -> Result<Periodic> {
         let mut best = solution.periodic(self.max_period.as_ref(), self.elements)?;
         if self.max_period.is_some() {
@@ -338,7 +343,8 @@ fn reached(periodic: &Periodic, messages: usize) -> f64 {
 
 /// Part of the time that start-up and clean-up may take, where that is affordable.
 const LITTLE: f64 = 0.01;
-/// Transfers of the schedule, and elements of its buffers, that are; buffers are there for runs only.
+/// Transfers of the schedule, and elements of its buffers, that are; buffers are there for runs
+/// only.
 const MOST_TRANSFERS: usize = 1_000_000;
 const MOST_ELEMENTS: usize = 1 << 31;
 const MOST_RUN: usize = 1 << 28;

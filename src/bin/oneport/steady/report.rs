@@ -45,7 +45,8 @@ pub(super) struct Output {
 pub(super) struct Bounds {
     pub(super) lower: Exact,
     pub(super) upper: Exact,
-    /// By what part of the throughput it may be higher; 0 if it is optimal, though that need not be proved by a certificate of its own.
+    /// By what part of the throughput it may be higher; 0 if it is optimal, though that need not
+    /// be proved by a certificate of its own.
     pub(super) gap: f64,
 }
 
@@ -75,7 +76,8 @@ pub(super) struct Tree {
     /// Messages on each edge, where it is not 1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) messages: Vec<usize>,
-    /// Where combining takes time or operands keep their order: what each message and each combination is made of.
+    /// Where combining takes time or operands keep their order: what each message and each
+    /// combination is made of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tasks: Vec<TreeTask>,
 }

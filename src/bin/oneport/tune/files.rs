@@ -72,7 +72,8 @@ impl Files {
         })
     }
 
-    /// Writes the rows so far, unless another has written the file meanwhile: its rows would be lost.
+    /// Writes the rows so far, unless another has written the file meanwhile: its rows would be
+    /// lost.
     pub(super) fn save(&self, rows: &[Row]) -> Result<()> {
         let Some(path) = &self.csv else {
             return Ok(());
@@ -124,7 +125,8 @@ impl Files {
     }
 }
 
-/// Puts a rule into the file, whose other rules stay, also those that another sweep has added during this one.
+/// Puts a rule into the file, whose other rules stay, also those that another sweep has added
+/// during this one.
 fn add_rule(path: &Path, rule: Rule) -> Result<()> {
     let writer = output::Writer::open(path)?;
     let mut rules = match writer.current()? {

@@ -162,7 +162,8 @@ impl Job {
     }
 }
 
-/// The algorithms asked for. One that is named must be usable; of `all`, those that are not are skipped.
+/// The algorithms asked for. One that is named must be usable; of `all`, those that are not are
+/// skipped.
 fn chosen(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
     let (mut found, mut skipped): (Vec<&'static Algorithm>, Vec<Skipped>) = Default::default();
     for name in &args.algorithms {

@@ -11,7 +11,8 @@ use crate::units::{TimeUnit, show_bytes};
 const WIDTH: usize = 61;
 const HEIGHT: usize = 17;
 
-/// Time over size, every algorithm with its best segment; with one size only, time over segment size.
+/// Time over size, every algorithm with its best segment; with one size only, time over segment
+/// size.
 pub(super) fn plot(out: &mut dyn Write, rows: &[Row]) -> Result<()> {
     let one_size = rows.iter().all(|row| row.bytes == rows[0].bytes);
     let x_of = |row: &Row| if one_size { row.segment } else { row.bytes };

@@ -1,6 +1,7 @@
 //! The dynamic program as published: every option of every range, in `O(p^3)`.
 //!
-//! For any costs that are the same on all links; also the reference that the faster one is held against.
+//! For any costs that are the same on all links; also the reference that the faster one is held
+//! against.
 
 use super::table::Table;
 use crate::plan::gather::Problem;

@@ -1,10 +1,15 @@
-//! The dynamic program in `O(p^2)`, for `gamma_copy <= beta`: see [the proof](super#why-o-p-2-is-right).
+//! The dynamic program in `O(p^2)`, for `gamma_copy <= beta`: see [the
+//! proof](super#why-o-p-2-is-right).
 //!
-//! [`TILE`] columns are filled together, row after row from the bottom, and stand together in memory: what one entry looks at is next to what its neighbours
-//! look at. The sliding minima need no queues, whose ends would move unpredictably. Splits come in groups of `TILE`. The least time up to each split is noted for
-//! the one group in which a column's window ends, once for each group that the end comes to; of the groups below, whole in the window, one time each; and of those splits that
-//! have joined since, one. For the windows of rows the same the other way round. So a split is looked at twice, in memory that is next to what is
-//! looked at anyway, and all whole groups of a window once every `TILE` entries or so: `p / TILE^2` operations an entry, two for the most ranks.
+//! [`TILE`] columns are filled together, row after row from the bottom, and stand together in
+//! memory: what one entry looks at is next to what its neighbours look at. The sliding minima need
+//! no queues, whose ends would move unpredictably. Splits come in groups of `TILE`. The least time
+//! up to each split is noted for the one group in which a column's window ends, once for each group
+//! that the end comes to; of the groups below, whole in the window, one time each; and of those
+//! splits that have joined since, one. For the windows of rows the same the other way round. So a
+//! split is looked at twice, in memory that is next to what is looked at anyway, and all whole
+//! groups of a window once every `TILE` entries or so: `p / TILE^2` operations an entry, two for
+//! the most ranks.
 
 mod windows;
 
@@ -34,7 +39,8 @@ pub(super) fn fill(problem: &Problem, root: Option<usize>) -> Table<'_> {
     table
 }
 
-/// Costs in a form that is quick to look at. `N` is the number of classes of ranks: 2 if some blocks are empty.
+/// Costs in a form that is quick to look at. `N` is the number of classes of ranks: 2 if some
+/// blocks are empty.
 #[derive(Debug)]
 struct Program<const N: usize> {
     alpha: f64,
@@ -110,8 +116,9 @@ impl<const N: usize> Program<N> {
         (below > least).then(|| below.wrapping_sub(1))
     }
 
-    /// Goes down the splits of `class` in column `c`, which are at least `least`, to where the left part takes no less than the right one: that
-    /// split, which the column keeps, and the time of the last one before they are even.
+    /// Goes down the splits of `class` in column `c`, which are at least `least`, to where the left
+    /// part takes no less than the right one: that split, which the column keeps, and the time
+    /// of the last one before they are even.
     #[inline(always)]
     fn come_even(
         &self,
@@ -183,8 +190,9 @@ impl<const N: usize> Program<N> {
         }
     }
 
-    /// The split after rank `i` joins the windows of these columns. What is best there without a split that makes two parts of at least two ranks, as far
-    /// as column and row below tell, is noted.
+    /// The split after rank `i` joins the windows of these columns. What is best there without a
+    /// split that makes two parts of at least two ranks, as far as column and row below tell,
+    /// is noted.
     #[inline(always)]
     fn join(&self, columns: &mut Columns<N>, cells: &[f64], i: usize, range: Range<usize>) {
         let (copy, sent) = (self.copy[i], self.sent[i + 1]);
@@ -348,7 +356,8 @@ impl<const N: usize> Program<N> {
     }
 }
 
-/// One past the last split of `[.., j]` whose left part `root` receives. Where the root is the last rank, it does not receive all others so: it copies after that.
+/// One past the last split of `[.., j]` whose left part `root` receives. Where the root is the last
+/// rank, it does not receive all others so: it copies after that.
 #[inline(always)]
 fn received_before(root: usize, j: usize) -> usize {
     if j == root {

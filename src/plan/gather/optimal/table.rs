@@ -1,4 +1,5 @@
-//! Completion times of the best adjacent tree over every range of ranks, and the tree that they tell of.
+//! Completion times of the best adjacent tree over every range of ranks, and the tree that they
+//! tell of.
 
 use super::super::{GatherTree, Problem};
 use crate::simulate::later;
@@ -6,15 +7,16 @@ use crate::simulate::later;
 /// Columns that stand together in memory.
 pub(super) const TILE: usize = 128;
 
-/// Where `[i, j]` stands: row after row of the first columns, then of the next ones, so that neighbours in a row are near each other, and those in a
-/// column nearly so.
+/// Where `[i, j]` stands: row after row of the first columns, then of the next ones, so that
+/// neighbours in a row are near each other, and those in a column nearly so.
 #[inline]
 pub(super) fn place(i: usize, j: usize) -> usize {
     let tile = j / TILE;
     tile * (tile + 1) / 2 * (TILE * TILE) + i * TILE + j % TILE
 }
 
-/// Times of ranges `[i, j]`, `i <= j`. Where a root is given, ranges that contain it are rooted there.
+/// Times of ranges `[i, j]`, `i <= j`. Where a root is given, ranges that contain it are rooted
+/// there.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     pub(super) costs: Costs<'a>,
@@ -137,7 +139,8 @@ impl<'a> Table<'a> {
         &mut self.cells
     }
 
-    /// Everything that the root of `[i, j]`, `i < j`, can receive last, with the time that this takes.
+    /// Everything that the root of `[i, j]`, `i < j`, can receive last, with the time that this
+    /// takes.
     #[inline]
     pub(super) fn options(&self, i: usize, j: usize, mut each: impl FnMut(f64, Last)) {
         let Table { costs, root, .. } = self;
@@ -172,7 +175,8 @@ impl<'a> Table<'a> {
         best.1
     }
 
-    /// The tree over all ranks. What is best is found once more for as many ranges as there are ranks.
+    /// The tree over all ranks. What is best is found once more for as many ranges as there are
+    /// ranks.
     pub(super) fn tree(&self) -> GatherTree {
         let p = self.costs.ranks();
         let mut tree = GatherTree::bare(p, 0);

@@ -1,22 +1,27 @@
 //! What no reduction of whole segments can undercut, in order or not.
 //!
-//! Both bounds hold for a given segmentation only: a schedule that splits a vector in another way may be faster. What holds for every
-//! schedule is in [`crate::bounds`].
+//! Both bounds hold for a given segmentation only: a schedule that splits a vector in another way
+//! may be faster. What holds for every schedule is in [`crate::bounds`].
 //!
-//! All proofs read a reduction backwards in time, as a broadcast from the root. Then each of the `q(p - 1)` transfers that a reduction
-//! needs at least is a transfer in which the sender first prepares for `tp` and then both partners are busy for `tc`; a rank
-//! prepares nothing and sends nothing before it has received something (it is *informed*), and does one thing at a time.
+//! All proofs read a reduction backwards in time, as a broadcast from the root. Then each of the
+//! `q(p - 1)` transfers that a reduction needs at least is a transfer in which the sender first
+//! prepares for `tp` and then both partners are busy for `tc`; a rank prepares nothing and sends
+//! nothing before it has received something (it is *informed*), and does one thing at a time.
 
 use std::collections::VecDeque;
 
-/// The fewest rounds in which `q` unit segments can be broadcast or, with `t_comp = 0`, reduced among `p` ranks on unidirectional ports.
+/// The fewest rounds in which `q` unit segments can be broadcast or, with `t_comp = 0`, reduced
+/// among `p` ranks on unidirectional ports.
 ///
-/// With `L = floor(log2 p)`: `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`, `2q - 1 + L` for odd `p >= 3`, 0 for `p = 1`.
+/// With `L = floor(log2 p)`: `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`, `2q - 1 + L` for
+/// odd `p >= 3`, 0 for `p = 1`.
 ///
-/// *Proof.* In round `k` of a broadcast at most `2^(k-1)` ranks are informed and send, and at most `floor(p/2)` pairs of ranks exist. The
-/// former is the smaller number up to round `L`. So in `T >= L` rounds there are at most `2^L - 1 + (T - L) floor(p/2)` transfers,
-/// and `q(p - 1)` are needed; in fewer than `L` rounds not even one segment reaches everybody. Solved for `T`, the even case
-/// follows; in the odd case `T = 2q + L - floor((2^L - 1) / ((p-1)/2))`, and as `2^L <= p - 1 <= 2^(L+1) - 2`, what is subtracted is 1.
+/// *Proof.* In round `k` of a broadcast at most `2^(k-1)` ranks are informed and send, and at most
+/// `floor(p/2)` pairs of ranks exist. The former is the smaller number up to round `L`. So in `T >=
+/// L` rounds there are at most `2^L - 1 + (T - L) floor(p/2)` transfers, and `q(p - 1)` are needed;
+/// in fewer than `L` rounds not even one segment reaches everybody. Solved for `T`, the even case
+/// follows; in the odd case `T = 2q + L - floor((2^L - 1) / ((p-1)/2))`, and as `2^L <= p - 1 <=
+/// 2^(L+1) - 2`, what is subtracted is 1.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::lower_bound_rounds;
@@ -34,19 +39,25 @@ pub fn lower_bound_rounds(p: usize, q: usize) -> u64 {
     }
 }
 
-/// A lower bound on the makespan of every unidirectional reduction of these whole segments, in order or not.
+/// A lower bound on the makespan of every unidirectional reduction of these whole segments, in
+/// order or not.
 ///
-/// The largest of three bounds, rounded up if all times are whole numbers (a makespan, being a sum of them, then is one too). With
-/// `tc` and `tp` the least times of all segments, an informed rank informs another at most every `tc + tp`, which gives the earliest
-/// times `e_0 = 0, e_1, .., e_(p-1)` at which `k` ranks besides the root can be informed.
+/// The largest of three bounds, rounded up if all times are whole numbers (a makespan, being a sum
+/// of them, then is one too). With `tc` and `tp` the least times of all segments, an informed rank
+/// informs another at most every `tc + tp`, which gives the earliest times `e_0 = 0, e_1, ..,
+/// e_(p-1)` at which `k` ranks besides the root can be informed.
 ///
-/// * *Work.* All transfers and preparations keep ranks busy for `(p - 1) sum(2tc + tp)`. The `k`-th rank to be informed is idle until its
-///   first reception starts, at `e_k - tc` or later. For odd `p` one rank is idle during the last `tc` as well, later than all this:
-///   preparations are over then, transfers occupy ranks in pairs, and `e_(p-1) - tc` has passed. The `p` ranks share the sum.
-/// * *Pairs.* Transfers take `(p - 1) sum(tc)` together, at most `floor(p/2)` at once, of which the `k`-th needs a `k`-th
-///   informed and prepared rank, which there is from `e_(k-1) + tp` on. `floor(p/2)` ranks share the sum of transfers and of these times.
-/// * *Root.* It sends each segment at least once. When it starts to prepare for the last segment that it has not sent yet, all others
-///   have taken it `tc + tp` each, at least, and that last one must still be brought to everybody, which takes `e_(p-1)`.
+/// * *Work.* All transfers and preparations keep ranks busy for `(p - 1) sum(2tc + tp)`. The `k`-th
+///   rank to be informed is idle until its first reception starts, at `e_k - tc` or later. For odd
+///   `p` one rank is idle during the last `tc` as well, later than all this: preparations are over
+///   then, transfers occupy ranks in pairs, and `e_(p-1) - tc` has passed. The `p` ranks share the
+///   sum.
+/// * *Pairs.* Transfers take `(p - 1) sum(tc)` together, at most `floor(p/2)` at once, of which the
+///   `k`-th needs a `k`-th informed and prepared rank, which there is from `e_(k-1) + tp` on.
+///   `floor(p/2)` ranks share the sum of transfers and of these times.
+/// * *Root.* It sends each segment at least once. When it starts to prepare for the last segment
+///   that it has not sent yet, all others have taken it `tc + tp` each, at least, and that last one
+///   must still be brought to everybody, which takes `e_(p-1)`.
 ///
 /// With unit segments and `t_comp = 0` it equals [`lower_bound_rounds`].
 pub fn lower_bound(p: usize, t_comm: &[f64], t_comp: &[f64]) -> f64 {
@@ -78,8 +89,8 @@ pub fn lower_bound(p: usize, t_comm: &[f64], t_comp: &[f64]) -> f64 {
     if whole { bound.ceil() } else { bound }
 }
 
-/// The earliest times at which 0, 1, .., `p - 1` ranks besides the root can be informed, if every informed rank informs one more
-/// every `step`.
+/// The earliest times at which 0, 1, .., `p - 1` ranks besides the root can be informed, if every
+/// informed rank informs one more every `step`.
 fn informed_at(p: usize, step: f64) -> Vec<f64> {
     let mut informed = vec![0.0];
     // All steps are equal, so a queue already keeps the next times sorted.

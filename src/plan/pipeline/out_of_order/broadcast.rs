@@ -6,8 +6,8 @@ use crate::plan::Transfer;
 
 /// A broadcast under construction, time running from the end of the reduction to its start.
 ///
-/// A sender is busy for `t_comp` before a transfer, which starts at the instant it is decided on: ranks that are free have, in
-/// hindsight, been preparing. So all busy ranks are in transfers.
+/// A sender is busy for `t_comp` before a transfer, which starts at the instant it is decided on:
+/// ranks that are free have, in hindsight, been preparing. So all busy ranks are in transfers.
 #[derive(Debug)]
 pub(super) struct Broadcast<'a> {
     t_comm: &'a [f64],
@@ -76,11 +76,11 @@ impl<'a> Broadcast<'a> {
         (free / 4 + q / 8) as u64
     }
 
-    /// Plans everything, with at most `cap` concurrent transfers; `None` if `budget` runs out, whose unit is a step of a nanosecond or
-    /// two.
+    /// Plans everything, with at most `cap` concurrent transfers; `None` if `budget` runs out,
+    /// whose unit is a step of a nanosecond or two.
     ///
-    /// It always ends: at the last instant announced no rank is busy and every preparation is over, so the root can serve any rank that
-    /// lacks a segment, and that announces a later instant.
+    /// It always ends: at the last instant announced no rank is busy and every preparation is over,
+    /// so the root can serve any rank that lacks a segment, and that announces a later instant.
     pub(super) fn plan(
         mut self,
         cap: usize,
@@ -90,8 +90,8 @@ impl<'a> Broadcast<'a> {
     ) -> Option<Vec<Transfer>> {
         let (p, q) = (self.missing.len(), self.t_comm.len());
         let total = q * (p - 1);
-        // A rank may receive at once, and send after a preparation; between the shortest and the longest one, the instants at which
-        // other ranks become free are close enough.
+        // A rank may receive at once, and send after a preparation; between the shortest and the
+        // longest one, the instants at which other ranks become free are close enough.
         let mut waits = vec![0.0, self.waits[0], self.waits[self.waits.len() - 1]];
         waits.dedup();
         let mut random = SplitMix64(seed);
@@ -200,9 +200,9 @@ impl<'a> Broadcast<'a> {
 
     /// Splits a pair so that both of its ranks serve an idle one each: paths of length three.
     ///
-    /// With `t_comp = 0` that makes the matching as large as possible: two ranks cannot be paired only if they have the same
-    /// segments, so whatever a maximal matching leaves over is alike, and if no pair can be split, every pair contains one more rank of
-    /// that kind.
+    /// With `t_comp = 0` that makes the matching as large as possible: two ranks cannot be paired
+    /// only if they have the same segments, so whatever a maximal matching leaves over is
+    /// alike, and if no pair can be split, every pair contains one more rank of that kind.
     fn augment(&self, pairs: &mut Vec<(usize, usize)>, mut idle: Vec<usize>, cap: usize, now: f64) {
         /// With `t_comp = 0` the first miss is final, see above.
         const MISSES: usize = 8;
@@ -255,7 +255,8 @@ impl<'a> Broadcast<'a> {
         common
     }
 
-    /// The segments that `from` has and is prepared for, without those in the set `to`, word by word.
+    /// The segments that `from` has and is prepared for, without those in the set `to`, word by
+    /// word.
     fn offers(&self, from: usize, to: &[u64], now: f64) -> impl Iterator<Item = u64> {
         let prepared = self
             .waits
@@ -286,8 +287,9 @@ impl<'a> Broadcast<'a> {
 
 /// The half-duplex broadcast among four ranks in `floor(3q/2) + 1` rounds, its lower bound.
 ///
-/// Each pair of segments A, B takes three rounds, with ranks x, y, z in turning roles: `0->x A` and the previous pair's late transfer;
-/// `0->y B, x->z A`; `0->z B, x->y A`. Then all have both, except x, which still lacks B and gets it late, from z.
+/// Each pair of segments A, B takes three rounds, with ranks x, y, z in turning roles: `0->x A` and
+/// the previous pair's late transfer; `0->y B, x->z A`; `0->z B, x->y A`. Then all have both,
+/// except x, which still lacks B and gets it late, from z.
 pub(super) fn four_rank_broadcast(q: usize) -> Vec<Transfer> {
     let mut plan = Vec::with_capacity(3 * q);
     let mut late = None;

@@ -1,27 +1,31 @@
-//! Out of order: unidirectional pipelined reduction in which a rank may work on a later segment first.
+//! Out of order: unidirectional pipelined reduction in which a rank may work on a later segment
+//! first.
 //!
-//! Source: our own planner, beyond Lowery & Langou, *A Greedy Algorithm for Optimally Pipelining a Reduction*. Their section V proves
-//! uni-greedy (algorithm 1) optimal among the reductions in which every rank handles the segments in order; this one drops the order.
-//! Ports: unidirectional, one-ported.
-//! Symbols: `p` ranks, root 0, `q` segments, the `i`-th of `s_i` elements, `tc = alpha + beta s_i`, `tp = gamma s_i`, `L = floor(log2 p)`.
-//! Rounds, for `tp = 0` and equal segments: `2q - 1 + L` for odd `p`, `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`
-//! ([`lower_bound_rounds`]; reached in every case measured, proved for `p <= 4`). Time otherwise: [`time`] evaluates it. Volume: `(p - 1) m`.
-//! Restrictions: the operator must commute.
+//! Source: our own planner, beyond Lowery & Langou, *A Greedy Algorithm for Optimally Pipelining a
+//! Reduction*. Their section V proves uni-greedy (algorithm 1) optimal among the reductions in
+//! which every rank handles the segments in order; this one drops the order. Ports: unidirectional,
+//! one-ported. Symbols: `p` ranks, root 0, `q` segments, the `i`-th of `s_i` elements, `tc = alpha
+//! + beta s_i`, `tp = gamma s_i`, `L = floor(log2 p)`. Rounds, for `tp = 0` and equal segments: `2q
+//! - 1 + L` for odd `p`, `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`
+//! ([`lower_bound_rounds`]; reached in every case measured, proved for `p <= 4`). Time otherwise:
+//! [`time`] evaluates it. Volume: `(p - 1) m`. Restrictions: the operator must commute.
 //!
 //! # Method
 //!
-//! Read backwards in time, a reduction is a broadcast in which a *sender* first prepares for `tp` and then transfers for `tc`. It is
-//! planned instant by instant: ranks ready to send are paired with ranks that are free, rich with poor, and hand over the segment that
-//! the fewest ranks have. Two things decide how good the plan becomes:
+//! Read backwards in time, a reduction is a broadcast in which a *sender* first prepares for `tp`
+//! and then transfers for `tc`. It is planned instant by instant: ranks ready to send are paired
+//! with ranks that are free, rich with poor, and hand over the segment that the fewest ranks have.
+//! Two things decide how good the plan becomes:
 //!
-//! * *The cap.* Of each cycle `2tc + tp` a rank spends `2tc` in transfers, so on average at most `p tc / (2tc + tp)` transfers are
-//!   under way. Starting more whenever ranks are free drives all ranks into lock-step, and then everybody waits `tp` in every
-//!   cycle. Hence a cap on concurrent transfers at, or next to, that number (`floor(p/2)` when `tp = 0`).
-//! * *Idle time.* A rank free at time `x` loses nothing as a receiver at `x` or as a sender at `x + tp`; receivers that would lose
-//!   time stand back.
+//! * *The cap.* Of each cycle `2tc + tp` a rank spends `2tc` in transfers, so on average at most `p
+//!   tc / (2tc + tp)` transfers are under way. Starting more whenever ranks are free drives all
+//!   ranks into lock-step, and then everybody waits `tp` in every cycle. Hence a cap on concurrent
+//!   transfers at, or next to, that number (`floor(p/2)` when `tp = 0`).
+//! * *Idle time.* A rank free at time `x` loses nothing as a receiver at `x` or as a sender at `x +
+//!   tp`; receivers that would lose time stand back.
 //!
-//! Several caps and seeds are tried, every plan is timed by the rules, and the shortest is kept; uni-greedy's is one of them. The result
-//! depends on the arguments only.
+//! Several caps and seeds are tried, every plan is timed by the rules, and the shortest is kept;
+//! uni-greedy's is one of them. The result depends on the arguments only.
 //!
 //! `p = 4`, `q = 3`, `tc = 1`, `tp = 0`, in 5 rounds (uni-greedy takes 6), the last segment first:
 //!
@@ -35,17 +39,21 @@
 //!
 //! # What is proved and what is measured
 //!
-//! Proved: never slower than uni-greedy, for any times of a homogeneous model without overlap; optimal for `tp = 0`, equal segments and
-//! `p <= 4`; the bounds [`lower_bound_rounds`] and [`lower_bound`].
+//! Proved: never slower than uni-greedy, for any times of a homogeneous model without overlap;
+//! optimal for `tp = 0`, equal segments and `p <= 4`; the bounds [`lower_bound_rounds`] and
+//! [`lower_bound`].
 //!
-//! Measured with `tp = 0`, equal segments (`examples/out_of_order.rs`): [`lower_bound_rounds`] is reached in all cases tried, that is for
-//! every `p` in `2..=40` and `q` in `1..=64`, and at (64, 256), (128, 64), (256, 32), (127, 32), (1024, 64), (64, 4096).
+//! Measured with `tp = 0`, equal segments (`examples/out_of_order.rs`): [`lower_bound_rounds`] is
+//! reached in all cases tried, that is for every `p` in `2..=40` and `q` in `1..=64`, and at (64,
+//! 256), (128, 64), (256, 32), (127, 32), (1024, 64), (64, 4096).
 //!
-//! Measured with `tp > 0`, equal segments, `p` in `3..=32`, (tc, tp) in {(2,1), (1,1), (1,2), (3,1), (10,1)}: at `q = 32` and `q = 64`
-//! faster than uni-greedy in 297 of 300 cases, by 8 to 19% on average. The other three are p = 4 at (1,1), where uni-greedy is
-//! optimal, and p = 5, q = 64 at (1,2), where it takes 261 and the best bound known is 258. [`lower_bound`] is not always attainable:
-//! whole-number times admit only whole numbers of transfers per time unit. Against a bound that counts those (in the example),
-//! q = 64 is within 0.4% on average at (2,1), (1,1) and (3,1), and within 1.1% at (1,2). Strongly unequal segments gain less, and often nothing.
+//! Measured with `tp > 0`, equal segments, `p` in `3..=32`, (tc, tp) in {(2,1), (1,1), (1,2),
+//! (3,1), (10,1)}: at `q = 32` and `q = 64` faster than uni-greedy in 297 of 300 cases, by 8 to 19%
+//! on average. The other three are p = 4 at (1,1), where uni-greedy is optimal, and p = 5, q = 64
+//! at (1,2), where it takes 261 and the best bound known is 258. [`lower_bound`] is not always
+//! attainable: whole-number times admit only whole numbers of transfers per time unit. Against a
+//! bound that counts those (in the example), q = 64 is within 0.4% on average at (2,1), (1,1) and
+//! (3,1), and within 1.1% at (1,2). Strongly unequal segments gain less, and often nothing.
 //!
 //! |  p |  q | tc, tp | uni-greedy | out of order | [`lower_bound`] |
 //! |---:|---:|:------:|-----------:|-------------:|----------------:|
@@ -59,10 +67,12 @@
 //!
 //! # Planning time
 //!
-//! At most 24 plans are tried, none once the lower bound is met. The first may take 6*10^8 elementary steps (about a second), all others
-//! follow only while less than 2*10^8 are spent. With equal segments, `p = q = 64` needs 3*10^7 for all 24 plans, `p = 1024, q = 64`
-//! 6*10^7 for each and `p = 4096, q = 64` most of 6*10^8 for one; with unequal ones a plan costs some ten times as much. Where the first
-//! plan would take more, and for times that are not finite, the result is uni-greedy's plan.
+//! At most 24 plans are tried, none once the lower bound is met. The first may take 6*10^8
+//! elementary steps (about a second), all others follow only while less than 2*10^8 are spent. With
+//! equal segments, `p = q = 64` needs 3*10^7 for all 24 plans, `p = 1024, q = 64` 6*10^7 for each
+//! and `p = 4096, q = 64` most of 6*10^8 for one; with unequal ones a plan costs some ten times as
+//! much. Where the first plan would take more, and for times that are not finite, the result is
+//! uni-greedy's plan.
 
 mod bounds;
 mod broadcast;
@@ -91,7 +101,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// The reduction, not stored as steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
-    // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast order means nothing.
+    // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast
+    // order means nothing.
     let request = Request {
         keep_order: false,
         ..request.clone()
@@ -101,7 +112,8 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     Reduction::new(&request, transfers.into_iter().map(|t| [t]))
 }
 
-/// The executed time; `None` where costs differ from rank to rank or computation overlaps. Takes as long as planning.
+/// The executed time; `None` where costs differ from rank to rank or computation overlaps. Takes as
+/// long as planning.
 pub fn time(request: &Request) -> Option<f64> {
     request.closed_forms_hold().then(|| {
         let (t_comm, t_comp) = costs(request);
@@ -111,8 +123,9 @@ pub fn time(request: &Request) -> Option<f64> {
 
 /// Plans a reduction of `q` segments from `p` ranks to rank 0.
 ///
-/// Segment `i` takes `t_comm[i]` to transfer and `t_comp[i]` to combine, so `q` is their common length. The transfers are listed by
-/// starting time, which gives every rank its program order; `p < 2` and `q = 0` give none.
+/// Segment `i` takes `t_comm[i]` to transfer and `t_comp[i]` to combine, so `q` is their common
+/// length. The transfers are listed by starting time, which gives every rank its program order; `p
+/// < 2` and `q = 0` give none.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::{lower_bound, out_of_order};
@@ -129,8 +142,9 @@ pub fn out_of_order(p: usize, t_comm: &[f64], t_comp: &[f64]) -> Vec<Transfer> {
     best.plan.into_iter().map(|(_, t)| t).collect()
 }
 
-/// Plans a broadcast of `q` unit segments from rank 0 to `p` ranks, each of which sends or receives at most one segment a round: the
-/// reverse of [`out_of_order`] with `t_comm = 1`, `t_comp = 0`, round by round.
+/// Plans a broadcast of `q` unit segments from rank 0 to `p` ranks, each of which sends or receives
+/// at most one segment a round: the reverse of [`out_of_order`] with `t_comm = 1`, `t_comp = 0`,
+/// round by round.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::half_duplex_broadcast;
@@ -150,7 +164,8 @@ pub fn half_duplex_broadcast(p: usize, q: usize) -> Vec<Vec<Transfer>> {
     rounds
 }
 
-/// The makespan of a quick plan, and the elementary steps it took: at least as long as what [`plan`] finds.
+/// The makespan of a quick plan, and the elementary steps it took: at least as long as what
+/// [`plan`] finds.
 pub(in crate::plan) fn quick_time(request: &Request) -> (f64, u64) {
     let (t_comm, t_comp) = costs(request);
     let best = search::best(request.ranks, &t_comm, &t_comp, Effort::QUICK);

@@ -100,8 +100,8 @@ fn search(p: usize, t_comm: &[f64], t_comp: &[f64], effort: Effort, best: &mut T
     }
 }
 
-/// The numbers of concurrent transfers worth trying, the most promising first: the average that a plan without idle time would have,
-/// its neighbours, and as many as fit.
+/// The numbers of concurrent transfers worth trying, the most promising first: the average that a
+/// plan without idle time would have, its neighbours, and as many as fit.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -5,7 +5,8 @@ use crate::plan::{Segments, registry};
 use crate::simulate::Prepared;
 use crate::{CostModel, Kind, Ports};
 
-/// The makespan of a plan, from sets of contributions and the rules of time, apart from the planner.
+/// The makespan of a plan, from sets of contributions and the rules of time, apart from the
+/// planner.
 fn makespan(p: usize, plan: &[Transfer], t_comm: &[f64], t_comp: &[f64]) -> f64 {
     let q = t_comm.len();
     let mut holds: Vec<Vec<Option<u128>>> = (0..p).map(|rank| vec![Some(1 << rank); q]).collect();

@@ -1,6 +1,7 @@
-//! Linear systems in exact numbers, by lifting: the inverse modulo one prime gives one digit of the solution after another in the base
-//! of that prime, and enough digits of a fraction tell which one it is. Time grows with the length of the answer, not with that of the
-//! numbers that elimination would meet on the way.
+//! Linear systems in exact numbers, by lifting: the inverse modulo one prime gives one digit of the
+//! solution after another in the base of that prime, and enough digits of a fraction tell which one
+//! it is. Time grows with the length of the answer, not with that of the numbers that elimination
+//! would meet on the way.
 
 use dashu_int::ops::DivRem;
 use dashu_int::{IBig, UBig};
@@ -12,7 +13,8 @@ use crate::error::{Error, Result};
 const ABOVE_PRIMES: u64 = 1 << 61;
 /// By how much they are below it at most.
 const MAX_BELOW: u64 = 1 << 13;
-/// Entries below this are multiplied without big numbers: a sum of 2^14 products with digits stays below 2^127.
+/// Entries below this are multiplied without big numbers: a sum of 2^14 products with digits stays
+/// below 2^127.
 const SMALL: u64 = 1 << 50;
 
 /// A basis whose systems can be solved.
@@ -35,7 +37,8 @@ enum Entry {
 impl Basis {
     /// The basis with these columns, each a list of entries by row; none if it is singular.
     ///
-    /// A determinant that one prime divides says nothing: only one that more primes divide than it can have as factors is 0.
+    /// A determinant that one prime divides says nothing: only one that more primes divide than it
+    /// can have as factors is 0.
     pub(super) fn new(size: usize, columns: &[Vec<(usize, Fraction)>]) -> Option<Basis> {
         let mut by_row: Vec<Vec<&Fraction>> = vec![Vec::new(); size];
         for (row, a) in columns.iter().flatten() {
@@ -120,7 +123,8 @@ impl Basis {
         Err(Error::system("a linear system has no exact solution"))
     }
 
-    /// Twice as many digits as the solution's numerators and denominator can have, by Hadamard's bound.
+    /// Twice as many digits as the solution's numerators and denominator can have, by Hadamard's
+    /// bound.
     fn most_digits(&self, right: &[IBig]) -> usize {
         let determinant = determinant_bits(&self.columns);
         let right = right.iter().map(bit_len).max().unwrap_or(0) + 64;
@@ -216,7 +220,8 @@ impl Field {
         ABOVE_PRIMES - self.below
     }
 
-    /// Whether the prime is one: the test of Miller and Rabin, with bases that suffice for numbers of 64 bits.
+    /// Whether the prime is one: the test of Miller and Rabin, with bases that suffice for numbers
+    /// of 64 bits.
     fn is_field(self) -> bool {
         let last = self.prime() - 1;
         let twos = last.trailing_zeros();
@@ -343,7 +348,8 @@ fn inverse(n: usize, columns: &[Vec<(usize, Entry)>], field: Field) -> Option<Ve
     Some(inverse)
 }
 
-/// The fractions with these digits, over one denominator; none if there are too few digits for that.
+/// The fractions with these digits, over one denominator; none if there are too few digits for
+/// that.
 fn fractions(digits: &[Vec<u64>], n: usize, prime: u64) -> Option<(Vec<IBig>, UBig)> {
     let modulus = UBig::from(prime).pow(digits.len());
     let half = IBig::from(&modulus >> 1);
@@ -383,7 +389,8 @@ fn horner(digits: &[Vec<u64>], i: usize, prime: u64) -> UBig {
     from_top.fold(UBig::ZERO, |v, digit| v * &prime + UBig::from(digit[i]))
 }
 
-/// The denominator of the fraction with a small numerator and denominator that `value` is modulo `modulus`.
+/// The denominator of the fraction with a small numerator and denominator that `value` is modulo
+/// `modulus`.
 fn denominator(value: &UBig, modulus: &UBig, root: &UBig) -> Option<UBig> {
     let (mut above, mut rest) = (modulus.clone(), value.clone());
     let (mut before, mut factor) = (IBig::ZERO, IBig::ONE);

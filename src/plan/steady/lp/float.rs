@@ -1,14 +1,15 @@
 //! The revised simplex method in floating-point numbers.
 //!
-//! Columns are scaled to a greatest entry of 1. The bounds are enlarged a little, by random amounts: many are zero, and without that
-//! the method would walk on the spot. At the end the true bounds come back, with dual steps where values become negative.
+//! Columns are scaled to a greatest entry of 1. The bounds are enlarged a little, by random
+//! amounts: many are zero, and without that the method would walk on the spot. At the end the true
+//! bounds come back, with dual steps where values become negative.
 //!
-//! A number that is computed as a sum counts as zero if it is tiny beside the terms of that sum: what is left of them may be
-//! a rounding error. That does not depend on the units of rows and columns, and rows and columns of very different magnitudes
-//! may stand side by side.
+//! A number that is computed as a sum counts as zero if it is tiny beside the terms of that sum:
+//! what is left of them may be a rounding error. That does not depend on the units of rows and
+//! columns, and rows and columns of very different magnitudes may stand side by side.
 //!
-//! Nothing here fails: where rounding errors leave no way to go on, the search ends with the basis that it has come to, and what
-//! is left to do is done exactly.
+//! Nothing here fails: where rounding errors leave no way to go on, the search ends with the basis
+//! that it has come to, and what is left to do is done exactly.
 
 use super::super::fraction::{Fraction, to_finite};
 
@@ -150,7 +151,8 @@ impl Simplex {
         self.basic.push(false);
     }
 
-    /// Solves the program, as far as that is possible with rounding errors; `more` is to add columns that gain more than they cost.
+    /// Solves the program, as far as that is possible with rounding errors; `more` is to add
+    /// columns that gain more than they cost.
     pub(super) fn solve(&mut self, mut more: impl FnMut(&mut Simplex)) {
         if self.search(&mut more).is_none() {
             self.back();
@@ -399,7 +401,8 @@ impl Simplex {
         for (i, &v) in self.basis.iter().enumerate() {
             place[v] = Some(i);
         }
-        // What was in the basis and is, keeps its value; what was in it and is not, comes back by way of what is.
+        // What was in the basis and is, keeps its value; what was in it and is not, comes back by
+        // way of what is.
         for i in (0..n).filter(|&i| self.shifted[i] != 0.0) {
             let value = self.shifted[i];
             if let Some(at) = place[self.origin[i]] {
@@ -442,7 +445,8 @@ impl Simplex {
                 break;
             };
             let row = &self.inverse[out * self.rows..(out + 1) * self.rows];
-            // How short of its cost a variable's gain is, and its slack; the change of the value; the variable and its excess.
+            // How short of its cost a variable's gain is, and its slack; the change of the value;
+            // the variable and its excess.
             let mut candidates: Vec<(f64, f64, f64, usize, f64)> = Vec::new();
             for v in (0..self.rows + self.columns.len()).filter(|&v| !self.basic[v]) {
                 let (mut change, mut size) = (0.0, 0.0);

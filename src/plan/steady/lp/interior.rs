@@ -1,7 +1,9 @@
-//! The columns that matter, by an interior-point method: clarabel solves the program with the columns that are known, and its prices ask for more.
+//! The columns that matter, by an interior-point method: clarabel solves the program with the
+//! columns that are known, and its prices ask for more.
 //!
-//! Every round solves a program from scratch, which is quick while there are few rows and columns; where it is not, or where the solver gives up,
-//! the columns so far are as good a start for the simplex method as any.
+//! Every round solves a program from scratch, which is quick while there are few rows and columns;
+//! where it is not, or where the solver gives up, the columns so far are as good a start for the
+//! simplex method as any.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
@@ -18,7 +20,8 @@ const MOST_COLUMNS: usize = 4000;
 /// By what part a column must gain more than it costs.
 const TINY: f64 = 1e-7;
 
-/// Adds columns from `more`, which is given prices of the rows, until none gains more than it costs.
+/// Adds columns from `more`, which is given prices of the rows, until none gains more than it
+/// costs.
 pub(super) fn generate<T: Clone>(
     bounds: &[Fraction],
     columns: &mut Vec<Column<T>>,

@@ -1,29 +1,36 @@
 //! Linear programs with columns made on demand, solved exactly.
 //!
-//! `maximise gains * x` under `columns * x <= bounds`, `x >= 0`, with bounds that are not negative (so that `x = 0` is where to
-//! start). Columns come from a [`Pricing`], which is asked, at given prices of the rows, for columns that gain more than they cost.
+//! `maximise gains * x` under `columns * x <= bounds`, `x >= 0`, with bounds that are not negative
+//! (so that `x = 0` is where to start). Columns come from a [`Pricing`], which is asked, at given
+//! prices of the rows, for columns that gain more than they cost.
 //!
-//! 1. An interior-point solver, clarabel, finds the columns that matter ([`interior`]): its prices lie in the middle of those that are possible,
-//!    so that few rounds of pricing are needed.
-//! 2. It knows no basis. A revised simplex method in floating-point numbers finds one among these columns ([`float`]), and asks for more
-//!    where some are missing.
-//! 3. The basis is solved in exact numbers, for the values and for the prices ([`exact`]), and both are checked exactly: values not
-//!    negative, and no column, of those known or of those that the pricing can make, gains more than it costs.
-//! 4. If a column does, what is left to gain may be too little for floating-point numbers to see beside the gains: costs of 1 and of 10^6 on one
-//!    platform are enough for that. So the second part goes on from the exact basis, its gains reduced by the exact prices, and has all its
-//!    digits for what is left (the idea of iterative refinement: Gleixner, Steffy and Wolter 2016). Where that leads no further,
-//!    exact simplex steps do.
+//! 1. An interior-point solver, clarabel, finds the columns that matter ([`interior`]): its prices
+//!    lie in the middle of those that are possible, so that few rounds of pricing are needed.
+//! 2. It knows no basis. A revised simplex method in floating-point numbers finds one among these
+//!    columns ([`float`]), and asks for more where some are missing.
+//! 3. The basis is solved in exact numbers, for the values and for the prices ([`exact`]), and both
+//!    are checked exactly: values not negative, and no column, of those known or of those that the
+//!    pricing can make, gains more than it costs.
+//! 4. If a column does, what is left to gain may be too little for floating-point numbers to see
+//!    beside the gains: costs of 1 and of 10^6 on one platform are enough for that. So the second
+//!    part goes on from the exact basis, its gains reduced by the exact prices, and has all its
+//!    digits for what is left (the idea of iterative refinement: Gleixner, Steffy and Wolter 2016).
+//!    Where that leads no further, exact simplex steps do.
 //!
-//! So rounding errors cost time at most; the outcome does not depend on them. If the second part gets lost, the exact steps begin where it began.
+//! So rounding errors cost time at most; the outcome does not depend on them. If the second part
+//! gets lost, the exact steps begin where it began.
 //!
-//! A basis is what the third part stands on, and the kept solvers in pure Rust have none: they give no prices, or follow the interior;
-//! hence the second part. (An interior solution does not name a basis where optima are many, as they are here: it lies in the middle of all of
-//! them, with more routes and slots above 0 than there are rows, and with prices above 0 on more rows than are needed. To come from there to a
-//! corner means to push one variable after the other to a bound, and each push exchanges columns of a basis: that is the simplex
-//! method again, and in exact numbers, where every exchange needs the basis to be solved anew, far slower than in floating-point ones.) It would do without the first,
-//! but the interior's prices find other columns: on one random platform of 100 nodes and 500 links (`random:100:500`, bidirectional) 2 trees and 41
-//! matchings with a period of 16, where the second part alone found 31 and 327, and a period to be rounded. `cargo bench --bench steady`
-//! takes 1.4 s of processor time with it.
+//! A basis is what the third part stands on, and the kept solvers in pure Rust have none: they give
+//! no prices, or follow the interior; hence the second part. (An interior solution does not name a
+//! basis where optima are many, as they are here: it lies in the middle of all of them, with more
+//! routes and slots above 0 than there are rows, and with prices above 0 on more rows than are
+//! needed. To come from there to a corner means to push one variable after the other to a bound,
+//! and each push exchanges columns of a basis: that is the simplex method again, and in exact
+//! numbers, where every exchange needs the basis to be solved anew, far slower than in
+//! floating-point ones.) It would do without the first, but the interior's prices find other
+//! columns: on one random platform of 100 nodes and 500 links (`random:100:500`, bidirectional) 2
+//! trees and 41 matchings with a period of 16, where the second part alone found 31 and 327, and a
+//! period to be rounded. `cargo bench --bench steady` takes 1.4 s of processor time with it.
 
 mod exact;
 mod float;
@@ -62,10 +69,12 @@ impl<T> Column<T> {
 
 /// Makes columns.
 pub(super) trait Pricing<T> {
-    /// Columns that gain more than they cost at these prices of the rows, the better ones first; such as do not are ignored.
+    /// Columns that gain more than they cost at these prices of the rows, the better ones first;
+    /// such as do not are ignored.
     fn improve(&mut self, prices: &[f64]) -> Vec<Column<T>>;
 
-    /// The same exactly, the prices being `prices / denominator`. If there is any such column, one is given.
+    /// The same exactly, the prices being `prices / denominator`. If there is any such column, one
+    /// is given.
     fn improve_exactly(&mut self, prices: &[IBig], denominator: &UBig) -> Vec<Column<T>>;
 }
 
@@ -91,11 +100,13 @@ pub(super) struct Optimum<T> {
     pub(super) value: Fraction,
     /// The columns used and how much of each (more than 0).
     pub(super) used: Vec<(T, Fraction)>,
-    /// Prices of the rows (not negative): `prices * bounds = value`, and no column gains more than it costs.
+    /// Prices of the rows (not negative): `prices * bounds = value`, and no column gains more than
+    /// it costs.
     pub(super) prices: Vec<Fraction>,
 }
 
-/// Exact steps in a row that gain nothing, after which variables enter in their order (Bland 1977), so that no basis comes again.
+/// Exact steps in a row that gain nothing, after which variables enter in their order (Bland 1977),
+/// so that no basis comes again.
 const MAX_STALLED: usize = 50;
 /// How often in a row the floating-point method may lead to another basis that gains no more.
 const MAX_IDLE: usize = 10;
@@ -115,8 +126,8 @@ pub(super) fn maximise<T: Clone>(
     maximise_from(bounds, columns, &slacks, pricing)
 }
 
-/// As [`maximise`], with bounds of any sign, from a basis of columns whose values are not negative (numbered as in the outcome of
-/// the method: slacks first).
+/// As [`maximise`], with bounds of any sign, from a basis of columns whose values are not negative
+/// (numbered as in the outcome of the method: slacks first).
 pub(super) fn maximise_from<T: Clone>(
     bounds: &[Fraction],
     columns: Vec<Column<T>>,
@@ -143,7 +154,8 @@ pub(super) fn maximise_from<T: Clone>(
     program.optimum(corner, pricing)
 }
 
-/// A program with the columns known so far. Variables are numbered: first a slack for each row, then the columns.
+/// A program with the columns known so far. Variables are numbered: first a slack for each row,
+/// then the columns.
 struct Program<'a, T> {
     bounds: &'a [Fraction],
     columns: Vec<Column<T>>,
@@ -173,8 +185,9 @@ impl<T: Clone> Program<'_, T> {
         });
     }
 
-    /// The method in floating-point numbers once more, from an exact basis, with gains reduced by its exact prices: what is left to gain may be
-    /// tiny beside the gains themselves, and is seen only so.
+    /// The method in floating-point numbers once more, from an exact basis, with gains reduced by
+    /// its exact prices: what is left to gain may be tiny beside the gains themselves, and is
+    /// seen only so.
     fn search_from(&mut self, corner: &Corner, pricing: &mut impl Pricing<T>) {
         let mut gains: Vec<f64> = corner.prices.iter().map(|p| -to_finite(p)).collect();
         let reduced = |c: &Column<T>| to_finite(&c.excess(&corner.prices));
@@ -195,7 +208,8 @@ impl<T: Clone> Program<'_, T> {
         });
     }
 
-    /// A basis whose values are not negative, a few dual steps from the floating-point method's at most; none if that leads nowhere.
+    /// A basis whose values are not negative, a few dual steps from the floating-point method's at
+    /// most; none if that leads nowhere.
     fn near(&self) -> Result<Option<Corner>> {
         let mut basis = self.simplex.basis().to_vec();
         for _ in 0..=self.bounds.len() {
@@ -214,10 +228,12 @@ impl<T: Clone> Program<'_, T> {
         Ok(None)
     }
 
-    /// Exchanges columns of a basis, whose values are not negative, for better ones until it is optimal.
+    /// Exchanges columns of a basis, whose values are not negative, for better ones until it is
+    /// optimal.
     ///
-    /// That comes to an end: between two bases that gain more than all before there are only so many that the floating-point method leads to, and
-    /// else exact steps, whose rule lets none come twice.
+    /// That comes to an end: between two bases that gain more than all before there are only so
+    /// many that the floating-point method leads to, and else exact steps, whose rule lets none
+    /// come twice.
     fn optimum(&mut self, mut corner: Corner, pricing: &mut impl Pricing<T>) -> Result<Optimum<T>> {
         let rows = self.bounds.len();
         // In a row: exact steps, and floating-point searches, that gained nothing.
@@ -294,7 +310,8 @@ impl<T: Clone> Program<'_, T> {
         }))
     }
 
-    /// A variable that gains more than it costs: a slack, a known column, or a new one; the first one of the known ones, or the one that gains most.
+    /// A variable that gains more than it costs: a slack, a known column, or a new one; the first
+    /// one of the known ones, or the one that gains most.
     fn entering(
         &mut self,
         prices: &[Fraction],
@@ -327,8 +344,8 @@ impl<T: Clone> Program<'_, T> {
         Some(rows + self.columns.len() - 1)
     }
 
-    /// The variable that takes the place of the negative one at `out`, so that no column comes to gain more than it costs; none if there
-    /// is none among the known ones.
+    /// The variable that takes the place of the negative one at `out`, so that no column comes to
+    /// gain more than it costs; none if there is none among the known ones.
     fn dual_step(&self, corner: &Corner, out: usize) -> Result<Option<usize>> {
         let Corner { basis, prices, .. } = corner;
         let rows = self.bounds.len();

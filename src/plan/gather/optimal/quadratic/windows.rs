@@ -11,8 +11,9 @@ pub(super) struct Columns<const N: usize> {
     /// The first of them in the table, and in it.
     pub(super) first: usize,
     pub(super) place: usize,
-    /// By class of the split and column: the first split at which the left part takes no less time than the right, of all; with a given root, of those
-    /// at which the right part is received.
+    /// By class of the split and column: the first split at which the left part takes no less time
+    /// than the right, of all; with a given root, of those at which the right part is
+    /// received.
     pub(super) even: [[u32; TILE]; N],
     /// The same of those at which the left part is received.
     pub(super) even_left: [[u32; TILE]; N],
@@ -23,8 +24,8 @@ pub(super) struct Columns<const N: usize> {
     pub(super) windows: Windows<N>,
 }
 
-/// By class of the split and column: splits from the present row up to before an even one, by what they take with the root in the right part, but for
-/// what depends on the row alone.
+/// By class of the split and column: splits from the present row up to before an even one, by what
+/// they take with the root in the right part, but for what depends on the row alone.
 #[derive(Debug)]
 pub(super) struct Windows<const N: usize> {
     /// Splits from here on, in the group of the window's end, are in `upto`.
@@ -33,7 +34,8 @@ pub(super) struct Windows<const N: usize> {
     pub(super) before: [[f64; TILE]; N],
     /// The least time of the present group's splits.
     pub(super) present: [[f64; TILE]; N],
-    /// By split within its group, and column: the least time of the splits from `low` up to this one.
+    /// By split within its group, and column: the least time of the splits from `low` up to this
+    /// one.
     pub(super) upto: [Vec<f64>; N],
     /// By group, and column: the least time.
     pub(super) groups: [Vec<f64>; N],
@@ -43,7 +45,8 @@ pub(super) struct Windows<const N: usize> {
 #[derive(Debug)]
 pub(super) struct Work<const N: usize> {
     pub(super) columns: Columns<N>,
-    /// By class of the column and of the split, for the present row: the least time of the splits from one up to the last of its group that has joined.
+    /// By class of the column and of the split, for the present row: the least time of the splits
+    /// from one up to the last of its group that has joined.
     from: [[[f64; TILE]; N]; N],
     /// By class of the split: for each row, the least time in each group of splits.
     groups: [Vec<f64>; N],
@@ -51,12 +54,13 @@ pub(super) struct Work<const N: usize> {
     count: usize,
 }
 
-/// The splits of a row from an even one up to the present column, by what they take with the root in the left part, but for what depends on the
-/// column alone.
+/// The splits of a row from an even one up to the present column, by what they take with the root
+/// in the left part, but for what depends on the column alone.
 #[derive(Debug)]
 pub(super) struct Line<const N: usize> {
     i: usize,
-    /// By class of the column and of the split: splits up to here, in the group of the window's start, are in `from`.
+    /// By class of the column and of the split: splits up to here, in the group of the window's
+    /// start, are in `from`.
     high: [[usize; N]; N],
     /// The least time of all splits after those.
     after: [[f64; N]; N],
@@ -237,7 +241,8 @@ impl<const N: usize> Program<N> {
         earlier(work.from[cj][class][start % TILE], line.after[cj][class])
     }
 
-    /// Comes to the group of splits in which the window now starts, and returns the least time after it.
+    /// Comes to the group of splits in which the window now starts, and returns the least time
+    /// after it.
     #[inline(never)]
     fn renew_row(
         &self,
