@@ -31,7 +31,7 @@ fn main() {
         (
             "pingpong",
             &SHORT[..],
-            there_and_back as fn(&mut Team, usize, u64) -> Duration,
+            compose as fn(&mut Team, usize, u64) -> Duration,
         ),
         ("stream", &LONG[..], |team, bytes, n| {
             stream(team, bytes, n, false)
@@ -74,7 +74,7 @@ fn options() -> ScopeOptions<u8> {
 }
 
 /// `n` one-way transfers, alternately in both directions.
-fn there_and_back(team: &mut Team, bytes: usize, n: u64) -> Duration {
+fn compose(team: &mut Team, bytes: usize, n: u64) -> Duration {
     let trips = n.div_ceil(2);
     // Room after each message, so that no two share a cache line, nor one with the other rank.
     let apart = bytes.next_multiple_of(128) + 128;
@@ -232,7 +232,7 @@ fn latency_table() {
         let mut bare = Vec::new();
         let transfer = median(|| {
             bare.push(bare_handover(10_000));
-            there_and_back(&mut team, bytes, 20_000) / 20_000
+            compose(&mut team, bytes, 20_000) / 20_000
         });
         let mut bare = bare.into_iter();
         let bare = median(|| bare.next().unwrap_or_default());
@@ -252,7 +252,7 @@ fn own_work() {
     let short = median(|| {
         bare.push(bare_handover(10_000));
         long.push(stream(&mut team, LONG, 500, false) / 500);
-        there_and_back(&mut team, 8, 20_000) / 20_000
+        compose(&mut team, 8, 20_000) / 20_000
     });
     let [bare, long] = [bare, long].map(|samples| {
         let mut samples = samples.into_iter();

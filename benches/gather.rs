@@ -5,7 +5,7 @@
 //! `O(p^3)` disagree.
 #![allow(clippy::print_stdout, missing_docs)]
 
-mod wanted;
+mod selected;
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use oneport::plan::gather::optimal::Method;
 use oneport::plan::gather::{Problem, binary, heterogeneous, optimal, rank_ordered};
 
 fn main() {
-    if !wanted::wanted("gather/trees") {
+    if !selected::selected("gather/trees") {
         return;
     }
     let quick = std::env::args().any(|a| a == "--quick" || a == "--test");

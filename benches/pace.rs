@@ -5,14 +5,14 @@
 //! repetitions.
 #![allow(clippy::print_stdout, missing_docs)]
 
-mod wanted;
+mod selected;
 
 use oneport::plan::{Segments, registry};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request};
 
 fn main() {
-    if !wanted::wanted("pace/reduce") {
+    if !selected::selected("pace/reduce") {
         return;
     }
     println!(

@@ -8,7 +8,7 @@
 
 #![allow(clippy::print_stdout, reason = "a bench prints its measurements")]
 
-mod wanted;
+mod selected;
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use oneport::Ports;
 use oneport::plan::steady::{Method, Operation, generate, show_short, solve};
 
 fn main() {
-    if !wanted::wanted("steady/throughput") {
+    if !selected::selected("steady/throughput") {
         return;
     }
     let platforms: u64 = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(20);

@@ -30,7 +30,7 @@ use oneport::run::{
     Bidirectional, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
     inputs, oracle,
 };
-use oneport::schedule::{Programs, total_len};
+use oneport::schedule::{ScheduleSource, total_len};
 use oneport::{Request, Schedule, Span, Step};
 
 const REPETITIONS: usize = 21;
@@ -88,7 +88,7 @@ fn measured(p: usize, bytes: usize) -> oneport::Result<bool> {
             request.segments = Segments::of_count(largest, parts)?;
             request.blocks = Some(sizes.clone());
             let programs = Allgatherv::with_schedules(&request, gathered.clone())?;
-            let row = compared(&mut team, &programs.stored()?)?;
+            let row = compared(&mut team, &programs.materialize()?)?;
             ok &= row.right;
             let packed = row.packed.map_or_else(
                 || format!("{:>12} {:>7}", "-", "-"),

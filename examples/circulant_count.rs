@@ -7,17 +7,17 @@
 
 use std::time::{Duration, Instant};
 
-use oneport::plan::circulant::count::{MOST_RANKS, count};
+use oneport::plan::circulant::count::{MAX_RANKS, count};
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|a| a.parse::<usize>());
     let mut number = |default: usize| arguments.next().unwrap_or(Ok(default));
-    let (Ok(most), Ok(seconds)) = (number(MOST_RANKS), number(10)) else {
+    let (Ok(most), Ok(seconds)) = (number(MAX_RANKS), number(10)) else {
         eprintln!("usage: circulant_count [UP_TO] [SECONDS_EACH]");
         std::process::exit(2);
     };
     println!("{:>4} {:>24} {:>10}", "p", "schedules", "seconds");
-    for p in 2..=most.min(MOST_RANKS) {
+    for p in 2..=most.min(MAX_RANKS) {
         let start = Instant::now();
         let found = count(p, Some(start + Duration::from_secs(seconds as u64)));
         let shown = found.map_or("?".to_string(), |n| n.to_string());

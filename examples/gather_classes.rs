@@ -13,8 +13,8 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use oneport::distribution::{Distribution, Generator};
 use oneport::plan::gather::{
-    GatherTree, Problem, binomial, degrading, linear, optimal, ported, rank_ordered, two,
-    unordered, weakly,
+    GatherTree, Problem, binomial, degrading, linear, noncontiguous, optimal, ported, rank_ordered,
+    two_groups, weakly_ordered,
 };
 use oneport::{CostModel, Result};
 
@@ -39,8 +39,8 @@ fn small_instances(rounds: usize) -> Result<()> {
     println!("|---|---|---|---|---|---|---|");
     let classes: [(&str, Plan, usize); 4] = [
         ("rank-ordered", rank_ordered::tree, 1),
-        ("weakly ordered", weakly::exact, 1),
-        ("non-ordered", unordered::exact, 1),
+        ("weakly ordered", weakly_ordered::exact, 1),
+        ("non-ordered", noncontiguous::exact, 1),
         ("2-ported, non-ordered", ported::exact, 2),
     ];
     let mut random = Generator::new(1);
@@ -105,8 +105,8 @@ fn hard_instance() -> Result<()> {
         "\nThe PARTITION instance: adjacent {}, rank-ordered {}, weakly ordered {}, non-ordered {}.",
         time(&problem, optimal::tree)?,
         time(&problem, rank_ordered::tree)?,
-        time(&problem, weakly::exact)?,
-        time(&problem, unordered::exact)?
+        time(&problem, weakly_ordered::exact)?,
+        time(&problem, noncontiguous::exact)?
     );
     Ok(())
 }
@@ -118,10 +118,10 @@ fn distributions(p: usize, b: usize) -> Result<()> {
         ("oblivious", binomial::oblivious),
         ("adaptive", binomial::adaptive),
         ("degrading", degrading::tree),
-        ("two", two::tree),
+        ("two", two_groups::tree),
         ("optimal", optimal::tree),
-        ("weakly-ordered", weakly::tree),
-        ("unordered", unordered::tree),
+        ("weakly-ordered", weakly_ordered::tree),
+        ("unordered", noncontiguous::tree),
     ];
     let root = p / 2;
     let cost = CostModel::new(100.0, 1.0).gamma_copy(1.0);

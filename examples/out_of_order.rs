@@ -47,10 +47,10 @@ fn rounds() {
     let (mut cases, mut optimal) = (0, 0);
     let clock = Instant::now();
     for (p, q) in small.chain(larger) {
-        let (t_comm, t_comp) = (vec![1.0; q], vec![0.0; q]);
+        let (transfer_time, combine_time) = (vec![1.0; q], vec![0.0; q]);
         let rounds = lower_bound_rounds(p, q);
-        assert_eq!(lower_bound(p, &t_comm, &t_comp), rounds as f64);
-        let planned = checked_makespan(p, &t_comm, &t_comp);
+        assert_eq!(lower_bound(p, &transfer_time, &combine_time), rounds as f64);
+        let planned = checked_makespan(p, &transfer_time, &combine_time);
         let broadcast = half_duplex_broadcast(p, q);
         check_broadcast(p, q, &broadcast);
         assert_eq!(broadcast.len() as f64, planned);
@@ -81,10 +81,10 @@ fn grid() {
             let (mut to_greedy, mut to_bound, mut best, mut worst) = (0.0, 0.0, 1.0f64, 1.0f64);
             let mut ties = Vec::new();
             for p in 3..=32 {
-                let (t_comm, t_comp) = (vec![tc; q], vec![tp; q]);
-                let planned = checked_makespan(p, &t_comm, &t_comp);
+                let (transfer_time, combine_time) = (vec![tc; q], vec![tp; q]);
+                let planned = checked_makespan(p, &transfer_time, &combine_time);
                 let greedy = uni_greedy::makespan(p, vec![(tc, tp); q]);
-                let mut bound = lower_bound(p, &t_comm, &t_comp);
+                let mut bound = lower_bound(p, &transfer_time, &combine_time);
                 if let Some(counted) = counting_bound(p, q, whole(tc), whole(tp)) {
                     bound = bound.max(counted as f64);
                 }
@@ -132,22 +132,22 @@ fn large() {
         (16, 2048, 2.0, 1.0),
         (64, 4096, 2.0, 1.0),
     ] {
-        let (t_comm, t_comp) = (vec![tc; q], vec![tp; q]);
+        let (transfer_time, combine_time) = (vec![tc; q], vec![tp; q]);
         let clock = Instant::now();
-        let planned = checked_makespan(p, &t_comm, &t_comp);
+        let planned = checked_makespan(p, &transfer_time, &combine_time);
         let time = clock.elapsed();
         let greedy = uni_greedy::makespan(p, vec![(tc, tp); q]);
         println!(
             "{p:>4} {q:>5}  {tc},{tp:<6} {greedy:>12.2} {planned:>8.2} {:>7.2}  {time:.1?}",
-            lower_bound(p, &t_comm, &t_comp)
+            lower_bound(p, &transfer_time, &combine_time)
         );
     }
 }
 
 /// Plans, checks the plan with explicit sets of contributions, and times it by the rules.
-fn checked_makespan(p: usize, t_comm: &[f64], t_comp: &[f64]) -> f64 {
-    let q = t_comm.len();
-    let plan = out_of_order(p, t_comm, t_comp);
+fn checked_makespan(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64 {
+    let q = transfer_time.len();
+    let plan = out_of_order(p, transfer_time, combine_time);
     let mut held: HashMap<(u32, u32), Vec<bool>> = HashMap::new();
     for rank in 0..p as u32 {
         for segment in 0..q as u32 {
@@ -172,7 +172,7 @@ fn checked_makespan(p: usize, t_comm: &[f64], t_comp: &[f64]) -> f64 {
         held.iter()
             .all(|((rank, _), set)| *rank == 0 && set.iter().all(|x| *x))
     );
-    makespan(p, &plan, t_comm, t_comp)
+    makespan(p, &plan, transfer_time, combine_time)
 }
 
 fn check_broadcast(p: usize, q: usize, rounds: &[Vec<Transfer>]) {
@@ -190,13 +190,13 @@ fn check_broadcast(p: usize, q: usize, rounds: &[Vec<Transfer>]) {
     assert_eq!(have.len(), p * q);
 }
 
-fn makespan(p: usize, plan: &[Transfer], t_comm: &[f64], t_comp: &[f64]) -> f64 {
+fn makespan(p: usize, plan: &[Transfer], transfer_time: &[f64], combine_time: &[f64]) -> f64 {
     let mut free_at = vec![0.0f64; p];
     for t in plan {
         let (from, to, segment) = (t.from as usize, t.to as usize, t.segment as usize);
         let start = free_at[from].max(free_at[to]);
-        free_at[from] = start + t_comm[segment];
-        free_at[to] = free_at[from] + t_comp[segment];
+        free_at[from] = start + transfer_time[segment];
+        free_at[to] = free_at[from] + combine_time[segment];
     }
     free_at.into_iter().fold(0.0, f64::max)
 }

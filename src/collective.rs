@@ -42,7 +42,7 @@ pub enum Collective {
 /// A part of a rank's output: `len` elements, element `i` being the combination, in rank order, of
 /// element `offset + i` of the inputs of `ranks` (one rank where nothing is combined).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Promise {
+pub struct Expected {
     /// Number of elements.
     pub len: usize,
     /// Ranks that contribute.
@@ -182,7 +182,7 @@ impl Collective {
     /// # Errors
     /// When the layouts' input and output lengths do not fit the collective, or a rank is out of
     /// range.
-    pub fn promises(&self, layout: &[Layout], rank: usize) -> Result<Vec<Promise>> {
+    pub fn promises(&self, layout: &[Layout], rank: usize) -> Result<Vec<Expected>> {
         Totals::new(self, layout).promises(rank)
     }
 
@@ -255,7 +255,7 @@ impl<'a> Totals<'a> {
     }
 
     /// As [`Collective::promises`].
-    pub(crate) fn promises(&self, rank: usize) -> Result<Vec<Promise>> {
+    pub(crate) fn promises(&self, rank: usize) -> Result<Vec<Expected>> {
         let Totals {
             collective, layout, ..
         } = *self;
@@ -265,13 +265,13 @@ impl<'a> Totals<'a> {
         let input = |r: usize| self.inputs[r];
         let output = total_len(&layout[rank].output);
         let whole = |ranks: Range<usize>, len: usize| {
-            vec![Promise {
+            vec![Expected {
                 len,
                 ranks,
                 offset: 0,
             }]
         };
-        let fits = |expected: usize, promises: Vec<Promise>| {
+        let fits = |expected: usize, promises: Vec<Expected>| {
             if expected == output {
                 Ok(promises)
             } else {
@@ -294,7 +294,7 @@ impl<'a> Totals<'a> {
         };
         let concatenated = || {
             (0..p)
-                .map(|r| Promise {
+                .map(|r| Expected {
                     len: input(r),
                     ranks: r..r + 1,
                     offset: 0,
@@ -347,7 +347,7 @@ impl<'a> Totals<'a> {
                         input(root)
                     )));
                 }
-                Ok(vec![Promise {
+                Ok(vec![Expected {
                     len: output,
                     ranks: root..root + 1,
                     offset: before(rank),
@@ -360,7 +360,7 @@ impl<'a> Totals<'a> {
                         "reduce_scatter: every rank has {n} input elements, the outputs {all}"
                     )));
                 }
-                Ok(vec![Promise {
+                Ok(vec![Expected {
                     len: output,
                     ranks: 0..p,
                     offset: before(rank),
@@ -370,7 +370,7 @@ impl<'a> Totals<'a> {
                 let mut promises = Vec::with_capacity(p);
                 for (from, from_layout) in layout.iter().enumerate() {
                     let block = self.alltoall_block(from_layout, from, rank)?;
-                    promises.push(Promise {
+                    promises.push(Expected {
                         len: block.1,
                         ranks: from..from + 1,
                         offset: block.0,
@@ -421,7 +421,7 @@ mod tests {
     fn a_broadcast_is_for_every_rank_and_a_multicast_for_some() {
         let sum = Operator::<u64>::named("sum").unwrap();
         let data = |s: &Schedule| inputs(s.collective(), s.layout(), &sum);
-        let whole = vec![Promise {
+        let whole = vec![Expected {
             len: 2,
             ranks: 0..1,
             offset: 0,

@@ -5,17 +5,17 @@
 //! steps). [`Prepared::simulate`] then is one pass over flat arrays, with no allocation per step,
 //! so one preparation can be timed under many cost models.
 //!
-//! [`on_demand`] times programs that are given step by step
-//! ([`Programs`](crate::schedule::Programs)) and never stored.
+//! [`stream`] times programs that are given step by step
+//! ([`ScheduleSource`](crate::schedule::ScheduleSource)) and never stored.
 
 mod accesses;
-mod on_demand;
+pub(crate) mod estimate;
 pub(crate) mod sequence;
 mod stored;
-pub(crate) mod turns;
+mod stream;
 
-pub use on_demand::{Timed, on_demand, on_demand_watched};
 pub use stored::timed;
+pub use stream::{Timed, stream, stream_watched};
 
 use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};
@@ -201,12 +201,12 @@ impl Prepared {
         for (i, (node, &end)) in self.nodes.iter().zip(&self.wait_ends).enumerate() {
             let mut start = 0.0;
             for &w in &self.waits[first..end as usize] {
-                start = later(start, finish[w as usize]);
+                start = max_time(start, finish[w as usize]);
             }
             first = end as usize;
             let end = start + time(node);
             finish[i] = end;
-            makespan = later(makespan, end);
+            makespan = max_time(makespan, end);
         }
         makespan
     }
@@ -239,14 +239,14 @@ impl Node {
 
 /// The larger of two times (neither is NaN).
 #[inline]
-pub(crate) fn later(a: f64, b: f64) -> f64 {
+pub(crate) fn max_time(a: f64, b: f64) -> f64 {
     if b > a { b } else { a }
 }
 
 impl Simulation<'_> {
     /// When the last rank finishes: the makespan.
     pub fn time(&self) -> f64 {
-        self.finish.iter().copied().fold(0.0, later)
+        self.finish.iter().copied().fold(0.0, max_time)
     }
 
     /// When each rank finishes its last step.
@@ -255,7 +255,7 @@ impl Simulation<'_> {
         for (node, &end) in self.prepared.nodes.iter().zip(&self.finish) {
             for rank in [node.from, node.to] {
                 let t = &mut times[rank as usize];
-                *t = later(*t, end);
+                *t = max_time(*t, end);
             }
         }
         times
@@ -271,7 +271,7 @@ impl Simulation<'_> {
         self.prepared
             .waits(node)
             .iter()
-            .fold(0.0, |t, &w| later(t, self.finish[w as usize]))
+            .fold(0.0, |t, &w| max_time(t, self.finish[w as usize]))
     }
 
     /// Time during which each port of each rank carries a transfer: `[rank][list]`, lists as

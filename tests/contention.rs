@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use assert_cmd::cargo::cargo_bin_cmd;
 use serde_json::Value;
 
-/// Programs that compute all the time; they end by themselves, too, should nobody end them.
+/// ScheduleSource that compute all the time; they end by themselves, too, should nobody end them.
 struct Busy(Vec<Child>);
 
 impl Busy {

@@ -198,7 +198,11 @@ fn costs_for_fewer_ranks() {
                 prepared.try_simulate(&cost, 1).unwrap();
                 run(&schedule, &cost).unwrap();
             }
-            let times = [request.t_comm(3), request.t_comp(3), request.t_comm(0)];
+            let times = [
+                request.transfer_time(3),
+                request.combine_time(3),
+                request.transfer_time(0),
+            ];
             assert!(times.iter().all(|t| t.is_finite()));
         }
     }

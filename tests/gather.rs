@@ -4,7 +4,7 @@ use oneport::cost::Links;
 use oneport::distribution::Distribution;
 use oneport::plan::gather::{
     GatherTree, Problem, binary, binomial, heterogeneous, linear, optimal, ported, rank_ordered,
-    two, weakly,
+    two_groups, weakly_ordered,
 };
 use oneport::{CostModel, Result};
 
@@ -113,8 +113,8 @@ const PLANS: [(&str, Plan); 8] = [
     ("adaptive", binomial::adaptive),
     ("optimal", optimal::tree),
     ("rank-ordered", rank_ordered::tree),
-    ("weakly-ordered", weakly::tree),
-    ("two", two::tree),
+    ("weakly-ordered", weakly_ordered::tree),
+    ("two", two_groups::tree),
 ];
 
 #[test]
@@ -277,7 +277,7 @@ fn classes_differ_as_stated() {
     let time = |plan: Plan| problem.time(&plan(&problem).unwrap());
     assert_eq!(time(optimal::tree), 2_016_995.0);
     assert_eq!(time(rank_ordered::tree), 2_006_995.0);
-    assert!(time(weakly::tree) <= 2_006_995.0);
+    assert!(time(weakly_ordered::tree) <= 2_006_995.0);
 }
 
 #[test]

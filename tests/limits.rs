@@ -210,11 +210,11 @@ fn estimates_are_not_too_low() {
     }
 }
 
-/// Programs on demand use the first ports only, as the registry promises, and are the schedule that is stored.
+/// ScheduleSource on demand use the first ports only, as the registry promises, and are the schedule that is stored.
 #[test]
 fn programs_on_demand_are_the_schedule() {
     let mut kinds = Vec::new();
-    for algorithm in registry::all().iter().filter(|a| a.is_on_demand()) {
+    for algorithm in registry::all().iter().filter(|a| a.is_streamed()) {
         kinds.push((algorithm.collective, algorithm.name));
         for p in [1, 2, 5, 8, 13] {
             for ports in [Ports::UNI, Ports::BI, Ports::BI.with_k(2)] {

@@ -19,7 +19,7 @@ use oracle::{Operator, Outcome};
 use support::random::Random;
 
 /// Mutants tried of each schedule; more are sampled.
-const MOST_MUTANTS: usize = 300;
+const MAX_MUTANTS: usize = 300;
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -116,7 +116,7 @@ fn mutate_all(name: &str, schedule: &Schedule, in_order: bool, counts: &mut Coun
     counts.schedules += 1;
     let mut random = Random::new(name.len() as u64 + counts.schedules as u64);
     let mut mutants = mutants(schedule, &mut random);
-    while mutants.len() > MOST_MUTANTS {
+    while mutants.len() > MAX_MUTANTS {
         mutants.swap_remove(random.below(mutants.len()));
     }
     for (mutation, rank, index, programs) in mutants {

@@ -1,11 +1,11 @@
-//! Programs on demand take, to the last bit, the time of the stored schedule; and the circulant ones are the stored ones.
+//! ScheduleSource on demand take, to the last bit, the time of the stored schedule; and the circulant ones are the stored ones.
 
 mod hand;
 mod support;
 
 use oneport::plan::{Segments, registry};
-use oneport::schedule::Programs;
-use oneport::simulate::{Prepared, on_demand};
+use oneport::schedule::ScheduleSource;
+use oneport::simulate::{Prepared, stream};
 use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span, Step};
 use support::random::Random;
 
@@ -22,7 +22,7 @@ fn agree(schedule: &Schedule, name: &str) -> bool {
     let mut completes = true;
     for overlap in [false, true] {
         let cost = cost(overlap);
-        let streamed = on_demand(schedule, &cost, 3);
+        let streamed = stream(schedule, &cost, 3);
         let Ok(prepared) = Prepared::new(schedule, overlap) else {
             assert!(streamed.is_err(), "{name}, overlap {overlap}: {streamed:?}");
             completes = false;
@@ -84,7 +84,7 @@ fn schedules_by_hand() {
     }
 }
 
-/// Programs that grow transfer by transfer, so that they complete; a few steps are then moved, and some no longer do.
+/// ScheduleSource that grow transfer by transfer, so that they complete; a few steps are then moved, and some no longer do.
 fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
     let p = 1 + random.below(6);
     let k = 1 + random.below(3);
@@ -176,7 +176,7 @@ fn wrong_programs_are_errors() {
     };
     let span = Span::new(0, 2);
     let message = |programs| {
-        let error = on_demand(&schedule(programs), &cost(false), 1).unwrap_err();
+        let error = stream(&schedule(programs), &cost(false), 1).unwrap_err();
         assert_eq!(error.exit_code(), 1);
         error.to_string()
     };
@@ -192,7 +192,7 @@ fn wrong_programs_are_errors() {
 /// Steps that a [`Schedule`] would refuse.
 struct Bad(Step);
 
-impl Programs for Bad {
+impl ScheduleSource for Bad {
     type Program<'a> = std::iter::Once<Step>;
 
     fn ranks(&self) -> usize {
@@ -223,7 +223,7 @@ fn steps_out_of_bounds_are_errors() {
         Step::send(0, Span::new(0, 1)),
         Step::recv(0, Span::new(usize::MAX, 2)),
     ] {
-        assert!(on_demand(&Bad(step), &cost(false), 1).is_err());
+        assert!(stream(&Bad(step), &cost(false), 1).is_err());
     }
 }
 
@@ -239,7 +239,7 @@ fn links_that_do_not_exist() {
     .unwrap();
     let schedule = registry::find(Kind::Broadcast, "binomial").unwrap();
     let schedule = schedule.plan(&Request::new(2, 3)).unwrap();
-    let error = on_demand(&schedule, &cost, 1).unwrap_err();
+    let error = stream(&schedule, &cost, 1).unwrap_err();
     assert!(error.to_string().contains("no link"), "{error}");
 }
 
@@ -247,7 +247,7 @@ fn links_that_do_not_exist() {
 fn circulant_broadcasts_reductions_and_both() {
     for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
         let algorithm = registry::find(kind, "circulant").unwrap();
-        assert!(algorithm.is_on_demand());
+        assert!(algorithm.is_streamed());
         for p in (1..=80).chain([127, 128, 129, 300]) {
             for n in [1, 2, 5, 16] {
                 let mut request = Request::new(p, 7 * n - 3);

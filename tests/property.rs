@@ -284,7 +284,7 @@ fn long_messages_through_several_ports() {
         (3, Ports::UNI),
     ] {
         let (p, m, parts) = (2, 120_000, 6);
-        let mut programs = Programs {
+        let mut programs = ScheduleSource {
             ports: ports.with_k(k),
             steps: vec![Vec::new(); p],
         };
@@ -386,8 +386,8 @@ impl Built {
         }
     }
 
-    fn programs(&self) -> Programs {
-        Programs {
+    fn programs(&self) -> ScheduleSource {
+        ScheduleSource {
             ports: self.ports,
             steps: vec![Vec::new(); self.ranks],
         }
@@ -559,13 +559,13 @@ impl Built {
     }
 }
 
-/// Programs that grow transfer by transfer, so that everything completes whatever the ports.
-struct Programs {
+/// ScheduleSource that grow transfer by transfer, so that everything completes whatever the ports.
+struct ScheduleSource {
     ports: Ports,
     steps: Vec<Vec<Step>>,
 }
 
-impl Programs {
+impl ScheduleSource {
     /// A send and its receive, through random ports; `spans` at the sender and at the receiver.
     fn transfer<S: Into<Spans>>(
         &mut self,

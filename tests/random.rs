@@ -154,7 +154,7 @@ proptest! {
             programs[rank].insert(0, Step::send(peer, Span::new(0, 1)));
         }
         let schedule = Schedule::new(ports, Collective::Scan, layout, programs).unwrap();
-        let report = check(&schedule, &Options { keep_order: true, overlap, most_errors: usize::MAX });
+        let report = check(&schedule, &Options { keep_order: true, overlap, max_errors: usize::MAX });
         let outcome = oracle::run(&schedule, overlap, Operator::Affine, 3);
         let undefined = [FindingKind::Overlap, FindingKind::SelfMessage];
         if !report.errors.iter().any(|e| undefined.contains(&e.kind)) {

@@ -25,14 +25,14 @@
 //! one rank a core, of three with more.
 #![allow(clippy::print_stdout, missing_docs)]
 
-mod ours;
-mod rivals;
+mod mpi;
+mod oneport;
 mod table;
 
 use std::collections::BTreeMap;
 
-use ours::Ours;
-use rivals::Rival;
+use mpi::MpiLibrary;
+use oneport::Oneport;
 use table::Row;
 
 /// An operation, and how many bytes.
@@ -100,13 +100,13 @@ fn main() {
         vec![3, 10, 13, 16, 19, 22, 25]
     };
     let budget_us = if quick { 20_000 } else { 30_000 };
-    let rivals = Rival::all();
-    if rivals.is_empty() {
+    let mpi = MpiLibrary::all();
+    if mpi.is_empty() {
         println!(
             "no MPI found (no mpicc in PATH or ONEPORT_MPI): nothing to compare with, oneport alone"
         );
     }
-    let ours = Ours::new(budget_us, given("--every"), given("--folded"));
+    let oneport = Oneport::new(budget_us, given("--every"), given("--folded"));
     let mut rows = Vec::new();
     for &p in &ranks {
         let points = points(&ops, &logs, p);
@@ -117,9 +117,9 @@ fn main() {
             false => 5,
         };
         let mut theirs: BTreeMap<Point, Vec<(String, Timing)>> = BTreeMap::new();
-        let mut mine: BTreeMap<Point, ours::Measured> = BTreeMap::new();
+        let mut mine: BTreeMap<Point, oneport::Measured> = BTreeMap::new();
         for round in 0..rounds {
-            for rival in &rivals {
+            for rival in &mpi {
                 for setting in rival.settings(p > cores.len()) {
                     eprintln!(
                         "p = {p}, round {} of {rounds}: {} {}",
@@ -141,9 +141,9 @@ fn main() {
                 }
             }
             eprintln!("p = {p}, round {} of {rounds}: oneport", round + 1);
-            ours.run(p, &points, &mut mine);
+            oneport.run(p, &points, &mut mine);
         }
-        ours.confirm(p, &mut mine);
+        oneport.confirm(p, &mut mine);
         for point in points {
             let Some(measured) = mine.remove(&point) else {
                 continue;

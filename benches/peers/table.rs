@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::ours::Measured;
+use crate::oneport::Measured;
 use crate::{Point, Timing};
 
 /// One point of both sides.
@@ -11,7 +11,7 @@ pub(crate) struct Row {
     p: usize,
     point: Point,
     rival: Option<(String, Timing)>,
-    ours: Measured,
+    oneport: Measured,
 }
 
 impl Row {
@@ -19,10 +19,10 @@ impl Row {
     pub(crate) fn new(
         p: usize,
         point: Point,
-        rivals: Vec<(String, Timing)>,
-        ours: Measured,
+        mpi: Vec<(String, Timing)>,
+        oneport: Measured,
     ) -> Row {
-        let rival = rivals
+        let rival = mpi
             .into_iter()
             .filter(|(_, t)| t.right)
             .min_by_key(|(_, t)| t.median);
@@ -30,33 +30,36 @@ impl Row {
             p,
             point,
             rival,
-            ours,
+            oneport,
         }
     }
 
     /// Their median over ours: above 1 where this crate is faster.
     fn ratio(&self) -> Option<f64> {
         let rival = self.rival.as_ref()?.1.median.max(1) as f64;
-        Some(rival / self.ours.timing.median.max(1) as f64)
+        Some(rival / self.oneport.timing.median.max(1) as f64)
     }
 
     /// The same for folded runs.
     fn folded_ratio(&self) -> Option<f64> {
         let rival = self.rival.as_ref()?.1.median.max(1) as f64;
-        let (_, folded) = self.ours.folded.as_ref()?;
+        let (_, folded) = self.oneport.folded.as_ref()?;
         Some(rival / folded.median.max(1) as f64)
     }
 
     /// The chosen algorithm's time over that of the best registered one.
     fn off(&self) -> Option<f64> {
-        let best = *self.ours.every.values().min()?;
-        let (chosen, best) = self.ours.again.unwrap_or((self.ours.timing.median, best));
+        let best = *self.oneport.every.values().min()?;
+        let (chosen, best) = self
+            .oneport
+            .again
+            .unwrap_or((self.oneport.timing.median, best));
         Some(chosen as f64 / best.max(1) as f64)
     }
 }
 
 pub(crate) fn report(rows: &[Row], cores: usize) {
-    let folded = rows.iter().any(|r| r.ours.folded.is_some());
+    let folded = rows.iter().any(|r| r.oneport.folded.is_some());
     let mut text = String::from(
         "| operation | p | bytes | best MPI | us (min) | oneport | us (min) | ratio |",
     );
@@ -77,17 +80,21 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
                 (n.trim().to_string(), us(t))
             });
         let ratio = row.ratio().map_or("-".into(), |r| format!("{r:.2}"));
-        let wrong = if row.ours.timing.right { "" } else { " WRONG" };
+        let wrong = if row.oneport.timing.right {
+            ""
+        } else {
+            " WRONG"
+        };
         let _ = write!(
             text,
             "| {} | {} | {} | {name} | {theirs} | {}{wrong} | {} | {ratio} |",
             row.point.op,
             row.p,
             row.point.bytes,
-            row.ours.algorithm,
-            us(&row.ours.timing)
+            row.oneport.algorithm,
+            us(&row.oneport.timing)
         );
-        let run = row.ours.folded.as_ref();
+        let run = row.oneport.folded.as_ref();
         match run {
             Some((algorithm, timing)) => {
                 let wrong = if timing.right { "" } else { " WRONG" };
@@ -99,7 +106,7 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
         }
         let rival = row.rival.as_ref().map(|r| r.1);
         let ns = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
-        let best = row.ours.every.iter().min_by_key(|(_, median)| **median);
+        let best = row.oneport.every.iter().min_by_key(|(_, median)| **median);
         let _ = writeln!(
             csv,
             "{},{},{},\"{name}\",{},{},\"{}\",{},{},{ratio},{},{},\"{}\",{},{}",
@@ -108,9 +115,9 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             row.point.bytes,
             ns(rival.map(|t| t.min)),
             ns(rival.map(|t| t.median)),
-            row.ours.algorithm,
-            row.ours.timing.min,
-            row.ours.timing.median,
+            row.oneport.algorithm,
+            row.oneport.timing.min,
+            row.oneport.timing.median,
             best.map_or("", |(name, _)| name),
             ns(best.map(|(_, median)| *median)),
             run.map_or("", |(algorithm, _)| algorithm),
@@ -130,14 +137,14 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
         if let Some(mean) = geometric_mean(&ratios) {
             let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
             let slower = ratios.iter().filter(|&&r| r < 0.9).count();
-            let crowd = if p > cores {
+            let note = if p > cores {
                 ", more ranks than cores: spans"
             } else {
                 ""
             };
             let _ = writeln!(
                 text,
-                "p = {p}{crowd}: {mean:.2} times as fast as the best MPI in geometric mean over {} points; least {least:.2}, {slower} below 0.9",
+                "p = {p}{note}: {mean:.2} times as fast as the best MPI in geometric mean over {} points; least {least:.2}, {slower} below 0.9",
                 ratios.len()
             );
         }

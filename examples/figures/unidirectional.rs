@@ -32,7 +32,7 @@ impl Point {
                 STANDARD.map(|a| printed(a, &r)),
                 STANDARD.map(|a| executed(a, &r)),
             ],
-            greedy: best_uni_greedy(p, m, |s| (r.t_comm(s), r.t_comp(s))).time,
+            greedy: best_uni_greedy(p, m, |s| (r.transfer_time(s), r.combine_time(s))).time,
         }
     }
 

@@ -69,14 +69,14 @@ pub struct Options {
     /// Threads to work on it; 0 for as many as there are cores.
     pub threads: usize,
     /// Violations to report in full; the others are counted.
-    pub most_violations: usize,
+    pub max_violations: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
             threads: 0,
-            most_violations: 20,
+            max_violations: 20,
         }
     }
 }
@@ -102,7 +102,7 @@ impl Outcome {
 }
 
 /// Graphs of more ranks are checked rank by rank, without tables.
-const MOST_IN_TABLES: usize = 1 << 22;
+const MAX_IN_TABLES: usize = 1 << 22;
 /// Ranks of such a graph that are checked at once.
 const CHUNK: usize = 1 << 10;
 /// Ranks of each graph that [`sample`] checks.
@@ -116,7 +116,7 @@ pub const SAMPLED_RANKS: usize = 100;
 ///
 /// # Panics
 /// When there is a 0 among the sizes, or more than
-/// [`MOST_RANKS`](crate::plan::circulant::schedule::MOST_RANKS).
+/// [`MAX_RANKS`](crate::plan::circulant::schedule::MAX_RANKS).
 pub fn check(
     sizes: RangeInclusive<usize>,
     options: &Options,
@@ -133,7 +133,7 @@ pub fn check(
         if p < first || p == 0 {
             return None;
         }
-        let end = if p > MOST_IN_TABLES {
+        let end = if p > MAX_IN_TABLES {
             p.min(start + CHUNK)
         } else {
             p
@@ -146,7 +146,7 @@ pub fn check(
             return ControlFlow::Break(());
         };
         let graph = Circulant::new(p);
-        if p > MOST_IN_TABLES {
+        if p > MAX_IN_TABLES {
             let found = ranks.clone().filter_map(|r| check_rank(&graph, r));
             sum.extend(options, found);
         } else {
@@ -165,7 +165,7 @@ pub fn check(
 /// same ones for the same `seed`. `progress` hears how many more graphs have been checked.
 ///
 /// # Panics
-/// When `most` is 0 or more than [`MOST_RANKS`](crate::plan::circulant::schedule::MOST_RANKS).
+/// When `most` is 0 or more than [`MAX_RANKS`](crate::plan::circulant::schedule::MAX_RANKS).
 pub fn sample(
     count: usize,
     most: usize,
@@ -259,7 +259,7 @@ fn work(
 impl Outcome {
     fn extend(&mut self, options: &Options, found: impl IntoIterator<Item = Violation>) {
         for violation in found {
-            if self.violations.len() < options.most_violations {
+            if self.violations.len() < options.max_violations {
                 self.violations.push(violation);
             } else {
                 self.more += 1;
@@ -477,7 +477,7 @@ mod tests {
     #[test]
     fn no_more_violations_than_wanted() {
         let options = Options {
-            most_violations: 3,
+            max_violations: 3,
             ..Options::default()
         };
         let graph = Circulant::new(20);

@@ -36,7 +36,7 @@ struct Link {
 
 /// Why the cycles are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cure {
+enum Cause {
     /// More ports of the same kind, or one of each, would resolve them.
     Ports,
     None,
@@ -44,10 +44,10 @@ enum Cure {
 
 impl Stuck<'_> {
     pub(super) fn report(&self, findings: &mut Findings) {
-        let cure = if self.completes_with_ports() {
-            Cure::Ports
+        let cause = if self.completes_with_ports() {
+            Cause::Ports
         } else {
-            Cure::None
+            Cause::None
         };
         let mut owners = None;
         let mut seen = HashSet::new();
@@ -64,13 +64,13 @@ impl Stuck<'_> {
             }
             let owners = owners.get_or_insert_with(|| self.owners());
             let links = self.links(&cycle, owners);
-            self.say(&links, cure, findings);
+            self.say(&links, cause, findings);
         }
     }
 
-    fn say(&self, links: &[Link], cure: Cure, findings: &mut Findings) {
+    fn say(&self, links: &[Link], cause: Cause, findings: &mut Findings) {
         let mut said = false;
-        if cure == Cure::Ports {
+        if cause == Cause::Ports {
             for link in links.iter().filter(|l| self.only_shares_port(l)) {
                 said = true;
                 findings.push(|| self.two_ports(link, links));
@@ -289,11 +289,11 @@ impl Stuck<'_> {
     }
 
     fn deadlock(&self, links: &[Link]) -> Finding {
-        const MOST: usize = 8;
+        const MAX: usize = 8;
         let cycle = self.waiting(links);
         let mut words: Vec<String> = cycle
             .iter()
-            .take(MOST)
+            .take(MAX)
             .map(|w| {
                 format!(
                     "rank {} step {} ({}) waits for its step {} ({})",
@@ -301,7 +301,7 @@ impl Stuck<'_> {
                 )
             })
             .collect();
-        if cycle.len() > MOST {
+        if cycle.len() > MAX {
             words.push(format!(
                 "and so on, through {} steps back to the first",
                 cycle.len()

@@ -65,7 +65,7 @@ pub struct Options {
     /// Computation may overlap communication: [`CostModel::overlap`](crate::CostModel::overlap).
     pub overlap: bool,
     /// Errors to report in full; the others are counted.
-    pub most_errors: usize,
+    pub max_errors: usize,
 }
 
 impl Default for Options {
@@ -73,7 +73,7 @@ impl Default for Options {
         Options {
             keep_order: false,
             overlap: false,
-            most_errors: 20,
+            max_errors: 20,
         }
     }
 }
@@ -84,7 +84,7 @@ impl Default for Options {
 /// for sorting), plus, for reductions out of rank order, the number of contributions to each
 /// different output.
 pub fn check(schedule: &Schedule, options: &Options) -> Report {
-    let mut findings = Findings::new(options.most_errors);
+    let mut findings = Findings::new(options.max_errors);
     let structure = structure::check(schedule, &mut findings);
     let unmatched = |m| findings.push(|| mismatch(schedule, m));
     let matching = match matched(schedule, unmatched) {

@@ -11,7 +11,7 @@ use super::finding::Findings;
 use super::memory::{Cursor, Fresh, Memory, Piece};
 use super::symbols::{ListId, Symbols, Value};
 use super::{Finding, FindingKind};
-use crate::collective::{Promise, Totals};
+use crate::collective::{Expected, Totals};
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Order, Schedule, Span, Spans, Step};
 use crate::simulate::Graph;
@@ -187,7 +187,7 @@ impl Machine {
         &mut self,
         schedule: &Schedule,
         rank: usize,
-        promises: &[Promise],
+        promises: &[Expected],
         keep_order: bool,
         findings: &mut Findings,
     ) -> bool {
@@ -250,7 +250,7 @@ struct Wrong<'a> {
 }
 
 /// Contributions of a wrong value that are looked at to explain it.
-const MOST_LOOKED_AT: u64 = 1 << 16;
+const MAX_LOOKED_AT: u64 = 1 << 16;
 
 impl Wrong<'_> {
     fn finding(&mut self, output: &[Span], permuted: bool) -> Finding {
@@ -286,7 +286,7 @@ impl Wrong<'_> {
 
     /// `x0..x7 [3]`, `x0+x2+x1 [3]`, `x0[3]+x1[4]`, `nothing`, `x0 [3] + nothing`.
     fn words(&self, value: Value) -> String {
-        const MOST: usize = 12;
+        const MAX: usize = 12;
         let same_index = self.parts(value.list).all(|p| p.shift == 0 || p.nothing);
         let (mut terms, mut all) = (Vec::new(), 0);
         for part in self.parts(value.list) {
@@ -298,7 +298,7 @@ impl Wrong<'_> {
                 format!("[{index}]")
             };
             match part {
-                _ if terms.len() >= MOST => {}
+                _ if terms.len() >= MAX => {}
                 p if p.nothing => terms.push("nothing".to_string()),
                 p if p.count > 2 => {
                     terms.push(format!("x{}..x{}{at}", p.first, p.first + p.count - 1));
@@ -307,7 +307,7 @@ impl Wrong<'_> {
             }
         }
         let mut words = terms.join("+");
-        if self.parts(value.list).count() > MOST {
+        if self.parts(value.list).count() > MAX {
             let n = self.symbols.len(value.list).max(all as u64);
             words += &format!("+... ({n} contributions)");
         }
@@ -321,7 +321,7 @@ impl Wrong<'_> {
     }
 
     fn parts(&self, list: ListId) -> impl Iterator<Item = super::symbols::Part> {
-        let most = usize::try_from(MOST_LOOKED_AT).unwrap_or(usize::MAX);
+        let most = usize::try_from(MAX_LOOKED_AT).unwrap_or(usize::MAX);
         self.symbols.parts(list).take(most)
     }
 
@@ -337,7 +337,7 @@ impl Wrong<'_> {
             let (found, expected) = pairs.find(|(a, b)| a != b).unwrap_or_default();
             return format!("x{found} stands where x{expected} should, out of rank order");
         }
-        if self.symbols.len(self.found.list) > MOST_LOOKED_AT {
+        if self.symbols.len(self.found.list) > MAX_LOOKED_AT {
             return format!(
                 "{} contributions, where {} are wanted",
                 self.symbols.len(self.found.list),

@@ -21,7 +21,7 @@ pub(super) struct Structure {
 }
 
 /// More ports than this, named by steps of a schedule that has fewer, are not analysed.
-const MOST_PORTS: usize = 1 << 12;
+const MAX_PORTS: usize = 1 << 12;
 
 pub(super) fn check(schedule: &Schedule, findings: &mut Findings) -> Structure {
     let mut structure = Structure {
@@ -95,7 +95,7 @@ pub(super) fn check(schedule: &Schedule, findings: &mut Findings) -> Structure {
     }
     if highest > 0 {
         let as_named = schedule.ports().with_k(highest.saturating_add(1));
-        structure.ports = (highest < MOST_PORTS).then_some(as_named);
+        structure.ports = (highest < MAX_PORTS).then_some(as_named);
     }
     structure
 }

@@ -426,7 +426,7 @@ fn only_so_many_errors_are_put_into_words() {
     );
     assert!(report.to_string().ends_with("\n  and 10 more"));
     let none = Options {
-        most_errors: 0,
+        max_errors: 0,
         ..Options::default()
     };
     let report = check(&s, &none);

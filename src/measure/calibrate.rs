@@ -40,10 +40,10 @@ use crate::cost::{Links, Pieces};
 use crate::error::{Error, Result};
 
 /// A fit whose median relative error is above this is refused.
-const MOST_ERROR: f64 = 0.25;
+const MAX_ERROR: f64 = 0.25;
 /// Samples of one size that differ by more than this, in the median over the sizes, are too noisy
 /// to be fitted.
-const MOST_NOISE: f64 = 3.0;
+const MAX_NOISE: f64 = 3.0;
 /// Noise, and change between first and last turn, from which on a warning is due.
 const NOISY: f64 = 0.1;
 /// Greatest error of a point that passes without a warning.
@@ -212,11 +212,11 @@ impl Fits {
         let (line, line_error) = meaningful_line(&message)?;
         let transfer = fit::curve(&message, false).ok_or_else(too_few)?;
         let error = transfer.error(&message);
-        if error.median > MOST_ERROR {
+        if error.median > MAX_ERROR {
             return Err(Error::system(format!(
                 "calibration refused: the best fit is off by {:.0}% in the median, more than {:.0}%; is the machine busy?",
                 100.0 * error.median,
-                100.0 * MOST_ERROR
+                100.0 * MAX_ERROR
             )));
         }
         // What `work` takes longer than what it contains.
@@ -450,7 +450,7 @@ fn load_average() -> Option<f64> {
 /// When they are too noisy to mean anything.
 fn after(probes: &[Probe], noise: f64, fits: &Fits, pinned: bool) -> Result<Vec<String>> {
     let percent = |x: f64| format!("{:.0}%", 100.0 * x);
-    if noise > MOST_NOISE {
+    if noise > MAX_NOISE {
         return Err(Error::system(format!(
             "calibration refused: samples of one size differ by {} in the median: stop what else is running and try again",
             percent(noise)
@@ -496,7 +496,7 @@ fn after(probes: &[Probe], noise: f64, fits: &Fits, pinned: bool) -> Result<Vec<
         warnings.push("combining took no longer than receiving: gamma is 0".into());
     }
     let off = fits.copies_off();
-    if off > MOST_ERROR {
+    if off > MAX_ERROR {
         warnings.push(format!(
             "gamma_copy means little: what it says of copies is off by {} in the median",
             percent(off)
@@ -589,7 +589,7 @@ mod tests {
             Work::Copy => 70.0 + 0.02 * n * (1.0 + 20.0 * odd(n)),
         });
         let fits = Fits::of(&probes).unwrap();
-        assert!(fits.copies_off() > MOST_ERROR, "{}", fits.copies_off());
+        assert!(fits.copies_off() > MAX_ERROR, "{}", fits.copies_off());
         let warnings = after(&probes, 0.0, &fits, true).unwrap();
         assert!(
             warnings.iter().any(|w| w.contains("gamma_copy")),

@@ -15,7 +15,7 @@
 use crate::cost::Piece;
 
 /// Knots inside the range of sizes: at most five pieces.
-const MOST_KNOTS: usize = 4;
+const MAX_KNOTS: usize = 4;
 /// Root mean square relative residual below which one more piece is not worth having.
 const GOOD_ENOUGH: f64 = 0.03;
 /// An additional piece must leave at most this share of it.
@@ -97,7 +97,7 @@ pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
     // A bend may need two knots, of which neither alone is worth having.
     let mut tried = best.clone();
     let mut more = 0;
-    while more < 2 && tried.knots.len() < MOST_KNOTS + 2 && loss > GOOD_ENOUGH {
+    while more < 2 && tried.knots.len() < MAX_KNOTS + 2 && loss > GOOD_ENOUGH {
         let knots = tried.knots.clone();
         let mut better = best_extra(&points, &knots, &monotone);
         if let Some((_, found)) = &better {

@@ -10,7 +10,7 @@ use crate::run::{Operator, RunOptions, Team, TeamOptions};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
 /// Smallest copy: shorter ones take less than the clock tells.
-const LEAST_COPY: u64 = 1 << 10;
+const MIN_COPY: u64 = 1 << 10;
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,7 @@ impl Work {
         match self {
             Work::Message => true,
             Work::Combine | Work::Exchange | Work::CombineOwn => bytes > 0,
-            Work::Copy => bytes == 0 || bytes >= LEAST_COPY,
+            Work::Copy => bytes == 0 || bytes >= MIN_COPY,
         }
     }
 
@@ -241,8 +241,8 @@ impl Bench {
     }
 
     fn turn(&mut self, probe: &mut Probe, effort: Effort) -> Result<()> {
-        const FEWEST: usize = 3;
-        const MOST: usize = 400;
+        const MIN: usize = 3;
+        const MAX: usize = 400;
         let layout = &probe.schedule.layout()[0];
         let elements = layout.input.iter().map(|s| s.len).sum();
         let data = vec![vec![1.0f32; elements]; 2];
@@ -252,10 +252,10 @@ impl Bench {
                 // The first turn warms everything up and shows how long a repetition takes, its
                 // preparation included.
                 let start = Instant::now();
-                self.run(probe, &data, FEWEST)?;
-                let one = start.elapsed() / u32::try_from(FEWEST).unwrap_or(1);
+                self.run(probe, &data, MIN)?;
+                let one = start.elapsed() / u32::try_from(MIN).unwrap_or(1);
                 let fit = effort.turn.as_nanos() / one.as_nanos().max(1);
-                let n = usize::try_from(fit).unwrap_or(MOST).clamp(FEWEST, MOST);
+                let n = usize::try_from(fit).unwrap_or(MAX).clamp(MIN, MAX);
                 probe.repetitions = Some(n);
                 n
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::{CostModel, Links, Pieces, refuses_cost};
 use crate::error::{Error, Result};
-use crate::plan::auto::Crowd;
+use crate::plan::auto::CoreModel;
 use crate::run::{Workers, longest_messages};
 
 /// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in
@@ -166,9 +166,9 @@ impl Profile {
     }
 
     /// What a native run of `ranks` ranks, with these workers, takes `cores` cores: for
-    /// [`choose_crowded`](crate::plan::auto::choose_crowded). Nothing where ranks have threads
+    /// [`choose_native`](crate::plan::auto::choose_native). Nothing where ranks have threads
     /// and taking turns was not measured.
-    pub fn crowd(&self, workers: Workers, ranks: usize, cores: usize) -> Option<Crowd> {
+    pub fn core_model(&self, workers: Workers, ranks: usize, cores: usize) -> Option<CoreModel> {
         /// A rank's own work for a message, in nanoseconds, where it need not wait for a line of
         /// memory: what two cores that are close together take for a short one, without the
         /// handover.
@@ -177,19 +177,19 @@ impl Profile {
         let pieces = self.pieces.as_ref();
         let first = pieces.and_then(|p| p.transfer.first());
         let overhead = first.map_or(self.alpha, |piece| piece.alpha).min(OWN_WORK);
-        let folded = workers == Workers::Cores;
-        Some(Crowd {
+        let multiplexed = workers == Workers::Cores;
+        Some(CoreModel {
             cores,
             overhead,
             // A worker goes from rank to rank by itself.
-            switch: if folded {
+            switch: if multiplexed {
                 overhead / 2.0
             } else {
                 self.shared_alpha?
             },
-            eager: longest.lent,
+            eager: longest.borrowed,
             copied: longest.copied,
-            folded,
+            multiplexed,
         })
     }
 

@@ -2,16 +2,16 @@
 //! are best for it.
 //!
 //! The model's time, in which all ranks work at once and a rank sends and receives at once, is not
-//! what a native run takes on a few cores: [`choose_crowded`] counts the work of every core.
+//! what a native run takes on a few cores: [`choose_native`] counts the work of every core.
 
 use super::registry::{self, Algorithm};
 use super::{Request, Segments, segmentation};
 use crate::collective::Kind;
 use crate::error::{Error, Result};
 use crate::schedule::Step;
-use crate::simulate::turns::time_in_turns;
+use crate::simulate::estimate::estimate_best;
 
-pub use crate::simulate::turns::Crowd;
+pub use crate::simulate::estimate::CoreModel;
 
 /// An algorithm for a request.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Choice {
     pub algorithm: &'static Algorithm,
     /// The request, with its best segments where it segments.
     pub request: Request,
-    /// Its model time; where ranks take turns, the estimate of [`choose_crowded`].
+    /// Its model time; where ranks take turns, the estimate of [`choose_native`].
     pub time: f64,
 }
 
@@ -57,22 +57,24 @@ pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
 /// most.
 ///
 /// ```
-/// use oneport::plan::auto::{Crowd, choose_crowded};
+/// use oneport::plan::auto::{CoreModel, choose_native};
 /// use oneport::{CostModel, Kind, Request};
 /// let mut request = Request::new(16, 1);
 /// request.cost = CostModel::new(100.0, 0.1).gamma_copy(0.1);
-/// let crowd = Crowd { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, folded: false };
+/// let crowd = CoreModel { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, multiplexed: false };
 /// // Messages that are not waited for cost the root less than forwarding costs everybody.
-/// assert_eq!(choose_crowded(Kind::Scatter, &request, &crowd)?.algorithm.name, "linear");
+/// assert_eq!(choose_native(Kind::Scatter, &request, &crowd)?.algorithm.name, "linear");
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`choose`], and for no cores.
-pub fn choose_crowded(kind: Kind, request: &Request, crowd: &Crowd) -> Result<Choice> {
+pub fn choose_native(kind: Kind, request: &Request, core_model: &CoreModel) -> Result<Choice> {
     /// Estimates that differ by less than this factor say nothing: then the one that moves least.
     const CLOSE: f64 = 1.02;
-    let mut choices = soonest_first(kind, |algorithm| crowded(algorithm, request, crowd))?;
+    let mut choices = soonest_first(kind, |algorithm| {
+        estimate_native(algorithm, request, core_model)
+    })?;
     let close = choices.partition_point(|c| c.time <= CLOSE * choices[0].time);
     choices.truncate(close);
     let mut least = 0;
@@ -92,7 +94,11 @@ pub fn choose_crowded(kind: Kind, request: &Request, crowd: &Crowd) -> Result<Ch
 ///
 /// # Errors
 /// As [`with_best_segments`], and for no cores.
-pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) -> Result<Choice> {
+pub fn estimate_native(
+    algorithm: &'static Algorithm,
+    request: &Request,
+    core_model: &CoreModel,
+) -> Result<Choice> {
     algorithm.accepts(request)?;
     let most = match algorithm.segmented {
         true => with_best_segments(algorithm, request)?
@@ -109,7 +115,7 @@ pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) 
             let size = request.elements().div_ceil(count).max(1);
             request.segments = Segments::of_size(request.elements(), size)?;
         }
-        let choice = crowded_as_requested(algorithm, &request, crowd)?;
+        let choice = estimate_as_requested(algorithm, &request, core_model)?;
         if best.as_ref().is_none_or(|b| choice.time < b.time) {
             best = Some(choice);
         }
@@ -122,17 +128,17 @@ pub fn crowded(algorithm: &'static Algorithm, request: &Request, crowd: &Crowd) 
 ///
 /// # Errors
 /// As [`crowded`].
-pub fn crowded_as_requested(
+pub fn estimate_as_requested(
     algorithm: &'static Algorithm,
     request: &Request,
-    crowd: &Crowd,
+    core_model: &CoreModel,
 ) -> Result<Choice> {
-    if crowd.cores == 0 {
+    if core_model.cores == 0 {
         return Err(Error::usage("ranks cannot take turns on 0 cores"));
     }
     algorithm.accepts(request)?;
     let schedule = algorithm.plan(request)?;
-    let time = time_in_turns(&schedule, &request.cost, request.element_bytes, crowd)?;
+    let time = estimate_best(&schedule, &request.cost, request.element_bytes, core_model)?;
     finite(algorithm, request.clone(), time)
 }
 
@@ -210,14 +216,14 @@ mod tests {
     use super::*;
     use crate::cost::CostModel;
 
-    fn crowd(cores: usize) -> Crowd {
-        Crowd {
+    fn core_model(cores: usize) -> CoreModel {
+        CoreModel {
             cores,
             overhead: 10.0,
             switch: 1000.0,
             eager: 100,
             copied: 100,
-            folded: false,
+            multiplexed: false,
         }
     }
 
@@ -230,7 +236,11 @@ mod tests {
     #[test]
     fn messages_that_are_waited_for_cost_their_sender_turns() {
         let linear = registry::find(Kind::Scatter, "linear").unwrap();
-        let time = |bytes| crowded(linear, &request(4, bytes), &crowd(1)).unwrap().time;
+        let time = |bytes| {
+            estimate_native(linear, &request(4, bytes), &core_model(1))
+                .unwrap()
+                .time
+        };
         // Three messages offered, the root's own block copied, three messages taken; between them
         // the core switches to every other rank once, or twice to those whose turn comes
         // before the root's.
@@ -248,7 +258,7 @@ mod tests {
     fn a_core_does_one_thing_after_another() {
         let binomial = registry::find(Kind::Broadcast, "binomial").unwrap();
         let time = |cores| {
-            crowded(binomial, &request(16, 50), &crowd(cores))
+            estimate_native(binomial, &request(16, 50), &core_model(cores))
                 .unwrap()
                 .time
         };
@@ -258,7 +268,7 @@ mod tests {
         // On cores of their own, which begin up to a turn apart, nobody takes turns: the last of
         // four levels, after the root's messages or those of its children.
         assert!((4.0 * 60.0..2000.0).contains(&time(16)), "{}", time(16));
-        let none = crowded(binomial, &request(16, 50), &crowd(0)).unwrap_err();
+        let none = estimate_native(binomial, &request(16, 50), &core_model(0)).unwrap_err();
         assert_eq!(none.exit_code(), 2);
     }
 
@@ -267,8 +277,8 @@ mod tests {
         let chain = registry::find(Kind::Broadcast, "chain").unwrap();
         let mut long = request(3000, 1);
         long.segments = Segments::whole(1);
-        assert!(crowded(chain, &long, &crowd(1)).is_err());
-        let choice = choose_crowded(Kind::Broadcast, &long, &crowd(1)).unwrap();
+        assert!(estimate_native(chain, &long, &core_model(1)).is_err());
+        let choice = choose_native(Kind::Broadcast, &long, &core_model(1)).unwrap();
         assert_eq!(choice.algorithm.name, "linear");
     }
 
@@ -279,7 +289,7 @@ mod tests {
             .filter(|&kind| registry::of(kind).next().is_some())
         {
             for elements in [0, 1, 1000] {
-                let choice = choose_crowded(kind, &request(6, elements), &crowd(2)).unwrap();
+                let choice = choose_native(kind, &request(6, elements), &core_model(2)).unwrap();
                 assert_eq!(choice.algorithm.collective, kind);
                 choice.algorithm.plan(&choice.request).unwrap();
             }

@@ -19,7 +19,7 @@ pub mod tree;
 use crate::cost::{CostModel, Ports, bytes};
 use crate::error::{Error, Result};
 use crate::schedule::Span;
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// What is to be planned.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,7 @@ impl Request {
         if self.ranks == 0 {
             return Err(Error::usage("a collective needs at least one rank (-p 0)"));
         }
-        if self.ranks > MOST_TRANSFERS {
+        if self.ranks > MAX_TRANSFERS {
             return Err(Error::usage(format!(
                 "{} ranks are more than the 2^30 that can be planned for",
                 self.ranks
@@ -99,13 +99,13 @@ impl Request {
                 )));
             }
             let sum = blocks.iter().try_fold(0usize, |a, &b| a.checked_add(b));
-            if sum.is_none_or(|sum| sum > MOST_ELEMENTS) {
+            if sum.is_none_or(|sum| sum > MAX_ELEMENTS) {
                 return Err(Error::usage(
                     "the blocks have more than the 2^60 elements that can be planned for",
                 ));
             }
         }
-        if self.elements() > MOST_ELEMENTS {
+        if self.elements() > MAX_ELEMENTS {
             return Err(Error::usage(format!(
                 "{} elements are more than the 2^60 that can be planned for",
                 self.elements()
@@ -122,7 +122,7 @@ impl Request {
 
     /// Where each rank's block stands among all of them, one after another: in the output of a
     /// gather or allgather, the root's input of a scatter, every rank's input of an alltoall.
-    pub fn concatenated(&self) -> Vec<Span> {
+    pub fn block_spans(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
             None => consecutive(&vec![self.elements(); self.ranks]),
@@ -139,7 +139,7 @@ impl Request {
 
     /// Where each rank's block stands in the vector of a reduce_scatter: sizes as given, or such
     /// that the first blocks have one element more than the last.
-    pub fn scattered(&self) -> Vec<Span> {
+    pub fn reduce_scatter_spans(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
             None => consecutive(&evenly(self.elements(), self.ranks)),
@@ -147,7 +147,7 @@ impl Request {
     }
 
     /// Time of a message of `elements` elements; on a heterogeneous platform, of the slowest one.
-    pub fn t_comm(&self, elements: usize) -> f64 {
+    pub fn transfer_time(&self, elements: usize) -> f64 {
         self.cost
             .slowest_transfer(bytes(elements, self.element_bytes))
     }
@@ -167,10 +167,10 @@ impl Request {
     }
 
     /// Time of combining `elements` elements; on a heterogeneous platform, at the slowest rank.
-    pub fn t_comp(&self, elements: usize) -> f64 {
+    pub fn combine_time(&self, elements: usize) -> f64 {
         let bytes = bytes(elements, self.element_bytes);
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
-        (0..ranks).fold(0.0, |t, rank| later(t, self.cost.combine(rank, bytes)))
+        (0..ranks).fold(0.0, |t, rank| max_time(t, self.cost.combine(rank, bytes)))
     }
 
     /// Time of combining `elements` elements that a rank holds; on a heterogeneous platform, at the
@@ -179,17 +179,17 @@ impl Request {
         let bytes = bytes(elements, self.element_bytes);
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
         (0..ranks).fold(0.0, |t, rank| {
-            later(t, self.cost.combine_local(rank, bytes))
+            max_time(t, self.cost.combine_local(rank, bytes))
         })
     }
 }
 
 /// Each transfer has two steps, and steps are numbered with 32 bits.
-pub(crate) const MOST_TRANSFERS: usize = 1 << 30;
+pub(crate) const MAX_TRANSFERS: usize = 1 << 30;
 /// Buffers hold a vector a few times over: far from overflowing, far beyond any memory.
-const MOST_ELEMENTS: usize = 1 << 60;
+const MAX_ELEMENTS: usize = 1 << 60;
 /// A vector has at most this many segments: more would not fit into memory as steps.
-const MOST_SEGMENTS: usize = 1 << 26;
+const MAX_SEGMENTS: usize = 1 << 26;
 
 /// A vector split into consecutive segments, in elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,7 +213,7 @@ impl Segments {
         if elements == 0 {
             return Ok(Segments::whole(0));
         }
-        if elements.div_ceil(segment) > MOST_SEGMENTS {
+        if elements.div_ceil(segment) > MAX_SEGMENTS {
             return Err(Error::usage(format!(
                 "{elements} elements in segments of {segment} are more than 2^26 segments: take larger segments"
             )));

@@ -100,8 +100,8 @@ impl Reduction {
     ///
     /// # Errors
     /// As [`Schedule::new`].
-    pub(crate) fn stored(self) -> Result<Schedule> {
-        Stream(self).stored()
+    pub(crate) fn materialize(self) -> Result<Schedule> {
+        Stream(self).materialize()
     }
 
     /// The reduction backwards: a broadcast. There is nothing to combine, so `plan` gets a request
@@ -117,7 +117,7 @@ impl Reduction {
 
     /// The reduction to rank 0, then backwards, where without computation other trees may be
     /// better: an allreduce.
-    pub(crate) fn there_and_back(
+    pub(crate) fn compose(
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,
     ) -> Result<Stream<Then<Reduction, Reversed<Reduction>>>> {

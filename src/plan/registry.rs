@@ -11,10 +11,10 @@ use super::exchange::rows as exchange;
 use super::gather::rows as gather;
 use super::pipeline::rows as pipeline;
 pub use super::reduction::Reduction;
-pub use super::stream::DynPrograms;
+pub use super::stream::DynScheduleSource;
 use super::stream::Stream;
 use super::tree::rows as tree;
-use super::{MOST_TRANSFERS, Request};
+use super::{MAX_TRANSFERS, Request};
 use crate::collective::{Collective, Kind};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
@@ -75,9 +75,9 @@ pub enum Planner {
     Direct(fn(&Request) -> Result<Schedule>),
     /// The reversal of what this plans for free computation.
     ReverseOf(fn(&Request) -> Result<Schedule>),
-    /// Programs on demand, through the first port of each kind: stored as they stand, or timed
+    /// ScheduleSource on demand, through the first port of each kind: stored as they stand, or timed
     /// without being stored.
-    OnDemand(fn(&Request) -> Result<Box<dyn DynPrograms>>),
+    Streamed(fn(&Request) -> Result<Box<dyn DynScheduleSource>>),
     /// A reduction, whose transfers are stored in little memory, but not as steps where only times
     /// are wanted.
     Reduction(fn(&Request) -> Result<Reduction>),
@@ -92,8 +92,8 @@ pub enum Planner {
 pub enum Planned {
     /// A schedule.
     Stored(Schedule),
-    /// Programs that need not be stored.
-    OnDemand(Box<dyn DynPrograms>),
+    /// ScheduleSource that need not be stored.
+    Streamed(Box<dyn DynScheduleSource>),
 }
 
 impl Planned {
@@ -119,12 +119,12 @@ impl Planned {
                 let mut steps = schedule.programs().iter().flatten();
                 steps.any(|step| step.port().is_some_and(|port| port > 0))
             }
-            Planned::OnDemand(_) => false,
+            Planned::Streamed(_) => false,
         }
     }
 
     /// Times it under `cost`, with elements of `element_bytes` bytes. `watch` hears what
-    /// [`simulate::on_demand_watched`] tells, if it is not stored.
+    /// [`simulate::stream_watched`] tells, if it is not stored.
     ///
     /// # Errors
     /// As [`simulate::timed`] for a schedule, otherwise as [`simulate::on_demand`].
@@ -136,7 +136,7 @@ impl Planned {
     ) -> Result<Timed> {
         match self {
             Planned::Stored(schedule) => simulate::timed(schedule, cost, element_bytes),
-            Planned::OnDemand(programs) => programs.timed(cost, element_bytes, &mut watch),
+            Planned::Streamed(programs) => programs.timed(cost, element_bytes, &mut watch),
         }
     }
 
@@ -144,17 +144,17 @@ impl Planned {
     ///
     /// # Errors
     /// As [`Schedule::new`].
-    pub fn stored(self) -> Result<Schedule> {
+    pub fn materialize(self) -> Result<Schedule> {
         match self {
             Planned::Stored(schedule) => Ok(schedule),
-            Planned::OnDemand(programs) => programs.stored(),
+            Planned::Streamed(programs) => programs.materialize(),
         }
     }
 
-    fn programs(&self) -> &dyn DynPrograms {
+    fn programs(&self) -> &dyn DynScheduleSource {
         match self {
             Planned::Stored(schedule) => schedule,
-            Planned::OnDemand(programs) => programs.as_ref(),
+            Planned::Streamed(programs) => programs.as_ref(),
         }
     }
 }
@@ -190,10 +190,10 @@ impl Algorithm {
         self.accepts(request)?;
         match self.planner {
             Planner::Direct(plan) => plan(request),
-            Planner::OnDemand(_)
+            Planner::Streamed(_)
             | Planner::Reduction(_)
             | Planner::BroadcastOf(_)
-            | Planner::AllreduceOf(_) => self.planned(request)?.stored(),
+            | Planner::AllreduceOf(_) => self.planned(request)?.materialize(),
             Planner::ReverseOf(plan) => {
                 let mut request = request.clone();
                 request.cost = request.cost.gamma(0.0);
@@ -201,7 +201,11 @@ impl Algorithm {
                 // through rank 0.
                 request.keep_order &= self.collective.reduces();
                 if self.collective == Kind::ReduceScatter && request.blocks.is_none() {
-                    let sizes = request.scattered().iter().map(|s| s.len).collect();
+                    let sizes = request
+                        .reduce_scatter_spans()
+                        .iter()
+                        .map(|s| s.len)
+                        .collect();
                     request.blocks = Some(sizes);
                 }
                 plan(&request)?.into_reversed()
@@ -216,11 +220,11 @@ impl Algorithm {
     /// As [`Algorithm::plan`].
     pub fn planned(&self, request: &Request) -> Result<Planned> {
         self.accepts(request)?;
-        Ok(Planned::OnDemand(match self.planner {
-            Planner::OnDemand(programs) => programs(request)?,
+        Ok(Planned::Streamed(match self.planner {
+            Planner::Streamed(programs) => programs(request)?,
             Planner::Reduction(plan) => Box::new(Stream(plan(request)?)),
             Planner::BroadcastOf(plan) => Box::new(Reduction::backwards(request, plan)?),
-            Planner::AllreduceOf(plan) => Box::new(Reduction::there_and_back(request, plan)?),
+            Planner::AllreduceOf(plan) => Box::new(Reduction::compose(request, plan)?),
             Planner::Direct(_) | Planner::ReverseOf(_) => {
                 return Ok(Planned::Stored(self.plan(request)?));
             }
@@ -231,7 +235,7 @@ impl Algorithm {
     /// that is a schedule.
     pub fn bytes_a_transfer(&self) -> Option<u64> {
         match self.planner {
-            Planner::OnDemand(_) => Some(0),
+            Planner::Streamed(_) => Some(0),
             // A transfer as it is planned, which takes up to twice its size while the list grows,
             // and its two halves.
             Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
@@ -240,8 +244,8 @@ impl Algorithm {
     }
 
     /// Whether [`Algorithm::timed`] can time requests whose schedules are too long to be stored.
-    pub fn is_on_demand(&self) -> bool {
-        matches!(self.planner, Planner::OnDemand(_))
+    pub fn is_streamed(&self) -> bool {
+        matches!(self.planner, Planner::Streamed(_))
     }
 
     /// Times `request` under its own costs: without storing the schedule, where the algorithm gives
@@ -253,7 +257,7 @@ impl Algorithm {
         self.timed_watched(request, |_| ())
     }
 
-    /// As [`Algorithm::timed`]; `watch` hears what [`simulate::on_demand_watched`] tells.
+    /// As [`Algorithm::timed`]; `watch` hears what [`simulate::stream_watched`] tells.
     ///
     /// # Errors
     /// As [`Algorithm::timed`].
@@ -261,9 +265,9 @@ impl Algorithm {
         let (cost, element_bytes) = (&request.cost, request.element_bytes);
         match self.planned(request)? {
             Planned::Stored(schedule) => {
-                simulate::on_demand_watched(&schedule, cost, element_bytes, watch)
+                simulate::stream_watched(&schedule, cost, element_bytes, watch)
             }
-            programs @ Planned::OnDemand(_) => programs.timed(cost, element_bytes, watch),
+            programs @ Planned::Streamed(_) => programs.timed(cost, element_bytes, watch),
         }
     }
 
@@ -278,7 +282,7 @@ impl Algorithm {
         } else {
             1
         };
-        if (self.transfers)(request.ranks, segments) > MOST_TRANSFERS {
+        if (self.transfers)(request.ranks, segments) > MAX_TRANSFERS {
             return Err(Error::usage(format!(
                 "{} ranks with {segments} segments need more than the 2^31 steps that can be numbered: take larger segments",
                 request.ranks

@@ -1,18 +1,18 @@
 //! Schedules that need not be stored: a step follows from its rank and its place in the rank's
 //! program.
 //!
-//! A planner whose rounds have a closed form implements [`StepAt`]; [`Stream`] makes [`Programs`]
+//! A planner whose rounds have a closed form implements [`StepAt`]; [`Stream`] makes [`ScheduleSource`]
 //! of that, [`Reversed`] and [`Then`] put new ones together. Whether a schedule is timed as it is
 //! generated or stored first, its steps are the same.
 
 use crate::collective::Collective;
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
-use crate::schedule::{Layout, Programs, Schedule, Step, reversed_step};
+use crate::schedule::{Layout, Schedule, ScheduleSource, Step, reversed_step};
 use crate::simulate::{self, Timed};
 
-/// Programs of any type, as the registry's planners give them.
-pub trait DynPrograms {
+/// ScheduleSource of any type, as the registry's planners give them.
+pub trait DynScheduleSource {
     /// What the programs are for.
     fn collective(&self) -> Collective;
 
@@ -22,7 +22,7 @@ pub trait DynPrograms {
     /// The buffers of all ranks, in order.
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
 
-    /// As [`simulate::on_demand_watched`].
+    /// As [`simulate::stream_watched`].
     ///
     /// # Errors
     /// As there.
@@ -33,20 +33,20 @@ pub trait DynPrograms {
         watch: &mut dyn FnMut(u64),
     ) -> Result<Timed>;
 
-    /// As [`Programs::stored`].
+    /// As [`ScheduleSource::materialize`].
     ///
     /// # Errors
     /// As there.
-    fn stored(&self) -> Result<Schedule>;
+    fn materialize(&self) -> Result<Schedule>;
 }
 
-impl<P: Programs> DynPrograms for P {
+impl<P: ScheduleSource> DynScheduleSource for P {
     fn collective(&self) -> Collective {
-        Programs::collective(self)
+        ScheduleSource::collective(self)
     }
 
     fn ports(&self) -> Ports {
-        Programs::ports(self)
+        ScheduleSource::ports(self)
     }
 
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
@@ -59,15 +59,15 @@ impl<P: Programs> DynPrograms for P {
         element_bytes: u64,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Timed> {
-        simulate::on_demand_watched(self, cost, element_bytes, watch)
+        simulate::stream_watched(self, cost, element_bytes, watch)
     }
 
-    fn stored(&self) -> Result<Schedule> {
-        Programs::stored(self)
+    fn materialize(&self) -> Result<Schedule> {
+        ScheduleSource::materialize(self)
     }
 }
 
-/// Programs of which every step can be asked for by itself, in any order.
+/// ScheduleSource of which every step can be asked for by itself, in any order.
 pub(crate) trait StepAt {
     fn ranks(&self) -> usize;
 
@@ -89,14 +89,14 @@ pub(crate) trait StepAt {
     fn step_at(&self, rank: usize, place: usize) -> Option<Step>;
 }
 
-/// Programs that give their steps one after another.
+/// ScheduleSource that give their steps one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct Stream<S>(pub(crate) S);
 
 impl<S: StepAt> Stream<S> {
-    /// As [`Programs::stored`].
-    pub(crate) fn stored(&self) -> Result<Schedule> {
-        Programs::stored(self)
+    /// As [`ScheduleSource::materialize`].
+    pub(crate) fn materialize(&self) -> Result<Schedule> {
+        ScheduleSource::materialize(self)
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Steps<'a, S> {
     end: usize,
 }
 
-impl<S: StepAt> Programs for Stream<S> {
+impl<S: StepAt> ScheduleSource for Stream<S> {
     type Program<'a>
         = Steps<'a, S>
     where
@@ -161,7 +161,7 @@ impl<S: StepAt> Iterator for Steps<'_, S> {
     }
 }
 
-/// Programs run backwards, as by [`Schedule::reversed`].
+/// ScheduleSource run backwards, as by [`Schedule::reversed`].
 #[derive(Debug, Clone)]
 pub(crate) struct Reversed<S> {
     forwards: S,

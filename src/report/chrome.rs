@@ -14,7 +14,7 @@ use super::trace::{Activity, Source, Trace, Unit, What};
 use crate::error::{Error, Result};
 
 /// Traces of more events are refused: viewers take seconds for each hundred thousand.
-pub const MOST_EVENTS: usize = 1_000_000;
+pub const MAX_EVENTS: usize = 1_000_000;
 
 impl Trace {
     /// The trace as JSON in the trace event format: `ts` and `dur` in microseconds, to the
@@ -23,12 +23,12 @@ impl Trace {
     /// with the names of both; `args` holds step, peer, bytes and segment.
     ///
     /// # Errors
-    /// When there are more than [`MOST_EVENTS`] events.
+    /// When there are more than [`MAX_EVENTS`] events.
     pub fn to_chrome_json(&self, title: &str) -> Result<String> {
         let events = self.activities().len();
-        if events > MOST_EVENTS {
+        if events > MAX_EVENTS {
             return Err(Error::usage(format!(
-                "{events} events are more than the {MOST_EVENTS} that a trace can have: take fewer ranks or segments"
+                "{events} events are more than the {MAX_EVENTS} that a trace can have: take fewer ranks or segments"
             )));
         }
         let lists = self.lists();

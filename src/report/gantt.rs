@@ -12,9 +12,9 @@ use super::trace::{Activity, Source, Trace, Unit, What};
 use crate::error::{Error, Result};
 
 /// Charts of more boxes are refused: nobody could read them, and viewers choke.
-pub const MOST_BOXES: usize = 50_000;
+pub const MAX_BOXES: usize = 50_000;
 /// So are taller ones; many programs that show pictures stop at 2^15.
-const MOST_HEIGHT: f64 = 30_000.0;
+const MAX_HEIGHT: f64 = 30_000.0;
 
 const NARROWEST: f64 = 760.0;
 const WIDEST: f64 = 3600.0;
@@ -26,18 +26,18 @@ const WIDEST_RUN: f64 = 1600.0;
 /// all say more under the pointer. Steps that take no time are counted below the chart, not drawn.
 ///
 /// # Errors
-/// When the chart would have more than [`MOST_BOXES`] boxes, or too many lanes.
+/// When the chart would have more than [`MAX_BOXES`] boxes, or too many lanes.
 pub fn gantt(trace: &Trace, caption: &Caption) -> Result<String> {
     let boxes = trace.activities().iter().filter(|a| takes_time(a)).count();
-    if boxes > MOST_BOXES {
+    if boxes > MAX_BOXES {
         return Err(Error::usage(format!(
-            "{boxes} boxes are more than the {MOST_BOXES} that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
+            "{boxes} boxes are more than the {MAX_BOXES} that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
         )));
     }
     let chart = Chart::new(trace);
-    if chart.rows_height() > MOST_HEIGHT {
+    if chart.rows_height() > MAX_HEIGHT {
         return Err(Error::usage(format!(
-            "a Gantt chart of {} ranks with {} lanes each is too tall ({} pixels, {MOST_HEIGHT} at most): take fewer ranks, or write a trace (.json)",
+            "a Gantt chart of {} ranks with {} lanes each is too tall ({} pixels, {MAX_HEIGHT} at most): take fewer ranks, or write a trace (.json)",
             trace.ranks(),
             chart.lanes,
             chart.rows_height()

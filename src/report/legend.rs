@@ -25,7 +25,7 @@ const COLORS: [[u8; 3]; 16] = [
 ];
 
 /// Legends list this many segments at most.
-const MOST_LISTED: usize = 2 * COLORS.len();
+const MAX_LISTED: usize = 2 * COLORS.len();
 
 /// The style class of a segment: its colour.
 pub(crate) fn color(segment: Option<usize>) -> usize {
@@ -127,7 +127,7 @@ pub(crate) fn legend(
     let heading = "Segments (first-last element):";
     let (x, y) = flow.entry(width(heading, TEXT));
     svg.text((x, y), heading, Anchor::Start, TEXT, "fill=\"#444\"");
-    for (i, spans) in segments.iter().take(MOST_LISTED).enumerate() {
+    for (i, spans) in segments.iter().take(MAX_LISTED).enumerate() {
         let text = format!("{i}: {}", span_names(spans));
         let (x, y) = flow.entry(20.0 + width(&text, TEXT));
         let class = format!("class=\"r{}\"", color(Some(i)));
@@ -137,7 +137,7 @@ pub(crate) fn legend(
     if segments.len() > COLORS.len() {
         let text = format!(
             "{}{} segments share {} colours in turn",
-            if segments.len() > MOST_LISTED {
+            if segments.len() > MAX_LISTED {
                 "… "
             } else {
                 ""

@@ -26,8 +26,8 @@ mod trace;
 mod traffic;
 mod tree;
 
-pub use chrome::MOST_EVENTS;
-pub use gantt::{MOST_BOXES, gantt};
+pub use chrome::MAX_EVENTS;
+pub use gantt::{MAX_BOXES, gantt};
 pub use platform::platform;
 pub use trace::{Activity, Source, Trace, Unit, What};
 pub use traffic::{Traffic, traffic};

@@ -8,7 +8,7 @@ const RADIUS: f64 = 13.0;
 /// Where along a link its label may stand, the best place first.
 const PARTS: [f64; 7] = [0.4, 0.3, 0.5, 0.22, 0.6, 0.7, 0.8];
 /// Trees that the caption lists, and room for a character of its lines.
-const MOST_TREES: usize = 8;
+const MAX_TREES: usize = 8;
 const CHARACTER: f64 = 7.8;
 
 /// Centre, half its size, and what it says.
@@ -146,7 +146,7 @@ pub fn platform(solution: &Solution) -> String {
 /// moves is more than a tree says.
 fn trees(solution: &Solution, characters: usize) -> Vec<String> {
     let is_tree = |(route, _): &(Route, Fraction)| route.parts.len() == 1;
-    if solution.routes.len() > MOST_TREES || !solution.routes.iter().all(is_tree) {
+    if solution.routes.len() > MAX_TREES || !solution.routes.iter().all(is_tree) {
         return Vec::new();
     }
     let line = |(route, weight): &(Route, Fraction)| {

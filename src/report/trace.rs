@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::plan::steady::Periodic;
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Schedule, Span, Spans, Step};
-use crate::simulate::{Prepared, later};
+use crate::simulate::{Prepared, max_time};
 
 /// What a [`Trace`]'s times are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,7 +261,7 @@ impl Trace {
 
     /// When the last activity ends.
     pub fn end(&self) -> f64 {
-        self.activities.iter().map(|a| a.end).fold(0.0, later)
+        self.activities.iter().map(|a| a.end).fold(0.0, max_time)
     }
 
     /// The port list that an activity occupies, as [`Ports::list`] numbers them; `None` for

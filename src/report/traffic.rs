@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Caption;
-use super::gantt::MOST_BOXES;
+use super::gantt::MAX_BOXES;
 use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, bytes, width};
 use crate::error::{Error, Result};
 use crate::schedule::{Schedule, Step};
@@ -69,13 +69,13 @@ const LABELLED: (f64, f64) = (58.0, 26.0);
 /// cells for more bytes.
 ///
 /// # Errors
-/// When there are more than [`MOST_BOXES`] cells, or more ranks than a picture can hold.
+/// When there are more than [`MAX_BOXES`] cells, or more ranks than a picture can hold.
 pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
-    const MOST_RANKS: usize = 2048;
+    const MAX_RANKS: usize = 2048;
     let (p, cells) = (traffic.ranks, traffic.flows.len());
-    if p > MOST_RANKS || cells > MOST_BOXES {
+    if p > MAX_RANKS || cells > MAX_BOXES {
         return Err(Error::usage(format!(
-            "a picture of the traffic between {p} ranks, {cells} pairs of which exchange messages, is too large (at most {MOST_RANKS} ranks and {MOST_BOXES} pairs): take fewer ranks"
+            "a picture of the traffic between {p} ranks, {cells} pairs of which exchange messages, is too large (at most {MAX_RANKS} ranks and {MAX_BOXES} pairs): take fewer ranks"
         )));
     }
     let labelled = p <= 16;

@@ -225,7 +225,7 @@ const BETWEEN: f64 = 12.0;
 /// # Errors
 /// When the picture would be too large.
 pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
-    const MOST: f64 = 30_000.0;
+    const MAX: f64 = 30_000.0;
     let places = tree.places();
     let levels = tree.levels(&places);
     let depth = levels.len() - 1;
@@ -236,9 +236,9 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     }
     let room = (high - low + 2.0 * MARGIN).max(680.0);
     let height = levels[depth];
-    if room.max(height) > MOST {
+    if room.max(height) > MAX {
         return Err(Error::usage(format!(
-            "a tree of {} ranks, {depth} levels deep, is too large to be drawn ({room:.0} x {height:.0} pixels, {MOST} at most): take fewer ranks",
+            "a tree of {} ranks, {depth} levels deep, is too large to be drawn ({room:.0} x {height:.0} pixels, {MAX} at most): take fewer ranks",
             tree.nodes.len(),
         )));
     }

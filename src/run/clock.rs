@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::cost::{CostModel, Ports};
 use crate::schedule::Span;
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// The port out of a bidirectional rank; all of a unidirectional one.
 pub(super) const OUT: usize = 0;
@@ -31,7 +31,7 @@ pub fn clock_work(bytes: usize, messages: u64) -> Duration {
         let theirs = black_box(sender.start(OUT, &[span], &[]));
         let ready = receiver.start(IN, &[], &[span]);
         let takes = cost.transfer(0, 1, span.len as u64);
-        let end = black_box(later(ready, theirs) + takes);
+        let end = black_box(max_time(ready, theirs) + takes);
         receiver.transferred(IN, end);
         receiver.touched(span, true, end);
         sender.transferred(OUT, end);
@@ -80,7 +80,7 @@ impl OnlineClock {
     /// When a transfer may start.
     #[inline]
     pub(super) fn start(&self, direction: usize, reads: &[Span], writes: &[Span]) -> f64 {
-        let free = later(self.lists[self.list(direction)], self.floor);
+        let free = max_time(self.lists[self.list(direction)], self.floor);
         self.data_ready(free, reads, writes)
     }
 
@@ -104,22 +104,22 @@ impl OnlineClock {
     pub(super) fn transferred(&mut self, direction: usize, end: f64) {
         let list = self.list(direction);
         self.lists[list] = end;
-        self.finish = later(self.finish, end);
+        self.finish = max_time(self.finish, end);
     }
 
     /// A computation that waits for everything and that everything waits for; when it ends.
     pub(super) fn compute(&mut self, time: f64) -> f64 {
-        let start = self.lists.iter().copied().fold(self.floor, later);
+        let start = self.lists.iter().copied().fold(self.floor, max_time);
         self.floor = start + time;
         self.lists = [self.floor; 2];
         self.touches.clear();
-        self.finish = later(self.finish, self.floor);
+        self.finish = max_time(self.finish, self.floor);
         self.floor
     }
 
     #[inline]
     pub(super) fn touched(&mut self, span: Span, written: bool, end: f64) {
-        self.finish = later(self.finish, end);
+        self.finish = max_time(self.finish, end);
         // What ended before every port is free delays nothing; with overlap, every touch may still
         // delay a computation.
         let free = match (self.overlap, self.bidirectional) {
@@ -133,7 +133,7 @@ impl OnlineClock {
         let mut same = self.touches.iter_mut();
         if let Some(same) = same.find(|t| (t.0, t.1) == (span, written)) {
             // Who sends the same again and again has touched it once.
-            same.2 = later(same.2, end);
+            same.2 = max_time(same.2, end);
             return;
         }
         if self.touches.len() >= TOUCHES {

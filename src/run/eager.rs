@@ -15,10 +15,10 @@
 //!   its own, in which everybody waits.
 
 use super::element::Element;
-use super::executor::{Failure, Interpreter, Others, Setting, overdue};
+use super::executor::{Failure, Peers, RankExecutor, RunContext, timeout_error};
 use super::program::{Program, RankProgram};
 use super::team::Workers;
-use super::transfer::{Due, INLINE_BYTES, Intake, Lane, RankMemory, Received, Slots, Wire};
+use super::transfer::{Due, INLINE_BYTES, Lane, RankMemory, Received, RecvOp, Slots, Wire};
 use super::wait::{Stop, Waiter};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, ErrorKind};
@@ -34,28 +34,28 @@ use crate::simulate::{Prepared, Simulation};
 /// 2, 4 and 8 ranks a core.
 pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
     const ALONE: u64 = 1 << 10;
-    const LEAST_COPIED: u64 = 8 << 10;
-    const MOST_COPIED: u64 = 32 << 10;
+    const MIN_COPIED: u64 = 8 << 10;
+    const MAX_COPIED: u64 = 32 << 10;
     if ranks <= cores {
         return Longest {
             copied: ALONE,
-            lent: ALONE,
+            borrowed: ALONE,
         };
     }
     let each = (ranks / cores.max(1)) as u64;
     let copied = match workers {
-        Workers::Ranks => (each.saturating_mul(each) << 10).clamp(LEAST_COPIED, MOST_COPIED),
+        Workers::Ranks => (each.saturating_mul(each) << 10).clamp(MIN_COPIED, MAX_COPIED),
         // Nobody who waits takes turns.
         Workers::Cores => ALONE,
     };
     Longest {
         copied,
-        lent: u64::MAX,
+        borrowed: u64::MAX,
     }
 }
 
 /// Most memory for all buffers of a run.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// The buffers of a run, and what each rank does with them.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Eager {
     ) -> Option<Eager> {
         let bytes = |step: &Step| step.len().saturating_mul(size_of::<T>());
         let sends = || schedule.programs().iter().flatten().filter(|s| s.is_send());
-        if sends().any(|s| bytes(s) as u64 > longest.lent) {
+        if sends().any(|s| bytes(s) as u64 > longest.borrowed) {
             return None;
         }
         let prepared = Prepared::new(schedule, cost.overlap).ok()?;
@@ -111,7 +111,7 @@ impl Eager {
         // For every rank the steps whose messages are copied, and their lanes.
         let copies = |rank: usize| {
             let program = &program.ranks[rank];
-            let copied = sequences[rank].acts().iter().filter(|a| a.copied);
+            let copied = sequences[rank].actions().iter().filter(|a| a.copied);
             let copied = copied.map(|a| a.step as usize);
             copied.map(move |i| {
                 let up = program.steps[i].peer() > Some(rank);
@@ -133,7 +133,7 @@ impl Eager {
             let lines = std::mem::replace(slot, end);
             end = end.checked_add(lines)?;
         }
-        if Slots::bytes(end) > MOST_BYTES {
+        if Slots::bytes(end) > MAX_BYTES {
             return None;
         }
         let slot = |(rank, program): (usize, &RankProgram<'_>)| {
@@ -152,11 +152,11 @@ impl Eager {
 
 /// One rank's way through its sequence.
 #[derive(Debug)]
-pub(super) struct Course<'e, 'r, T> {
+pub(super) struct EagerExecutor<'e, 'r, T> {
     rank: usize,
     eager: &'e Eager,
     program: &'e RankProgram<'r>,
-    setting: &'e Setting<'r, T>,
+    context: &'e RunContext<'r, T>,
     /// The act to do next.
     next: usize,
     /// The step whose partner it has waited for last: not the act's own where that overwrites what
@@ -183,19 +183,19 @@ impl Awaited<'_> {
     }
 }
 
-impl<'e, 'r, T: Element> Course<'e, 'r, T> {
+impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
     /// Of `rank`, at its beginning.
     pub(super) fn new(
         rank: usize,
         eager: &'e Eager,
         program: &'e RankProgram<'r>,
-        setting: &'e Setting<'r, T>,
+        context: &'e RunContext<'r, T>,
     ) -> Self {
-        Course {
+        EagerExecutor {
             rank,
             eager,
             program,
-            setting,
+            context,
             next: 0,
             waits_in: 0,
         }
@@ -206,30 +206,30 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
         self.next = 0;
     }
 
-    /// Runs the program once, on a thread of its own, after [`Course::begin`]; `run` numbers the
+    /// Runs the program once, on a thread of its own, after [`EagerExecutor::begin`]; `run` numbers the
     /// repetitions of the team's life.
     pub(super) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         run: u64,
     ) -> Result<(), Failure> {
-        let crowd = self.setting.crowd;
-        let mut waiter = Waiter::new(crowd, self.rank, self.setting.deadline, false);
-        self.wait_a_moment();
+        let state = self.context.state;
+        let mut waiter = Waiter::new(state, self.rank, self.context.deadline, false);
+        self.spin_briefly();
         let mut before = 0;
-        while let Some(awaited) = self.go_on(memory, crowd)? {
+        while let Some(awaited) = self.progress(memory, state)? {
             if self.next > before {
                 before = self.next;
-                waiter.moved();
+                waiter.progressed();
             }
             waiter.pause(None).map_err(|stop| match stop {
                 Stop::Aborted => Failure::Aborted,
-                Stop::Deadline => Failure::Own(self.overdue()),
+                Stop::Deadline => Failure::Own(self.timeout_error()),
             })?;
             waiter.spin(|| awaited.has_come());
         }
-        waiter.moved();
-        crowd.leave(self.rank, run);
+        waiter.progressed();
+        state.leave(self.rank, run);
         Ok(())
     }
 
@@ -237,15 +237,15 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
     /// about the same time as who sends it: the message is likely to be there in a fraction of
     /// the time that giving up the core takes.
     #[inline]
-    fn wait_a_moment(&self) {
-        const A_MOMENT: u32 = 15;
-        if let [act] = self.eager.sequences[self.rank].acts()
-            && let i = act.step as usize
+    fn spin_briefly(&self) {
+        const BRIEF_SPINS: u32 = 15;
+        if let [action] = self.eager.sequences[self.rank].actions()
+            && let i = action.step as usize
             && let Step::Recv { from, .. } = &self.program.steps[i]
-            && !self.setting.crowd.share_a_core(self.rank, *from)
+            && !self.context.state.share_a_core(self.rank, *from)
         {
             let lane = self.wire(i).lane(*from, self.rank);
-            for _ in 0..A_MOMENT {
+            for _ in 0..BRIEF_SPINS {
                 if lane.is_offered() {
                     break;
                 }
@@ -260,15 +260,15 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
     /// all messages that it sends stand ready then. That what it has lent stays where it is
     /// until it has been taken, is up to `memory`.
     #[inline]
-    fn go_on(
+    fn progress(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
+        peers: &impl Peers,
     ) -> Result<Option<Awaited<'r>>, Failure> {
-        let (rank, setting) = (self.rank, self.setting);
+        let (rank, context) = (self.rank, self.context);
         let sequence = &self.eager.sequences[rank];
-        while let Some(act) = sequence.acts().get(self.next) {
-            let i = act.step as usize;
+        while let Some(action) = sequence.actions().get(self.next) {
+            let i = action.step as usize;
             let step = &self.program.steps[i];
             for &sent in sequence.before(self.next) {
                 let sent = sent as usize;
@@ -286,31 +286,29 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
                         self.waits_in = i;
                         return Ok(Some(Awaited::Room(lane)));
                     }
-                    if act.copied {
+                    if action.copied {
                         let slot = self.eager.slot[rank][i];
                         memory.post(lane, spans, &self.eager.slots, slot);
                     } else {
-                        memory.lend(lane, spans);
+                        memory.send_spans(lane, spans);
                     }
-                    others.wake(*to);
+                    peers.wake(*to);
                 }
                 Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
-                    let intake = match step {
-                        Step::RecvCombine { order, .. } => {
-                            Intake::Combine(setting.operator, *order)
-                        }
-                        _ => Intake::Store,
+                    let op = match step {
+                        Step::RecvCombine { order, .. } => RecvOp::Reduce(context.operator, *order),
+                        _ => RecvOp::Copy,
                     };
                     let wire = self.wire(i);
-                    if !take(memory, wire, spans, intake, rank, i, *from)? {
+                    if !take(memory, wire, spans, op, rank, i, *from)? {
                         self.waits_in = i;
                         return Ok(Some(Awaited::Offer(wire.lane(*from, rank))));
                     }
-                    others.wake(*from);
+                    peers.wake(*from);
                 }
-                Step::Copy { src, dst } => memory.local(dst, src, Intake::Store),
+                Step::Copy { src, dst } => memory.local(dst, src, RecvOp::Copy),
                 Step::Combine { src, dst, order } => {
-                    memory.local(dst, src, Intake::Combine(setting.operator, *order));
+                    memory.local(dst, src, RecvOp::Reduce(context.operator, *order));
                 }
             }
             self.next += 1;
@@ -319,31 +317,33 @@ impl<'e, 'r, T: Element> Course<'e, 'r, T> {
     }
 
     fn wire(&self, i: usize) -> &'r Wire {
-        &self.setting.wires[self.program.wire[i] as usize]
+        &self.context.wires[self.program.wire[i] as usize]
     }
 }
 
-impl<'r, T: Element> Interpreter<'r, T> for Course<'_, 'r, T> {
-    fn look(
+impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'_, 'r, T> {
+    fn poll(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
+        peers: &impl Peers,
     ) -> Result<(), Failure> {
-        self.go_on(memory, others)?;
+        self.progress(memory, peers)?;
         Ok(())
     }
 
     fn is_done(&self) -> bool {
-        self.next == self.eager.sequences[self.rank].acts().len()
+        self.next == self.eager.sequences[self.rank].actions().len()
     }
 
     fn step(&self) -> usize {
-        let acts = self.eager.sequences[self.rank].acts();
-        acts.get(self.next).map_or(0, |act| act.step as usize)
+        let actions = self.eager.sequences[self.rank].actions();
+        actions
+            .get(self.next)
+            .map_or(0, |action| action.step as usize)
     }
 
     /// Nobody invites a sender that does not wait.
-    fn is_invited(&self, _: &RankMemory<'_, 'r, T>) -> bool {
+    fn wants_help(&self, _: &RankMemory<'_, 'r, T>) -> bool {
         false
     }
 
@@ -351,14 +351,14 @@ impl<'r, T: Element> Interpreter<'r, T> for Course<'_, 'r, T> {
     fn check_partners(
         &mut self,
         _: &mut RankMemory<'_, 'r, T>,
-        _: &impl Others,
+        _: &impl Peers,
         _: u64,
     ) -> Result<bool, Failure> {
         Ok(false)
     }
 
-    fn overdue(&self) -> Error {
-        overdue(self.rank, self.waits_in, &self.program.steps[self.waits_in])
+    fn timeout_error(&self) -> Error {
+        timeout_error(self.rank, self.waits_in, &self.program.steps[self.waits_in])
     }
 }
 
@@ -368,7 +368,7 @@ fn take<T: Element>(
     memory: &mut RankMemory<'_, '_, T>,
     wire: &Wire,
     spans: &[Span],
-    intake: Intake<'_, T>,
+    op: RecvOp<'_, T>,
     rank: usize,
     i: usize,
     from: usize,
@@ -378,11 +378,11 @@ fn take<T: Element>(
         ready: 0.0,
         takes: 0.0,
     };
-    match memory.receive(wire, from, spans, intake, false, NO_CLOCK) {
+    match memory.receive(wire, from, spans, op, false, NO_CLOCK) {
         Received::Done(_) => Ok(true),
         Received::Nothing => Ok(false),
         // Its sender reports why.
-        Received::Spoilt => Err(Failure::Aborted),
+        Received::Poisoned => Err(Failure::Aborted),
         Received::Length(found) => Err(Failure::Own(
             ErrorKind::Length {
                 rank,

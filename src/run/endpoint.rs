@@ -158,7 +158,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.parts.rank.borrow().setting.wires.ranks()
+        self.parts.rank.borrow().context.wires.ranks()
     }
 
     /// The rank's buffer.
@@ -265,7 +265,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
 
     /// What it combines with.
     pub fn operator(&self) -> &'t Operator<T> {
-        self.parts.rank.borrow().setting.operator
+        self.parts.rank.borrow().context.operator
     }
 
     /// Ends the program: the model time at which the rank finished, and what it did.

@@ -11,17 +11,17 @@ use super::element::Element;
 use super::operator::Operator;
 use super::program::RankProgram;
 use super::recorder::Recorder;
-use super::transfer::{Due, Intake, Lent, RankMemory, Received, Sent, Wire};
-use super::wait::{Crowd, Stop, Waiter};
+use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
+use super::wait::{Stop, TeamState, Waiter};
 use crate::cost::{self, CostModel, Ports};
 use crate::error::{Error, ErrorKind};
 use crate::schedule::{Event, Step};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// What all ranks share during a run.
 #[derive(Debug)]
-pub(crate) struct Setting<'r, T> {
-    pub(crate) crowd: &'r Crowd,
+pub(crate) struct RunContext<'r, T> {
+    pub(crate) state: &'r TeamState,
     pub(crate) wires: &'r [Wire],
     pub(crate) operator: &'r Operator<T>,
     pub(crate) cost: &'r CostModel,
@@ -37,7 +37,7 @@ pub(crate) struct Setting<'r, T> {
 }
 
 /// How a rank's executor reaches the others.
-pub(crate) trait Others {
+pub(crate) trait Peers {
     /// `rank` has something to look at.
     fn wake(&self, rank: usize);
 
@@ -45,24 +45,24 @@ pub(crate) trait Others {
     fn has_left(&self, rank: usize, run: u64) -> bool;
 }
 
-impl Others for Crowd {
+impl Peers for TeamState {
     #[inline]
     fn wake(&self, rank: usize) {
-        Crowd::wake(self, rank);
+        TeamState::wake(self, rank);
     }
 
     fn has_left(&self, rank: usize, run: u64) -> bool {
-        Crowd::has_left(self, rank, run)
+        TeamState::has_left(self, rank, run)
     }
 }
 
 /// A rank's program under way, for somebody who takes turns at several.
-pub(crate) trait Interpreter<'r, T: Element> {
+pub(crate) trait RankExecutor<'r, T: Element> {
     /// Goes as far as it can.
-    fn look(
+    fn poll(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
+        peers: &impl Peers,
     ) -> Result<(), Failure>;
 
     /// Whether the whole program is done.
@@ -72,19 +72,19 @@ pub(crate) trait Interpreter<'r, T: Element> {
     fn step(&self) -> usize;
 
     /// Whether a receiver would have this rank copy a part of its message.
-    fn is_invited(&self, memory: &RankMemory<'_, 'r, T>) -> bool;
+    fn wants_help(&self, memory: &RankMemory<'_, 'r, T>) -> bool;
 
     /// Looks for partners that will never come: they have left, or need the port that this rank
     /// holds. True when a transfer ended meanwhile.
     fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
+        peers: &impl Peers,
         run: u64,
     ) -> Result<bool, Failure>;
 
     /// The error of a rank that waits for ever.
-    fn overdue(&self) -> Error;
+    fn timeout_error(&self) -> Error;
 }
 
 /// Why a rank stopped early.
@@ -101,7 +101,7 @@ pub(crate) enum Failure {
 pub(crate) struct Executor<'r, T: Element, R> {
     rank: usize,
     program: &'r RankProgram<'r>,
-    setting: &'r Setting<'r, T>,
+    context: &'r RunContext<'r, T>,
     /// Model time of each event; NaN until it has happened.
     times: Vec<f64>,
     lists: Vec<List>,
@@ -136,7 +136,7 @@ enum Phase {
 }
 
 /// What one look at a rank's lists brought.
-struct Look {
+struct Poll {
     moved: bool,
     /// The earliest model time at which a step may start that is ready but for the pace.
     gate: Option<f64>,
@@ -146,17 +146,17 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     pub(crate) fn new(
         rank: usize,
         program: &'r RankProgram<'r>,
-        setting: &'r Setting<'r, T>,
+        context: &'r RunContext<'r, T>,
         recorder: R,
     ) -> Self {
         Executor {
             rank,
             program,
-            setting,
+            context,
             times: vec![f64::NAN; 2 * program.steps.len()],
             lists: vec![List::default(); program.lists.len()],
             next_local: 0,
-            held: vec![None; setting.enforced.lists()],
+            held: vec![None; context.enforced.lists()],
             finished: 0,
             finish: 0.0,
             at: 0,
@@ -194,46 +194,46 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         run: u64,
     ) -> Result<f64, Failure> {
         self.start = start;
-        let s = self.setting;
-        let mut waiter = Waiter::new(s.crowd, self.rank, s.deadline, s.paced);
+        let s = self.context;
+        let mut waiter = Waiter::new(s.state, self.rank, s.deadline, s.paced);
         while !self.is_done() {
-            let look = self.go_on(memory, s.crowd)?;
-            if look.moved {
-                waiter.moved();
+            let poll = self.progress(memory, s.state)?;
+            if poll.moved {
+                waiter.progressed();
                 continue;
             }
-            let until = look.gate.map(|t| start + nanoseconds(t));
+            let until = poll.gate.map(|t| start + nanoseconds(t));
             if let Some(until) = until
                 && self.lists.iter().all(|l| l.phase == Phase::Idle)
             {
-                s.crowd.pace(until, false);
-                if s.crowd.is_aborted() {
+                s.state.pace(until, false);
+                if s.state.is_aborted() {
                     return Err(Failure::Aborted);
                 }
-                waiter.moved();
+                waiter.progressed();
                 continue;
             }
             if let Err(stop) = waiter.pause(until) {
                 return Err(match stop {
                     Stop::Aborted => Failure::Aborted,
-                    Stop::Deadline => Failure::Own(self.overdue()),
+                    Stop::Deadline => Failure::Own(self.timeout_error()),
                 });
             }
-            waiter.spin(|| self.stirs(memory));
-            if waiter.long() && self.check_partners(memory, s.crowd, run)? {
-                waiter.moved();
+            waiter.spin(|| self.has_progress(memory));
+            if waiter.long() && self.check_partners(memory, s.state, run)? {
+                waiter.progressed();
             }
         }
         if s.paced {
-            s.crowd.pace(start + nanoseconds(self.finish), true);
+            s.state.pace(start + nanoseconds(self.finish), true);
         }
-        s.crowd.leave(self.rank, run);
+        s.state.leave(self.rank, run);
         Ok(self.finish)
     }
 
     /// Whether an open transfer has something to look at.
     #[inline]
-    fn stirs(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
+    fn has_progress(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
         let mut lists = self.lists.iter().zip(&self.program.lists).enumerate();
         lists.any(|(list, (l, steps))| {
             let Some(&i) = steps.get(l.next) else {
@@ -246,30 +246,30 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
                     self.wire(i as usize).lane(*from, self.rank).is_offered()
                 }
-                _ => memory.send_stirs(list),
+                _ => memory.send_has_progress(list),
             }
         })
     }
 
     /// Takes every list as far as it can go.
-    fn go_on(
+    fn progress(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
-    ) -> Result<Look, Failure> {
-        let mut look = Look {
+        peers: &impl Peers,
+    ) -> Result<Poll, Failure> {
+        let mut poll = Poll {
             moved: false,
             gate: None,
         };
         for list in 0..self.lists.len() {
-            while self.advance(list, memory, others, &mut look)? {
-                look.moved = true;
+            while self.advance(list, memory, peers, &mut poll)? {
+                poll.moved = true;
             }
         }
-        while self.advance_local(memory, &mut look) {
-            look.moved = true;
+        while self.advance_local(memory, &mut poll) {
+            poll.moved = true;
         }
-        Ok(look)
+        Ok(poll)
     }
 
     /// Takes list `list` one phase further; false when it has to wait.
@@ -277,8 +277,8 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         &mut self,
         list: usize,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
-        look: &mut Look,
+        peers: &impl Peers,
+        poll: &mut Poll,
     ) -> Result<bool, Failure> {
         let List { next, phase } = self.lists[list];
         let Some(&index) = self.program.lists[list].get(next) else {
@@ -289,24 +289,24 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.at = i;
         match phase {
             Phase::Idle => {
-                let Some(ready) = self.may_start(i, look) else {
+                let Some(ready) = self.may_start(i, poll) else {
                     return Ok(false);
                 };
                 self.hold_port(i, step)?;
                 self.recorder.starts(i);
                 if let Step::Send { to, spans, .. } = step {
-                    let lent = match spans.as_slice() {
-                        [one] => Lent::One(*one),
-                        many => Lent::Many(many),
+                    let borrowed = match spans.as_slice() {
+                        [one] => SendSpans::One(*one),
+                        many => SendSpans::Many(many),
                     };
-                    memory.open_send(list, self.wire(i), *to, lent, ready);
-                    others.wake(*to);
+                    memory.open_send(list, self.wire(i), *to, borrowed, ready);
+                    peers.wake(*to);
                 }
                 self.lists[list].phase = Phase::Open(ready);
                 Ok(true)
             }
             Phase::Open(ready) => match step {
-                Step::Send { .. } => match memory.poll_send(list, self.setting.operator) {
+                Step::Send { .. } => match memory.poll_send(list, self.context.operator) {
                     Sent::Done(end) => {
                         self.transferred(list, i, step, end);
                         Ok(true)
@@ -315,16 +315,16 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                     Sent::Refused => Err(Failure::Aborted),
                     Sent::Waiting | Sent::Shared => Ok(false),
                 },
-                _ => self.receive(list, i, step, ready, memory, others),
+                _ => self.receive(list, i, step, ready, memory, peers),
             },
             Phase::Combined => {
                 let transferred = self.times[Event::transferred(i).index()];
-                let Some(others) = self.happened(self.program.order.before_compute(i)) else {
+                let Some(peers) = self.happened(self.program.order.before_compute(i)) else {
                     return Ok(false);
                 };
-                let start = later(transferred, others);
-                let end = start + self.setting.cost.combine(self.rank, bytes::<T>(step));
-                if self.setting.paced {
+                let start = max_time(transferred, peers);
+                let end = start + self.context.cost.combine(self.rank, bytes::<T>(step));
+                if self.context.paced {
                     self.record_end(i, end);
                 }
                 self.happens(Event::computed(i), end);
@@ -341,24 +341,24 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         step: &Step,
         ready: f64,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
+        peers: &impl Peers,
     ) -> Result<bool, Failure> {
-        let s = self.setting;
-        let (from, spans, intake) = match step {
-            Step::Recv { from, spans, .. } => (*from, spans, Intake::Store),
+        let s = self.context;
+        let (from, spans, op) = match step {
+            Step::Recv { from, spans, .. } => (*from, spans, RecvOp::Copy),
             Step::RecvCombine {
                 from, spans, order, ..
-            } => (*from, spans, Intake::Combine(s.operator, *order)),
+            } => (*from, spans, RecvOp::Reduce(s.operator, *order)),
             _ => return Ok(false),
         };
         let takes = s.cost.transfer(from, self.rank, bytes::<T>(step));
         let due = Due { ready, takes };
-        match memory.receive(self.wire(i), from, spans, intake, s.share_copies, due) {
+        match memory.receive(self.wire(i), from, spans, op, s.share_copies, due) {
             // The sender reports its panic.
-            Received::Spoilt => Err(Failure::Aborted),
+            Received::Poisoned => Err(Failure::Aborted),
             Received::Nothing => Ok(false),
             Received::Done(end) => {
-                others.wake(from);
+                peers.wake(from);
                 self.transferred(list, i, step, end);
                 Ok(true)
             }
@@ -381,15 +381,15 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.record_end(i, end);
         self.happens(Event::transferred(i), end);
         let port = self
-            .setting
+            .context
             .enforced
             .list(step.is_send(), step.port().unwrap_or(0));
         self.held[port] = None;
         if !step.computes() {
             self.finish_step(list);
-        } else if self.setting.cost.overlap {
+        } else if self.context.cost.overlap {
             // The port is free at once; only steps that touch the span wait for the combination.
-            let combined = end + self.setting.cost.combine(self.rank, bytes::<T>(step));
+            let combined = end + self.context.cost.combine(self.rank, bytes::<T>(step));
             self.happens(Event::computed(i), combined);
             self.finish_step(list);
         } else {
@@ -400,7 +400,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     /// Step `i` is done, at model time `end`.
     fn record_end(&mut self, i: usize, end: f64) {
         if R::ON {
-            let held = (self.setting.paced).then(|| self.start + nanoseconds(end));
+            let held = (self.context.paced).then(|| self.start + nanoseconds(end));
             self.recorder.ends(i, held);
         }
     }
@@ -412,11 +412,11 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     }
 
     /// Runs the next local step; false when it has to wait or there is none.
-    fn advance_local(&mut self, memory: &mut RankMemory<'_, 'r, T>, look: &mut Look) -> bool {
+    fn advance_local(&mut self, memory: &mut RankMemory<'_, 'r, T>, poll: &mut Poll) -> bool {
         // With overlap a local step need not wait for earlier ones, so look at all that remain;
         // otherwise they go in order.
         let remaining = self.program.local.len() - self.next_local;
-        let window = if self.setting.cost.overlap {
+        let window = if self.context.cost.overlap {
             remaining
         } else {
             remaining.min(1)
@@ -427,20 +427,20 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             if !self.times[done.index()].is_nan() {
                 continue;
             }
-            let Some(ready) = self.may_start(i, look) else {
+            let Some(ready) = self.may_start(i, poll) else {
                 continue;
             };
             self.at = i;
             let step = &self.program.steps[i];
-            let cost = self.setting.cost;
+            let cost = self.context.cost;
             self.recorder.starts(i);
             let time = match step {
                 Step::Copy { src, dst } => {
-                    memory.local(dst, src, Intake::Store);
+                    memory.local(dst, src, RecvOp::Copy);
                     cost.copy(self.rank, bytes::<T>(step))
                 }
                 Step::Combine { src, dst, order } => {
-                    memory.local(dst, src, Intake::Combine(self.setting.operator, *order));
+                    memory.local(dst, src, RecvOp::Reduce(self.context.operator, *order));
                     cost.combine_local(self.rank, bytes::<T>(step))
                 }
                 _ => 0.0,
@@ -463,10 +463,10 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
 
     /// The model time from which step `i` may start, once it may: what it waits for has happened,
     /// and under a paced clock the time has come.
-    fn may_start(&self, i: usize, look: &mut Look) -> Option<f64> {
+    fn may_start(&self, i: usize, poll: &mut Poll) -> Option<f64> {
         let ready = self.happened(self.program.order.before_start(i))?;
-        if self.setting.paced && Instant::now() < self.start + nanoseconds(ready) {
-            look.gate = Some(look.gate.map_or(ready, |g| g.min(ready)));
+        if self.context.paced && Instant::now() < self.start + nanoseconds(ready) {
+            poll.gate = Some(poll.gate.map_or(ready, |g| g.min(ready)));
             return None;
         }
         Some(ready)
@@ -480,14 +480,14 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
             if time.is_nan() {
                 return None;
             }
-            latest = later(latest, time);
+            latest = max_time(latest, time);
         }
         Some(latest)
     }
 
     fn happens(&mut self, event: Event, time: f64) {
         self.times[event.index()] = time;
-        self.finish = later(self.finish, time);
+        self.finish = max_time(self.finish, time);
     }
 
     fn hold_port(&mut self, i: usize, step: &Step) -> Result<(), Failure> {
@@ -502,10 +502,10 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 .into(),
             )
         };
-        if port >= self.setting.enforced.k() {
+        if port >= self.context.enforced.k() {
             return Err(busy(i));
         }
-        let list = self.setting.enforced.list(step.is_send(), port);
+        let list = self.context.enforced.list(step.is_send(), port);
         if self.held[list].is_some() {
             return Err(busy(i));
         }
@@ -514,7 +514,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     }
 
     fn wire(&self, i: usize) -> &'r Wire {
-        &self.setting.wires[self.program.wire[i] as usize]
+        &self.context.wires[self.program.wire[i] as usize]
     }
 
     /// Steps whose transfers are open.
@@ -526,13 +526,13 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     }
 }
 
-impl<'r, T: Element, R: Recorder> Interpreter<'r, T> for Executor<'r, T, R> {
-    fn look(
+impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for Executor<'r, T, R> {
+    fn poll(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
+        peers: &impl Peers,
     ) -> Result<(), Failure> {
-        while self.go_on(memory, others)?.moved {}
+        while self.progress(memory, peers)?.moved {}
         Ok(())
     }
 
@@ -544,14 +544,14 @@ impl<'r, T: Element, R: Recorder> Interpreter<'r, T> for Executor<'r, T, R> {
         self.at
     }
 
-    fn is_invited(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
-        (0..self.lists.len()).any(|list| memory.send_stirs(list))
+    fn wants_help(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
+        (0..self.lists.len()).any(|list| memory.send_has_progress(list))
     }
 
     fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
-        others: &impl Others,
+        peers: &impl Peers,
         run: u64,
     ) -> Result<bool, Failure> {
         let open: Vec<_> = self.open_steps().collect();
@@ -559,9 +559,9 @@ impl<'r, T: Element, R: Recorder> Interpreter<'r, T> for Executor<'r, T, R> {
             let step = &self.program.steps[i];
             let Some(peer) = step.peer() else { continue };
             let port = step.port().unwrap_or(0);
-            let left = others.has_left(peer, run);
+            let left = peers.has_left(peer, run);
             // Both partners send to each other and have one port each: neither can receive.
-            let head_on = self.setting.ports == Ports::UNI
+            let head_on = self.context.ports == Ports::UNI
                 && step.is_send()
                 && self.wire(i).lane(peer, self.rank).is_offered();
             if !left && !head_on {
@@ -569,11 +569,11 @@ impl<'r, T: Element, R: Recorder> Interpreter<'r, T> for Executor<'r, T, R> {
             }
             // The partner may have ended this transfer before it left, or before it sent: whoever
             // sees the one sees the other.
-            let mut look = Look {
+            let mut poll = Poll {
                 moved: false,
                 gate: None,
             };
-            if self.advance(list, memory, others, &mut look)? {
+            if self.advance(list, memory, peers, &mut poll)? {
                 return Ok(true);
             }
             let error = if left {
@@ -598,14 +598,14 @@ impl<'r, T: Element, R: Recorder> Interpreter<'r, T> for Executor<'r, T, R> {
         Ok(false)
     }
 
-    fn overdue(&self) -> Error {
+    fn timeout_error(&self) -> Error {
         let (_, i) = self.open_steps().next().unwrap_or((0, self.at));
-        overdue(self.rank, i, &self.program.steps[i])
+        timeout_error(self.rank, i, &self.program.steps[i])
     }
 }
 
 /// The error of a rank whose deadline has passed in step `i`.
-pub(super) fn overdue(rank: usize, i: usize, step: &Step) -> Error {
+pub(super) fn timeout_error(rank: usize, i: usize, step: &Step) -> Error {
     ErrorKind::Deadline {
         rank,
         step: i,

@@ -26,15 +26,15 @@ pub(crate) struct Inbox {
 
 /// A rank's place on its owner's list.
 #[derive(Debug)]
-pub(crate) struct Slip {
-    told: AtomicBool,
+pub(crate) struct QueueNode {
+    queued: AtomicBool,
     next: AtomicUsize,
 }
 
-impl Slip {
+impl QueueNode {
     pub(crate) fn new() -> Self {
-        Slip {
-            told: AtomicBool::new(false),
+        QueueNode {
+            queued: AtomicBool::new(false),
             next: AtomicUsize::new(NONE),
         }
     }
@@ -49,13 +49,13 @@ impl Inbox {
 
     /// Tells the owner of `rank`; false when it has been told and has not looked since. `slips` are
     /// those of all ranks.
-    pub(crate) fn tell(&self, slips: &[Slip], rank: usize) -> bool {
-        if slips[rank].told.swap(true, Ordering::AcqRel) {
+    pub(crate) fn push(&self, nodes: &[QueueNode], rank: usize) -> bool {
+        if nodes[rank].queued.swap(true, Ordering::AcqRel) {
             return false;
         }
         let mut last = self.last.load(Ordering::Relaxed);
         loop {
-            slips[rank].next.store(last, Ordering::Relaxed);
+            nodes[rank].next.store(last, Ordering::Relaxed);
             match self
                 .last
                 .compare_exchange(last, rank, Ordering::Release, Ordering::Relaxed)
@@ -73,12 +73,12 @@ impl Inbox {
     }
 
     /// Owner: calls `each` for every rank that it has been told of.
-    pub(crate) fn take(&self, slips: &[Slip], mut each: impl FnMut(usize)) {
+    pub(crate) fn take(&self, nodes: &[QueueNode], mut each: impl FnMut(usize)) {
         let mut rank = self.last.swap(NONE, Ordering::Acquire);
         while rank != NONE {
             // Once the mark is off, others may put it on a list again.
-            let next = slips[rank].next.load(Ordering::Relaxed);
-            slips[rank].told.swap(false, Ordering::AcqRel);
+            let next = nodes[rank].next.load(Ordering::Relaxed);
+            nodes[rank].queued.swap(false, Ordering::AcqRel);
             each(rank);
             rank = next;
         }

@@ -64,10 +64,10 @@ impl Load {
         let all = self.all.saturating_sub(before.all);
         let busy = self.busy.saturating_sub(before.busy);
         let own = self.by_this_process.saturating_sub(before.by_this_process);
-        let others = busy.saturating_sub(own).min(all);
+        let peers = busy.saturating_sub(own).min(all);
         // Each number counts whole ticks.
         let margin = self.cores + 2;
-        (100 * others.saturating_sub(margin) > WORTH_A_WORD * all).then(|| 100 * others / all)
+        (100 * peers.saturating_sub(margin) > WORTH_A_WORD * all).then(|| 100 * peers / all)
     }
 }
 

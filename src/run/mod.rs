@@ -5,17 +5,17 @@
 //! its model time as executed.
 
 mod barrier;
-mod bell;
 mod clock;
 mod contention;
 mod eager;
 mod element;
 mod endpoint;
 mod executor;
-mod folded;
 mod inbox;
 mod load;
+mod multiplexed;
 mod operator;
+mod parker;
 mod perform;
 mod placement;
 mod program;

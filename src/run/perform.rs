@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use super::eager::{Course, Eager, longest_messages};
+use super::eager::{Eager, EagerExecutor, longest_messages};
 use super::element::Element;
-use super::executor::{Executor, Failure, Interpreter, Setting, nanoseconds};
-use super::folded;
+use super::executor::{Executor, Failure, RankExecutor, RunContext, nanoseconds};
+use super::multiplexed;
 use super::operator::Operator;
 use super::program::Program;
 use super::recorder::{Off, Recorder, Stopwatch};
 use super::team::{Team, Workers, panic_message};
 use super::testdata::{Mismatch, RunData, Wrong, packed};
 use super::transfer::{RankMemory, streams_from};
-use super::wait::{Crowd, sleep_until};
+use super::wait::{TeamState, sleep_until};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::Trace;
 use crate::schedule::{Layout, Schedule, total_len};
-use crate::simulate::{Prepared, later};
+use crate::simulate::{Prepared, max_time};
 
 /// Whether a run goes flat out or at the pace of its cost model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -249,8 +249,8 @@ impl Team {
         let buffers = buffers
             .fold(0, usize::saturating_add)
             .saturating_mul(size_of::<T>());
-        let setting = Setting {
-            crowd: &self.crowd,
+        let context = RunContext {
+            state: &self.state,
             wires: &program.wires,
             operator,
             cost: &options.cost,
@@ -262,7 +262,7 @@ impl Team {
             streams_from: streams_from(buffers),
         };
         let waits = !options.eager || paced || R::ON;
-        let eager = if waits || setting.enforced != setting.ports {
+        let eager = if waits || context.enforced != context.ports {
             None
         } else {
             Eager::of::<T>(
@@ -280,24 +280,24 @@ impl Team {
             schedule,
             program: &program,
             data: &data,
-            setting: &setting,
+            context: &context,
             eager: eager.as_ref(),
             repetitions,
             first_run: self.runs + 1,
             epoch: Instant::now(),
         };
-        self.crowd.contention.begin(self.runs == 0);
+        self.state.contention.begin(self.runs == 0);
         self.runs += repetitions as u64;
         let reports = match self.workers {
             Workers::Ranks => self.run_on_threads::<T, R>(&job),
-            Workers::Cores => folded::run::<T, R>(self, &job),
+            Workers::Cores => multiplexed::run::<T, R>(self, &job),
         };
-        if let Some(failure) = self.crowd.take_failure() {
+        if let Some(failure) = self.state.take_failure() {
             return Err(failure);
         }
         let Reports { mut ranks, walls } =
             reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
-        warnings.extend(self.crowd.contention.by_others().map(|part| {
+        warnings.extend(self.state.contention.by_others().map(|part| {
             format!(
                 "other processes, or the host of this machine, had {part}% of the time of the ranks' cores: wall-clock includes waiting for them"
             )
@@ -340,7 +340,7 @@ impl Team {
         Ok(Outcome {
             mismatch,
             compared: if data.is_verified() { repetitions } else { 0 },
-            model_time: rank_times.iter().copied().fold(0.0, later),
+            model_time: rank_times.iter().copied().fold(0.0, max_time),
             rank_times,
             outputs: ranks.into_iter().map(|r| r.output).collect(),
             wall,
@@ -356,7 +356,7 @@ impl Team {
 
     /// Runs each rank on its own thread.
     fn run_on_threads<T: Element, R: Recorder>(&self, job: &Job<'_, T>) -> Option<Reports<T>> {
-        let Job { setting, epoch, .. } = *job;
+        let Job { context, epoch, .. } = *job;
         let start_ns = AtomicU64::new(0);
         /// Of one rank, and of its repetitions.
         type Slot<T> = Mutex<Option<(RankReport<T>, Vec<Wall>)>>;
@@ -364,8 +364,10 @@ impl Team {
         let rank_main = |rank: usize| {
             let program = &job.program.ranks[rank];
             let recorder = R::new(program.steps.len(), epoch);
-            let mut executor = Executor::new(rank, program, setting, recorder);
-            let mut course = job.eager.map(|e| Course::new(rank, e, program, setting));
+            let mut executor = Executor::new(rank, program, context, recorder);
+            let mut course = job
+                .eager
+                .map(|e| EagerExecutor::new(rank, e, program, context));
             // Whether that is what the rank is at.
             let mut on_course = false;
             let work = AssertUnwindSafe(|| {
@@ -380,10 +382,10 @@ impl Team {
                         rank,
                         &mut buffer,
                         program.lists.len(),
-                        setting.streams_from,
+                        context.streams_from,
                     );
                     executor.begin(epoch);
-                    let start = start_together(&self.crowd, rank, epoch, &start_ns, setting.paced)?;
+                    let start = start_together(&self.state, rank, epoch, &start_ns, context.paced)?;
                     let entry = Instant::now();
                     let run = job.first_run + n as u64;
                     match &mut course {
@@ -395,11 +397,11 @@ impl Team {
                         _ => model_time = executor.run(&mut memory, start, run)?,
                     }
                     let exit = Instant::now();
-                    let entry = if setting.paced { start } else { entry };
+                    let entry = if context.paced { start } else { entry };
                     walls.push(job.wall(entry, exit));
-                    // Others may still take from this buffer; and it is not refilled at the expense
+                    // Peers may still take from this buffer; and it is not refilled at the expense
                     // of who is still at work.
-                    meet(&self.crowd, rank)?;
+                    meet(&self.state, rank)?;
                     drop(memory);
                     wrong = wrong.or_else(|| job.data.wrong(rank, n, &buffer));
                 }
@@ -410,15 +412,15 @@ impl Team {
             match catch_unwind(work) {
                 Ok(Ok(report)) => *reports[rank].lock() = Some(report),
                 Ok(Err(Failure::Aborted)) => {}
-                Ok(Err(Failure::Own(error))) => self.crowd.fail(error),
+                Ok(Err(Failure::Own(error))) => self.state.fail(error),
                 Err(payload) => {
                     let course = course.as_ref().filter(|_| on_course);
-                    let step = course.map_or_else(|| executor.step(), Interpreter::step);
-                    self.crowd.fail(panicked(rank, step, &*payload));
+                    let step = course.map_or_else(|| executor.step(), RankExecutor::step);
+                    self.state.fail(panicked(rank, step, &*payload));
                 }
             }
         };
-        self.lend(&rank_main);
+        self.run_on_all(&rank_main);
         let (ranks, walls) = reports
             .into_iter()
             .map(Mutex::into_inner)
@@ -522,7 +524,7 @@ pub(super) struct Job<'j, T> {
     pub(super) schedule: &'j Schedule,
     pub(super) program: &'j Program<'j>,
     pub(super) data: &'j RunData<'j, T>,
-    pub(super) setting: &'j Setting<'j, T>,
+    pub(super) context: &'j RunContext<'j, T>,
     /// For messages sent eagerly in all repetitions but the first, which carries the clock.
     pub(super) eager: Option<&'j Eager>,
     pub(super) repetitions: usize,
@@ -605,19 +607,19 @@ pub(super) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + 
 
 /// Waits for everybody, be it ranks or workers: for their set-up and their last repetition, not for
 /// a transfer.
-pub(super) fn meet(crowd: &Crowd, me: usize) -> std::result::Result<(), Failure> {
-    crowd.meet(me).map_err(|_| Failure::Aborted)
+pub(super) fn meet(state: &TeamState, me: usize) -> std::result::Result<(), Failure> {
+    state.meet(me).map_err(|_| Failure::Aborted)
 }
 
 /// Waits for all ranks; for a paced clock, agrees on a start a little ahead and waits for it too.
 pub(super) fn start_together(
-    crowd: &Crowd,
+    state: &TeamState,
     rank: usize,
     epoch: Instant,
     start_ns: &AtomicU64,
     paced: bool,
 ) -> std::result::Result<Instant, Failure> {
-    meet(crowd, rank)?;
+    meet(state, rank)?;
     if !paced {
         return Ok(Instant::now());
     }
@@ -628,7 +630,7 @@ pub(super) fn start_together(
             Ordering::Release,
         );
     }
-    meet(crowd, rank)?;
+    meet(state, rank)?;
     let start = epoch + Duration::from_nanos(start_ns.load(Ordering::Acquire));
     sleep_until(start, false);
     Ok(start)

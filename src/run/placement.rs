@@ -69,13 +69,13 @@ impl Placement {
                 different.push(*core);
             }
         }
-        let workers_at_most = match different.len() {
+        let max_workers = match different.len() {
             0 => granted,
             n => n.min(granted),
         };
         let (threads, list) = match workers {
             Workers::Ranks => (ranks, list),
-            Workers::Cores => (ranks.min(workers_at_most), &different[..]),
+            Workers::Cores => (ranks.min(max_workers), &different[..]),
         };
         if list.is_empty() {
             return Ok(Placement {

@@ -10,7 +10,7 @@ use super::clock::{IN, OUT, OnlineClock};
 use super::element::Element;
 use super::executor::nanoseconds;
 use super::scope::ScopeSetting;
-use super::transfer::{Due, Intake, Lent, RankMemory, Received, Sent, Wire};
+use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::wait::{Missed, Stop, Waiter};
 use crate::cost::Ports;
 use crate::error::{Error, ErrorKind, Result};
@@ -23,7 +23,7 @@ pub(super) type Memory<'t, T> = RankMemory<'t, 't, T>;
 #[derive(Debug)]
 pub(super) struct Rank<'t, T: Element> {
     pub(super) rank: usize,
-    pub(super) setting: &'t ScopeSetting<'t, T>,
+    pub(super) context: &'t ScopeSetting<'t, T>,
     waiter: Waiter<'t>,
     pub(super) clock: OnlineClock,
     open: Option<Open>,
@@ -50,19 +50,19 @@ struct Open {
 }
 
 impl<'t, T: Element> Rank<'t, T> {
-    pub(super) fn new(rank: usize, setting: &'t ScopeSetting<'t, T>, start: Instant) -> Self {
+    pub(super) fn new(rank: usize, context: &'t ScopeSetting<'t, T>, start: Instant) -> Self {
         Rank {
             rank,
-            setting,
-            waiter: Waiter::new(setting.crowd, rank, setting.deadline, setting.paced),
-            clock: OnlineClock::new(setting.ports, setting.cost.overlap),
+            context,
+            waiter: Waiter::new(context.state, rank, context.deadline, context.paced),
+            clock: OnlineClock::new(context.ports, context.cost.overlap),
             open: None,
             partners: [None; PARTNERS],
             start,
             failed: false,
             follows: false,
             steps: 0,
-            record: setting.record.then(Vec::new),
+            record: context.record.then(Vec::new),
         }
     }
 
@@ -70,9 +70,9 @@ impl<'t, T: Element> Rank<'t, T> {
     pub(super) fn finish(&mut self, memory: &Memory<'t, T>) -> Result<(f64, Option<Vec<Step>>)> {
         self.usable(None)?;
         self.close_send(memory)?;
-        if self.setting.paced {
+        if self.context.paced {
             let end = self.start + nanoseconds(self.clock.finish);
-            self.setting.crowd.pace(end, true);
+            self.context.state.pace(end, true);
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -120,14 +120,14 @@ impl<'t, T: Element> Rank<'t, T> {
 
     #[cold]
     fn new_partner(&mut self, peer: usize) -> Result<&'t Wire> {
-        let ranks = self.setting.wires.ranks();
+        let ranks = self.context.wires.ranks();
         if peer >= ranks || peer == self.rank {
             return Err(Error::usage(format!(
                 "rank {}: peer {peer} is not another of {ranks} ranks",
                 self.rank
             )));
         }
-        let wire = self.setting.wires.wire(self.rank, peer);
+        let wire = self.context.wires.wire(self.rank, peer);
         self.partners[peer % PARTNERS] = Some((peer, wire));
         Ok(wire)
     }
@@ -151,7 +151,7 @@ impl<'t, T: Element> Rank<'t, T> {
 
     #[inline]
     fn linked(&self, from: usize, to: usize, span: Span) -> Result<()> {
-        if self.setting.line.is_some() || span.len == 0 || self.setting.cost.linked(from, to) {
+        if self.context.line.is_some() || span.len == 0 || self.context.cost.linked(from, to) {
             return Ok(());
         }
         Err(Error::usage(format!(
@@ -185,14 +185,14 @@ impl<'t, T: Element> Rank<'t, T> {
         let ready = self.clock.start(OUT, &[span], &[]);
         self.gate(ready);
         let step = self.step(|| Step::send(to, span));
-        memory.open_send(0, wire, to, Lent::One(span), ready);
+        memory.open_send(0, wire, to, SendSpans::One(span), ready);
         self.open = Some(Open {
             to,
             span,
             step,
             guarded,
         });
-        self.setting.crowd.wake(to);
+        self.context.state.wake(to);
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl<'t, T: Element> Rank<'t, T> {
                 break;
             }
             self.wait(open.to, open.step, "send")?;
-            self.waiter.spin(|| memory.send_stirs(0));
+            self.waiter.spin(|| memory.send_has_progress(0));
         }
         Ok(())
     }
@@ -221,11 +221,11 @@ impl<'t, T: Element> Rank<'t, T> {
         let Some(open) = self.open else {
             return Ok(false);
         };
-        match memory.poll_send(0, self.setting.operator) {
+        match memory.poll_send(0, self.context.operator) {
             Sent::Waiting | Sent::Shared => Ok(false),
             Sent::Done(end) => {
                 self.open = None;
-                self.waiter.moved();
+                self.waiter.progressed();
                 self.clock.transferred(OUT, end);
                 self.clock.touched(open.span, false, end);
                 Ok(true)
@@ -253,7 +253,7 @@ impl<'t, T: Element> Rank<'t, T> {
         let wire = self.wire(from)?;
         self.within(memory, span)?;
         self.linked(from, self.rank, span)?;
-        let s = self.setting;
+        let s = self.context;
         if self.open.is_some()
             && (!s.ports.is_bidirectional() || memory.conflict(&[span]).is_some())
         {
@@ -270,7 +270,7 @@ impl<'t, T: Element> Rank<'t, T> {
             None => "recv",
             Some(_) => "recv_combine",
         };
-        let intake = combine.map_or(Intake::Store, |order| Intake::Combine(s.operator, order));
+        let op = combine.map_or(RecvOp::Copy, |order| RecvOp::Reduce(s.operator, order));
         let bytes = span.len as u64 * size_of::<T>() as u64;
         let takes = match &s.line {
             Some(line) => line.transfer(bytes),
@@ -278,20 +278,20 @@ impl<'t, T: Element> Rank<'t, T> {
         };
         let due = Due { ready, takes };
         let end = loop {
-            match memory.receive(wire, from, &[span], intake, s.share_copies, due) {
+            match memory.receive(wire, from, &[span], op, s.share_copies, due) {
                 Received::Done(end) => break end,
                 Received::Nothing => {
                     self.poll_send(memory)?;
                     self.wait(from, step, what)?;
                     let lane = wire.lane(from, self.rank);
                     self.waiter
-                        .spin(|| lane.is_offered() || memory.send_stirs(0));
+                        .spin(|| lane.is_offered() || memory.send_has_progress(0));
                 }
                 refused => return Err(self.cannot_receive(refused, step, from, span)),
             }
         };
-        self.waiter.moved();
-        s.crowd.wake(from);
+        self.waiter.progressed();
+        s.state.wake(from);
         self.clock.transferred(IN, end);
         let mut done = end;
         if combine.is_some() {
@@ -350,15 +350,15 @@ impl<'t, T: Element> Rank<'t, T> {
                 self.rank, src.offset, src.len, dst.offset, dst.len
             )));
         }
-        let s = self.setting;
+        let s = self.context;
         if !s.cost.overlap || memory.conflict(&[dst]).is_some() {
             self.close_send(memory)?;
         }
         let bytes = src.len as u64 * size_of::<T>() as u64;
-        let (intake, time) = match combine {
-            None => (Intake::Store, s.cost.copy(self.rank, bytes)),
+        let (op, time) = match combine {
+            None => (RecvOp::Copy, s.cost.copy(self.rank, bytes)),
             Some(order) => (
-                Intake::Combine(s.operator, order),
+                RecvOp::Reduce(s.operator, order),
                 s.cost.combine_local(self.rank, bytes),
             ),
         };
@@ -366,7 +366,7 @@ impl<'t, T: Element> Rank<'t, T> {
             None => Step::copy(src, dst),
             Some(order) => Step::combine(src, dst, order),
         });
-        memory.local(&[dst], &[src], intake);
+        memory.local(&[dst], &[src], op);
         let done = if s.cost.overlap {
             self.clock.data_ready(self.clock.floor, &[src], &[dst]) + time
         } else {
@@ -382,11 +382,11 @@ impl<'t, T: Element> Rank<'t, T> {
         self.usable(None)?;
         self.close_send(memory)?;
         let step = self.steps;
-        match self.setting.crowd.barrier(&mut self.waiter) {
+        match self.context.state.barrier(&mut self.waiter) {
             Ok(()) => Ok(()),
             Err(Missed::Aborted) => Err(self.stopped(Stop::Aborted, self.rank, step, "barrier")),
             Err(Missed::Late(peer)) => Err(self.stopped(Stop::Deadline, peer, step, "barrier")),
-            Err(Missed::Left(peer)) => Err(self.left(peer, step)),
+            Err(Missed::InFlight(peer)) => Err(self.left(peer, step)),
         }
     }
 
@@ -419,14 +419,14 @@ impl<'t, T: Element> Rank<'t, T> {
     /// Whether `peer` can never come.
     #[cold]
     fn look_around(&mut self, peer: usize, step: usize, what: &'static str) -> Result<()> {
-        let s = self.setting;
+        let s = self.context;
         let wire = s.wires.wire(self.rank, peer);
         let sends = what == "send";
         // What the partner did before it left, or before it sent something itself, is seen after
         // that was.
         let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
         let offered = || wire.lane(peer, self.rank).is_offered();
-        if s.crowd.has_left(peer, s.run) {
+        if s.state.has_left(peer, s.run) {
             let nothing = if sends { waiting() } else { !offered() };
             if nothing {
                 return Err(self.left(peer, step));
@@ -467,9 +467,9 @@ impl<'t, T: Element> Rank<'t, T> {
     /// Under a paced clock nothing starts before its model time.
     #[inline]
     fn gate(&self, ready: f64) {
-        if self.setting.paced {
+        if self.context.paced {
             let ready = self.start + nanoseconds(ready);
-            self.setting.crowd.pace(ready, false);
+            self.context.state.pace(ready, false);
         }
     }
 

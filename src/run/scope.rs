@@ -12,12 +12,12 @@ use super::perform::{Clock, panicked};
 use super::rank::Rank;
 use super::team::{Team, Workers};
 use super::transfer::{Lazy, RankMemory, Wire, streams_from};
-use super::wait::Crowd;
+use super::wait::TeamState;
 use crate::collective::Collective;
 use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};
 use crate::schedule::{Layout, Schedule, Step};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// How rank programs are run: see [`Team::scope`].
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ pub struct ScopeOutcome<R> {
 impl<R> ScopeOutcome<R> {
     /// Model time at which the last rank finished.
     pub fn model_time(&self) -> f64 {
-        self.rank_times.iter().copied().fold(0.0, later)
+        self.rank_times.iter().copied().fold(0.0, max_time)
     }
 
     /// What the ranks did, as a schedule for `collective` with these buffers.
@@ -83,7 +83,7 @@ type Slot<'b, T, R> = (&'b mut Vec<T>, Option<Report<R>>);
 /// What all ranks of a scope share.
 #[derive(Debug)]
 pub(super) struct ScopeSetting<'t, T> {
-    pub(super) crowd: &'t Crowd,
+    pub(super) state: &'t TeamState,
     pub(super) wires: &'t WireTable,
     pub(super) operator: &'t Operator<T>,
     pub(super) cost: &'t CostModel,
@@ -184,8 +184,8 @@ impl Team {
         self.runs += 1;
         let wires = WireTable::new(self.ranks());
         let bytes = buffers.iter().map(|b| b.len()).sum::<usize>() * size_of::<T>();
-        let setting = ScopeSetting {
-            crowd: &self.crowd,
+        let context = ScopeSetting {
+            state: &self.state,
             wires: &wires,
             operator: &options.operator,
             cost: &options.cost,
@@ -199,7 +199,7 @@ impl Team {
             run: self.runs,
         };
         let start = Instant::now()
-            + if setting.paced {
+            + if context.paced {
                 Duration::from_millis(1)
             } else {
                 Duration::ZERO
@@ -209,8 +209,8 @@ impl Team {
         let rank_main = |rank: usize| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let memory = RankMemory::new(rank, buffer, 1, setting.streams_from);
-            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, &setting, start), memory);
+            let memory = RankMemory::new(rank, buffer, 1, context.streams_from);
+            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, &context, start), memory);
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();
             // What is left to do may run the operator once more, which may panic as well.
@@ -226,14 +226,14 @@ impl Team {
             drop(endpoint);
             match result {
                 Ok(Ok(done)) => *report = Some(done),
-                Ok(Err(error)) if follows => self.crowd.fail_after(error),
-                Ok(Err(error)) => self.crowd.fail(error),
-                Err(payload) => self.crowd.fail(panicked(rank, step, &*payload)),
+                Ok(Err(error)) if follows => self.state.fail_after(error),
+                Ok(Err(error)) => self.state.fail(error),
+                Err(payload) => self.state.fail(panicked(rank, step, &*payload)),
             }
-            self.crowd.depart(rank, setting.run);
+            self.state.depart(rank, context.run);
         };
-        self.lend(&rank_main);
-        if let Some(failure) = self.crowd.take_failure() {
+        self.run_on_all(&rank_main);
+        if let Some(failure) = self.state.take_failure() {
             return Err(failure);
         }
         let mut outcome = ScopeOutcome {

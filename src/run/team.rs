@@ -7,8 +7,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::placement::Placement;
-use super::transfer::{Errand, lend};
-use super::wait::{Crowd, ask_for_precise_timers};
+use super::transfer::{ScopedJob, run_on_all};
+use super::wait::{TeamState, ask_for_precise_timers};
 use crate::error::{Error, Result};
 use crate::system::Gate;
 
@@ -73,12 +73,12 @@ impl Default for TeamOptions {
 /// ```
 #[derive(Debug)]
 pub struct Team {
-    errands: Vec<Sender<Errand>>,
+    jobs: Vec<Sender<ScopedJob>>,
     reports: Receiver<()>,
     threads: Vec<JoinHandle<()>>,
     ranks: usize,
     pub(super) workers: Workers,
-    pub(super) crowd: Crowd,
+    pub(super) state: TeamState,
     pub(super) deadline: Duration,
     pub(super) share_copies: bool,
     pub(super) cores: usize,
@@ -107,7 +107,7 @@ impl Team {
         if ranks == 0 {
             return Err(Error::usage("a team needs at least one rank (-p 0)"));
         }
-        let most = Team::most_ranks();
+        let most = Team::max_ranks();
         if ranks > most && options.workers == Workers::Ranks {
             return Err(Error::usage(format!(
                 "{ranks} ranks are more threads than the {most} that this system can hold: fold them onto one worker a core"
@@ -116,12 +116,12 @@ impl Team {
         let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;
         let threads = placement.threads();
         let mut team = Team {
-            errands: Vec::with_capacity(threads),
+            jobs: Vec::with_capacity(threads),
             reports: bounded(0).1,
             threads: Vec::with_capacity(threads),
             ranks,
             workers: options.workers,
-            crowd: Crowd::new(&placement.core_of, placement.cores, placement.ids()),
+            state: TeamState::new(&placement.core_of, placement.cores, placement.ids()),
             deadline: options.deadline,
             share_copies: options.share_copies && ranks <= placement.cores,
             cores: placement.cores,
@@ -137,7 +137,7 @@ impl Team {
             let pass = gate.wait(options.stack_bytes).map_err(|e| {
                 Error::usage(format!("cannot start thread {rank} of {threads}: {e}"))
             })?;
-            let (sender, errands) = bounded::<Errand>(1);
+            let (sender, jobs) = bounded::<ScopedJob>(1);
             let (report, ready) = (report.clone(), ready.clone());
             let core = placement.pins.get(rank).copied();
             let thread = std::thread::Builder::new()
@@ -152,11 +152,13 @@ impl Team {
                     ask_for_precise_timers();
                     let _ = ready.send(pinned);
                     drop(pass);
-                    for errand in errands {
+                    for scoped_job in jobs {
                         // Errands catch what ranks throw; what they throw back (a panic's payload
                         // may panic when dropped) must not end the thread,
                         // for which the others would wait.
-                        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| errand.run(rank))) {
+                        if let Err(payload) =
+                            catch_unwind(AssertUnwindSafe(|| scoped_job.run(rank)))
+                        {
                             std::mem::forget(payload);
                         }
                         let _ = report.send(());
@@ -165,7 +167,7 @@ impl Team {
                 .map_err(|e| {
                     Error::system(format!("cannot start thread {rank} of {threads}: {e}"))
                 })?;
-            team.errands.push(sender);
+            team.jobs.push(sender);
             team.threads.push(thread);
         }
         team.pinned = started
@@ -180,7 +182,7 @@ impl Team {
     /// Each thread takes four mappings of memory (a stack, a signal stack and their guard pages),
     /// and one that cannot get its own would abort the process; a fifth is left for everything
     /// else.
-    pub fn most_ranks() -> usize {
+    pub fn max_ranks() -> usize {
         const MAPPINGS_A_THREAD: usize = 5;
         std::fs::read_to_string("/proc/sys/vm/max_map_count")
             .ok()
@@ -234,15 +236,15 @@ impl Team {
     }
 
     /// Lends `f` to all threads until all have returned from it. `f` must not unwind.
-    pub(super) fn lend(&self, f: &(dyn Fn(usize) + Sync)) {
-        lend(&self.errands, &self.reports, f);
+    pub(super) fn run_on_all(&self, f: &(dyn Fn(usize) + Sync)) {
+        run_on_all(&self.jobs, &self.reports, f);
     }
 }
 
 impl Drop for Team {
     fn drop(&mut self) {
         // Closed channels end the threads' loops.
-        self.errands.clear();
+        self.jobs.clear();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

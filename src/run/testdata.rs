@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use super::element::Element;
 use super::operator::Operator;
-use crate::collective::{Collective, Promise, Totals};
+use crate::collective::{Collective, Expected, Totals};
 use crate::distribution::Generator;
 use crate::error::Result;
 use crate::schedule::{Layout, Order, Span, total_len};
@@ -188,8 +188,8 @@ fn each_output<'i, T: Element>(
         let differs = before.as_ref() != Some(&promises);
         if differs {
             output.clear();
-            for promise in &promises {
-                output.extend_from_slice(combined.of(promise, operator, &input));
+            for expected_totals in &promises {
+                output.extend_from_slice(combined.of(expected_totals, operator, &input));
             }
             before = Some(promises);
         }
@@ -209,12 +209,12 @@ struct Combined<T> {
 impl<T: Element> Combined<T> {
     fn of<'i>(
         &mut self,
-        promise: &Promise,
+        expected_totals: &Expected,
         operator: &Operator<T>,
         input: impl Fn(usize, Range<usize>) -> Cow<'i, [T]>,
     ) -> &[T] {
-        let part = promise.offset..promise.offset + promise.len;
-        let ranks = promise.ranks.clone();
+        let part = expected_totals.offset..expected_totals.offset + expected_totals.len;
+        let ranks = expected_totals.ranks.clone();
         let goes_on = self.part == part
             && !self.ranks.is_empty()
             && self.ranks.start == ranks.start
@@ -282,12 +282,12 @@ enum Inputs<'d, T> {
     /// The caller's, the same in each repetition; the caller knows what is to come of them.
     Given(&'d [Vec<T>]),
     /// Those of one data set after another, with what every rank must hold.
-    Sampled(Expected<'d, T>),
+    Sampled(ExpectedOutputs<'d, T>),
 }
 
 /// Digests of what every rank must hold after a repetition: of each data set, rank by rank.
 #[derive(Debug)]
-struct Expected<'d, T> {
+struct ExpectedOutputs<'d, T> {
     collective: &'d Collective,
     operator: &'d Operator<T>,
     sets: usize,
@@ -337,7 +337,7 @@ impl<'d, T: Element> RunData<'d, T> {
         let mut data = RunData {
             layout,
             purpose: purpose(collective, operator),
-            inputs: Inputs::Sampled(Expected {
+            inputs: Inputs::Sampled(ExpectedOutputs {
                 collective,
                 operator,
                 sets,
@@ -746,10 +746,10 @@ mod tests {
             right.iter().zip(wrong).filter(|&(&a, b)| a != b).count()
         };
         for rank in 0..p {
-            let others: Vec<usize> = (0..p).filter(|&r| r != rank).collect();
+            let peers: Vec<usize> = (0..p).filter(|&r| r != rank).collect();
             let context = format!("{name} {} rank {rank}", T::TYPE.name());
-            assert!(shows(&others) > n / 20, "{context} missing");
-            let instead = [&others[..], &[(rank + 1) % p]].concat();
+            assert!(shows(&peers) > n / 20, "{context} missing");
+            let instead = [&peers[..], &[(rank + 1) % p]].concat();
             assert!(shows(&instead) > n / 20, "{context} replaced");
             if !forgives {
                 let twice = [&[0, 1, 2, 3, 4, 5], &[rank][..]].concat();

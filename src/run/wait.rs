@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::barrier::{Arrival, Barrier};
-use super::bell::Bell;
 use super::contention::Contention;
+use super::parker::Parker;
 use crate::error::Error;
 
 /// What the ranks of a team know of each other outside transfers.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct TeamState {
     seats: Box<[Seat]>,
     /// By rank: the number of its core.
     core_of: Box<[usize]>,
@@ -34,7 +34,7 @@ pub(crate) struct Crowd {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Seat {
-    bell: Bell,
+    parker: Parker,
     /// The last run that this rank has finished.
     left: AtomicU64,
     /// One more than the generation of the barrier that it has arrived at last.
@@ -56,7 +56,7 @@ pub(crate) enum Missed {
     /// A rank failed.
     Aborted,
     /// This rank has finished its program without coming.
-    Left(usize),
+    InFlight(usize),
     /// The deadline passed before this rank came.
     Late(usize),
 }
@@ -70,7 +70,7 @@ pub(crate) enum Stop {
     Deadline,
 }
 
-impl Crowd {
+impl TeamState {
     /// Of as many ranks as `core_of` gives cores for, numbered from 0, which can have `cores` cores
     /// at the same time; `ids` are those that the system knows them by.
     pub(crate) fn new(core_of: &[usize], cores: usize, ids: Vec<usize>) -> Self {
@@ -80,7 +80,7 @@ impl Crowd {
         for &core in core_of {
             ranks[core] += 1;
         }
-        Crowd {
+        TeamState {
             seats: core_of.iter().map(|_| Seat::default()).collect(),
             core_of: core_of.into(),
             contention: Contention::new(ranks.into_iter(), ids, epoch),
@@ -116,15 +116,15 @@ impl Crowd {
         if self.oversubscribed {
             // Where every rank has its core, sleeping is rare and short, and a missed wake-up costs
             // one nap: not worth a fence a message.
-            Bell::order();
+            Parker::order();
         }
-        self.seats[rank].bell.ring();
+        self.seats[rank].parker.unpark();
     }
 
     fn wake_all(&self) {
-        Bell::order();
+        Parker::order();
         for seat in &self.seats {
-            seat.bell.ring();
+            seat.parker.unpark();
         }
     }
 
@@ -133,7 +133,7 @@ impl Crowd {
         self.fail_with(error, false);
     }
 
-    /// As [`Crowd::fail`], by a rank whose partner has failed: what that says goes first, whenever
+    /// As [`TeamState::fail`], by a rank whose partner has failed: what that says goes first, whenever
     /// it comes.
     pub(crate) fn fail_after(&self, error: Error) {
         self.fail_with(error, true);
@@ -202,7 +202,7 @@ impl Crowd {
         self.seats[rank].left.load(Ordering::Acquire) >= run
     }
 
-    /// As [`Crowd::leave`], for a rank whose program decides by itself when it meets the others:
+    /// As [`TeamState::leave`], for a rank whose program decides by itself when it meets the others:
     /// whoever waits for it at a barrier waits in vain.
     pub(crate) fn depart(&self, rank: usize, run: u64) {
         self.leave(rank, run);
@@ -227,7 +227,7 @@ impl Crowd {
         while !self.barrier.is_open(generation) {
             waiter.pause(None)?;
         }
-        waiter.moved();
+        waiter.progressed();
         Ok(())
     }
 
@@ -237,7 +237,7 @@ impl Crowd {
         let Some(generation) = self.arrive(me) else {
             return Ok(());
         };
-        waiter.moved();
+        waiter.progressed();
         while !self.barrier.is_open(generation) {
             let stop = waiter.pause(None).err();
             if stop == Some(Stop::Aborted) {
@@ -256,7 +256,7 @@ impl Crowd {
                 return Err(if self.is_aborted() {
                     Missed::Aborted
                 } else {
-                    Missed::Left(departed)
+                    Missed::InFlight(departed)
                 });
             }
             if stop.is_some() {
@@ -267,7 +267,7 @@ impl Crowd {
                 std::thread::yield_now();
             }
         }
-        waiter.moved();
+        waiter.progressed();
         Ok(())
     }
 
@@ -316,7 +316,7 @@ impl Crowd {
 /// idle team burns nothing; or at once, where something else keeps the core busy ([`Contention`]).
 #[derive(Debug)]
 pub(crate) struct Waiter<'c> {
-    crowd: &'c Crowd,
+    state: &'c TeamState,
     rank: usize,
     spins: u32,
     yields: u32,
@@ -327,19 +327,19 @@ pub(crate) struct Waiter<'c> {
 }
 
 /// Longest nap: a parked rank looks around this often without being woken.
-const NAP_CROWDED: Duration = Duration::from_millis(100);
+const NAP_OVERSUBSCRIBED: Duration = Duration::from_millis(100);
 const NAP_ALONE: Duration = Duration::from_millis(1);
 
 impl<'c> Waiter<'c> {
-    pub(crate) fn new(crowd: &'c Crowd, rank: usize, deadline: Duration, paced: bool) -> Self {
-        let crowded = crowd.oversubscribed;
+    pub(crate) fn new(state: &'c TeamState, rank: usize, deadline: Duration, paced: bool) -> Self {
+        let oversubscribed = state.oversubscribed;
         // A yield among p ranks visits a few of them each time: fewer yields suffice where each
         // takes longer.
-        let many = u32::try_from(crowd.seats.len()).unwrap_or(u32::MAX);
+        let many = u32::try_from(state.seats.len()).unwrap_or(u32::MAX);
         Waiter {
-            crowd,
+            state,
             rank,
-            spins: if crowded || paced { 0 } else { 20_000 },
+            spins: if oversubscribed || paced { 0 } else { 20_000 },
             yields: if paced {
                 4
             } else {
@@ -354,13 +354,13 @@ impl<'c> Waiter<'c> {
 
     /// What was waited for has come.
     #[inline]
-    pub(crate) fn moved(&mut self) {
+    pub(crate) fn progressed(&mut self) {
         if self.polls != 0 {
             self.polls = 0;
             self.since = None;
             if self.announced {
                 self.announced = false;
-                self.crowd.seats[self.rank].bell.withdraw();
+                self.state.seats[self.rank].parker.cancel();
             }
         }
     }
@@ -371,7 +371,7 @@ impl<'c> Waiter<'c> {
         self.polls += 1;
         if self.polls <= self.spins {
             std::hint::spin_loop();
-            return if self.crowd.is_aborted() {
+            return if self.state.is_aborted() {
                 Err(Stop::Aborted)
             } else {
                 Ok(())
@@ -383,11 +383,11 @@ impl<'c> Waiter<'c> {
     /// Spins for a moment, if this is a time to spin, until `stirs` says that there is something to
     /// look at.
     #[inline]
-    pub(crate) fn spin(&mut self, stirs: impl Fn() -> bool) {
+    pub(crate) fn spin(&mut self, has_progress: impl Fn() -> bool) {
         const MOMENT: u32 = 64;
         if self.polls < self.spins {
             for _ in 0..MOMENT {
-                if stirs() {
+                if has_progress() {
                     break;
                 }
                 self.polls += 1;
@@ -404,10 +404,10 @@ impl<'c> Waiter<'c> {
 
     #[cold]
     fn pause_longer(&mut self, until: Option<Instant>) -> Result<(), Stop> {
-        if self.crowd.is_aborted() {
+        if self.state.is_aborted() {
             return Err(Stop::Aborted);
         }
-        if self.polls <= self.spins + self.yields && self.crowd.yields(self.rank) {
+        if self.polls <= self.spins + self.yields && self.state.yields(self.rank) {
             return Ok(());
         }
         let now = Instant::now();
@@ -415,24 +415,24 @@ impl<'c> Waiter<'c> {
         // A deadline beyond all time never passes.
         let last = since.checked_add(self.deadline);
         if last.is_some_and(|last| now >= last) {
-            let paced_until = self.crowd.paced_until();
+            let paced_until = self.state.paced_until();
             if paced_until <= since {
                 return Err(Stop::Deadline);
             }
-            // Others were held up by their pace, not by a fault: start to count afresh when they go
+            // Peers were held up by their pace, not by a fault: start to count afresh when they go
             // on.
             self.since = Some(paced_until);
             return Ok(());
         }
-        let bell = &self.crowd.seats[self.rank].bell;
+        let parker = &self.state.seats[self.rank].parker;
         if !self.announced {
             // The caller looks once more before it comes back to sleep.
             self.announced = true;
-            bell.announce();
+            parker.prepare();
             return Ok(());
         }
-        let nap = if self.crowd.oversubscribed {
-            NAP_CROWDED
+        let nap = if self.state.oversubscribed {
+            NAP_OVERSUBSCRIBED
         } else {
             NAP_ALONE
         };
@@ -440,8 +440,8 @@ impl<'c> Waiter<'c> {
             .into_iter()
             .flatten()
             .fold(now + nap, Instant::min);
-        self.crowd.gives(self.rank);
-        bell.sleep(wake_at, || self.crowd.is_aborted());
+        self.state.gives(self.rank);
+        parker.sleep(wake_at, || self.state.is_aborted());
         self.announced = false;
         Ok(())
     }

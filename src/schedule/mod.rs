@@ -32,16 +32,16 @@ mod builder;
 mod json;
 pub(crate) mod matching;
 mod order;
-mod programs;
 mod reverse;
+mod source;
 mod span;
 mod stats;
 mod step;
 
 pub use builder::Builder;
 pub use order::{Event, LocalOrder, OrderScratch};
-pub use programs::Programs;
 pub(crate) use reverse::reversed_step;
+pub use source::ScheduleSource;
 pub use span::{Span, Spans, total_len};
 pub use stats::Stats;
 pub use step::{Order, Step};
@@ -76,7 +76,7 @@ pub struct Schedule {
 
 /// Ports of each kind that a rank can have: far more than any machine's, few enough for a list
 /// each.
-const MOST_PORTS: usize = 1 << 12;
+const MAX_PORTS: usize = 1 << 12;
 
 impl Schedule {
     /// Starts a schedule of `ranks` ranks with empty buffers and programs.
@@ -105,9 +105,9 @@ impl Schedule {
                 "a rank needs at least one port (ported is 0)",
             ));
         }
-        if ports.k() > MOST_PORTS {
+        if ports.k() > MAX_PORTS {
             return Err(Error::malformed(format!(
-                "ported is {}: a rank can have at most {MOST_PORTS} ports of each kind",
+                "ported is {}: a rank can have at most {MAX_PORTS} ports of each kind",
                 ports.k()
             )));
         }
@@ -144,9 +144,9 @@ impl Schedule {
     /// # Errors
     /// When `ports` has no port, or more than a schedule can have.
     pub fn with_ports(mut self, ports: Ports) -> Result<Schedule> {
-        if ports.k() == 0 || ports.k() > MOST_PORTS {
+        if ports.k() == 0 || ports.k() > MAX_PORTS {
             return Err(Error::usage(format!(
-                "a rank needs 1 to {MOST_PORTS} ports of each kind, not {}",
+                "a rank needs 1 to {MAX_PORTS} ports of each kind, not {}",
                 ports.k()
             )));
         }

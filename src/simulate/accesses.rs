@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::schedule::Span;
 
-use super::later;
+use super::max_time;
 
 /// Times under several cost models at once.
 pub(super) type Times<const N: usize> = [f64; N];
@@ -15,7 +15,7 @@ pub(super) type Times<const N: usize> = [f64; N];
 #[inline]
 pub(super) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
     for (t, o) in time.iter_mut().zip(other) {
-        *t = later(*t, *o);
+        *t = max_time(*t, *o);
     }
 }
 
@@ -295,9 +295,9 @@ mod tests {
                 let writes = random(2) == 0;
                 let mut expected = 0.0;
                 for i in span.offset..span.end() {
-                    expected = later(expected, written[i]);
+                    expected = max_time(expected, written[i]);
                     if writes {
-                        expected = later(expected, read[i]);
+                        expected = max_time(expected, read[i]);
                     }
                 }
                 let mut found = [0.0];
@@ -309,7 +309,7 @@ mod tests {
                     if writes {
                         (written[i], read[i]) = (end, 0.0);
                     } else {
-                        read[i] = later(read[i], end);
+                        read[i] = max_time(read[i], end);
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! The steps of ranks that wait for nobody but for messages.
 
-use super::{Simulation, later};
+use super::{Simulation, max_time};
 use crate::cost::{Ports, bytes};
 use crate::schedule::{Event, LocalOrder, Span, Step};
 
@@ -11,20 +11,20 @@ pub(crate) struct Longest {
     pub(crate) copied: u64,
     /// Of those that stay where they are, in bytes: a schedule with a longer one has everybody
     /// wait.
-    pub(crate) lent: u64,
+    pub(crate) borrowed: u64,
 }
 
 /// The order in which a rank does its steps, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
-    acts: Vec<Act>,
+    actions: Vec<Action>,
     /// Sends whose messages must have been taken, one act after another.
     waits: Vec<u32>,
 }
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Act {
+pub(crate) struct Action {
     pub(crate) step: u32,
     /// Of a send: whether its message is copied, because what it sends is overwritten soon.
     pub(crate) copied: bool,
@@ -54,7 +54,7 @@ impl Sequence {
     ) -> Option<Sequence> {
         let mut sequence = Sequence::default();
         for step in in_time(rank, steps, order, simulation, ports, &lane)? {
-            sequence.acts.push(Act {
+            sequence.actions.push(Action {
                 step,
                 copied: false,
                 waits: 0,
@@ -65,14 +65,14 @@ impl Sequence {
     }
 
     /// The steps, in order.
-    pub(crate) fn acts(&self) -> &[Act] {
-        &self.acts
+    pub(crate) fn actions(&self) -> &[Action] {
+        &self.actions
     }
 
     /// Sends whose messages must have been taken before act `i` begins.
     pub(crate) fn before(&self, i: usize) -> &[u32] {
-        let start = i.checked_sub(1).map_or(0, |last| self.acts[last].waits);
-        &self.waits[start as usize..self.acts[i].waits as usize]
+        let start = i.checked_sub(1).map_or(0, |last| self.actions[last].waits);
+        &self.waits[start as usize..self.actions[i].waits as usize]
     }
 
     /// Sees to it that nothing is overwritten that has not been taken.
@@ -83,32 +83,32 @@ impl Sequence {
         copied: u64,
         lane: impl Fn(usize) -> usize,
     ) {
-        let mut lent = Sent::default();
+        let mut borrowed = Sent::default();
         let mut ended = Vec::new();
         // On each lane the last message, which nobody knows to have been taken.
         let mut last = std::collections::HashMap::new();
         let mut act_of = vec![0; steps.len()];
-        for k in 0..self.acts.len() {
-            let i = self.acts[k].step;
+        for k in 0..self.actions.len() {
+            let i = self.actions[k].step;
             let step = &steps[i as usize];
             act_of[i as usize] = k;
             for span in step.writes() {
-                lent.overwritten(*span, &mut ended);
+                borrowed.overwritten(*span, &mut ended);
             }
             ended.sort_unstable();
             ended.dedup();
             for send in ended.drain(..) {
                 let sent = &steps[send as usize];
                 if bytes(sent.len(), element_bytes) <= copied {
-                    self.acts[act_of[send as usize]].copied = true;
+                    self.actions[act_of[send as usize]].copied = true;
                 } else if last.get(&lane(send as usize)) == Some(&send) {
                     self.waits.push(send);
                 }
             }
-            self.acts[k].waits = u32::try_from(self.waits.len()).unwrap_or(u32::MAX);
+            self.actions[k].waits = u32::try_from(self.waits.len()).unwrap_or(u32::MAX);
             if step.is_send() {
                 last.insert(lane(i as usize), i);
-                step.reads().iter().for_each(|span| lent.add(*span, i));
+                step.reads().iter().for_each(|span| borrowed.add(*span, i));
             }
         }
     }
@@ -178,7 +178,7 @@ fn in_time(
         for &event in order.before_start(i) {
             // What was sent before needs only have been offered.
             if !(step.is_send() && steps[event.step()].is_send()) {
-                ready = later(ready, end(event)?);
+                ready = max_time(ready, end(event)?);
             }
         }
         let time = match step {
@@ -191,7 +191,7 @@ fn in_time(
                 if taken.get(at).is_none_or(|&(known, _)| known != lane) {
                     taken.insert(at, (lane, 0.0));
                 }
-                *offered = later(later(*offered, taken[at].1), ready);
+                *offered = max_time(max_time(*offered, taken[at].1), ready);
                 taken[at].1 = end(own)?;
                 *offered
             }

@@ -1,7 +1,7 @@
 //! Model time of a stored schedule, when nothing but times and counts is asked for.
 
-use super::on_demand::{Timed, on_demand};
-use super::{Prepared, later};
+use super::stream::{Timed, stream};
+use super::{Prepared, max_time};
 use crate::cost::CostModel;
 use crate::error::Result;
 use crate::schedule::{Schedule, Step};
@@ -31,7 +31,7 @@ const LONG: usize = 1 << 16;
 pub fn timed(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> Result<Timed> {
     // What is wrong with a schedule, the graph of its steps tells better.
     if read_once(schedule)
-        && let Ok(timed) = on_demand(schedule, cost, element_bytes)
+        && let Ok(timed) = stream(schedule, cost, element_bytes)
     {
         return Ok(timed);
     }
@@ -52,7 +52,7 @@ pub fn timed(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> Resul
         )
     });
     Ok(Timed {
-        time: rank_times.iter().copied().fold(0.0, later),
+        time: rank_times.iter().copied().fold(0.0, max_time),
         rank_times,
         rounds,
         messages,

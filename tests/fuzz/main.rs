@@ -34,7 +34,7 @@ const FEW: u64 = 1000;
 /// Texts between two looks at the memory.
 const BATCH: u64 = 50;
 /// Most address space that a batch may add: that of small inputs, and of the tests beside this one.
-const MOST_GROWTH_KIB: u64 = 2 << 20;
+const MAX_GROWTH_KIB: u64 = 2 << 20;
 
 /// Tries texts made of `examples`; `take` says whether it could read one.
 fn fuzz(test: &str, examples: &[String], take: impl Fn(&str) -> bool) {
@@ -68,7 +68,7 @@ fn fuzz(test: &str, examples: &[String], take: impl Fn(&str) -> bool) {
         drop(watch);
         let grown = address_space_kib().saturating_sub(before);
         assert!(
-            grown <= MOST_GROWTH_KIB,
+            grown <= MAX_GROWTH_KIB,
             "{grown} KiB for a few small texts; once more: {once_more}"
         );
     }

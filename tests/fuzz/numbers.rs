@@ -5,7 +5,7 @@ use oneport::run::{ElementType, Operator};
 use oneport::{Distribution, Kind};
 
 use super::fuzz;
-use super::units::{MOST_BYTES, TimeUnit, parse_size, parse_time, show_bytes};
+use super::units::{MAX_BYTES, TimeUnit, parse_size, parse_time, show_bytes};
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
@@ -43,7 +43,7 @@ fn sizes() {
         let Ok(bytes) = parse_size(text) else {
             return false;
         };
-        assert!(bytes <= MOST_BYTES);
+        assert!(bytes <= MAX_BYTES);
         assert_eq!(parse_size(&bytes.to_string()), Ok(bytes));
         assert!(!show_bytes(bytes).is_empty());
         true

@@ -11,7 +11,7 @@ use oneport::plan::registry;
 use oneport::plan::steady::{Operation, Platform, solve};
 use oneport::report::{Caption, Trace, Traffic, Tree, Unit, gantt, traffic, tree};
 use oneport::run::Workers;
-use oneport::simulate::{Prepared, on_demand};
+use oneport::simulate::{Prepared, stream};
 use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
 
 use super::{fuzz, hand};
@@ -72,7 +72,7 @@ fn work_with(schedule: &Schedule) {
         let report = check(schedule, &options);
         assert!(!report.to_string().is_empty());
         let cost = CostModel::new(3.0, 0.25).gamma(0.5).overlap(overlap);
-        let streamed = on_demand(schedule, &cost, 8);
+        let streamed = stream(schedule, &cost, 8);
         let Ok(prepared) = Prepared::new(schedule, overlap) else {
             assert!(!report.ok() && streamed.is_err());
             continue;
@@ -163,7 +163,7 @@ fn profiles() {
             assert!(cost.combine(0, bytes) >= 0.0 && cost.copy(0, bytes) >= 0.0);
         }
         for workers in [Workers::Ranks, Workers::Cores] {
-            let _ = profile.crowd(workers, 8, 2);
+            let _ = profile.core_model(workers, 8, 2);
         }
         true
     });

@@ -71,7 +71,7 @@ impl Buffer {
 
     /// All of it, for its rank's memory. Not recorded as an access.
     #[allow(clippy::mut_from_ref, unsafe_code)]
-    pub(crate) fn lend(&self) -> &mut [u64] {
+    pub(crate) fn send_spans(&self) -> &mut [u64] {
         // SAFETY: the box that `new` made lives as long as `self`; one rank asks for it at a time, and the model checks its partner.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }

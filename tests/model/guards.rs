@@ -11,8 +11,8 @@ use std::sync::Once;
 
 use oneport::{Order, Span};
 
-use super::memory::{Due, Lent, RankMemory, Received};
-use super::packed::Intake;
+use super::memory::{Due, RankMemory, Received, SendSpans};
+use super::packed::RecvOp;
 use super::protocol::{Sent, Wire};
 use super::scenarios::{two_ranks, until};
 use super::slots::Slots;
@@ -34,7 +34,7 @@ const DUE: Due = Due {
 };
 
 fn memory<'b, 'r>(rank: usize, buffer: &'b Buffer) -> RankMemory<'b, 'r, u64> {
-    RankMemory::new(rank, buffer.lend(), 1, usize::MAX)
+    RankMemory::new(rank, buffer.send_spans(), 1, usize::MAX)
 }
 
 /// Two buffers of `len` elements: one with 100, 101 and so on, and one with ones.
@@ -88,10 +88,10 @@ fn received(
     wire: &Wire,
     from: usize,
     spans: &[Span],
-    intake: Intake<'_, u64>,
+    op: RecvOp<'_, u64>,
 ) -> Received {
     until(|| {
-        let received = memory.receive(wire, from, spans, intake, true, DUE);
+        let received = memory.receive(wire, from, spans, op, true, DUE);
         (received != Received::Nothing).then_some(received)
     })
 }
@@ -116,9 +116,9 @@ fn written_while_lent(spans: &'static [Span], values: [u64; 4]) {
         move |wire| {
             let mut memory = memory(0, &mine);
             let lane = wire.lane(0, 1);
-            memory.lend(lane, spans);
-            memory.local(&[Span::new(6, 1)], &[Span::new(7, 1)], Intake::Store);
-            let mut write = || memory.local(THIRD, &[Span::new(7, 1)], Intake::Store);
+            memory.send_spans(lane, spans);
+            memory.local(&[Span::new(6, 1)], &[Span::new(7, 1)], RecvOp::Copy);
+            let mut write = || memory.local(THIRD, &[Span::new(7, 1)], RecvOp::Copy);
             let refused = is_refused(&mut write);
             until(|| lane.is_settled().then_some(()));
             if refused {
@@ -128,7 +128,7 @@ fn written_while_lent(spans: &'static [Span], values: [u64; 4]) {
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            let received = received(&mut memory, wire, 0, FOUR, Intake::Store);
+            let received = received(&mut memory, wire, 0, FOUR, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
             assert_eq!(read(memory.data())[..4], values);
         },
@@ -141,9 +141,9 @@ pub(crate) fn lent_then_received_into() {
     two_ranks(
         move |wire| {
             let mut memory = memory(0, &mine);
-            memory.lend(wire.lane(0, 1), FOUR);
+            memory.send_spans(wire.lane(0, 1), FOUR);
             let mut done = Received::Nothing;
-            if !is_refused(|| done = received(&mut memory, wire, 1, THIRD, Intake::Store)) {
+            if !is_refused(|| done = received(&mut memory, wire, 1, THIRD, RecvOp::Copy)) {
                 assert_eq!(done, Received::Done(1.0));
                 assert_eq!(read(memory.data())[3], 1);
             }
@@ -151,8 +151,8 @@ pub(crate) fn lent_then_received_into() {
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            memory.open_send(0, wire, 0, Lent::One(Span::new(7, 1)), 0.0);
-            let received = received(&mut memory, wire, 0, FOUR, Intake::Store);
+            memory.open_send(0, wire, 0, SendSpans::One(Span::new(7, 1)), 0.0);
+            let received = received(&mut memory, wire, 0, FOUR, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
             assert_eq!(read(memory.data())[..4], [100, 101, 102, 103]);
             sent(&memory, &sum());
@@ -166,9 +166,9 @@ pub(crate) fn sent_then_written() {
     two_ranks(
         move |wire| {
             let mut memory = memory(0, &mine);
-            memory.open_send(0, wire, 1, Lent::Many(FOUR_IN_PIECES), 0.0);
+            memory.open_send(0, wire, 1, SendSpans::Many(FOUR_IN_PIECES), 0.0);
             let write = |memory: &mut RankMemory<'_, '_, u64>| {
-                memory.local(THIRD, &[Span::new(7, 1)], Intake::Store);
+                memory.local(THIRD, &[Span::new(7, 1)], RecvOp::Copy);
             };
             let refused = is_refused(|| write(&mut memory));
             assert_eq!(sent(&memory, &sum()), Sent::Done(1.0));
@@ -178,7 +178,7 @@ pub(crate) fn sent_then_written() {
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            let received = received(&mut memory, wire, 0, FOUR, Intake::Store);
+            let received = received(&mut memory, wire, 0, FOUR, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
             assert_eq!(read(memory.data())[..4], [100, 102, 103, 104]);
         },
@@ -199,14 +199,14 @@ pub(crate) fn posted_twice() {
             for _ in 0..2 {
                 until(|| lane.is_free().then_some(()));
                 memory.post(lane, FOUR, &slots, 0);
-                memory.local(FOUR, &[Span::new(4, 4)], Intake::Store);
+                memory.local(FOUR, &[Span::new(4, 4)], RecvOp::Copy);
             }
         },
         move |wire| {
             let _kept = kept;
             let mut memory = memory(1, &theirs);
             for values in [[100, 101, 102, 103], [104, 105, 106, 107]] {
-                let received = received(&mut memory, wire, 0, FOUR, Intake::Store);
+                let received = received(&mut memory, wire, 0, FOUR, RecvOp::Copy);
                 assert_eq!(received, Received::Done(1.0));
                 assert_eq!(read(memory.data())[..4], values);
             }
@@ -216,9 +216,9 @@ pub(crate) fn posted_twice() {
 
 /// How a sender leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum InFlight {
     /// It has lent a message.
-    Lent,
+    SendSpans,
     /// It has an open send.
     Sent,
     /// It has an open send that it is invited to help with.
@@ -228,19 +228,25 @@ pub(crate) enum Left {
 }
 
 /// Its owner gets a buffer back of which something is lent or being sent, whether or not somebody takes it.
-pub(crate) fn left(how: Left) {
-    let len = if how == Left::Shared { 2 * PIECE } else { 4 };
+pub(crate) fn left(how: InFlight) {
+    let len = if how == InFlight::Shared {
+        2 * PIECE
+    } else {
+        4
+    };
     let [mine, theirs] = buffers(len, len / 2);
     two_ranks(
         move |wire| {
             let mut memory = ManuallyDrop::new(memory(0, &mine));
             match how {
-                Left::Lent | Left::Forgotten => memory.lend(wire.lane(0, 1), FOUR),
-                Left::Sent | Left::Shared => {
-                    memory.open_send(0, wire, 1, Lent::One(Span::new(0, len)), 0.0);
+                InFlight::SendSpans | InFlight::Forgotten => {
+                    memory.send_spans(wire.lane(0, 1), FOUR)
+                }
+                InFlight::Sent | InFlight::Shared => {
+                    memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, len)), 0.0);
                 }
             }
-            if how != Left::Forgotten {
+            if how != InFlight::Forgotten {
                 drop(ManuallyDrop::into_inner(memory));
             }
             mine.write();
@@ -248,7 +254,7 @@ pub(crate) fn left(how: Left) {
         move |wire| {
             let mut memory = memory(1, &theirs);
             let spans = [Span::new(0, len)];
-            match memory.receive(wire, 0, &spans, Intake::Store, true, DUE) {
+            match memory.receive(wire, 0, &spans, RecvOp::Copy, true, DUE) {
                 Received::Nothing => {}
                 received => {
                     assert_eq!(received, Received::Done(1.0));
@@ -266,13 +272,13 @@ pub(crate) fn another_length() {
         move |wire| {
             let mut memory = memory(0, &mine);
             let lane = wire.lane(0, 1);
-            memory.lend(lane, FOUR_IN_PIECES);
+            memory.send_spans(lane, FOUR_IN_PIECES);
             until(|| lane.is_settled().then_some(()));
-            memory.local(THIRD, &[Span::new(7, 1)], Intake::Store);
+            memory.local(THIRD, &[Span::new(7, 1)], RecvOp::Copy);
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            let received = received(&mut memory, wire, 0, &[Span::new(0, 3)], Intake::Store);
+            let received = received(&mut memory, wire, 0, &[Span::new(0, 3)], RecvOp::Copy);
             assert_eq!(received, Received::Length(4));
         },
     );
@@ -286,7 +292,7 @@ pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
     let send = move |wire: &Wire| {
         let memory = memory(me, &mine);
         for _ in 0..messages {
-            memory.open_send(0, wire, you, Lent::One(Span::new(0, len)), 0.0);
+            memory.open_send(0, wire, you, SendSpans::One(Span::new(0, len)), 0.0);
             assert_eq!(sent(&memory, &sum()), Sent::Done(1.0));
             mine.write();
         }
@@ -294,12 +300,12 @@ pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
     let receive = move |wire: &Wire| {
         let mut memory = memory(you, &theirs);
         let sum = sum();
-        let (before, times, intake) = match combined {
-            true => (1, 1, Intake::Combine(&sum, Order::MineFirst)),
-            false => (0, 0, Intake::Store),
+        let (before, times, op) = match combined {
+            true => (1, 1, RecvOp::Reduce(&sum, Order::MineFirst)),
+            false => (0, 0, RecvOp::Copy),
         };
         for n in 0..messages {
-            let received = received(&mut memory, wire, me, &[Span::new(0, len)], intake);
+            let received = received(&mut memory, wire, me, &[Span::new(0, len)], op);
             assert_eq!(received, Received::Done(1.0));
             let expected = (100..).map(|sent| before + sent * (1 + n * times));
             assert!(read(memory.data()).iter().copied().eq(expected.take(len)));
@@ -319,14 +325,14 @@ pub(crate) fn shared_with_overlap() {
     two_ranks(
         move |wire| {
             let memory = memory(0, &mine);
-            memory.open_send(0, wire, 1, Lent::One(Span::new(0, 4 * PIECE)), 0.0);
+            memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, 4 * PIECE)), 0.0);
             assert_eq!(sent(&memory, &sum()), Sent::Done(1.0));
             mine.write();
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
             let spans = [Span::new(0, 2 * PIECE), Span::new(PIECE, 2 * PIECE)];
-            let received = received(&mut memory, wire, 0, &spans, Intake::Store);
+            let received = received(&mut memory, wire, 0, &spans, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
             let last = 100 + 2 * PIECE as u64;
             assert_eq!(read(memory.data())[PIECE], last, "one after another");
@@ -341,7 +347,7 @@ pub(crate) fn sender_panics(pieces: usize) {
     two_ranks(
         move |wire| {
             let memory = memory(0, &mine);
-            memory.open_send(0, wire, 1, Lent::One(Span::new(0, len)), 0.0);
+            memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, len)), 0.0);
             unless_panicked(|| sent(&memory, &Operator::that_panics()));
             drop(memory);
             mine.write();
@@ -349,9 +355,9 @@ pub(crate) fn sender_panics(pieces: usize) {
         move |wire| {
             let mut memory = memory(1, &theirs);
             let sum = sum();
-            let intake = Intake::Combine(&sum, Order::TheirsFirst);
+            let op = RecvOp::Reduce(&sum, Order::TheirsFirst);
             let spans = [Span::new(0, len)];
-            if received(&mut memory, wire, 0, &spans, intake) != Received::Spoilt {
+            if received(&mut memory, wire, 0, &spans, op) != Received::Poisoned {
                 let values = read(memory.data()).iter().copied();
                 assert!(
                     values.eq((101..).take(len)),
@@ -370,16 +376,16 @@ pub(crate) fn receiver_panics(pieces: usize) {
     two_ranks(
         move |wire| {
             let memory = memory(0, &mine);
-            memory.open_send(0, wire, 1, Lent::One(Span::new(0, len)), 0.0);
+            memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, len)), 0.0);
             sent(&memory, &sum());
             mine.write();
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
             let panics = Operator::that_panics();
-            let intake = Intake::Combine(&panics, Order::MineFirst);
+            let op = RecvOp::Reduce(&panics, Order::MineFirst);
             let spans = [Span::new(0, len)];
-            unless_panicked(|| received(&mut memory, wire, 0, &spans, intake));
+            unless_panicked(|| received(&mut memory, wire, 0, &spans, op));
             theirs.write();
         },
     );

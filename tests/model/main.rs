@@ -31,7 +31,7 @@ mod sources {
 
     /// The crate's, where canaries may take its guards away.
     mod packed {
-        pub(super) use super::whole_packed::{Intake, Packed};
+        pub(super) use super::whole_packed::{Packed, RecvOp};
         use crate::shim::{Fault, is_planted};
         use oneport::Span;
 
@@ -46,14 +46,14 @@ mod sources {
 
     #[path = "../../src/run/barrier.rs"]
     mod barrier;
-    #[path = "../../src/run/bell.rs"]
-    mod bell;
     #[path = "../../src/run/inbox.rs"]
     mod inbox;
     #[path = "../../src/run/transfer/lazy.rs"]
     mod lazy;
     #[path = "../../src/run/transfer/memory.rs"]
     mod memory;
+    #[path = "../../src/run/parker.rs"]
+    mod parker;
     #[path = "../../src/run/transfer/protocol.rs"]
     mod protocol;
     #[path = "../../src/run/transfer/shared.rs"]
@@ -85,7 +85,7 @@ mod schedule {
 }
 
 mod simulate {
-    pub(crate) fn later(a: f64, b: f64) -> f64 {
+    pub(crate) fn max_time(a: f64, b: f64) -> f64 {
         a.max(b)
     }
 }
@@ -213,8 +213,8 @@ fn a_barrier_of_three_holds() {
 
 #[test]
 fn nothing_told_is_missed() {
-    bounded(4, || scenarios::told(1));
-    bounded(2, || scenarios::told(2));
+    bounded(4, || scenarios::queued(1));
+    bounded(2, || scenarios::queued(2));
 }
 
 #[test]
@@ -241,9 +241,9 @@ fn a_slot_is_used_again() {
 
 #[test]
 fn lent_memory_goes_back_to_its_owner() {
-    exhaustively(|| guards::left(guards::Left::Lent));
-    exhaustively(|| guards::left(guards::Left::Sent));
-    bounded(5, || guards::left(guards::Left::Shared));
+    exhaustively(|| guards::left(guards::InFlight::SendSpans));
+    exhaustively(|| guards::left(guards::InFlight::Sent));
+    bounded(5, || guards::left(guards::InFlight::Shared));
 }
 
 #[test]
@@ -378,14 +378,14 @@ mod canaries {
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn lent_memory_never_taken_back() {
-        bounded(4, || guards::left(guards::Left::Forgotten));
+        bounded(4, || guards::left(guards::InFlight::Forgotten));
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn relaxed_look_at_memory_that_goes_back() {
         plant(Fault::RelaxedLooks);
-        bounded(4, || guards::left(guards::Left::Lent));
+        bounded(4, || guards::left(guards::InFlight::SendSpans));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 use super::barrier::{Arrival, Barrier};
-use super::bell::Bell;
-use super::inbox::{Inbox, Slip};
+use super::inbox::{Inbox, QueueNode};
 use super::lazy::Lazy;
+use super::parker::Parker;
 use super::protocol::{Lane, Parcel, Payload, Pieces, Sent, Target, Wire};
 
 /// Memory that accesses are only recorded of.
@@ -55,9 +55,9 @@ fn target(pieces: usize) -> Target {
     }
 }
 
-pub(super) fn until<R>(mut look: impl FnMut() -> Option<R>) -> R {
+pub(super) fn until<R>(mut poll: impl FnMut() -> Option<R>) -> R {
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         thread::yield_now();
@@ -459,29 +459,29 @@ pub(crate) fn give_up(pieces: usize) {
 }
 
 /// Waits for `flag` as a rank does.
-fn sleep_for(bell: &Bell, flag: &AtomicBool) {
+fn sleep_for(parker: &Parker, flag: &AtomicBool) {
     let here = || flag.load(Ordering::Acquire);
     while !here() {
-        bell.announce();
+        parker.prepare();
         if here() {
-            bell.withdraw();
+            parker.cancel();
             break;
         }
-        bell.sleep(Instant::now(), || false);
+        parker.sleep(Instant::now(), || false);
     }
 }
 
-fn hand_over(bell: &Bell, flag: &AtomicBool) {
+fn hand_over(parker: &Parker, flag: &AtomicBool) {
     flag.store(true, Ordering::Release);
-    Bell::order();
-    bell.ring();
+    Parker::order();
+    parker.unpark();
 }
 
-type Flags = Arc<(Bell, [AtomicBool; 2])>;
+type Flags = Arc<(Parker, [AtomicBool; 2])>;
 
 fn flags() -> Flags {
     Arc::new((
-        Bell::default(),
+        Parker::default(),
         [AtomicBool::new(false), AtomicBool::new(false)],
     ))
 }
@@ -527,7 +527,7 @@ pub(crate) fn abort() {
     let waker = thread::spawn(move || hand_over(&theirs.0, &theirs.1[1]));
     let aborted = || mine.1[1].load(Ordering::Relaxed);
     while !aborted() {
-        mine.0.announce();
+        mine.0.prepare();
         if aborted() {
             break;
         }
@@ -602,15 +602,15 @@ pub(crate) fn glances_at_a_barrier(ranks: usize, cores: usize) {
 
 /// Each of some tellers hands two things over and tells of each: the owner, which only looks at ranks that it is told of, sees
 /// everything in the end. What is missed would have it wait for ever, which loom reports.
-pub(crate) fn told(tellers: usize) {
+pub(crate) fn queued(tellers: usize) {
     struct Shared {
         inbox: Inbox,
-        slips: Vec<Slip>,
+        nodes: Vec<QueueNode>,
         handed: Vec<(Memory, AtomicBool)>,
     }
     let shared = Arc::new(Shared {
         inbox: Inbox::new(),
-        slips: (0..tellers).map(|_| Slip::new()).collect(),
+        nodes: (0..tellers).map(|_| QueueNode::new()).collect(),
         handed: (0..2 * tellers)
             .map(|_| (Memory::new(), AtomicBool::new(false)))
             .collect(),
@@ -622,14 +622,14 @@ pub(crate) fn told(tellers: usize) {
                 for (memory, here) in &s.handed[2 * me..2 * me + 2] {
                     memory.write();
                     here.store(true, Ordering::Release);
-                    s.inbox.tell(&s.slips, me);
+                    s.inbox.push(&s.nodes, me);
                 }
             })
         })
         .collect();
     let mut seen = vec![false; 2 * tellers];
     until(|| {
-        shared.inbox.take(&shared.slips, |rank| {
+        shared.inbox.take(&shared.nodes, |rank| {
             let own = 2 * rank..2 * rank + 2;
             for ((memory, here), seen) in shared.handed[own.clone()].iter().zip(&mut seen[own]) {
                 if here.load(Ordering::Acquire) {

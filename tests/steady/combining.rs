@@ -12,11 +12,11 @@ use oneport::{Ports, Schedule};
 use super::{Random, brute};
 
 /// A strongly connected platform: a ring and some more edges, with times of combining.
-fn random_platform(random: &mut Random, n: usize, most_edges: usize) -> Platform {
+fn random_platform(random: &mut Random, n: usize, max_edges: usize) -> Platform {
     let mut pairs: Vec<(usize, usize)> = (0..n).map(|v| (v, (v + 1) % n)).collect();
     for _ in 0..2 * n {
         let (a, b) = (random.below(n), random.below(n));
-        if a != b && !pairs.contains(&(a, b)) && pairs.len() < most_edges {
+        if a != b && !pairs.contains(&(a, b)) && pairs.len() < max_edges {
             pairs.push((a, b));
         }
     }

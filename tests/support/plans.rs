@@ -4,7 +4,7 @@ use oneport::{Collective, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
 use super::random::Random;
 
-/// Programs whose steps were drawn in one order for all ranks, which therefore never wait for each
+/// ScheduleSource whose steps were drawn in one order for all ranks, which therefore never wait for each
 /// other in a circle.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -186,7 +186,7 @@ impl Plan {
     }
 }
 
-/// Programs on buffers of which everything is input and output.
+/// ScheduleSource on buffers of which everything is input and output.
 pub(crate) fn schedule(ports: Ports, len: usize, programs: Vec<Vec<Step>>) -> Schedule {
     let layout = Layout {
         len,

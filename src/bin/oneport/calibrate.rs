@@ -97,7 +97,7 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             "0".to_string()
         }
     };
-    output::facts(
+    output::summary(
         out,
         &[
             (

@@ -12,9 +12,9 @@ use oneport::check::{self, Finding, Options, Report};
 use serde::Serialize;
 
 use crate::args::{Common, did_you_mean, parse_count};
+use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output;
 use crate::progress::Progress;
-use crate::subject::{About, Subject, remarks};
 use crate::task::Task;
 
 /// Prove that a schedule is right, or say what is wrong with it.
@@ -49,13 +49,14 @@ pub(crate) struct Args {
     /// Report at most this many errors in full
     #[arg(
         long,
+        alias = "most-errors",
         value_name = "COUNT",
         value_parser = parse_count,
         default_value = "20",
         allow_negative_numbers = true,
         help_heading = "Output"
     )]
-    most_errors: usize,
+    max_errors: usize,
 }
 
 /// What is checked instead of a schedule.
@@ -98,7 +99,7 @@ struct One<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(flatten)]
-    about: &'a About,
+    about: &'a ScheduleInfo,
 }
 
 /// All algorithms for one collective.
@@ -162,11 +163,11 @@ fn verdict(ok: bool, errors: usize, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
-    let subject = args.common.subject()?;
-    remarks(&args.common, &subject.schedule);
-    let report = args.check(&subject);
+    let input = args.common.input()?;
+    print_warnings(&args.common, &input.schedule);
+    let report = args.check(&input);
     if args.common.json {
-        let about = &subject.about;
+        let about = &input.about;
         output::json(
             out,
             &One {
@@ -175,11 +176,11 @@ fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
             },
         )?;
     } else {
-        let mut facts = subject.facts();
-        facts.retain(|(name, _)| *name != "costs");
-        facts.push(("steps", subject.schedule.steps().to_string()));
-        facts.push(("result", report.to_string()));
-        output::facts(out, &facts)?;
+        let mut summary = input.summary();
+        summary.retain(|(name, _)| *name != "costs");
+        summary.push(("steps", input.schedule.steps().to_string()));
+        summary.push(("result", report.to_string()));
+        output::summary(out, &summary)?;
     }
     Ok(report)
 }
@@ -192,20 +193,20 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
     );
     for &algorithm in &task.algorithms {
         bar.name(algorithm.name);
-        let subject = task
+        let input = task
             .request_for(algorithm)
-            .and_then(|request| Subject::planned_by(task, algorithm, request));
-        match subject {
-            Ok(subject) => {
-                let report = args.check(&subject);
+            .and_then(|request| Input::planned_by(task, algorithm, request));
+        match input {
+            Ok(input) => {
+                let report = args.check(&input);
                 rows.push(Row {
                     algorithm: algorithm.name,
                     ok: report.ok(),
                     keeps_order: report.keeps_order,
-                    ranks: subject.schedule.ranks(),
-                    root: subject.about.root,
-                    segments: subject.about.segments,
-                    steps: subject.schedule.steps(),
+                    ranks: input.schedule.ranks(),
+                    root: input.about.root,
+                    segments: input.about.segments,
+                    steps: input.schedule.steps(),
                 });
                 more += report.more;
                 errors.extend(report.errors.into_iter().map(|finding| Located {
@@ -248,14 +249,14 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 impl Args {
-    fn check(&self, subject: &Subject) -> Report {
+    fn check(&self, input: &Input) -> Report {
         let options = Options {
             keep_order: self.common.vector.keep_order()
-                && subject.schedule.collective().kind().reduces(),
-            overlap: subject.cost.overlap,
-            most_errors: self.most_errors,
+                && input.schedule.collective().kind().reduces(),
+            overlap: input.cost.overlap,
+            max_errors: self.max_errors,
         };
-        check::check(&subject.schedule, &options)
+        check::check(&input.schedule, &options)
     }
 }
 

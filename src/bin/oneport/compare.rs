@@ -10,9 +10,9 @@ use oneport::plan::registry::{Algorithm, Planned};
 use serde::Serialize;
 
 use crate::args::Common;
+use crate::input::{ScheduleInfo, show_cost, warnings_about};
 use crate::output;
 use crate::progress::Progress;
-use crate::subject::{About, remarks_about, show_cost};
 use crate::task::{Task, Timing, finite, linked, steps};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
                 rows.push(row);
                 first.get_or_insert_with(|| {
                     let (collective, ports) = (planned.collective(), planned.ports());
-                    remarks_about(
+                    warnings_about(
                         &args.common,
                         &collective,
                         ports,
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 /// An algorithm that has been timed.
 struct Contender {
     planned: Planned,
-    about: About,
+    about: ScheduleInfo,
     row: Row,
 }
 
@@ -173,9 +173,9 @@ impl Contender {
         let timed = planned.timed(cost, element_bytes, |more| progress.add(more))?;
         let time = match &planned {
             Planned::Stored(schedule) => linked(schedule, cost, timed.time)?,
-            Planned::OnDemand(_) => finite(timed.time)?,
+            Planned::Streamed(_) => finite(timed.time)?,
         };
-        let about = About::planned(task, algorithm, request, planned.collective().root());
+        let about = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
         let row = Row {
             algorithm: algorithm.name.to_string(),
             root: about.root,

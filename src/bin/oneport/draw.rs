@@ -8,12 +8,12 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::report::{
-    self, Caption, MOST_BOXES, MOST_EVENTS, Trace, Traffic, Tree, Unit, gantt, traffic, tree,
+    self, Caption, MAX_BOXES, MAX_EVENTS, Trace, Traffic, Tree, Unit, gantt, traffic, tree,
 };
 
 use crate::args::Common;
+use crate::input::{Input, print_warnings, show_cost};
 use crate::output;
-use crate::subject::{Subject, remarks, show_cost};
 use crate::units::TimeUnit;
 
 /// Draw a schedule: who does what when, or who sends to whom.
@@ -90,15 +90,15 @@ impl File {
     }
 
     /// Refuses what could not be shown anyway, before it is timed or run.
-    pub(crate) fn affordable(self, schedule: &Schedule) -> Result<()> {
+    pub(crate) fn ensure_fits_memory(self, schedule: &Schedule) -> Result<()> {
         let all = schedule.programs().iter().flatten();
         let steps = all.filter(|s| !s.is_empty()).count();
         match self {
-            File::Svg if steps > MOST_BOXES => bail!(
-                "{steps} steps are more than the {MOST_BOXES} boxes that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
+            File::Svg if steps > MAX_BOXES => bail!(
+                "{steps} steps are more than the {MAX_BOXES} boxes that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
             ),
-            File::Json if steps > MOST_EVENTS => bail!(
-                "{steps} steps are more than the {MOST_EVENTS} events that a trace can have: take fewer ranks or segments"
+            File::Json if steps > MAX_EVENTS => bail!(
+                "{steps} steps are more than the {MAX_EVENTS} events that a trace can have: take fewer ranks or segments"
             ),
             _ => Ok(()),
         }
@@ -128,17 +128,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         _ => Some(form(args, to_file)?),
     };
     output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
-    let subject = args.common.subject()?;
-    remarks(&args.common, &subject.schedule);
+    let input = args.common.input()?;
+    print_warnings(&args.common, &input.schedule);
     let text = match picture {
-        Some(Form::Gantt) => timed(&subject, File::Svg)?,
-        Some(Form::Trace) => timed(&subject, File::Json)?,
-        Some(Form::Tree) => drawn_tree(&subject)?,
-        Some(Form::Traffic) => drawn_traffic(&subject, "traffic")?,
+        Some(Form::Gantt) => timed(&input, File::Svg)?,
+        Some(Form::Trace) => timed(&input, File::Json)?,
+        Some(Form::Tree) => drawn_tree(&input)?,
+        Some(Form::Traffic) => drawn_traffic(&input, "traffic")?,
         None => String::new(),
     };
     if let Some(path) = &args.trace {
-        let trace = timed(&subject, File::Json)?;
+        let trace = timed(&input, File::Json)?;
         output::write_file(path, trace.as_bytes())?;
     }
     match to_file {
@@ -174,40 +174,40 @@ fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
 }
 
 /// Model time, drawn or as a trace.
-fn timed(subject: &Subject, file: File) -> Result<String> {
-    file.affordable(&subject.schedule)?;
+fn timed(input: &Input, file: File) -> Result<String> {
+    file.ensure_fits_memory(&input.schedule)?;
     let trace = Trace::model(
-        &subject.schedule,
-        &subject.cost,
-        subject.element_bytes,
-        subject.trace_unit(),
+        &input.schedule,
+        &input.cost,
+        input.element_bytes,
+        input.trace_unit(),
     )?;
-    let time = subject.unit.show(trace.end());
-    let caption = subject
+    let time = input.unit.show(trace.end());
+    let caption = input
         .caption(&format!("time {time}"))
-        .line(show_cost(&subject.cost, subject.unit));
+        .line(show_cost(&input.cost, input.unit));
     file.content(&trace, &caption)
 }
 
-fn drawn_tree(subject: &Subject) -> Result<String> {
-    if let Some(found) = Tree::of(&subject.schedule, subject.element_bytes)? {
+fn drawn_tree(input: &Input) -> Result<String> {
+    if let Some(found) = Tree::of(&input.schedule, input.element_bytes)? {
         let what = match found.segment() {
             None => "tree".to_string(),
             Some(_) => "tree of the first segment".to_string(),
         };
-        return Ok(tree(&found, &subject.caption(&what))?);
+        return Ok(tree(&found, &input.caption(&what))?);
     }
     let what = "the messages do not form one tree: traffic instead";
     output::note(&format!("{what} (--as traffic draws it without this note)"));
-    drawn_traffic(subject, what)
+    drawn_traffic(input, what)
 }
 
-fn drawn_traffic(subject: &Subject, what: &str) -> Result<String> {
-    let flows = Traffic::new(&subject.schedule, subject.element_bytes);
-    Ok(traffic(&flows, &subject.caption(what))?)
+fn drawn_traffic(input: &Input, what: &str) -> Result<String> {
+    let flows = Traffic::new(&input.schedule, input.element_bytes);
+    Ok(traffic(&flows, &input.caption(what))?)
 }
 
-impl Subject {
+impl Input {
     /// What the times of a trace are in.
     fn trace_unit(&self) -> Unit {
         match self.unit {

@@ -14,16 +14,16 @@ use oneport::{CostModel, Ports};
 use serde::Serialize;
 
 use crate::args::{Machine, parse_count};
+use crate::input::show_cost;
 use crate::output;
 use crate::run::parse_deadline;
-use crate::subject::show_cost;
 use crate::task::available_memory;
 use crate::units::{Number, TimeUnit, parse_size, show_bytes, significant};
 
 /// Ranks that are planned for at most: twice as many appear in some guidelines.
-const MOST_RANKS: usize = 4096;
+const MAX_RANKS: usize = 4096;
 /// The largest size that is planned for.
-const MOST_BYTES: u64 = 1 << 40;
+const MAX_BYTES: u64 = 1 << 40;
 
 /// Check that no collective is slower than what can stand in for it
 #[derive(Debug, clap::Args)]
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         [] => vec![8, 1 << 10, 64 << 10, 1 << 20],
         ref given => given.to_vec(),
     };
-    affordable(&ranks, &sizes, measured)?;
+    ensure_fits_memory(&ranks, &sizes, measured)?;
     let (cost, unit) = costs(args, clock)?;
     let ports = args.machine.ports(Ports::BI)?;
     let fallback = Setting::new(ports, cost);
@@ -167,26 +167,26 @@ fn bar() -> ProgressBar {
 }
 
 /// Refuses what would take too long or too much memory, before it is tried.
-fn affordable(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<()> {
+fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<()> {
     if ranks.contains(&0) {
         bail!("a collective needs at least one rank (-p 0)");
     }
     let p = ranks.iter().copied().max().unwrap_or(1);
-    if p > MOST_RANKS {
-        bail!("{p} ranks are more than the {MOST_RANKS} that guidelines are checked for");
+    if p > MAX_RANKS {
+        bail!("{p} ranks are more than the {MAX_RANKS} that guidelines are checked for");
     }
     let m = sizes.iter().copied().max().unwrap_or(0);
-    if m > MOST_BYTES {
+    if m > MAX_BYTES {
         bail!(
             "{} are more than the {} that guidelines are checked for",
             show_bytes(m),
-            show_bytes(MOST_BYTES)
+            show_bytes(MAX_BYTES)
         );
     }
     if !measured {
         return Ok(());
     }
-    let most = Team::most_ranks();
+    let most = Team::max_ranks();
     if 2 * p > most {
         bail!(
             "some guidelines take {} ranks, more than the {most} that this system can hold",

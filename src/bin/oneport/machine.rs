@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use oneport::cost::Links;
 use oneport::measure::Profile;
-use oneport::plan::auto::Crowd;
+use oneport::plan::auto::CoreModel;
 use oneport::run::Workers;
 use oneport::{CostModel, Ports};
 
@@ -69,12 +69,12 @@ impl Machine {
 
     /// What a native run of `ranks` ranks takes `cores` cores, with these workers, if a profile
     /// says so.
-    pub(crate) fn crowd(
+    pub(crate) fn core_model(
         &self,
         workers: Workers,
         ranks: usize,
         cores: usize,
-    ) -> Result<Option<Crowd>> {
+    ) -> Result<Option<CoreModel>> {
         let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
         let Some(path) = self
             .profile
@@ -83,7 +83,7 @@ impl Machine {
         else {
             return Ok(None);
         };
-        Ok(Profile::from_json(&read_text(path)?)?.crowd(workers, ranks, cores))
+        Ok(Profile::from_json(&read_text(path)?)?.core_model(workers, ranks, cores))
     }
 
     /// The profile's costs, except for those that are given: pieces of sizes do not outlive what

@@ -91,9 +91,13 @@ pub(crate) fn table<R: Into<comfy_table::Row>>(
 }
 
 /// `name   value` lines, names padded to one width.
-pub(crate) fn facts(out: &mut dyn Write, facts: &[(&str, String)]) -> Result<()> {
-    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, value) in facts {
+pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
+    let width = summary
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
+    for (name, value) in summary {
         writeln!(out, "{name:width$}  {value}")?;
     }
     Ok(())

@@ -14,8 +14,8 @@ use oneport::simulate::Prepared;
 use oneport::{CostModel, Order, Schedule, Span, Step};
 
 use crate::args::Common;
+use crate::input::{Input, print_warnings};
 use crate::output;
-use crate::subject::{Subject, remarks};
 use crate::task::{Task, ensure_memory};
 
 /// Plan a schedule and print it.
@@ -83,19 +83,19 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let subject = args.common.subject()?;
-    remarks(&args.common, &subject.schedule);
+    let input = args.common.input()?;
+    print_warnings(&args.common, &input.schedule);
     let advice = "take fewer ranks or larger segments";
     ensure_memory(
         || "the text of the schedule".into(),
-        text_bytes(&subject.schedule),
+        text_bytes(&input.schedule),
         advice,
     )?;
     let text = match format {
-        Format::Json => subject.schedule.to_json(),
-        Format::Text => heading(&subject) + &programs(&subject.schedule),
-        Format::Rounds => heading(&subject) + &rounds(&subject.schedule)?,
-        Format::Dot => dot(&subject.schedule),
+        Format::Json => input.schedule.to_json(),
+        Format::Text => heading(&input) + &programs(&input.schedule),
+        Format::Rounds => heading(&input) + &rounds(&input.schedule)?,
+        Format::Dot => dot(&input.schedule),
     };
     match to_file {
         Some(path) => output::write_file(path, text.as_bytes())?,
@@ -135,8 +135,8 @@ fn table(args: &Common) -> Result<String> {
     Ok(table.to_string())
 }
 
-fn heading(subject: &Subject) -> String {
-    let about = &subject.about;
+fn heading(input: &Input) -> String {
+    let about = &input.about;
     let by = about
         .algorithm
         .or(about.schedule.as_deref())

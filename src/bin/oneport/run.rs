@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::check;
 use oneport::measure::percentile_distribution;
-use oneport::plan::auto::Crowd;
+use oneport::plan::auto::CoreModel;
 use oneport::report::{Caption, Trace};
 use oneport::run::{
     self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers,
@@ -21,8 +21,8 @@ use serde::Serialize;
 
 use crate::args::{Common, Dtype, Op, parse_count};
 use crate::draw::File;
+use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output;
-use crate::subject::{About, Subject, remarks};
 use crate::task::{ensure_memory, linked};
 use crate::units::{Number, TimeArg, TimeUnit, parse_time};
 
@@ -159,7 +159,7 @@ struct Output<'a> {
     dtype: &'static str,
     op: Option<&'static str>,
     #[serde(flatten)]
-    about: &'a About,
+    about: &'a ScheduleInfo,
     /// The first wrong element.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -172,7 +172,7 @@ struct Disproved<'a> {
     verified: bool,
     error: String,
     #[serde(flatten)]
-    about: &'a About,
+    about: &'a ScheduleInfo,
 }
 
 #[derive(Serialize)]
@@ -208,27 +208,27 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         _ => Dtype::U8,
     });
     common.vector.dtype = Some(dtype);
-    let subject = common.subject_on(|ranks| args.crowd(ranks))?;
+    let input = common.subject_on(|ranks| args.core_model(ranks))?;
     if let Some(refusal) = op.refuses(dtype) {
         bail!(refusal);
     }
-    remarks(&common, &subject.schedule);
-    args.fits(&subject)?;
+    print_warnings(&common, &input.schedule);
+    args.fits(&input)?;
     let file = args.trace.as_deref().map(File::of).transpose()?;
     if let Some(file) = file {
-        file.affordable(&subject.schedule)?;
+        file.ensure_fits_memory(&input.schedule)?;
     }
     output::writable(&[
         ("--histogram", args.histogram.as_deref()),
         ("--trace", args.trace.as_deref()),
     ])?;
     if !args.no_verify
-        && let Some(wrong) = disproof(&subject, op)
+        && let Some(wrong) = disproof(&input, op)
     {
         let refused = Disproved {
             verified: false,
             error: format!("{wrong} (not run: --no-verify runs it all the same)"),
-            about: &subject.about,
+            about: &input.about,
         };
         if args.common.json {
             output::json(out, &refused)?;
@@ -238,18 +238,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         return Ok(ExitCode::from(1));
     }
     let done = match dtype {
-        Dtype::U8 => execute::<u8>(args, &subject)?,
-        Dtype::I32 => execute::<i32>(args, &subject)?,
-        Dtype::I64 => execute::<i64>(args, &subject)?,
-        Dtype::U64 => execute::<u64>(args, &subject)?,
-        Dtype::F32 => execute::<f32>(args, &subject)?,
-        Dtype::F64 => execute::<f64>(args, &subject)?,
+        Dtype::U8 => execute::<u8>(args, &input)?,
+        Dtype::I32 => execute::<i32>(args, &input)?,
+        Dtype::I64 => execute::<i64>(args, &input)?,
+        Dtype::U64 => execute::<u64>(args, &input)?,
+        Dtype::F32 => execute::<f32>(args, &input)?,
+        Dtype::F64 => execute::<f64>(args, &input)?,
     };
     for warning in &done.warnings {
         output::note(warning);
     }
     if let (Some(path), Some(file), Some(trace)) = (&args.trace, file, &done.trace) {
-        let text = file.content(trace, &args.caption(&subject, &done))?;
+        let text = file.content(trace, &args.caption(&input, &done))?;
         output::write_file(path, text.as_bytes())?;
     }
     if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
@@ -269,20 +269,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         mode: args.workers.mode(),
         transfers: if done.eager { "eager" } else { "rendezvous" },
         dtype: dtype.name(),
-        op: subject
+        op: input
             .schedule
             .collective()
             .kind()
             .reduces()
             .then_some(op.name()),
-        about: &subject.about,
+        about: &input.about,
         error: wrong.clone(),
         warnings: done.warnings,
     };
     if args.common.json {
         output::json(out, &output)?;
     } else {
-        print(out, &subject, &output)?;
+        print(out, &input, &output)?;
     }
     match wrong {
         None => Ok(ExitCode::SUCCESS),
@@ -296,13 +296,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 
 impl Args {
     /// The cores of a native run, if a profile says what that takes them.
-    fn crowd(&self, ranks: usize) -> Result<Option<Crowd>> {
+    fn core_model(&self, ranks: usize) -> Result<Option<CoreModel>> {
         if self.clock == Pace::Paced || self.rendezvous {
             return Ok(None);
         }
         let cores = Team::cores_for(ranks, &self.team())?;
         let workers = self.workers.into();
-        self.common.machine.crowd(workers, ranks, cores)
+        self.common.machine.core_model(workers, ranks, cores)
     }
 
     /// The team that is asked for.
@@ -316,8 +316,8 @@ impl Args {
     }
 
     /// Refuses what would not fit into memory, before it is tried.
-    fn fits(&self, subject: &Subject) -> Result<()> {
-        let (ranks, most) = (subject.schedule.ranks(), Team::most_ranks());
+    fn fits(&self, input: &Input) -> Result<()> {
+        let (ranks, most) = (input.schedule.ranks(), Team::max_ranks());
         if ranks > most && self.workers == Work::Ranks {
             bail!(
                 "{ranks} ranks are more threads than the {most} that this system can hold: --workers cores and simulate have no such limit"
@@ -330,15 +330,15 @@ impl Args {
         }
         let all = self.repetitions.saturating_add(self.warmup);
         let threads = match self.workers {
-            Work::Ranks => subject.schedule.ranks(),
-            Work::Cores => Team::cores_for(subject.schedule.ranks(), &self.team())?,
+            Work::Ranks => input.schedule.ranks(),
+            Work::Cores => Team::cores_for(input.schedule.ranks(), &self.team())?,
         };
         if all.saturating_mul(threads) > 100_000_000 {
             bail!("{all} repetitions on {threads} threads are too many to be recorded");
         }
         // Start and end of every repetition.
         let records = (all as u64).saturating_mul(16 * threads as u64);
-        let bytes = memory_of(subject).saturating_add(records);
+        let bytes = memory_of(input).saturating_add(records);
         let what = || "the run".to_string();
         let advice = "take fewer ranks or a smaller vector";
         ensure_memory(what, bytes.into(), advice)?;
@@ -368,26 +368,26 @@ impl Args {
 }
 
 /// Bytes that a run takes besides its schedule and its threads' stacks, about.
-fn memory_of(subject: &Subject) -> u64 {
+fn memory_of(input: &Input) -> u64 {
     /// For each step, as measured: what waits for what, and for how long.
     const BYTES_PER_STEP: u64 = 160;
     /// For each rank: pages of its stack, queues, cells of its pairs.
     const BYTES_PER_RANK: u64 = 32 << 10;
-    let elements = subject.schedule.layout().iter().fold(0u64, |sum, l| {
+    let elements = input.schedule.layout().iter().fold(0u64, |sum, l| {
         // The buffer, the input, the output and what it should be.
         let outputs = (total_len(&l.output) as u64).saturating_mul(2);
         let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
         sum.saturating_add(own.saturating_add(outputs))
     });
-    let data = elements.saturating_mul(subject.element_bytes);
-    let steps = (subject.schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
-    let ranks = (subject.schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
+    let data = elements.saturating_mul(input.element_bytes);
+    let steps = (input.schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
+    let ranks = (input.schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
     data.saturating_add(steps).saturating_add(ranks)
 }
 
 impl Args {
     /// What stands above the picture of a run.
-    fn caption(&self, subject: &Subject, done: &Done) -> Caption {
+    fn caption(&self, input: &Input, done: &Done) -> Caption {
         let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
         let last = done.trace.as_ref().map_or(0.0, Trace::end);
         let which = match self.repetitions {
@@ -397,14 +397,14 @@ impl Args {
                 ns(done.wall.median as f64)
             ),
         };
-        subject
+        input
             .caption(&format!("recorded run, {}", ns(last)))
             .line(format!(
                 "{which}, {} clock, {} ranks on {} cores; model time {}",
                 self.clock.name(),
-                subject.schedule.ranks(),
+                input.schedule.ranks(),
                 done.cores,
-                subject.unit.show(done.model_time)
+                input.unit.show(done.model_time)
             ))
     }
 }
@@ -427,18 +427,16 @@ impl Pace {
     }
 }
 
-fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
-    let schedule = &subject.schedule;
-    if (subject.cost.links().is_some() || args.clock == Pace::Paced)
+fn execute<T: Element>(args: &Args, input: &Input) -> Result<Done> {
+    let schedule = &input.schedule;
+    if (input.cost.links().is_some() || args.clock == Pace::Paced)
         // A schedule that does not complete is left to the run itself.
-        && let Ok(prepared) = Prepared::new(schedule, subject.cost.overlap)
+        && let Ok(prepared) = Prepared::new(schedule, input.cost.overlap)
     {
-        let time = prepared
-            .simulate(&subject.cost, subject.element_bytes)
-            .time();
+        let time = prepared.simulate(&input.cost, input.element_bytes).time();
         // A missing link makes the model time infinite.
-        let time = linked(schedule, &subject.cost, time)?;
-        args.ends(time, subject.unit)?;
+        let time = linked(schedule, &input.cost, time)?;
+        args.ends(time, input.unit)?;
     }
     let operator = if schedule.collective().kind().reduces() {
         Operator::<T>::named(args.common.vector.op.name())?
@@ -446,7 +444,7 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
         Operator::none()
     };
     // Threads must not take what the run needs.
-    let reserved = system::reserve_memory("the run", memory_of(subject))?;
+    let reserved = system::reserve_memory("the run", memory_of(input))?;
     let mut team = Team::with(schedule.ranks(), &args.team())?;
     drop(reserved);
     let options = RunOptions {
@@ -454,7 +452,7 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
             Pace::Native => Clock::Native,
             Pace::Paced => Clock::Paced,
         },
-        cost: subject.cost.clone(),
+        cost: input.cost.clone(),
         repetitions: args.repetitions,
         warmup: args.warmup,
         ports: None,
@@ -492,13 +490,13 @@ fn execute<T: Element>(args: &Args, subject: &Subject) -> Result<Done> {
 
 /// What `check` finds wrong with the schedule. Right data are no proof: some operators forgive what
 /// others do not.
-fn disproof(subject: &Subject, op: Op) -> Option<String> {
+fn disproof(input: &Input, op: Op) -> Option<String> {
     let options = check::Options {
-        keep_order: subject.schedule.collective().kind().reduces() && !op.commutes(),
-        overlap: subject.cost.overlap,
+        keep_order: input.schedule.collective().kind().reduces() && !op.commutes(),
+        overlap: input.cost.overlap,
         ..check::Options::default()
     };
-    let report = check::check(&subject.schedule, &options);
+    let report = check::check(&input.schedule, &options);
     let first = report.errors.first()?;
     let others = match report.errors.len() + report.more - 1 {
         0 => String::new(),
@@ -507,11 +505,11 @@ fn disproof(subject: &Subject, op: Op) -> Option<String> {
     Some(format!("{}{others}", first.message))
 }
 
-fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<()> {
-    let mut facts = subject.facts();
+fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
+    let mut summary = input.summary();
     let op = output.op.map_or_else(String::new, |op| format!(", {op}"));
-    facts.push(("elements", format!("{}{op}", output.dtype)));
-    facts.push((
+    summary.push(("elements", format!("{}{op}", output.dtype)));
+    summary.push((
         "result",
         match (output.verified, &output.error) {
             (None, _) => "not verified".to_string(),
@@ -519,10 +517,10 @@ fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<
             (Some(false), error) => format!("WRONG: {}", error.as_deref().unwrap_or_default()),
         },
     ));
-    facts.push(("model time", subject.unit.show(output.model_time.0)));
+    summary.push(("model time", input.unit.show(output.model_time.0)));
     let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
     let wall = &output.wall;
-    facts.push((
+    summary.push((
         "wall-clock",
         format!(
             "median {}, min {}, p99 {}, max {} of {} repetition{} ({}{})",
@@ -546,7 +544,7 @@ fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<
         "not pinned"
     };
     let ranks = output.about.ranks;
-    facts.push((
+    summary.push((
         "threads",
         match output.mode {
             "folded" => format!(
@@ -559,7 +557,7 @@ fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<
             }
         },
     ));
-    output::facts(out, &facts)
+    output::summary(out, &summary)
 }
 
 /// A deadline: `500ms`, `2s`; plain numbers are seconds.

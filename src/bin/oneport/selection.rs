@@ -12,7 +12,7 @@ use crate::task::{Task, read_text};
 use crate::units::show_bytes;
 
 /// Lets the rules in `path` choose for `task`; segments that are given stay.
-pub(crate) fn obey(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> Result<()> {
+pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> Result<()> {
     if args.algorithm != "auto" {
         bail!(
             "--rules chooses the algorithm, and so does --algorithm {}: give one of them",

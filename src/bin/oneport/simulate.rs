@@ -1,6 +1,6 @@
 //! `oneport simulate`: model time.
 
-mod on_demand;
+mod stream;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,8 +14,8 @@ use oneport::simulate::{self, Prepared, Simulation, Work};
 use serde::Serialize;
 
 use crate::args::Common;
+use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output;
-use crate::subject::{About, Subject, remarks};
 use crate::task::{closed_form, linked};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
@@ -69,7 +69,7 @@ struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pieces: Option<&'a Pieces>,
     #[serde(flatten)]
-    about: &'a About,
+    about: &'a ScheduleInfo,
     #[serde(skip_serializing_if = "Option::is_none")]
     rank_times: Option<Vec<Number>>,
     /// By rank and port: how long each port carries a transfer.
@@ -111,31 +111,31 @@ struct Link {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let subject = match on_demand::run(args, out)? {
-        on_demand::Outcome::Done(code) => return Ok(code),
-        on_demand::Outcome::Stored(subject) => *subject,
-        on_demand::Outcome::Nothing => args.common.subject()?,
+    let input = match stream::run(args, out)? {
+        stream::Outcome::Done(code) => return Ok(code),
+        stream::Outcome::Stored(input) => *input,
+        stream::Outcome::Nothing => args.common.input()?,
     };
-    remarks(&args.common, &subject.schedule);
-    let timed = simulate::timed(&subject.schedule, &subject.cost, subject.element_bytes)?;
-    let time = linked(&subject.schedule, &subject.cost, timed.time)?;
+    print_warnings(&args.common, &input.schedule);
+    let timed = simulate::timed(&input.schedule, &input.cost, input.element_bytes)?;
+    let time = linked(&input.schedule, &input.cost, timed.time)?;
     let prepared = (args.ranks_table || args.critical_path)
-        .then(|| Prepared::new(&subject.schedule, subject.cost.overlap))
+        .then(|| Prepared::new(&input.schedule, input.cost.overlap))
         .transpose()?;
     let simulation = prepared.as_ref().map(|prepared| {
         (
             prepared,
-            prepared.simulate(&subject.cost, subject.element_bytes),
+            prepared.simulate(&input.cost, input.element_bytes),
         )
     });
-    let bounds = lower_bound_of(&subject.schedule, &subject.cost, subject.element_bytes);
+    let bounds = lower_bound_of(&input.schedule, &input.cost, input.element_bytes);
     let lower_bound = bounds.largest;
-    let planned = subject.planned.as_ref();
+    let planned = input.planned.as_ref();
     let output = Output {
         time: Number(time),
         rounds: timed.rounds,
         messages: timed.messages,
-        bytes: timed.elements as u64 * subject.element_bytes,
+        bytes: timed.elements as u64 * input.element_bytes,
         lower_bound: Number(lower_bound),
         ratio: (lower_bound > 0.0).then_some(time / lower_bound),
         closed_form: planned
@@ -144,29 +144,29 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         lower_bounds: bounds.into(),
         published: planned
             .and_then(|p| published(p.algorithm.collective, p.algorithm.name, &p.request))
-            .map(|published| print_of(&published, subject.element_bytes)),
-        alpha: Number(subject.cost.alpha),
-        beta: Number(subject.cost.beta),
-        gamma: Number(subject.cost.gamma),
-        gamma_copy: Number(subject.cost.gamma_copy),
-        pieces: subject.cost.size_pieces(),
-        about: &subject.about,
+            .map(|published| print_of(&published, input.element_bytes)),
+        alpha: Number(input.cost.alpha),
+        beta: Number(input.cost.beta),
+        gamma: Number(input.cost.gamma),
+        gamma_copy: Number(input.cost.gamma_copy),
+        pieces: input.cost.size_pieces(),
+        about: &input.about,
         rank_times: args
             .ranks_table
             .then(|| timed.rank_times.into_iter().map(Number).collect()),
         port_busy: simulation
             .as_ref()
             .filter(|_| args.ranks_table)
-            .map(|(_, simulation)| busy(simulation, &subject)),
+            .map(|(_, simulation)| busy(simulation, &input)),
         critical_path: simulation
             .as_ref()
             .filter(|_| args.critical_path)
-            .map(|(prepared, simulation)| path(prepared, simulation, subject.element_bytes)),
+            .map(|(prepared, simulation)| path(prepared, simulation, input.element_bytes)),
     };
     if args.common.json {
         output::json(out, &output)?;
     } else {
-        print(out, &subject, &output)?;
+        print(out, &input, &output)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -194,8 +194,8 @@ fn print_of(published: &Published, element_bytes: u64) -> Print {
     }
 }
 
-fn busy(simulation: &Simulation<'_>, subject: &Subject) -> Vec<Vec<Number>> {
-    let lists = simulation.port_busy(&subject.schedule);
+fn busy(simulation: &Simulation<'_>, input: &Input) -> Vec<Vec<Number>> {
+    let lists = simulation.port_busy(&input.schedule);
     lists
         .into_iter()
         .map(|ports| ports.into_iter().map(Number).collect())
@@ -221,15 +221,15 @@ fn path(prepared: &Prepared, simulation: &Simulation<'_>, element_bytes: u64) ->
     simulation.critical_path().into_iter().map(link).collect()
 }
 
-fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<()> {
-    let unit = subject.unit;
-    print_facts(out, subject.facts(), unit, output)?;
+fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
+    let unit = input.unit;
+    print_facts(out, input.summary(), unit, output)?;
     if let Some(times) = &output.rank_times {
         writeln!(out)?;
         ranks_table(
             out,
-            subject,
-            &subject.schedule.stats()?,
+            input,
+            &input.schedule.stats()?,
             times,
             output.port_busy.as_deref().unwrap_or(&[]),
         )?;
@@ -244,30 +244,30 @@ fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<
 /// What holds for the whole schedule, after the `facts` that say what it is.
 fn print_facts(
     out: &mut dyn Write,
-    mut facts: Vec<(&'static str, String)>,
+    mut summary: Vec<(&'static str, String)>,
     unit: TimeUnit,
     output: &Output<'_>,
 ) -> Result<()> {
-    facts.push(("time", unit.show(output.time.0)));
+    summary.push(("time", unit.show(output.time.0)));
     if let Some(ratio) = output.ratio {
         let bound = unit.show(output.lower_bound.0);
-        facts.push((
+        summary.push((
             "lower bound",
             format!("{bound} (time is {} times that)", significant(ratio, 4)),
         ));
     }
     if let Some(closed) = output.closed_form {
-        facts.push(("formula", unit.show(closed.0)));
+        summary.push(("formula", unit.show(closed.0)));
     }
     if let Some(print) = &output.published {
-        facts.push(("published", show_print(print, unit)));
+        summary.push(("published", show_print(print, unit)));
     }
-    facts.push(("rounds", output.rounds.to_string()));
-    facts.push((
+    summary.push(("rounds", output.rounds.to_string()));
+    summary.push((
         "messages",
         format!("{}, {} together", output.messages, show_bytes(output.bytes)),
     ));
-    output::facts(out, &facts)
+    output::summary(out, &summary)
 }
 
 /// `39 (Table I); best segment 2.5 bytes, 37.2`.
@@ -288,12 +288,12 @@ fn show_print(print: &Print, unit: TimeUnit) -> String {
 
 fn ranks_table(
     out: &mut dyn Write,
-    subject: &Subject,
+    input: &Input,
     stats: &Stats,
     times: &[Number],
     busy: &[Vec<Number>],
 ) -> Result<()> {
-    let ports = subject.schedule.ports();
+    let ports = input.schedule.ports();
     let mut header = vec![
         "rank".to_string(),
         "finishes".into(),
@@ -318,14 +318,14 @@ fn ranks_table(
         .zip(busy)
         .enumerate()
         .map(|(rank, (time, busy))| {
-            let bytes = |elements: usize| show_bytes(elements as u64 * subject.element_bytes);
+            let bytes = |elements: usize| show_bytes(elements as u64 * input.element_bytes);
             let mut row = vec![
                 rank.to_string(),
-                subject.unit.show(time.0),
+                input.unit.show(time.0),
                 bytes(stats.sent[rank]),
                 bytes(stats.received[rank]),
             ];
-            row.extend(busy.iter().map(|b| subject.unit.show(b.0)));
+            row.extend(busy.iter().map(|b| input.unit.show(b.0)));
             row
         });
     let header: Vec<_> = header.iter().map(String::as_str).collect();

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use oneport::plan::auto::{self, Choice, Crowd};
+use oneport::plan::auto::{self, Choice, CoreModel};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segmentation};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step, system};
@@ -20,13 +20,13 @@ const DEFAULT_BYTES: &str = "64KiB";
 /// Number of ranks when none is given.
 const DEFAULT_RANKS: usize = 8;
 /// All ranks' vectors together stay below this many bytes, so that no sum of sizes overflows.
-const MOST_BYTES_OF_ALL: u64 = 1 << 60;
+const MAX_BYTES_OF_ALL: u64 = 1 << 60;
 /// No schedule of more steps is planned, and among several none of more is timed.
-const MOST_STEPS: u64 = 200_000_000;
+const MAX_STEPS: u64 = 200_000_000;
 /// Memory that one step takes while it is planned and timed, about: 55 to 105 as measured.
 const BYTES_PER_STEP: u64 = 200;
 /// Schedules of fewer steps are timed in no time.
-const MOST_CHEAP_STEPS: u64 = 1 << 16;
+const MAX_CHEAP_STEPS: u64 = 1 << 16;
 /// Memory that a rank takes while programs on demand are timed, about.
 const BYTES_PER_RANK: u64 = 1000;
 /// Memory that a search for the best segments takes for each transfer of the schedules that it
@@ -54,7 +54,7 @@ pub(crate) struct Task {
     pub(crate) unit: TimeUnit,
     /// For a native run on a machine with a profile, the cores: what is best there, not in the
     /// model, is chosen.
-    pub(crate) crowd: Option<Crowd>,
+    pub(crate) core_model: Option<CoreModel>,
     /// Whether only times are wanted, so that programs on demand need not fit into memory.
     pub(crate) timed_only: Option<Timing>,
 }
@@ -93,7 +93,7 @@ impl Task {
         let (whole, segments) = vector.segments(blocks.as_deref().map(|b| largest(kind, b)))?;
         let held = footprint(kind, ranks, whole.elements(), blocks.as_deref());
         let bytes = held.saturating_mul(u128::from(vector.element_bytes()));
-        if bytes > u128::from(MOST_BYTES_OF_ALL) {
+        if bytes > u128::from(MAX_BYTES_OF_ALL) {
             bail!(
                 "{ranks} ranks hold {bytes} bytes together, more than this program's limit of 2^60 bytes"
             );
@@ -116,11 +116,11 @@ impl Task {
             rule: None,
             segments_by_rule: false,
             unit,
-            crowd: None,
+            core_model: None,
             timed_only: None,
         };
         if let Some(path) = &args.rules {
-            selection::obey(&mut task, args, kind, path)?;
+            selection::apply(&mut task, args, kind, path)?;
         }
         Ok(task)
     }
@@ -135,7 +135,7 @@ impl Task {
                 None => self.best_segments(algorithm, &request)?,
             };
         }
-        self.affordable(algorithm, &request)?;
+        self.ensure_fits_memory(algorithm, &request)?;
         Ok(request)
     }
 
@@ -144,7 +144,7 @@ impl Task {
     pub(crate) fn streams(&self, algorithm: &Algorithm) -> bool {
         let may = match self.timed_only {
             None => false,
-            Some(Timing::Chosen) => algorithm.is_on_demand(),
+            Some(Timing::Chosen) => algorithm.is_streamed(),
             Some(Timing::All) => algorithm.bytes_a_transfer().is_some(),
         };
         may && self.request.cost.links().is_none()
@@ -153,7 +153,7 @@ impl Task {
     /// The segmentation that is best for the request's cost model.
     fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments> {
         // Looking for it takes at least what one segment takes.
-        self.affordable(algorithm, request)?;
+        self.ensure_fits_memory(algorithm, request)?;
         let a_transfer = algorithm.bytes_a_transfer().unwrap_or(BYTES_PER_TRANSFER);
         let most = available_memory().and_then(|bytes| bytes.checked_div(a_transfer));
         let most = most.map_or(usize::MAX, |most| most.try_into().unwrap_or(usize::MAX));
@@ -162,7 +162,7 @@ impl Task {
     }
 
     /// Refuses what would not fit into memory or would take too long, before it is tried.
-    fn affordable(&self, algorithm: &Algorithm, request: &Request) -> Result<()> {
+    fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<()> {
         let (ranks, segments) = (request.ranks, request.segments.count());
         let steps = steps(algorithm, ranks, segments);
         let what = || {
@@ -176,9 +176,9 @@ impl Task {
         };
         let advice = "take fewer ranks or larger segments";
         let streams = self.streams(algorithm);
-        if steps > MOST_STEPS && !(streams && self.timed_only == Some(Timing::Chosen)) {
+        if steps > MAX_STEPS && !(streams && self.timed_only == Some(Timing::Chosen)) {
             bail!(
-                "{} is longer than this program's limit of {MOST_STEPS} steps: {advice}",
+                "{} is longer than this program's limit of {MAX_STEPS} steps: {advice}",
                 what()
             );
         }
@@ -205,7 +205,7 @@ impl Task {
         // The least time, of equal ones the first in the registry.
         let mut best: Option<(f64, usize, Request)> = None;
         let mut refused: Vec<(&str, anyhow::Error)> = Vec::new();
-        let mut dear = Vec::new();
+        let mut expensive = Vec::new();
         for (i, algorithm) in self.algorithms.iter().enumerate() {
             match self.request_for(algorithm) {
                 Ok(request) if self.is_endless(algorithm, &request) => {
@@ -213,12 +213,14 @@ impl Task {
                     let reason = format!("timing its {steps} steps would take too long");
                     refused.push((algorithm.name, anyhow::Error::msg(reason)));
                 }
-                Ok(request) if self.is_dear(algorithm, &request) => dear.push((i, request)),
+                Ok(request) if self.is_expensive(algorithm, &request) => {
+                    expensive.push((i, request))
+                }
                 Ok(request) => self.time(i, request, &mut best, &mut refused),
                 Err(error) => refused.push((algorithm.name, error)),
             }
         }
-        for (i, request) in dear {
+        for (i, request) in expensive {
             let least = least_time(self.algorithms[i], &request);
             if best.as_ref().is_none_or(|(time, ..)| least <= *time) {
                 self.time(i, request, &mut best, &mut refused);
@@ -239,19 +241,19 @@ impl Task {
 
 impl Task {
     /// The cores of a native run, where what is best on them is asked for, and soon found out.
-    pub(crate) fn on_cores(&self) -> Option<&Crowd> {
+    pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
         /// Estimates follow every step of every rank.
-        const MOST_RANKS: usize = 64;
-        let open = self.segments.is_none() && self.request.ranks <= MOST_RANKS;
-        self.crowd.as_ref().filter(|_| open)
+        const MAX_RANKS: usize = 64;
+        let open = self.segments.is_none() && self.request.ranks <= MAX_RANKS;
+        self.core_model.as_ref().filter(|_| open)
     }
 
     /// What is best on the cores of a native run, see [`Task::on_cores`].
     fn choose_on_cores(&self) -> Option<Choice> {
-        let crowd = self.on_cores()?;
+        let core_model = self.on_cores()?;
         let choice = match self.algorithms[..] {
-            [one] => auto::crowded(one, &self.request, crowd),
-            [first, ..] => auto::choose_crowded(first.collective, &self.request, crowd),
+            [one] => auto::estimate_native(one, &self.request, core_model),
+            [first, ..] => auto::choose_native(first.collective, &self.request, core_model),
             [] => return None,
         };
         // Whatever is wrong, the model says so.
@@ -259,9 +261,9 @@ impl Task {
     }
 
     /// Whether the time of `algorithm` for `request` must be simulated, with many segments.
-    fn is_dear(&self, algorithm: &Algorithm, request: &Request) -> bool {
+    fn is_expensive(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.segments.is_some()
-            && steps(algorithm, request.ranks, request.segments.count()) > MOST_CHEAP_STEPS
+            && steps(algorithm, request.ranks, request.segments.count()) > MAX_CHEAP_STEPS
             && closed_form(algorithm, request).is_none()
     }
 
@@ -269,7 +271,7 @@ impl Task {
     /// stored.
     fn is_endless(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.streams(algorithm)
-            && steps(algorithm, request.ranks, request.segments.count()) > MOST_STEPS
+            && steps(algorithm, request.ranks, request.segments.count()) > MAX_STEPS
             && segmentation::closed_time(algorithm, request).is_none()
     }
 
@@ -304,7 +306,7 @@ fn least_time(algorithm: &Algorithm, request: &Request) -> f64 {
         return 0.0;
     }
     let sizes = request.segments.sizes().iter();
-    let busy: f64 = sizes.map(|&s| request.t_comm(s)).sum();
+    let busy: f64 = sizes.map(|&s| request.transfer_time(s)).sum();
     // The margin covers the rounding of the sum.
     busy / request.ports.k() as f64 * (1.0 - 1e-9)
 }
@@ -356,8 +358,8 @@ fn ranks(args: &Common, cost: &CostModel, sizes: Option<usize>) -> Result<usize>
     if ranks == 0 {
         bail!("a collective needs at least one rank (-p 0)");
     }
-    if ranks as u64 > MOST_STEPS {
-        bail!("{ranks} ranks are more than this program's limit of {MOST_STEPS}");
+    if ranks as u64 > MAX_STEPS {
+        bail!("{ranks} ranks are more than this program's limit of {MAX_STEPS}");
     }
     Ok(ranks)
 }
@@ -521,9 +523,9 @@ impl Vector {
             (None, Some(count)) => count.min(vector) as u64,
             (None, None) => return Ok((Segments::whole(vector), None)),
         };
-        if count > MOST_STEPS {
+        if count > MAX_STEPS {
             bail!(
-                "{count} segments are more than this program's limit of {MOST_STEPS}: take larger segments"
+                "{count} segments are more than this program's limit of {MAX_STEPS}: take larger segments"
             );
         }
         let segments = match self.segment {
@@ -539,7 +541,7 @@ impl Vector {
             bail!("--segment-sizes has a 0: a segment has at least one element");
         }
         let sum = self.segment_sizes.iter().try_fold(0u64, |a, &b| {
-            a.checked_add(b).filter(|&n| n <= MOST_BYTES_OF_ALL)
+            a.checked_add(b).filter(|&n| n <= MAX_BYTES_OF_ALL)
         });
         let Some(sum) = sum else {
             bail!("--segment-sizes add up to more than this program's limit of 2^60 bytes");

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Sizes stay below this, so that byte counts are exact in the cost model's floating-point numbers.
-pub(crate) const MOST_BYTES: u64 = 1 << 53;
+pub(crate) const MAX_BYTES: u64 = 1 << 53;
 
 const SIZES: [(&str, u64); 13] = [
     ("kib", 1 << 10),
@@ -59,7 +59,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     whole
         .checked_mul(unit)
         .and_then(|n| n.checked_add(part))
-        .filter(|&n| n <= MOST_BYTES)
+        .filter(|&n| n <= MAX_BYTES)
         .ok_or_else(too_large)
 }
 
@@ -172,7 +172,7 @@ pub(crate) struct Number(pub(crate) f64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        if self.0.fract() == 0.0 && self.0.abs() < MOST_BYTES as f64 {
+        if self.0.fract() == 0.0 && self.0.abs() < MAX_BYTES as f64 {
             s.serialize_i64(self.0 as i64)
         } else {
             s.serialize_f64(self.0)

@@ -29,7 +29,7 @@ pub(super) struct Probe {
 
 impl Probe {
     pub(super) fn new(plan: &Planned, clock: Clock, data: &mut Data) -> Result<Probe> {
-        const FEWEST: usize = 3;
+        const MIN: usize = 3;
         let schedule = plan.algorithm.plan(&plan.request)?;
         let sum = Operator::named("sum")?;
         let lengths = schedule.layout().iter().map(|l| total_len(&l.input));
@@ -43,7 +43,7 @@ impl Probe {
             options: RunOptions {
                 clock,
                 cost: plan.request.cost.clone(),
-                repetitions: FEWEST,
+                repetitions: MIN,
                 warmup: 1,
                 ..RunOptions::default()
             },
@@ -68,13 +68,13 @@ impl Probe {
 
     /// Verifies, and finds out how many repetitions fit a turn.
     fn first_turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
-        const MOST: usize = 500;
+        const MAX: usize = 500;
         let start = Instant::now();
         let outcome = team.run_verified(&self.schedule, &self.sum, &self.options)?;
         let runs = self.options.repetitions + self.options.warmup;
         let one = start.elapsed().as_nanos() / runs as u128;
-        let fit = usize::try_from(self.turn.as_nanos() / one.max(1)).unwrap_or(MOST);
-        self.options.repetitions = fit.clamp(self.options.repetitions, MOST);
+        let fit = usize::try_from(self.turn.as_nanos() / one.max(1)).unwrap_or(MAX);
+        self.options.repetitions = fit.clamp(self.options.repetitions, MAX);
         if let Some(mismatch) = outcome.mismatch {
             return Err(Error::wrong(format!(
                 "{} over {} ranks gave a wrong result: {mismatch}",

@@ -173,9 +173,9 @@ pub fn tune(
 /// Repetitions that every combination gets, as far as time allows.
 const BASE: usize = 7;
 /// Repetitions that it gets even if time is up.
-const LEAST: usize = 3;
+const MIN: usize = 3;
 /// Repetitions after which no more are added.
-const MOST: usize = 5000;
+const MAX: usize = 5000;
 /// Short measurements are repeated at least this long.
 const BASE_TIME_NS: u64 = 5_000_000;
 /// Repetitions between two looks at the clock take about this long.
@@ -301,7 +301,7 @@ impl<'a> Run<'a> {
             .collect();
         let best = leaders.iter().map(|(.., s)| s.median).min().unwrap_or(0);
         leaders.retain(|&(point, segment, s)| {
-            s.median / HOPELESS <= best && self.board[point].is_open(segment, MOST)
+            s.median / HOPELESS <= best && self.board[point].is_open(segment, MAX)
         });
         if leaders.len() < 2 {
             return Ok(());
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
                     return Ok(());
                 }
                 let turn = summary.repetitions.div_ceil(TURNS);
-                self.repeat(point, segment, turn.min(MOST / 10))?;
+                self.repeat(point, segment, turn.min(MAX / 10))?;
             }
         }
         Ok(())
@@ -343,13 +343,13 @@ impl<'a> Run<'a> {
         loop {
             let samples = self.board[point].samples(segment);
             let (count, total) = (samples.len(), samples.iter().sum::<u64>());
-            let late = count >= LEAST && self.spent() >= end;
+            let late = count >= MIN && self.spent() >= end;
             let wanted = match count {
-                0 => LEAST,
+                0 => MIN,
                 _ if late => 0,
                 n if n < BASE => BASE - n,
                 // Short ones, a few more.
-                n if total < BASE_TIME_NS && n < MOST / 10 => n,
+                n if total < BASE_TIME_NS && n < MAX / 10 => n,
                 _ => 0,
             };
             if wanted == 0 {
@@ -391,7 +391,7 @@ impl<'a> Run<'a> {
         round.insert(0, &ranked[0]);
         let mut measured = false;
         for &&(summary, point, segment) in &round {
-            if !self.board[point].is_open(segment, MOST) {
+            if !self.board[point].is_open(segment, MAX) {
                 continue;
             }
             self.repeat(point, segment, (summary.repetitions / 2).max(4))?;
@@ -425,7 +425,7 @@ impl<'a> Run<'a> {
             }
             let fits = match search.summary(segment) {
                 None => 1,
-                Some(summary) => usize::try_from(LOOK_NS / summary.median.max(1)).unwrap_or(MOST),
+                Some(summary) => usize::try_from(LOOK_NS / summary.median.max(1)).unwrap_or(MAX),
             };
             let count = repetitions.min(fits.max(1));
             let times = self

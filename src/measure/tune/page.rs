@@ -17,7 +17,7 @@ pub struct Heading {
     /// The page's title.
     pub title: String,
     /// Facts: machine, ranks, clock, date, command, ...
-    pub facts: Vec<(String, String)>,
+    pub summary: Vec<(String, String)>,
     /// What a reader should know.
     pub warnings: Vec<String>,
 }
@@ -25,20 +25,20 @@ pub struct Heading {
 /// The page.
 pub fn page(heading: &Heading, rows: &[Row]) -> String {
     let title = escaped(&heading.title);
-    let fact = |name: &str| heading.facts.iter().find(|(n, _)| n == name);
+    let fact = |name: &str| heading.summary.iter().find(|(n, _)| n == name);
     let mut window = title.clone();
     for (_, value) in ["machine", "date"].into_iter().filter_map(fact) {
         window += &format!(", {}", escaped(value));
     }
-    let mut facts = String::new();
-    for (name, value) in &heading.facts {
+    let mut summary = String::new();
+    for (name, value) in &heading.summary {
         let value = escaped(value);
         let value = if name == "command" {
             format!("<code>{value}</code>")
         } else {
             value
         };
-        let _ = writeln!(facts, "<dt>{}</dt><dd>{value}</dd>", escaped(name));
+        let _ = writeln!(summary, "<dt>{}</dt><dd>{value}</dd>", escaped(name));
     }
     let mut warnings = String::new();
     for warning in &heading.warnings {
@@ -63,7 +63,7 @@ pub fn page(heading: &Heading, rows: &[Row]) -> String {
 <body>
 <h1>{title}</h1>
 <dl>
-{facts}</dl>
+{summary}</dl>
 {warnings}<div class="legend" id="legend"></div>
 <noscript><p class="warning">The plots need scripts; the tables below have all numbers.</p></noscript>
 <div class="charts">
@@ -211,7 +211,7 @@ mod tests {
     fn heading() -> Heading {
         Heading {
             title: "oneport tune reduce, 8 ranks, paced".into(),
-            facts: vec![
+            summary: vec![
                 ("machine".into(), "A & B <C>".into()),
                 (
                     "command".into(),

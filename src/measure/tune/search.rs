@@ -11,7 +11,7 @@ use crate::plan::segmentation::{best_segment, executed_time};
 use crate::plan::{Request, Segments};
 
 /// Steps of the longest schedule that is tried.
-const MOST_STEPS: usize = 1 << 22;
+const MAX_STEPS: usize = 1 << 22;
 /// An optimum at a distance of this factor from the last size tried, with all in between worse, is
 /// no longer at an edge.
 const FAR: f64 = 4.0;
@@ -201,15 +201,15 @@ impl Search {
         self.elements().div_ceil(segment.max(1)).max(1)
     }
 
-    fn most_segments(&self) -> usize {
+    fn max_segments(&self) -> usize {
         let steps = self.whole.ranks.saturating_mul(2).max(1);
-        (MOST_STEPS / steps).clamp(1, self.elements().max(1))
+        (MAX_STEPS / steps).clamp(1, self.elements().max(1))
     }
 
     /// The size that splits the vector into `count` segments as even as possible.
     fn even(&self, count: usize) -> usize {
         self.elements()
-            .div_ceil(count.clamp(1, self.most_segments()))
+            .div_ceil(count.clamp(1, self.max_segments()))
             .max(1)
     }
 
@@ -219,8 +219,8 @@ impl Search {
             return Ok(self.elements().max(1));
         }
         let best = best_segment(self.algorithm, &self.whole)?.segment;
-        Ok(if self.count(best) > self.most_segments() {
-            self.even(self.most_segments())
+        Ok(if self.count(best) > self.max_segments() {
+            self.even(self.max_segments())
         } else {
             best
         })

@@ -25,7 +25,7 @@ pub struct Summary {
 }
 
 /// Repetitions below which no interval of the sample holds the median with 95% confidence.
-pub(super) const LEAST_FOR_CONFIDENCE: usize = 6;
+pub(super) const MIN_FOR_CONFIDENCE: usize = 6;
 
 impl Summary {
     /// Summarises repetitions; `None` when there is none.
@@ -61,7 +61,7 @@ impl Summary {
     /// disjoint, or so close together that the medians differ by no more than `tolerance` (0.02
     /// for 2%) whichever is less.
     pub fn settled(&self, other: &Summary, tolerance: f64) -> bool {
-        let confident = |s: &Summary| s.repetitions >= LEAST_FOR_CONFIDENCE;
+        let confident = |s: &Summary| s.repetitions >= MIN_FOR_CONFIDENCE;
         if !confident(self) || !confident(other) {
             return false;
         }

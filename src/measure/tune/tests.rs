@@ -176,7 +176,7 @@ fn the_budget_is_kept_and_shared() {
     };
     let tuning = go(&sweep, &[], &mut fake);
     assert_eq!(tuning.rows.len(), 15);
-    assert!(tuning.rows.iter().all(|r| r.wall.repetitions >= LEAST));
+    assert!(tuning.rows.iter().all(|r| r.wall.repetitions >= MIN));
 }
 
 #[test]

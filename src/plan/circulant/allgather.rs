@@ -22,8 +22,8 @@
 use super::schedule::Circulant;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::exchange::compose;
 use crate::plan::exchange::rounds::{Message, cyclic, equal_size};
-use crate::plan::exchange::there_and_back;
 use crate::schedule::{Schedule, Span};
 
 /// Plans the allgather.
@@ -31,7 +31,7 @@ use crate::schedule::{Schedule, Span};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    there_and_back::allgather(request, exchanges)
+    compose::allgather(request, exchanges)
 }
 
 /// Plans the allreduce.
@@ -39,7 +39,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
-    there_and_back::allreduce(request, exchanges)
+    compose::allreduce(request, exchanges)
 }
 
 /// The rounds of the allgather.
@@ -55,15 +55,15 @@ fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>>
 
 /// The executed time of the allgather, when the blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.concatenated())?;
-    Some(sum_of_rounds(request, b, |n| request.t_comm(n)))
+    let b = equal_size(request, &request.block_spans())?;
+    Some(sum_of_rounds(request, b, |n| request.transfer_time(n)))
 }
 
 /// The executed time of the reduce-scatter, when the blocks are equal.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.scattered())?;
+    let b = equal_size(request, &request.reduce_scatter_spans())?;
     Some(sum_of_rounds(request, b, |n| {
-        request.t_comm(n) + request.t_comp(n)
+        request.transfer_time(n) + request.combine_time(n)
     }))
 }
 
@@ -74,7 +74,7 @@ pub fn allreduce_time(request: &Request) -> Option<f64> {
         return None;
     }
     Some(sum_of_rounds(request, m / p, |n| {
-        2.0 * request.t_comm(n) + request.t_comp(n)
+        2.0 * request.transfer_time(n) + request.combine_time(n)
     }))
 }
 

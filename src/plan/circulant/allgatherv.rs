@@ -7,8 +7,8 @@
 //! elements in all blocks together, `L = ceil(log2 p)`, `q` the number of segments (the paper's
 //! `n`): each block is cut into `q` parts, the first ones larger by one element where they cannot
 //! be equal. Rounds: `L + q - 1`. Volume: `(p-1) m`. Time when all parts are equal: `(L + q - 1)
-//! alpha + (p-1)/p beta m`, the reduce-scatter `(p-1)/p gamma m` more; in any case at most `(L + q
-//! - 1)(alpha + beta m / q)` or so (Theorem 3). One huge block is best cut into many parts, equal
+//! alpha + (p-1)/p beta m`, the reduce-scatter `(p-1)/p gamma m` more; in any case at most `(L + q -
+//! 1)(alpha + beta m / q)` or so (Theorem 3). One huge block is best cut into many parts, equal
 //! ones into one. Restrictions: the reduce-scatter's operator must commute.
 //!
 //! Every rank is the root of a broadcast of its own block, all of them along the same edges at the
@@ -32,14 +32,14 @@ use crate::collective::Collective;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 use crate::plan::{Request, evenly};
-use crate::schedule::{Layout, Programs, Schedule, Span, Spans, Step};
+use crate::schedule::{Layout, Schedule, ScheduleSource, Span, Spans, Step};
 
 /// Plans the allgather.
 ///
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    Allgatherv::new(request)?.stored()
+    Allgatherv::new(request)?.materialize()
 }
 
 /// The programs of all ranks: the broadcasts from all roots, packed.
@@ -47,7 +47,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// ```
 /// use oneport::plan::circulant::allgatherv::{self, Allgatherv};
 /// use oneport::plan::circulant::schedule::Circulant;
-/// use oneport::{Request, schedule::Programs};
+/// use oneport::{Request, schedule::ScheduleSource};
 /// let mut request = Request::new(5, 100);
 /// request.blocks = Some(vec![0, 100, 3, 7, 0]);
 /// // What each rank knows by itself, from which an allgather makes what all need.
@@ -101,7 +101,7 @@ impl Allgatherv {
                 recv.len()
             )));
         }
-        let (blocks, parts) = (request.concatenated(), request.segments.count());
+        let (blocks, parts) = (request.block_spans(), request.segments.count());
         let mut spans = Vec::with_capacity(p * parts);
         for block in &blocks {
             let mut offset = block.offset;
@@ -148,7 +148,7 @@ impl Allgatherv {
     }
 }
 
-impl Programs for Allgatherv {
+impl ScheduleSource for Allgatherv {
     type Program<'a> = Box<dyn Iterator<Item = Step> + 'a>;
 
     fn ranks(&self) -> usize {
@@ -188,13 +188,15 @@ impl Programs for Allgatherv {
 
 /// The executed time of the allgather, when all parts of all blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
-    sum_of_rounds(request, &request.concatenated(), |n| request.t_comm(n))
+    sum_of_rounds(request, &request.block_spans(), |n| {
+        request.transfer_time(n)
+    })
 }
 
 /// The executed time of the reduce-scatter, when all parts of all blocks are equal.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    sum_of_rounds(request, &request.scattered(), |n| {
-        request.t_comm(n) + request.t_comp(n)
+    sum_of_rounds(request, &request.reduce_scatter_spans(), |n| {
+        request.transfer_time(n) + request.combine_time(n)
     })
 }
 
@@ -248,7 +250,7 @@ mod tests {
         request.blocks = Some(vec![4, 0, 1, 3, 2, 4]);
         let tables = Tables::new(&Circulant::new(6)).recv;
         let with = |recv: &[i8]| Allgatherv::with_schedules(&request, recv.to_vec());
-        let right = with(&tables).unwrap().stored().unwrap();
+        let right = with(&tables).unwrap().materialize().unwrap();
         assert_eq!(right, plan(&request).unwrap());
         assert!(with(&tables[1..]).is_err());
         // A part that never comes is missed; any numbers at all are taken.
@@ -256,11 +258,11 @@ mod tests {
             for block in [-1, i8::MIN] {
                 let mut wrong = tables.clone();
                 wrong[place] = block;
-                let schedule = with(&wrong).unwrap().stored().unwrap();
+                let schedule = with(&wrong).unwrap().materialize().unwrap();
                 let report = check::check(&schedule, &check::Options::default());
                 assert!(!report.ok(), "{place} {block}");
             }
-            assert!(with(&[i8::MAX; 18]).unwrap().stored().is_ok());
+            assert!(with(&[i8::MAX; 18]).unwrap().materialize().is_ok());
         }
     }
 }

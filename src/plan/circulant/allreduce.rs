@@ -13,7 +13,7 @@
 //! `p = 2`, `q = 2`: 1→0 segment 1; 1→0 segment 0; 0→1 segment 0; 0→1 segment 1.
 
 use super::broadcast::rounds;
-use super::n_blocks::{Does, NBlocks};
+use super::n_blocks::{NBlocks, Operation};
 use crate::error::Result;
 use crate::plan::Request;
 
@@ -26,11 +26,11 @@ pub fn plan(request: &Request) -> Result<NBlocks> {
         root: 0,
         ..request.clone()
     };
-    NBlocks::new(&request, Does::Allreduce)
+    NBlocks::new(&request, Operation::Allreduce)
 }
 
 /// `(L + q - 1)(2 tc + tp)`.
 pub fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
-    Some(rounds(request) * (2.0 * request.t_comm(s) + request.t_comp(s)))
+    Some(rounds(request) * (2.0 * request.transfer_time(s) + request.combine_time(s)))
 }

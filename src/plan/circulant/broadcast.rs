@@ -5,13 +5,13 @@
 //! bidirectional, one-ported. Symbols: `p` ranks, `L = ceil(log2 p)` (the `q` of
 //! [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n` blocks), `tc =
 //! alpha + beta s`. Rounds: `L + q - 1`, optimal. Volume: `(p - 1) m`. Time: `(L + q - 1) tc`. Best
-//! `s`: `sqrt(m alpha / ((L - 1) beta))`, which takes `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m)
-//! + beta m`. Restrictions: none; every root, by rotation.
+//! `s`: `sqrt(m alpha / ((L - 1) beta))`, which takes `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m) +
+//! beta m`. Restrictions: none; every root, by rotation.
 //!
 //! `p = 3`, `q = 2`: round 0: 0→2 segment 0; round 1: 0→1 segment 1; round 2: 0→2 segment 1, 2→1
 //! segment 0.
 
-use super::n_blocks::{Does, NBlocks};
+use super::n_blocks::{NBlocks, Operation};
 use super::schedule::Circulant;
 use crate::error::Result;
 use crate::plan::Request;
@@ -21,13 +21,13 @@ use crate::plan::Request;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<NBlocks> {
-    NBlocks::new(request, Does::Broadcast)
+    NBlocks::new(request, Operation::Broadcast)
 }
 
 /// `(L + q - 1) tc`.
 pub fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
-    Some(rounds(request) * request.t_comm(s))
+    Some(rounds(request) * request.transfer_time(s))
 }
 
 /// `L + q - 1`, or 0 for one rank.
@@ -42,13 +42,13 @@ pub(super) fn rounds(request: &Request) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Programs;
+    use crate::schedule::ScheduleSource;
 
     #[test]
     fn three_ranks_two_segments() {
         let mut request = Request::new(3, 2);
         request.segments = crate::plan::Segments::of_size(2, 1).unwrap();
-        let schedule = plan(&request).unwrap().stored().unwrap();
+        let schedule = plan(&request).unwrap().materialize().unwrap();
         let sends: Vec<Vec<_>> = schedule
             .programs()
             .iter()

@@ -9,8 +9,8 @@
 //! sender's own. Restrictions: the operator must commute; the request's segments are ignored
 //! but for their sum. Scratch: `m`, or `2m` where there are such rounds.
 //!
-//! Before round `k` rank `r` has two sums: of ranks `r .. r + skip[k]`, its own included, and of `r
-//! + 1 .. r + skip[k]`, without it. Where `skip[k+1]` is `2 skip[k]`, it sends the first to `r -
+//! Before round `k` rank `r` has two sums: of ranks `r .. r + skip[k]`, its own included, and of `r +
+//! 1 .. r + skip[k]`, without it. Where `skip[k+1]` is `2 skip[k]`, it sends the first to `r -
 //! skip[k]`, otherwise, where that would count a rank twice, the second to `r - skip[k] + 1`; it
 //! adds what comes from the other side to both. The paper adds its own contribution to a copy
 //! whenever it is needed; two sums need no copies, and the second is kept only as long as a later
@@ -79,7 +79,7 @@ pub fn time(request: &Request) -> Option<f64> {
         return None;
     }
     let (graph, m) = (Circulant::new(request.ranks), request.elements());
-    let (message, combination) = (request.t_comm(m), request.t_comp_local(m));
+    let (message, combination) = (request.transfer_time(m), request.t_comp_local(m));
     let both = last_without(&graph).unwrap_or(0).saturating_sub(1);
     #[expect(clippy::cast_precision_loss, reason = "logarithms")]
     let (rounds, both) = (graph.rounds() as f64, both as f64);

@@ -34,7 +34,7 @@ use std::time::Instant;
 use super::schedule::Circulant;
 
 /// The most ranks whose schedules are counted: the orders of seven blocks are listed.
-pub const MOST_RANKS: usize = 128;
+pub const MAX_RANKS: usize = 128;
 
 /// How many different schedules over `p` ranks satisfy the four conditions; nothing if that takes
 /// longer than until `deadline`, or they are 2^127 or more.
@@ -45,11 +45,11 @@ pub const MOST_RANKS: usize = 128;
 /// ```
 ///
 /// # Panics
-/// When `p` is 0 or more than [`MOST_RANKS`].
+/// When `p` is 0 or more than [`MAX_RANKS`].
 pub fn count(p: usize, deadline: Option<Instant>) -> Option<u128> {
     assert!(
-        (1..=MOST_RANKS).contains(&p),
-        "1 to {MOST_RANKS} ranks, not {p}"
+        (1..=MAX_RANKS).contains(&p),
+        "1 to {MAX_RANKS} ranks, not {p}"
     );
     let problem = Problem::new(p);
     let mut domains = problem.domains();

@@ -14,16 +14,16 @@ use crate::collective::Collective;
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::schedule::{Layout, Order, Programs, Span, Step};
+use crate::schedule::{Layout, Order, ScheduleSource, Span, Step};
 
 /// Rounds of a phase: requests are for at most 2^30 ranks.
-const MOST_ROUNDS: usize = 30;
+const MAX_ROUNDS: usize = 30;
 
-/// Programs of all ranks.
+/// ScheduleSource of all ranks.
 ///
 /// ```
 /// use oneport::plan::circulant::broadcast;
-/// use oneport::schedule::Programs;
+/// use oneport::schedule::ScheduleSource;
 /// use oneport::{Request, Span, Step};
 /// let all = broadcast::plan(&Request::new(5, 8))?;
 /// let block = Span::new(0, 8);
@@ -37,14 +37,14 @@ pub struct NBlocks {
     phases: Phases,
     ports: Ports,
     root: usize,
-    does: Does,
+    does: Operation,
     vector: Span,
     blocks: Vec<Span>,
 }
 
 /// What the programs are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum Operation {
     Broadcast,
     Reduce,
     /// Reduces to the root, then broadcasts from there.
@@ -53,7 +53,7 @@ pub(super) enum Does {
 
 impl NBlocks {
     /// The programs from or to the request's root.
-    pub(super) fn new(request: &Request, does: Does) -> Result<NBlocks> {
+    pub(super) fn new(request: &Request, does: Operation) -> Result<NBlocks> {
         request.validate()?;
         let graph = Circulant::new(request.ranks);
         Ok(NBlocks {
@@ -68,7 +68,7 @@ impl NBlocks {
     }
 }
 
-impl Programs for NBlocks {
+impl ScheduleSource for NBlocks {
     type Program<'a> = Program<'a>;
 
     fn ranks(&self) -> usize {
@@ -82,9 +82,9 @@ impl Programs for NBlocks {
     fn collective(&self) -> Collective {
         let root = self.root;
         match self.does {
-            Does::Broadcast => Collective::Broadcast { root },
-            Does::Reduce => Collective::Reduce { root },
-            Does::Allreduce => Collective::Allreduce,
+            Operation::Broadcast => Collective::Broadcast { root },
+            Operation::Reduce => Collective::Reduce { root },
+            Operation::Allreduce => Collective::Allreduce,
         }
     }
 
@@ -94,9 +94,9 @@ impl Programs for NBlocks {
             (rank == self.root).then_some(self.vector),
         );
         let (input, output) = match self.does {
-            Does::Broadcast => (root, all),
-            Does::Reduce => (all, root),
-            Does::Allreduce => (all, all),
+            Operation::Broadcast => (root, all),
+            Operation::Reduce => (all, root),
+            Operation::Allreduce => (all, all),
         };
         Layout {
             len: self.vector.len,
@@ -108,11 +108,11 @@ impl Programs for NBlocks {
     fn program_of(&self, rank: usize) -> Program<'_> {
         let (p, q) = (self.graph.ranks(), self.graph.rounds());
         let me = (rank + p - self.root) % p;
-        let mut schedules = [[0; MOST_ROUNDS]; 2];
+        let mut schedules = [[0; MAX_ROUNDS]; 2];
         self.graph.recv_into(me, &mut schedules[0][..q]);
         self.graph.send_into(me, &mut schedules[1][..q]);
         let left = self.phases.rounds();
-        let reduces = self.does != Does::Broadcast;
+        let reduces = self.does != Operation::Broadcast;
         let first = if reduces { left.saturating_sub(1) } else { 0 };
         Program {
             all: self,
@@ -133,7 +133,7 @@ pub struct Program<'a> {
     /// The rank, counted from the root.
     me: usize,
     /// The receive schedule, then the send schedule.
-    schedules: [[i8; MOST_ROUNDS]; 2],
+    schedules: [[i8; MAX_ROUNDS]; 2],
     round: Option<Round>,
     /// Rounds to come, this one included.
     left: usize,
@@ -188,7 +188,7 @@ impl Iterator for Program<'_> {
     #[inline]
     fn next(&mut self) -> Option<Step> {
         loop {
-            if self.left == 0 && self.reduces && self.all.does == Does::Allreduce {
+            if self.left == 0 && self.reduces && self.all.does == Operation::Allreduce {
                 self.reduces = false;
                 self.left = self.all.phases.rounds();
                 self.round = (self.left > 0).then(|| self.all.phases.round(0));
@@ -281,8 +281,8 @@ mod tests {
         for p in 1..40 {
             for n in [1, 2, 5, 9] {
                 let request = request(p, n, p / 2);
-                let reduce = reduce::plan(&request).unwrap().stored().unwrap();
-                let broadcast = broadcast::plan(&request).unwrap().stored().unwrap();
+                let reduce = reduce::plan(&request).unwrap().materialize().unwrap();
+                let broadcast = broadcast::plan(&request).unwrap().materialize().unwrap();
                 assert_eq!(reduce.reversed().unwrap(), broadcast);
                 // Which operand stands first may differ.
                 assert_eq!(broadcast.reversed().unwrap(), reduce);

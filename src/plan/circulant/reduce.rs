@@ -15,7 +15,7 @@
 //! segment 0.
 
 use super::broadcast::rounds;
-use super::n_blocks::{Does, NBlocks};
+use super::n_blocks::{NBlocks, Operation};
 use crate::error::Result;
 use crate::plan::Request;
 
@@ -24,25 +24,25 @@ use crate::plan::Request;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<NBlocks> {
-    NBlocks::new(request, Does::Reduce)
+    NBlocks::new(request, Operation::Reduce)
 }
 
 /// `(L + q - 1)(tc + tp)`.
 pub fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
-    Some(rounds(request) * (request.t_comm(s) + request.t_comp(s)))
+    Some(rounds(request) * (request.transfer_time(s) + request.combine_time(s)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Programs;
+    use crate::schedule::ScheduleSource;
 
     #[test]
     fn three_ranks_two_segments() {
         let mut request = Request::new(3, 2);
         request.segments = crate::plan::Segments::of_size(2, 1).unwrap();
-        let schedule = plan(&request).unwrap().stored().unwrap();
+        let schedule = plan(&request).unwrap().materialize().unwrap();
         let sends: Vec<Vec<_>> = schedule
             .programs()
             .iter()

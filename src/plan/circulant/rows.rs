@@ -25,7 +25,7 @@ pub(in crate::plan) const CIRCULANT: Algorithm = Algorithm {
     source: "Träff, round-optimal n-block broadcast on circulant graphs",
     rounds: "ceil(log2 p)+q-1",
     volume: "(p-1) m",
-    planner: Planner::OnDemand(|request| Ok(Box::new(reduce::plan(request)?))),
+    planner: Planner::Streamed(|request| Ok(Box::new(reduce::plan(request)?))),
     time: Some(reduce::time),
     ..CIRCULANT_RSG
 };
@@ -33,7 +33,7 @@ pub(in crate::plan) const CIRCULANT: Algorithm = Algorithm {
 pub(in crate::plan) const CIRCULANT_BROADCAST: Algorithm = Algorithm {
     collective: Kind::Broadcast,
     commutative_only: false,
-    planner: Planner::OnDemand(|request| Ok(Box::new(broadcast::plan(request)?))),
+    planner: Planner::Streamed(|request| Ok(Box::new(broadcast::plan(request)?))),
     time: Some(broadcast::time),
     ..CIRCULANT
 };
@@ -43,7 +43,7 @@ pub(in crate::plan) const CIRCULANT_ALLREDUCE: Algorithm = Algorithm {
     transfers: for_each_segment_twice,
     rounds: "2(ceil(log2 p)+q-1)",
     volume: "2(p-1) m",
-    planner: Planner::OnDemand(|request| Ok(Box::new(allreduce::plan(request)?))),
+    planner: Planner::Streamed(|request| Ok(Box::new(allreduce::plan(request)?))),
     time: Some(allreduce::time),
     ..CIRCULANT
 };

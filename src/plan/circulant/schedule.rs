@@ -20,7 +20,7 @@
 //! greatest skip counts).
 
 /// The most ranks of a circulant graph, so that twice as many can still be counted.
-pub const MOST_RANKS: usize = 1 << (usize::BITS - 3);
+pub const MAX_RANKS: usize = 1 << (usize::BITS - 3);
 
 /// The skips of a circulant graph, and the schedules along them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,10 +32,10 @@ impl Circulant {
     /// The graph over `p` ranks.
     ///
     /// # Panics
-    /// When `p` is 0 or more than [`MOST_RANKS`].
+    /// When `p` is 0 or more than [`MAX_RANKS`].
     pub fn new(p: usize) -> Circulant {
         assert!(p > 0, "a circulant graph needs a rank");
-        assert!(p <= MOST_RANKS, "{p} ranks are more than {MOST_RANKS}");
+        assert!(p <= MAX_RANKS, "{p} ranks are more than {MAX_RANKS}");
         let mut skips = vec![p];
         let mut s = p;
         while s > 1 {
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn as_many_ranks_as_can_be() {
-        for p in [MOST_RANKS, MOST_RANKS - 1, MOST_RANKS / 2 + 1] {
+        for p in [MAX_RANKS, MAX_RANKS - 1, MAX_RANKS / 2 + 1] {
             let graph = Circulant::new(p);
             for r in [0, 1, 12_345, p / 3, p - 1] {
                 assert_eq!(check_rank(&graph, r), None);

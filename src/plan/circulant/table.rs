@@ -41,7 +41,7 @@ pub struct Table {
 }
 
 /// Wider tables are for no reader.
-const MOST_RANKS: usize = 1 << 20;
+const MAX_RANKS: usize = 1 << 20;
 
 impl Table {
     /// The schedules over `ranks` ranks.
@@ -49,9 +49,9 @@ impl Table {
     /// # Errors
     /// When there is no rank, or there are more than 2^20.
     pub fn new(ranks: usize) -> Result<Table> {
-        if ranks == 0 || ranks > MOST_RANKS {
+        if ranks == 0 || ranks > MAX_RANKS {
             return Err(Error::usage(format!(
-                "a table of the schedules of {ranks} ranks: it can have 1 to {MOST_RANKS}"
+                "a table of the schedules of {ranks} ranks: it can have 1 to {MAX_RANKS}"
             )));
         }
         let graph = Circulant::new(ranks);

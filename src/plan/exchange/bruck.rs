@@ -15,8 +15,8 @@
 //!
 //! `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
+use super::compose;
 use super::rounds::{Message, cyclic, doublings, equal_size, time_of_combining, time_of_round};
-use super::there_and_back;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::{Schedule, Span};
@@ -26,7 +26,7 @@ use crate::schedule::{Schedule, Span};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    there_and_back::allgather(request, |blocks| allgather(0, blocks))
+    compose::allgather(request, |blocks| allgather(0, blocks))
 }
 
 /// Plans the reduce-scatter.
@@ -34,7 +34,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    there_and_back::reduce_scatter(request, |blocks| allgather(0, blocks))
+    compose::reduce_scatter(request, |blocks| allgather(0, blocks))
 }
 
 /// Plans the allreduce; the segments of the request are ignored but for their sum.
@@ -42,7 +42,7 @@ pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
-    there_and_back::allreduce(request, |blocks| allgather(0, blocks))
+    compose::allreduce(request, |blocks| allgather(0, blocks))
 }
 
 /// The rounds in which number `v`, which is rank `v + first`, sends blocks from `v` on to lower
@@ -67,13 +67,13 @@ pub(super) fn allgather(
 /// The executed time of the allgather for equal blocks and, on unidirectional ranks, a power of two
 /// of them.
 pub fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.concatenated())?;
+    let b = equal_size(request, &request.block_spans())?;
     sum_of_rounds(request, |count| time_of_round(request, count * b))
 }
 
 /// The executed time of the reduce-scatter, likewise.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.scattered())?;
+    let b = equal_size(request, &request.reduce_scatter_spans())?;
     sum_of_rounds(request, |count| {
         time_of_round(request, count * b) + time_of_combining(request, count * b)
     })

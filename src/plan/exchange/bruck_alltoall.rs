@@ -23,7 +23,7 @@ use crate::collective::Collective;
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::stream::{DynPrograms, StepAt, Stream};
+use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 
 /// Plans the alltoall.
@@ -31,17 +31,17 @@ use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 /// # Errors
 /// When the request's parts do not fit together, or the buffers would be too large.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Bruck::new(request)?).stored()
+    Stream(Bruck::new(request)?).materialize()
 }
 
 /// The alltoall, a rank's program on demand.
-pub(super) fn programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Bruck::new(request)?)))
 }
 
 /// The executed time for equal blocks and, on unidirectional ranks, a power of two of them.
 pub fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.concatenated())?;
+    let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;
     if !request.ports.is_bidirectional() && !p.is_power_of_two() {
         return None;

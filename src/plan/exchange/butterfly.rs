@@ -13,8 +13,8 @@
 //! consecutive members and its partner those next to them. The lower partner keeps the lower half
 //! of the elements; a member ends with the block whose number is its own with the bits reversed.
 //! What a rank receives goes into the half that it keeps, what it sends is the other half, so both
-//! run at once. For `p != n` neighbours `2i`, `2i + 1` are folded into one member for the first `p
-//! - n` values of `i`; the one that stays is the root, if it is one of them, so every root is
+//! run at once. For `p != n` neighbours `2i`, `2i + 1` are folded into one member for the first `p -
+//! n` values of `i`; the one that stays is the root, if it is one of them, so every root is
 //! reached without forwarding.
 //!
 //! `p = 4`, `m = 4`, root 0, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1,
@@ -83,11 +83,13 @@ pub fn time(request: &Request) -> Option<f64> {
     let folded = if p.is_power_of_two() {
         0.0
     } else {
-        request.t_comm(m) + request.t_comp(m)
+        request.transfer_time(m) + request.combine_time(m)
     };
     let rounds = (1..=d).map(|k| {
         let half = m >> k;
-        time_of_round(request, half) + time_of_combining(request, half) + request.t_comm(half)
+        time_of_round(request, half)
+            + time_of_combining(request, half)
+            + request.transfer_time(half)
     });
     Some(folded + rounds.sum::<f64>())
 }

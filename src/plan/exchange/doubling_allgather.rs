@@ -12,9 +12,9 @@
 //! `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one way, one
 //! the other); 0→1 (blocks 0 and 2).
 
+use super::compose::allgather_builder;
 use super::cube::{folded, members_of};
 use super::rounds::{Arrival, Message, equal_size, round};
-use super::there_and_back::allgather_builder;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::{Schedule, Span, Spans, total_len};
@@ -26,7 +26,7 @@ use crate::schedule::{Schedule, Span, Spans, total_len};
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
-    let blocks = request.concatenated();
+    let blocks = request.block_spans();
     let mut b = allgather_builder(request, &blocks);
     let end = blocks.last().map_or(0, |b| b.end());
     let members = members_of(p, 0);
@@ -64,25 +64,25 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// The first member is in the group with the most blocks in every round, `2^k + min(2^k, p - n)` of
 /// them, and waits for nobody else.
 pub fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.concatenated())?;
+    let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;
     let pairs = folded(p);
     if pairs > 0 && !request.cost.is_linear() {
         return None;
     }
     let before_and_after = if pairs > 0 {
-        request.t_comm(b) + request.t_comm((p - 1) * b)
+        request.transfer_time(b) + request.transfer_time((p - 1) * b)
     } else {
         0.0
     };
     let rounds = (0..p.ilog2()).map(|k| {
         let members = 1usize << k;
-        let first = request.t_comm((members + members.min(pairs)) * b);
+        let first = request.transfer_time((members + members.min(pairs)) * b);
         if request.ports.is_bidirectional() {
             return first;
         }
         let folded = pairs.saturating_sub(members).min(members);
-        first + request.t_comm((members + folded) * b)
+        first + request.transfer_time((members + folded) * b)
     });
     Some(before_and_after + rounds.sum::<f64>())
 }

@@ -68,7 +68,7 @@ pub fn time(request: &Request) -> Option<f64> {
     let folded = if request.ranks.is_power_of_two() {
         0.0
     } else {
-        2.0 * request.t_comm(m) + request.t_comp(m)
+        2.0 * request.transfer_time(m) + request.combine_time(m)
     };
     Some(rounds * (time_of_round(request, m) + request.t_comp_local(m)) + folded)
 }

@@ -22,7 +22,7 @@ use crate::collective::Collective;
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::stream::{DynPrograms, StepAt, Stream};
+use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
 use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step, total_len};
 
 /// Plans the reduce-scatter.
@@ -30,11 +30,11 @@ use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step, total_len};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Halving::new(request)?).stored()
+    Stream(Halving::new(request)?).materialize()
 }
 
 /// The reduce-scatter, a rank's program on demand.
-pub(super) fn programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Halving::new(request)?)))
 }
 
@@ -62,7 +62,7 @@ impl Halving {
     fn new(request: &Request) -> Result<Halving> {
         request.validate()?;
         let p = request.ranks;
-        let blocks = request.scattered();
+        let blocks = request.reduce_scatter_spans();
         let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
         let members = members_of(p, 0);
         let kept = Kept::new(&members, &blocks, vector.len);
@@ -223,14 +223,14 @@ impl Kept {
 /// The first member keeps the most blocks in every round, `n/2^(k+1) + ceil((p-n)/2^(k+1))` of
 /// them, and waits for nobody else.
 pub fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.scattered())?;
+    let b = equal_size(request, &request.reduce_scatter_spans())?;
     let p = request.ranks;
     let (n, pairs) = (1usize << p.ilog2(), folded(p));
     if pairs > 0 && !request.cost.is_linear() {
         return None;
     }
     let before_and_after = if pairs > 0 {
-        request.t_comm(p * b) + request.t_comp(p * b) + request.t_comm(b)
+        request.transfer_time(p * b) + request.combine_time(p * b) + request.transfer_time(b)
     } else {
         0.0
     };
@@ -240,11 +240,11 @@ pub fn time(request: &Request) -> Option<f64> {
             let folded = pairs.saturating_sub(class).div_ceil(apart);
             (n / apart + folded) * b
         };
-        let both = request.t_comm(kept(0)) + time_of_combining(request, kept(0));
+        let both = request.transfer_time(kept(0)) + time_of_combining(request, kept(0));
         if request.ports.is_bidirectional() {
             both
         } else {
-            both + request.t_comm(kept(apart / 2))
+            both + request.transfer_time(kept(apart / 2))
         }
     });
     Some(before_and_after + rounds.sum::<f64>())

@@ -2,8 +2,8 @@
 //!
 //! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b =
 //! m/p` where they are equal. Rounds: `2(p-1)`. Volume: `p m - m_0` for blocks `m_i`: each to rank
-//! 0 once, and all others to everybody. Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha
-//! + beta (m-b))`; the reduce-scatter takes `(p-1) gamma (m-b) + gamma b` more. The allgather of
+//! 0 once, and all others to everybody. Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha +
+//! beta (m-b))`; the reduce-scatter takes `(p-1) gamma (m-b) + gamma b` more. The allgather of
 //! two bidirectional ranks is one round. Restrictions: operators must commute. Scratch: on
 //! unidirectional ranks, the longest message to reduce-scatter.
 //!
@@ -11,8 +11,8 @@
 //!
 //! `p = 3`: 1→0 block 1; 2→0 block 2; 0→1 blocks 0 and 2; 0→2 blocks 0 and 1.
 
+use super::compose;
 use super::rounds::{Message, equal_size, time_of_combining};
-use super::there_and_back;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::{Schedule, Span, Spans};
@@ -22,7 +22,7 @@ use crate::schedule::{Schedule, Span, Spans};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    there_and_back::allgather(request, rounds)
+    compose::allgather(request, rounds)
 }
 
 /// Plans the reduce-scatter.
@@ -30,7 +30,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    there_and_back::reduce_scatter(request, rounds)
+    compose::reduce_scatter(request, rounds)
 }
 
 fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
@@ -48,26 +48,26 @@ fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
 
 /// The executed time of the allgather, when the blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.concatenated())?;
+    let b = equal_size(request, &request.block_spans())?;
     if request.ranks == 2 && request.ports.is_bidirectional() {
         // Both messages go at once.
-        return Some(request.t_comm(b));
+        return Some(request.transfer_time(b));
     }
     let (rounds, rest) = of_blocks(request, b);
-    Some(rounds * request.t_comm(b) + rounds * request.t_comm(rest))
+    Some(rounds * request.transfer_time(b) + rounds * request.transfer_time(rest))
 }
 
 /// The executed time of the reduce-scatter, likewise.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.scattered())?;
+    let b = equal_size(request, &request.reduce_scatter_spans())?;
     let (rounds, rest) = of_blocks(request, b);
-    let up = rounds * (request.t_comm(rest) + time_of_combining(request, rest));
+    let up = rounds * (request.transfer_time(rest) + time_of_combining(request, rest));
     let last = if rounds > 0.0 {
         time_of_combining(request, b)
     } else {
         0.0
     };
-    Some(up + rounds * request.t_comm(b) + last)
+    Some(up + rounds * request.transfer_time(b) + last)
 }
 
 /// `p - 1`, and the elements of so many blocks.

@@ -3,6 +3,7 @@
 pub mod bruck;
 pub mod bruck_alltoall;
 pub mod butterfly;
+pub(crate) mod compose;
 mod cube;
 pub mod doubling_allgather;
 pub mod doubling_allreduce;
@@ -14,7 +15,6 @@ pub mod rabenseifner;
 pub mod ring;
 pub(crate) mod rounds;
 pub(in crate::plan) mod rows;
-pub(crate) mod there_and_back;
 pub mod van_de_geijn;
 
 pub(crate) use rounds::without_computation;

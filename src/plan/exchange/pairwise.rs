@@ -17,7 +17,7 @@ use crate::collective::Collective;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 use crate::plan::Request;
-use crate::plan::stream::{DynPrograms, StepAt, Stream};
+use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 
 /// Plans the alltoall.
@@ -25,17 +25,17 @@ use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 /// # Errors
 /// When the request's parts do not fit together, or the buffers would be too large.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Pairwise::new(request)?).stored()
+    Stream(Pairwise::new(request)?).materialize()
 }
 
 /// The alltoall, a rank's program on demand.
-pub(super) fn programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Pairwise::new(request)?)))
 }
 
 /// The executed time for equal blocks.
 pub fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.concatenated())?;
+    let b = equal_size(request, &request.block_spans())?;
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     let rounds = Partners::new(request).rounds as f64;
     let messages = if request.ports.is_bidirectional() {
@@ -43,7 +43,7 @@ pub fn time(request: &Request) -> Option<f64> {
     } else {
         2.0 * rounds
     };
-    Some(messages * request.t_comm(b))
+    Some(messages * request.transfer_time(b))
 }
 
 /// Who meets whom in which round.
@@ -193,7 +193,7 @@ pub(super) struct Buffers {
 
 impl Buffers {
     pub(super) fn new(request: &Request) -> Result<Buffers> {
-        let input = request.concatenated();
+        let input = request.block_spans();
         let elements = input.last().map_or(0, |b| b.end());
         let buffers = Buffers { input, elements };
         let largest = buffers.input.iter().map(|b| b.len).max().unwrap_or(0);

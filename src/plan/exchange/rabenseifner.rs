@@ -63,7 +63,7 @@ pub fn time(request: &Request) -> Option<f64> {
     let folded = if p.is_power_of_two() {
         0.0
     } else {
-        2.0 * request.t_comm(m) + request.t_comp(m)
+        2.0 * request.transfer_time(m) + request.combine_time(m)
     };
     let rounds = (1..=d).map(|k| {
         let half = m >> k;

@@ -16,11 +16,11 @@
 //!
 //! `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0 block 1.
 
+use super::compose::{Blocks, allreduce_by};
 use super::rounds::{self, Rounds, equal_size};
-use super::there_and_back::{Blocks, allreduce_by};
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::stream::{DynPrograms, Stream};
+use crate::plan::stream::{DynScheduleSource, Stream};
 use crate::schedule::{Schedule, Span, Spans};
 
 /// Plans the allgather.
@@ -28,7 +28,7 @@ use crate::schedule::{Schedule, Span, Spans};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    Stream(allgather(request)?).stored()
+    Stream(allgather(request)?).materialize()
 }
 
 /// Plans the reduce-scatter.
@@ -36,7 +36,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    Stream(backwards(request)?).stored()
+    Stream(backwards(request)?).materialize()
 }
 
 /// Plans the allreduce; the segments of the request are ignored but for their sum.
@@ -44,21 +44,21 @@ pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
-    Stream(allreduce_by(request, Ring::new, longest)?).stored()
+    Stream(allreduce_by(request, Ring::new, longest)?).materialize()
 }
 
 /// The allgather, a rank's program on demand.
-pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(allgather(request)?)))
 }
 
 /// The reduce-scatter, a rank's program on demand.
-pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(backwards(request)?)))
 }
 
 /// The allreduce, a rank's program on demand.
-pub(super) fn allreduce_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn allreduce_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let programs = allreduce_by(request, Ring::new, longest)?;
     Ok(Box::new(Stream(programs)))
 }
@@ -174,13 +174,13 @@ impl Rounds for Ring {
 /// The executed time of the allgather, when the blocks are equal and, on unidirectional ranks, `p`
 /// is even.
 pub fn time(request: &Request) -> Option<f64> {
-    let size = equal_size(request, &request.concatenated())?;
+    let size = equal_size(request, &request.block_spans())?;
     Some(rounds_of(request)? * rounds::time_of_round(request, size))
 }
 
 /// The executed time of the reduce-scatter, likewise.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let size = equal_size(request, &request.scattered())?;
+    let size = equal_size(request, &request.reduce_scatter_spans())?;
     Some(
         rounds_of(request)?
             * (rounds::time_of_round(request, size) + rounds::time_of_combining(request, size)),

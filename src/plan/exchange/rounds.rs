@@ -230,7 +230,7 @@ pub(crate) fn scratch_of(request: &Request, rounds: impl Iterator<Item = Vec<Mes
 /// The time of a round in which every rank of a pair or of an even cycle sends and receives
 /// `elements`.
 pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
-    let time = request.t_comm(elements);
+    let time = request.transfer_time(elements);
     if request.ports.is_bidirectional() {
         time
     } else {
@@ -242,7 +242,7 @@ pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
 /// scratch.
 pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
     if request.ports.is_bidirectional() {
-        request.t_comp(elements)
+        request.combine_time(elements)
     } else {
         request.t_comp_local(elements)
     }

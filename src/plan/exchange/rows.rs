@@ -24,7 +24,7 @@ pub(in crate::plan) const RING: Algorithm = Algorithm {
     source: "folklore",
     rounds: "p-1 (bi), 2(p-1) (uni, p even)",
     volume: "(p-1) m",
-    planner: Planner::OnDemand(ring::allgather_programs),
+    planner: Planner::Streamed(ring::allgather_programs),
     time: Some(ring::time),
     ..row("ring", Kind::Allgather, ring::plan)
 };
@@ -44,7 +44,7 @@ pub(in crate::plan) const RING_ALLREDUCE: Algorithm = Algorithm {
     transfers: for_each_pair_twice,
     rounds: "2(p-1) (bi), 4(p-1) (uni; p odd: more)",
     volume: "2(p-1) m",
-    planner: Planner::OnDemand(ring::allreduce_programs),
+    planner: Planner::Streamed(ring::allreduce_programs),
     time: Some(ring::allreduce_time),
     ..RING
 };
@@ -85,7 +85,7 @@ pub(in crate::plan) const HALVING: Algorithm = Algorithm {
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
     // Each rank remembers when the blocks of its messages were last used.
     tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(32),
-    planner: Planner::OnDemand(halving::programs),
+    planner: Planner::Streamed(halving::programs),
     time: Some(halving::time),
     ..row("recursive-halving", Kind::ReduceScatter, halving::plan)
 };
@@ -117,7 +117,7 @@ pub(in crate::plan) const BRUCK_ALLTOALL: Algorithm = Algorithm {
     volume: "about p ceil(log2 p)/2 m",
     // Each rank remembers when each block was last used.
     tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(80),
-    planner: Planner::OnDemand(bruck_alltoall::programs),
+    planner: Planner::Streamed(bruck_alltoall::programs),
     time: Some(bruck_alltoall::time),
     ..BRUCK
 };
@@ -127,7 +127,7 @@ pub(in crate::plan) const PAIRWISE: Algorithm = Algorithm {
     source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
     rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p)",
     volume: "(p-1) m",
-    planner: Planner::OnDemand(pairwise::programs),
+    planner: Planner::Streamed(pairwise::programs),
     time: Some(pairwise::time),
     ..row("pairwise", Kind::Alltoall, pairwise::plan)
 };
@@ -147,7 +147,7 @@ pub(in crate::plan) const VAN_DE_GEIJN_RING: Algorithm = Algorithm {
     transfers: |p, _| for_each_pair(p, 1).saturating_add(p),
     source: "van de Geijn et al. 1994 (scatter, ring allgather), backwards for reduce",
     rounds: "p-1+ceil(log2 p) (bi), about 2(p-1)+ceil(log2 p) (uni)",
-    planner: Planner::OnDemand(van_de_geijn::ring_programs),
+    planner: Planner::Streamed(van_de_geijn::ring_programs),
     time: Some(van_de_geijn::time_ring),
     ..VAN_DE_GEIJN
 };
@@ -175,7 +175,7 @@ pub(in crate::plan) const VAN_DE_GEIJN_BROADCAST: Algorithm = Algorithm {
 pub(in crate::plan) const VAN_DE_GEIJN_RING_BROADCAST: Algorithm = Algorithm {
     collective: Kind::Broadcast,
     commutative_only: false,
-    planner: Planner::OnDemand(van_de_geijn::ring_broadcast_programs),
+    planner: Planner::Streamed(van_de_geijn::ring_broadcast_programs),
     ..VAN_DE_GEIJN_RING
 };
 
@@ -194,7 +194,7 @@ pub(in crate::plan) const LINEAR_REDUCE_SCATTER: Algorithm = Algorithm {
 pub(in crate::plan) const RING_REDUCE_SCATTER: Algorithm = Algorithm {
     collective: Kind::ReduceScatter,
     commutative_only: true,
-    planner: Planner::OnDemand(ring::reduce_scatter_programs),
+    planner: Planner::Streamed(ring::reduce_scatter_programs),
     time: Some(ring::reduce_scatter_time),
     ..RING
 };

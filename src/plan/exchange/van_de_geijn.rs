@@ -18,13 +18,13 @@
 //! `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block 2; 0→1
 //! block 1; then the allgather.
 
+use super::compose::{Blocks, scratch_after};
 use super::ring::Ring;
 use super::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
-use super::there_and_back::{Blocks, scratch_after};
 use super::{bruck, ring};
 use crate::collective::Collective;
 use crate::error::Result;
-use crate::plan::stream::{DynPrograms, Reversed, Stream, Then};
+use crate::plan::stream::{DynScheduleSource, Reversed, Stream, Then};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::{Schedule, Span, Spans};
 
@@ -54,7 +54,7 @@ pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan_ring(request: &Request) -> Result<Schedule> {
-    Stream(over_ring(request, true)?).stored()
+    Stream(over_ring(request, true)?).materialize()
 }
 
 /// As [`plan_for_broadcast`], with the ring's allgather.
@@ -62,16 +62,16 @@ pub fn plan_ring(request: &Request) -> Result<Schedule> {
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan_ring_for_broadcast(request: &Request) -> Result<Schedule> {
-    Stream(over_ring(request, false)?).stored()
+    Stream(over_ring(request, false)?).materialize()
 }
 
 /// The reduction with the ring's reduce-scatter, a rank's program on demand.
-pub(super) fn ring_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn ring_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(over_ring(request, true)?)))
 }
 
 /// The broadcast that is [`plan_ring_for_broadcast`] backwards, a rank's program on demand.
-pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Reversed::new(over_ring(request, false)?)?)))
 }
 
@@ -116,7 +116,9 @@ fn equal_block(request: &Request) -> Option<usize> {
 fn time_of_gather(request: &Request, block: usize) -> f64 {
     let p = request.ranks;
     let counts = (0..doublings(p)).map(|k| (1usize << k).min(p - (1 << k)));
-    counts.map(|count| request.t_comm(count * block)).sum()
+    counts
+        .map(|count| request.transfer_time(count * block))
+        .sum()
 }
 
 /// By number.

@@ -42,16 +42,16 @@
 use std::collections::VecDeque;
 
 use super::optimal::table::Costs;
-use super::optimal::{MOST_RANKS, MOST_RANKS_CUBIC, Method};
+use super::optimal::{MAX_RANKS, MAX_RANKS_CUBIC, Method};
 use super::{GatherTree, Problem, heterogeneous};
 use crate::error::{Error, Result};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// The best binary tree.
 ///
 /// # Errors
-/// When there are too many ranks: more than [`MOST_RANKS`], [`MOST_RANKS_CUBIC`] or
-/// [`heterogeneous::MOST_RANKS`], depending on the costs.
+/// When there are too many ranks: more than [`MAX_RANKS`], [`MAX_RANKS_CUBIC`] or
+/// [`heterogeneous::MAX_RANKS`], depending on the costs.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return heterogeneous::binary(problem);
@@ -65,8 +65,8 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 /// As [`tree`].
 pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
     let most = match method {
-        Method::Quadratic => MOST_RANKS,
-        Method::Cubic => MOST_RANKS_CUBIC,
+        Method::Quadratic => MAX_RANKS,
+        Method::Cubic => MAX_RANKS_CUBIC,
     };
     let p = problem.ranks();
     if p > most {
@@ -127,7 +127,8 @@ impl Program<'_> {
     #[inline]
     fn time(&self, i: usize, j: usize, shape: Shape) -> f64 {
         let Program { costs, .. } = self;
-        let received = |t: f64, a: usize, b: usize| later(t, self.at(a, b)) + costs.message(a, b);
+        let received =
+            |t: f64, a: usize, b: usize| max_time(t, self.at(a, b)) + costs.message(a, b);
         match shape {
             Shape::First(k) => received(received(costs.copy(i), i + 1, k), k + 1, j),
             Shape::Middle(k) => received(received(0.0, i, k - 1) + costs.copy(k), k + 1, j),
@@ -208,7 +209,8 @@ impl Program<'_> {
         let mut best = f64::INFINITY;
         while *even > i + 1 {
             let k = *even - 1;
-            let ready = later(self.costs.copy(i), self.at(i + 1, k)) + self.costs.message(i + 1, k);
+            let ready =
+                max_time(self.costs.copy(i), self.at(i + 1, k)) + self.costs.message(i + 1, k);
             let other = self.at(k + 1, j);
             if ready < other {
                 best = other + self.costs.message(k + 1, j);

@@ -20,7 +20,7 @@
 
 use super::{GatherTree, Problem};
 use crate::error::Result;
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// The tree that takes no notice of the sizes. With a free root the published choice: the best of
 /// `0`, `p - 1` and all `2^k - 1`.
@@ -178,7 +178,7 @@ impl Levels {
                 let ready = if alone { own } else { high.1 };
                 let time = match low.0 {
                     0 => ready,
-                    size => later(ready, low.1) + cost.transfer(from, to, size),
+                    size => max_time(ready, low.1) + cost.transfer(from, to, size),
                 };
                 (low.0 + high.0, time)
             };
@@ -202,7 +202,7 @@ impl Levels {
             };
             if size > 0 && level.len() > 1 {
                 let from = (((sibling + 1) << d) - 1).min(p - 1);
-                time = later(time, ready) + cost.transfer(from, root, size);
+                time = max_time(time, ready) + cost.transfer(from, root, size);
             }
         }
         time

@@ -31,17 +31,17 @@
 use super::{GatherTree, Problem};
 use crate::cost::CostModel;
 use crate::error::{Error, Result};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// Most ranks for which these programs are run.
-pub const MOST_RANKS: usize = 256;
+pub const MAX_RANKS: usize = 256;
 /// Most kept roots (24 bytes each).
-const MOST_KEPT: usize = (4 << 30) / 24;
+const MAX_KEPT: usize = (4 << 30) / 24;
 
 /// The best adjacent tree.
 ///
 /// # Errors
-/// When there are more than [`MOST_RANKS`] ranks, the links do not connect them, or too much would
+/// When there are more than [`MAX_RANKS`] ranks, the links do not connect them, or too much would
 /// have to be kept.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     let platform = Platform::of(problem)?;
@@ -53,7 +53,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 /// The best binary tree.
 ///
 /// # Errors
-/// When there are more than [`MOST_RANKS`] ranks, or the links do not connect them.
+/// When there are more than [`MAX_RANKS`] ranks, or the links do not connect them.
 pub fn binary(problem: &Problem) -> Result<GatherTree> {
     let platform = Platform::of(problem)?;
     let mut program = Program::new(&platform)?;
@@ -183,9 +183,9 @@ impl<'a> Program<'a> {
         if p == 0 {
             return Err(Error::usage("a collective needs at least one rank (-p 0)"));
         }
-        if p > MOST_RANKS {
+        if p > MAX_RANKS {
             return Err(Error::usage(format!(
-                "{p} ranks are more than the {MOST_RANKS} for which the best tree on a heterogeneous platform is looked for"
+                "{p} ranks are more than the {MAX_RANKS} for which the best tree on a heterogeneous platform is looked for"
             )));
         }
         let mut program = Program {
@@ -286,7 +286,7 @@ impl<'a> Program<'a> {
                 let after: Vec<Offers> =
                     (j + 1..p).map(|r| self.offers((a, j), &roots, r)).collect();
                 count += after.iter().map(|o| o.0.len()).sum::<usize>();
-                if count > MOST_KEPT {
+                if count > MAX_KEPT {
                     return Err(Error::usage(format!(
                         "{p} ranks with links as different as these need more than 4 GiB: take fewer ranks"
                     )));
@@ -302,7 +302,7 @@ impl<'a> Program<'a> {
         let mut best = (f64::INFINITY, None);
         let mut offer = |range: Range, ready: f64, after: f64| {
             for from in range.0..=range.1 {
-                let time = later(ready, self.at(range.0, range.1, from))
+                let time = max_time(ready, self.at(range.0, range.1, from))
                     + self.platform.message(from, r, range)
                     + after;
                 if best.1.is_none() || time < best.0 {
@@ -382,7 +382,7 @@ impl<'a> Program<'a> {
     fn received(&self, time: f64, range: Range, to: usize) -> (f64, usize) {
         let mut best = (f64::INFINITY, range.0);
         for from in range.0..=range.1 {
-            let end = later(time, self.at(range.0, range.1, from))
+            let end = max_time(time, self.at(range.0, range.1, from))
                 + self.platform.message(from, to, range);
             if end < best.0 {
                 best = (end, from);
@@ -514,13 +514,13 @@ mod tests {
                     let message = program.platform.message(from, r, range);
                     let other = program.at(range.0, range.1, from);
                     let time = if range == (i + 1, j) {
-                        later(if r == i { copy } else { f64::NAN }, other) + message
+                        max_time(if r == i { copy } else { f64::NAN }, other) + message
                     } else if range == (i, j - 1) {
                         other + message + copy
                     } else if range.0 == i {
-                        later(program.at(range.1 + 1, j, r), other) + message
+                        max_time(program.at(range.1 + 1, j, r), other) + message
                     } else {
-                        later(program.at(i, range.0 - 1, r), other) + message
+                        max_time(program.at(i, range.0 - 1, r), other) + message
                     };
                     *program.cell(i, j, r) = time;
                 }

@@ -96,14 +96,14 @@ pub mod binomial;
 pub mod degrading;
 pub mod heterogeneous;
 pub mod linear;
+pub mod noncontiguous;
 pub mod optimal;
 pub mod ported;
 pub mod rank_ordered;
 pub(super) mod rows;
 mod tree;
-pub mod two;
-pub mod unordered;
-pub mod weakly;
+pub mod two_groups;
+pub mod weakly_ordered;
 
 pub use tree::{Child, GatherTree};
 

@@ -17,13 +17,13 @@
 //!   much data, each gathered through a port of the root by the best tree over its ranks in
 //!   decreasing order.
 
-use super::unordered;
+use super::noncontiguous;
 use super::{Child, GatherTree, Problem};
 use crate::error::{Error, Result};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// Most ranks for [`exact`].
-pub const MOST_EXACT: usize = 15;
+pub const MAX_EXACT: usize = 15;
 /// Up to as many ranks [`tree`] is exact.
 const EXACT: usize = 10;
 
@@ -106,7 +106,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     } else {
         let mut tree = GatherTree::bare(p, root);
         for (port, group) in groups.iter().enumerate() {
-            unordered::along(problem, root, group, port, &mut tree)?;
+            noncontiguous::along(problem, root, group, port, &mut tree)?;
         }
         Some(tree)
     };
@@ -117,12 +117,12 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 /// The best tree of all, ordered or not, by its tables over sets of ranks.
 ///
 /// # Errors
-/// When there are more than [`MOST_EXACT`] ranks, a copy costs anything, or links differ.
+/// When there are more than [`MAX_EXACT`] ranks, a copy costs anything, or links differ.
 pub fn exact(problem: &Problem) -> Result<GatherTree> {
     let p = problem.ranks();
-    if p > MOST_EXACT {
+    if p > MAX_EXACT {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {MOST_EXACT} for which the best of all trees is looked for"
+            "{p} ranks are more than the {MAX_EXACT} for which the best of all trees is looked for"
         )));
     }
     if problem.cost().links().is_some() {
@@ -176,13 +176,13 @@ impl Sets {
 
     /// The best last set that a port receives when it receives all of `g`.
     fn last(&self, g: usize) -> (f64, usize) {
-        let time = |q: usize| later(self.ports[0][g & !q], self.rooted[q]) + self.message[q];
+        let time = |q: usize| max_time(self.ports[0][g & !q], self.rooted[q]) + self.message[q];
         least(subsets(g).map(|q| (time(q), q)))
     }
 
     /// The best set for port `j`, of what ports up to `j` receive.
     fn share(&self, j: usize, g: usize) -> (f64, usize) {
-        let time = |h: usize| later(self.ports[j - 1][g & !h], self.ports[0][h]);
+        let time = |h: usize| max_time(self.ports[j - 1][g & !h], self.ports[0][h]);
         least(subsets(g).chain([0]).map(|h| (time(h), h)))
     }
 
@@ -248,7 +248,7 @@ pub(super) fn least(all: impl Iterator<Item = (f64, usize)>) -> (f64, usize) {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Random, prove};
-    use super::super::{binomial, unordered};
+    use super::super::{binomial, noncontiguous};
     use super::*;
     use crate::CostModel;
 
@@ -268,7 +268,7 @@ mod tests {
             prove(&problem, &adaptive);
             assert!(problem.time(&best) <= problem.time(&adaptive));
             if k == 1 {
-                let one = unordered::exact(&problem).unwrap();
+                let one = noncontiguous::exact(&problem).unwrap();
                 assert_eq!(problem.time(&best), problem.time(&one));
                 assert_eq!(adaptive, binomial::adaptive(&problem).unwrap());
             }

@@ -31,15 +31,15 @@
 use std::collections::VecDeque;
 
 use super::optimal::table::Costs;
-use super::optimal::{MOST_RANKS, MOST_RANKS_CUBIC, Method};
+use super::optimal::{MAX_RANKS, MAX_RANKS_CUBIC, Method};
 use super::{GatherTree, Problem};
 use crate::error::{Error, Result};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// The best rank-ordered tree.
 ///
 /// # Errors
-/// When there are more than [`MOST_RANKS`] ranks ([`MOST_RANKS_CUBIC`] for `gamma_copy > beta` and
+/// When there are more than [`MAX_RANKS`] ranks ([`MAX_RANKS_CUBIC`] for `gamma_copy > beta` and
 /// costs in pieces), or links differ.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     tree_by(problem, Method::of(problem))
@@ -52,8 +52,8 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
     let p = problem.ranks();
     let most = match method {
-        Method::Quadratic => MOST_RANKS,
-        Method::Cubic => MOST_RANKS_CUBIC,
+        Method::Quadratic => MAX_RANKS,
+        Method::Cubic => MAX_RANKS_CUBIC,
     };
     if p > most {
         return Err(Error::usage(format!(
@@ -106,7 +106,7 @@ impl Program<'_> {
     /// receives `[x, y-1]`.
     #[inline]
     fn received(&self, ready: f64, x: usize, y: usize) -> f64 {
-        later(ready, self.at(x, y - 1)) + self.costs.message(x, y - 1)
+        max_time(ready, self.at(x, y - 1)) + self.costs.message(x, y - 1)
     }
 
     /// `F_i` and `G_i` of `i..=end` (from index 0 on), and the row of `B`.

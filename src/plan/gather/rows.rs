@@ -1,8 +1,8 @@
 //! The registry's rows of gather and scatter trees.
 
 use super::{
-    GatherTree, Problem, binary, binomial, degrading, linear, optimal, ported, rank_ordered, two,
-    unordered, weakly,
+    GatherTree, Problem, binary, binomial, degrading, linear, noncontiguous, optimal, ported,
+    rank_ordered, two_groups, weakly_ordered,
 };
 use crate::collective::Kind;
 use crate::error::Result;
@@ -92,9 +92,9 @@ rows! {
         "those of the best tree whose received ranges touch", "those of that tree", "";
     RANK_ORDERED, SCATTER_RANK_ORDERED: "rank-ordered", rank_ordered::tree, for_each_pair, "Träff, optimal gather trees, Definition 3; O(p^2) by oneport",
         "those of the best tree in rank order", "those of that tree", "links that cost the same";
-    WEAKLY_ORDERED, SCATTER_WEAKLY_ORDERED: "weakly-ordered", weakly::tree, for_each_pair, "Träff, optimal gather trees, after Definition 3; oneport",
+    WEAKLY_ORDERED, SCATTER_WEAKLY_ORDERED: "weakly-ordered", weakly_ordered::tree, for_each_pair, "Träff, optimal gather trees, after Definition 3; oneport",
         "those of the best tree of consecutive ranks (p <= 12), or one at least as good as optimal and rank-ordered", "those of that tree", "";
-    TWO, SCATTER_TWO: "two", two::tree, none, "Träff, optimal gather trees, section 5.2",
+    TWO, SCATTER_TWO: "two", two_groups::tree, none, "Träff, optimal gather trees, section 5.2",
         "ceil(log2 p)+1 at most", "at most ceil(log2 p)+1 times each block", "";
     DEGRADING, SCATTER_DEGRADING: "degrading", degrading::tree, none, "Träff, adaptive gather trees, section 3",
         "ceil(log2 p) to p-1", "at most that of adaptive", "";
@@ -102,6 +102,6 @@ rows! {
         "ceil(log_{k+1} p)", "at most ceil(log_{k+1} p) times each block", "";
     PORTED, SCATTER_PORTED: "ported", ported::tree, for_each_pair, "oneport",
         "those of the best tree (p <= 10, free copies), or one at least as good as ported-adaptive", "those of that tree", "";
-    UNORDERED, SCATTER_UNORDERED: "unordered", unordered::tree, for_each_pair, "Träff, optimal gather trees, Proposition 2; oneport",
+    UNORDERED, SCATTER_UNORDERED: "unordered", noncontiguous::tree, for_each_pair, "Träff, optimal gather trees, Proposition 2; oneport",
         "those of the best of all trees (p <= 12), or one at least as good as optimal", "those of that tree", "";
 }

@@ -4,7 +4,7 @@ use crate::collective::Collective;
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// A rank from which another receives, and the port that it comes in by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +206,7 @@ impl GatherTree {
             }
             ports.fill(0.0);
             let copy = |ports: &mut [f64]| {
-                let all = ports.iter().copied().fold(0.0, later) + cost.copy(r, sizes[r]);
+                let all = ports.iter().copied().fold(0.0, max_time) + cost.copy(r, sizes[r]);
                 ports.fill(all);
             };
             for (i, c) in node.children.iter().enumerate() {
@@ -215,13 +215,13 @@ impl GatherTree {
                 }
                 if sums[c.rank] > 0 {
                     let t = &mut ports[c.port];
-                    *t = later(*t, times[c.rank]) + cost.transfer(c.rank, r, sums[c.rank]);
+                    *t = max_time(*t, times[c.rank]) + cost.transfer(c.rank, r, sums[c.rank]);
                 }
             }
             if node.copy_after == node.children.len() {
                 copy(&mut ports);
             }
-            times[r] = ports.iter().copied().fold(0.0, later);
+            times[r] = ports.iter().copied().fold(0.0, max_time);
         }
         times
     }

@@ -2,8 +2,8 @@
 //!
 //! Source: Lowery & Langou, section VI-B, Algorithm 2. Ports: bidirectional, one-ported.
 //! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`, `L =
-//! ceil(log2 p)`. Rounds: `L + q - 1`, which is optimal. Volume: `(p - 1) m`. Time: `(L + q - 1)(tc
-//! + tp)`. Best `s`: `sqrt(m alpha / ((L - 1)(beta + gamma)))`. Restrictions: the operator must
+//! ceil(log2 p)`. Rounds: `L + q - 1`, which is optimal. Volume: `(p - 1) m`. Time: `(L + q - 1)(tc +
+//! tp)`. Best `s`: `sqrt(m alpha / ((L - 1)(beta + gamma)))`. Restrictions: the operator must
 //! commute (whoever still holds a segment may be paired); every root, by rotation.
 //!
 //! The number of rounds is the paper's conjecture; it has been found true of this plan for `p <=
@@ -31,7 +31,7 @@ use crate::schedule::Schedule;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.stored()
+    reduction(request)?.materialize()
 }
 
 /// The reduction, not stored as steps.
@@ -49,7 +49,7 @@ pub fn time(request: &Request) -> Option<f64> {
     let latency = f64::from(request.ranks.next_power_of_two().trailing_zeros());
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let rounds = latency + (q - 1) as f64;
-    Some(rounds * (request.t_comm(s) + request.t_comp(s)))
+    Some(rounds * (request.transfer_time(s) + request.combine_time(s)))
 }
 
 /// The transfers towards rank 0, round by round.

@@ -12,7 +12,7 @@ use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::exchange::without_computation;
-use crate::plan::stream::{DynPrograms, Reversed, StepAt, Stream, Then};
+use crate::plan::stream::{DynScheduleSource, Reversed, StepAt, Stream, Then};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 use crate::simulate;
 
@@ -21,23 +21,23 @@ use crate::simulate;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Chain::new(request)?).stored()
+    Stream(Chain::new(request)?).materialize()
 }
 
 /// The reduction, a rank's program on demand.
-pub(super) fn reduce(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn reduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Chain::new(request)?)))
 }
 
 /// The reduction backwards, which has no operands to keep in order.
-pub(super) fn broadcast(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn broadcast(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let mut request = request.clone();
     request.keep_order = false;
     Ok(Box::new(Stream(Reversed::new(Chain::new(&request)?)?)))
 }
 
 /// The reduction to rank 0, then back.
-pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let mut request = request.clone();
     request.root = 0;
     Ok(Box::new(Stream(Then {
@@ -135,8 +135,8 @@ pub fn time(request: &Request) -> Option<f64> {
     if request.ranks < 2 {
         return Some(0.0);
     }
-    let (tc, tp) = (request.t_comm(s), request.t_comp(s));
-    let (last_tc, last_tp) = (request.t_comm(last), request.t_comp(last));
+    let (tc, tp) = (request.transfer_time(s), request.combine_time(s));
+    let (last_tc, last_tp) = (request.transfer_time(last), request.combine_time(last));
     Some(if equal.is_empty() {
         (p - 1.0) * (tc + tp)
     } else if request.ports.is_bidirectional() {
@@ -146,7 +146,7 @@ pub fn time(request: &Request) -> Option<f64> {
     } else {
         // While the root combines the last segment but one, rank 1 receives and combines the last.
         let before = (p - 1.0) * (tc + tp) + (q - 2.0) * (2.0 * tc + tp);
-        before - tp + simulate::later(tp, last_tc + last_tp) + last_tc + last_tp
+        before - tp + simulate::max_time(tp, last_tc + last_tp) + last_tc + last_tp
     })
 }
 

@@ -12,21 +12,21 @@ pub(in crate::plan) const CHAIN: Algorithm = Algorithm {
     source: "Lowery & Langou, section IV (pipeline)",
     rounds: "p+q-2 (bi), p-1+2(q-1) (uni)",
     volume: "(p-1) m",
-    planner: Planner::OnDemand(chain::reduce),
+    planner: Planner::Streamed(chain::reduce),
     time: Some(chain::time),
     ..row("chain", Kind::Reduce, chain::plan)
 };
 
 pub(in crate::plan) const CHAIN_BROADCAST: Algorithm = Algorithm {
     collective: Kind::Broadcast,
-    planner: Planner::OnDemand(chain::broadcast),
+    planner: Planner::Streamed(chain::broadcast),
     ..CHAIN
 };
 
 pub(in crate::plan) const SCAN_CHAIN: Algorithm = Algorithm {
     collective: Kind::Scan,
     source: "folklore",
-    planner: Planner::OnDemand(scan::programs),
+    planner: Planner::Streamed(scan::programs),
     ..CHAIN
 };
 
@@ -70,7 +70,7 @@ pub(in crate::plan) const OUT_OF_ORDER: Algorithm = Algorithm {
 };
 
 pub(in crate::plan) const CHAIN_ALLREDUCE: Algorithm = Algorithm {
-    planner: Planner::OnDemand(chain::allreduce),
+    planner: Planner::Streamed(chain::allreduce),
     ..allreduce(
         CHAIN,
         "2(p+q-2) (bi), 2(p-1)+4(q-1) (uni)",

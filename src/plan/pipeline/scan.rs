@@ -14,7 +14,7 @@ use crate::collective::Collective;
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::stream::{DynPrograms, StepAt, Stream};
+use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
 /// Plans the scan.
@@ -22,11 +22,11 @@ use crate::schedule::{Layout, Order, Schedule, Span, Step};
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Scan::new(request)?).stored()
+    Stream(Scan::new(request)?).materialize()
 }
 
 /// The scan, a rank's program on demand.
-pub(super) fn programs(request: &Request) -> Result<Box<dyn DynPrograms>> {
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Scan::new(request)?)))
 }
 

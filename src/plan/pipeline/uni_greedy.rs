@@ -34,7 +34,7 @@ use crate::schedule::Schedule;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.stored()
+    reduction(request)?.materialize()
 }
 
 /// The reduction, not stored as steps.
@@ -67,8 +67,8 @@ pub fn transfers(request: &Request) -> impl Iterator<Item = Transfer> + use<> {
             if let Some(transfer) = greedy.next() {
                 return Some(transfer);
             }
-            let (t_comm, t_comp) = costs.next()?;
-            greedy.next_segment(t_comm, t_comp);
+            let (transfer_time, combine_time) = costs.next()?;
+            greedy.next_segment(transfer_time, combine_time);
         }
     })
 }
@@ -79,7 +79,7 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
     let sizes = if request.ranks < 2 { &[] } else { sizes };
     sizes
         .iter()
-        .map(|&s| (request.t_comm(s), request.t_comp(s)))
+        .map(|&s| (request.transfer_time(s), request.combine_time(s)))
 }
 
 /// The greedy schedule as it unfolds: an iterator over the transfers of the current segment.
@@ -88,8 +88,8 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
 /// use oneport::plan::pipeline::uni_greedy::Greedy;
 /// let mut greedy = Greedy::new(3);
 /// let mut pairs = Vec::new();
-/// for (t_comm, t_comp) in [(2.0, 1.0), (2.0, 1.0)] {
-///     greedy.next_segment(t_comm, t_comp);
+/// for (transfer_time, combine_time) in [(2.0, 1.0), (2.0, 1.0)] {
+///     greedy.next_segment(transfer_time, combine_time);
 ///     pairs.extend(greedy.by_ref().map(|t| (t.segment, t.from, t.to)));
 /// }
 /// assert_eq!(pairs, [(0, 1, 0), (0, 2, 0), (1, 2, 1), (1, 1, 0)]);
@@ -107,8 +107,8 @@ pub struct Greedy {
     /// Ranks that are done with the current segment, sorted.
     done: Vec<State>,
     segments: usize,
-    t_comm: f64,
-    t_comp: f64,
+    transfer_time: f64,
+    combine_time: f64,
     time: f64,
 }
 
@@ -128,21 +128,21 @@ impl Greedy {
             first_combined: 0,
             done: (0..ranks).map(|rank| State { free: 0.0, rank }).collect(),
             segments: 0,
-            t_comm: 0.0,
-            t_comp: 0.0,
+            transfer_time: 0.0,
+            combine_time: 0.0,
             time: 0.0,
         }
     }
 
-    /// Goes on to the next segment, whose message takes `t_comm` and whose combination takes
-    /// `t_comp`.
-    pub fn next_segment(&mut self, t_comm: f64, t_comp: f64) {
+    /// Goes on to the next segment, whose message takes `transfer_time` and whose combination takes
+    /// `combine_time`.
+    pub fn next_segment(&mut self, transfer_time: f64, combine_time: f64) {
         while self.next().is_some() {}
         std::mem::swap(&mut self.waiting, &mut self.done);
         self.done.clear();
         self.combined.clear();
         (self.first_waiting, self.first_combined) = (0, 0);
-        (self.t_comm, self.t_comp) = (t_comm, t_comp);
+        (self.transfer_time, self.combine_time) = (transfer_time, combine_time);
         self.segments += 1;
     }
 
@@ -174,8 +174,8 @@ impl Iterator for Greedy {
             self.done.push(a); // the root, alone: the segment is reduced
             return None;
         };
-        let sent = b.free + self.t_comm;
-        let combined = sent + self.t_comp;
+        let sent = b.free + self.transfer_time;
+        let combined = sent + self.combine_time;
         let (from, to) = (a.rank.max(b.rank), a.rank.min(b.rank));
         self.done.push(State {
             free: sent,
@@ -270,7 +270,7 @@ impl States {
     }
 
     /// Reduces `count` segments of equal cost.
-    pub fn reduce(&mut self, t_comm: f64, t_comp: f64, count: usize) {
+    pub fn reduce(&mut self, transfer_time: f64, combine_time: f64, count: usize) {
         if self
             .runs
             .first()
@@ -278,18 +278,18 @@ impl States {
         {
             return; // fewer than two ranks
         }
-        if !(t_comm.is_finite() && t_comp.is_finite() && self.base.is_finite()) {
+        if !(transfer_time.is_finite() && combine_time.is_finite() && self.base.is_finite()) {
             self.base = f64::INFINITY;
             return;
         }
-        let exact = t_comm.fract() == 0.0 && t_comp.fract() == 0.0;
+        let exact = transfer_time.fract() == 0.0 && combine_time.fract() == 0.0;
         let tolerance = if exact { 0.0 } else { ROUNDING };
         // Brent: compare with the pattern after 0, 1, 3, 7, .. segments.
         let (mut earlier_base, mut earlier_at, mut power) = (self.base, 0, 1);
         self.earlier.clone_from(&self.runs);
         let mut at = 0;
         while at < count {
-            self.segment(t_comm, t_comp, tolerance);
+            self.segment(transfer_time, combine_time, tolerance);
             at += 1;
             if self.repeats(tolerance) {
                 let period = at - earlier_at;
@@ -298,7 +298,7 @@ impl States {
                 let jump = periods as f64 * (self.base - earlier_base);
                 self.base += jump;
                 for _ in at + periods * period..count {
-                    self.segment(t_comm, t_comp, tolerance);
+                    self.segment(transfer_time, combine_time, tolerance);
                 }
                 return;
             }
@@ -321,7 +321,7 @@ impl States {
     }
 
     /// Reduces one segment.
-    fn segment(&mut self, t_comm: f64, t_comp: f64, tolerance: f64) {
+    fn segment(&mut self, transfer_time: f64, combine_time: f64, tolerance: f64) {
         self.done.clear();
         self.combined.clear();
         let (mut w, mut c) = (0, 0);
@@ -346,10 +346,10 @@ impl States {
             single = (holders % 2 == 1).then_some(free);
             let pairs = holders / 2;
             if pairs > 0 {
-                let sent = free + t_comm;
+                let sent = free + transfer_time;
                 // Runs that have been taken already must not grow.
                 push(&mut self.done, 0, sent, pairs, tolerance);
-                push(&mut self.combined, c, sent + t_comp, pairs, tolerance);
+                push(&mut self.combined, c, sent + combine_time, pairs, tolerance);
             }
         }
         let root = single.expect("one holder is left of a segment");
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn figure_3() {
-        // t_comm = 2, t_comp = 1: one element a segment.
+        // transfer_time = 2, combine_time = 1: one element a segment.
         let r = request(15, &[1; 5], 1.0, 1.0, 1.0);
         assert_eq!(simulated(Kind::Reduce, &r), 39.0);
         assert_eq!(time(&r), Some(39.0));

@@ -34,7 +34,7 @@ pub(in crate::plan) const fn row(
     }
 }
 
-/// Plans the reversal. Programs on demand are given backwards by a function of their own.
+/// Plans the reversal. ScheduleSource on demand are given backwards by a function of their own.
 const fn reversed(planner: Planner) -> Planner {
     match planner {
         Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),

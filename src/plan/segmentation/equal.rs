@@ -83,11 +83,11 @@ pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
 pub fn best_segment_within(
     algorithm: &Algorithm,
     request: &Request,
-    most_transfers: usize,
+    max_transfers: usize,
 ) -> Result<Best> {
     algorithm.accepts(request)?;
     let m = request.elements();
-    let mut trial = Trial::new(algorithm, request, most_transfers);
+    let mut trial = Trial::new(algorithm, request, max_transfers);
     if !algorithm.segmented || m <= 1 || request.ranks < 2 {
         trial.try_size(m.max(1))?;
         return Ok(trial.best(Method::Whole));
@@ -95,7 +95,7 @@ pub fn best_segment_within(
     if is_uni_greedy(algorithm, request) {
         let request = free_of_computation(algorithm, request);
         return Ok(best_uni_greedy(request.ranks, m, |s| {
-            (request.t_comm(s), request.t_comp(s))
+            (request.transfer_time(s), request.combine_time(s))
         }));
     }
     if is_out_of_order(algorithm, request)
@@ -268,7 +268,7 @@ struct Trial<'a> {
     /// Transfers simulated so far.
     simulated: usize,
     /// Transfers of the longest schedule that can be stored.
-    most_transfers: usize,
+    max_transfers: usize,
 }
 
 impl<'a> Trial<'a> {
@@ -278,13 +278,13 @@ impl<'a> Trial<'a> {
     /// Segments that a vector is split into at most.
     const SEGMENTS: usize = 1 << 22;
 
-    fn new(algorithm: &'a Algorithm, request: &Request, most_transfers: usize) -> Self {
+    fn new(algorithm: &'a Algorithm, request: &Request, max_transfers: usize) -> Self {
         Trial {
             algorithm,
             request: request.clone(),
             times: BTreeMap::new(),
             simulated: 0,
-            most_transfers,
+            max_transfers,
         }
     }
 
@@ -318,11 +318,11 @@ impl<'a> Trial<'a> {
         let time = if let Some(time) = closed_time(self.algorithm, &self.request) {
             (time, true)
         } else if self.count(size) == 1 || transfers <= Self::ONE {
-            if transfers > self.most_transfers {
+            if transfers > self.max_transfers {
                 return Err(Error::usage(format!(
                     "looking for the best segments of {} takes schedules of {transfers} transfers, more than the {} that fit into memory: \
                      say how large segments are to be",
-                    self.algorithm.name, self.most_transfers
+                    self.algorithm.name, self.max_transfers
                 )));
             }
             self.simulated = self.simulated.saturating_add(transfers);

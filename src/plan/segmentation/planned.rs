@@ -7,20 +7,20 @@ use crate::plan::registry::Algorithm;
 use crate::plan::{Request, Segments};
 
 /// Transfers of a reduction that is planned to be compared with others.
-const MOST_TRANSFERS: usize = 1 << 20;
+const MAX_TRANSFERS: usize = 1 << 20;
 /// Elementary steps of all plans together: some 0.2 s.
-const MOST_STEPS: u64 = 100_000_000;
+const MAX_STEPS: u64 = 100_000_000;
 
 /// Finds a good segment size for out-of-order, never slower than uni-greedy with its best size.
 ///
 /// Quick plans are made in the order of a lower bound of their times ([`lower_bound`], which most
 /// plans come close to), starting with uni-greedy's best size, until the bound exceeds the best
-/// time found or [`MOST_STEPS`] are spent. Tried are even splits into all counts up to 64, and
+/// time found or [`MAX_STEPS`] are spent. Tried are even splits into all counts up to 64, and
 /// beyond into counts 1.6% apart. `None` where times are not finite.
 pub(super) fn best_out_of_order(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
     let mut request = free_of_computation(algorithm, request);
     let (p, m) = (request.ranks, request.elements());
-    let time = |s: usize| (request.t_comm(s), request.t_comp(s));
+    let time = |s: usize| (request.transfer_time(s), request.combine_time(s));
     let (tc, tp) = time(m);
     if !(tc.is_finite() && tp.is_finite()) {
         return Ok(None);
@@ -28,12 +28,12 @@ pub(super) fn best_out_of_order(algorithm: &Algorithm, request: &Request) -> Res
     let greedy = best_uni_greedy(p, m, time);
     let mut sizes = Vec::new();
     let mut count = 1;
-    while count <= m && count.saturating_mul(p) <= MOST_TRANSFERS {
+    while count <= m && count.saturating_mul(p) <= MAX_TRANSFERS {
         let size = even_size(m, count);
         if sizes.last().is_none_or(|&(_, s)| s != size) {
             request.segments = Segments::of_size(m, size)?;
-            let (t_comm, t_comp) = costs(&request);
-            sizes.push((lower_bound(p, &t_comm, &t_comp), size));
+            let (transfer_time, combine_time) = costs(&request);
+            sizes.push((lower_bound(p, &transfer_time, &combine_time), size));
         }
         count += (count / 64).max(1);
     }
@@ -41,10 +41,10 @@ pub(super) fn best_out_of_order(algorithm: &Algorithm, request: &Request) -> Res
     let mut best = (greedy.time, greedy.segment);
     let (mut spent, mut dearest) = (0, 0);
     for (bound, size) in std::iter::once((0.0, greedy.segment)).chain(sizes) {
-        if bound >= best.0 || spent + dearest > MOST_STEPS {
+        if bound >= best.0 || spent + dearest > MAX_STEPS {
             break;
         }
-        if m.div_ceil(size).saturating_mul(p) > MOST_TRANSFERS {
+        if m.div_ceil(size).saturating_mul(p) > MAX_TRANSFERS {
             continue;
         }
         request.segments = Segments::of_size(m, size)?;

@@ -120,8 +120,8 @@ pub fn published(kind: Kind, algorithm: &str, request: &Request) -> Option<Publi
 }
 
 /// The dual-root allreduce over two trees of `h` levels that are full, or fuller than the
-/// request's: `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`, at best `O(log p + sqrt(m log p))
-/// + 3 (beta + gamma) m`.
+/// request's: `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`, at best `O(log p + sqrt(m log p)) +
+/// 3 (beta + gamma) m`.
 fn dual_root(request: &Request) -> Option<Published> {
     if request.ranks <= 3 || request.elements() == 0 || !request.ports.is_bidirectional() {
         return None;

@@ -82,7 +82,11 @@ pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> 
         return Ok(best_sizes(equal.sizes(), trials, |sizes| {
             states.reset(request.ranks);
             for run in sizes.chunk_by(|a, b| a == b) {
-                states.reduce(request.t_comm(run[0]), request.t_comp(run[0]), run.len());
+                states.reduce(
+                    request.transfer_time(run[0]),
+                    request.combine_time(run[0]),
+                    run.len(),
+                );
             }
             states.time()
         }));

@@ -1,7 +1,7 @@
 //! The proof that no schedule is faster, and a check of it that knows nothing of how it was found.
 
 use super::fraction::{Fraction, sum, whole};
-use super::joins::Joins;
+use super::partial_results::PartialResults;
 use super::platform::Platform;
 use super::ports::PortGraph;
 use super::route::{Combining, Demand};
@@ -118,7 +118,7 @@ impl Certificate {
                     let (joins, turned) = match &demand.combining {
                         Some(Combining::Partial(joins)) => (joins.clone(), false),
                         Some(Combining::Trees) => return wrong("trees have no such proof".into()),
-                        None => (Joins::of_targets(targets), true),
+                        None => (PartialResults::of_targets(targets), true),
                     };
                     let splits = joins.splits();
                     if table.len() != splits.len()

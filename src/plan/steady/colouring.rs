@@ -18,7 +18,7 @@ pub(super) enum Slotted {
 }
 
 /// How often the search starts again, with the odd sets that it came to know.
-const MOST_STARTS: usize = 100;
+const MAX_STARTS: usize = 100;
 
 /// A sequence of matchings in which every edge is busy just as long as `loads` say, if it takes no
 /// more than all the time; `sets` are odd sets known to matter.
@@ -34,7 +34,7 @@ pub(super) fn general_slots(
     sets: &[Vec<usize>],
 ) -> Result<Slotted> {
     let mut sets = sets.to_vec();
-    for _ in 0..MOST_STARTS {
+    for _ in 0..MAX_STARTS {
         let overloaded = |s: &&Vec<usize>| within(graph, loads, s) > whole((s.len() - 1) / 2);
         let violated: Vec<Vec<usize>> = sets.iter().filter(overloaded).cloned().collect();
         if !violated.is_empty() {

@@ -5,8 +5,8 @@ use super::platform::{Edge, Platform};
 use crate::error::{Error, Result};
 
 /// How large a generated platform may be.
-const MOST_NODES: usize = 1000;
-const MOST_EDGES: usize = 100_000;
+const MAX_NODES: usize = 1000;
+const MAX_EDGES: usize = 100_000;
 
 /// Makes a platform by name, with source 0 and all other nodes as targets; links go both ways
 /// unless said otherwise.
@@ -47,11 +47,11 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
         Ok::<_, Error>((count(a)?, count(b)?))
     };
     let small = |nodes: usize| {
-        if (2..=MOST_NODES).contains(&nodes) {
+        if (2..=MAX_NODES).contains(&nodes) {
             return Ok(nodes);
         }
         Err(Error::usage(format!(
-            "{name}: a generated platform has 2 to {MOST_NODES} nodes, not {nodes}"
+            "{name}: a generated platform has 2 to {MAX_NODES} nodes, not {nodes}"
         )))
     };
     let mut random = Random::new(seed);
@@ -127,9 +127,9 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
         }
         _ => return Err(unknown()),
     };
-    if links.0.len() > MOST_EDGES {
+    if links.0.len() > MAX_EDGES {
         return Err(Error::usage(format!(
-            "{name}: {} edges are more than the {MOST_EDGES} that are generated",
+            "{name}: {} edges are more than the {MAX_EDGES} that are generated",
             links.0.len()
         )));
     }

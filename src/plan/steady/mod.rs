@@ -59,17 +59,17 @@
 //! ```
 
 mod arborescence;
+mod buffer_layout;
 mod certificate;
 mod colouring;
 mod flows;
 mod fraction;
 mod generate;
-mod joins;
 mod lp;
 mod matching;
 mod packets;
+mod partial_results;
 mod periodic;
-mod places;
 mod platform;
 mod ports;
 mod problem;

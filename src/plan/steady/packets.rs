@@ -25,9 +25,9 @@ pub struct Packets {
 }
 
 /// Packets are no more than this.
-const MOST_PACKETS: usize = 4096;
+const MAX_PACKETS: usize = 4096;
 /// Steps of a schedule that is timed.
-const MOST_STEPS: usize = 2_000_000;
+const MAX_STEPS: usize = 2_000_000;
 
 /// The best number of packets for one operation with messages of size `size` (in messages of the
 /// platform's costs): of 1, 2, 3, 4, 6, 8, 12, ..., until more make it slower several times in a
@@ -52,12 +52,12 @@ pub fn best_packets(
     let mut worse = 0;
     let doubled = std::iter::successors(Some(2), |n| Some(2 * n));
     let counts = std::iter::once(1).chain(doubled.flat_map(|n: usize| [n, n + n / 2]));
-    for count in counts.take_while(|&n| n <= MOST_PACKETS) {
+    for count in counts.take_while(|&n| n <= MAX_PACKETS) {
         let packets = platform.with_costs(|_, e| &e.latency + &e.cost * size / whole(count))?;
         let solution = solve(&packets, operation, ports, Method::Ports)?;
         let periodic = solution.periodic(None, None)?;
         let periods = periodic.periods(count);
-        if best.is_some() && periods.saturating_mul(2 * periodic.transfers()) > MOST_STEPS {
+        if best.is_some() && periods.saturating_mul(2 * periodic.transfers()) > MAX_STEPS {
             break;
         }
         let schedule = periodic.schedule(count)?;

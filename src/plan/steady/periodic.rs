@@ -30,10 +30,10 @@ use crate::cost::CostModel;
 use crate::error::{Error, Result};
 
 /// Operations of a period above which rates are rounded, unless a longest period is given.
-const MOST_OPERATIONS: usize = 1000;
+const MAX_OPERATIONS: usize = 1000;
 /// Most elements of a message, where that would not be enough to cut it exactly: so many in a
 /// period, within these limits. (With many messages in a period cuts are few beside them.)
-const MOST_ELEMENTS: usize = 1 << 16;
+const MAX_ELEMENTS: usize = 1 << 16;
 const ELEMENTS: (usize, usize) = (64, 4096);
 /// What part of the best rounded rate is enough for a shorter period, unless a longest one is
 /// given: it has a shorter start-up.
@@ -42,8 +42,8 @@ const WORTH: f64 = 0.995;
 const TRIES: usize = 400;
 /// Of what was rounded to a longest period, so much is cut to elements, on a platform of one node;
 /// and at least so much on any.
-const MOST_ROUNDED: usize = 400;
-const LEAST_ROUNDED: usize = 10;
+const MAX_ROUNDED: usize = 400;
+const MIN_ROUNDED: usize = 10;
 
 /// A schedule that repeats itself.
 #[derive(Debug, Clone)]
@@ -95,8 +95,8 @@ impl Solution {
         let below = Fraction::from(below) / Fraction::from(common);
         let operations = &below * &self.throughput;
         let fits = match longest {
-            Some(longest) => below <= *longest && operations <= whole(100 * MOST_OPERATIONS),
-            None => operations <= whole(MOST_OPERATIONS),
+            Some(longest) => below <= *longest && operations <= whole(100 * MAX_OPERATIONS),
+            None => operations <= whole(MAX_OPERATIONS),
         };
         if fits {
             let count = |(_, rate): &(Route, Fraction)| {
@@ -127,7 +127,7 @@ impl Solution {
         if all.routes.iter().all(|(route, _)| *route != single.route) {
             all.routes.push((single.route.clone(), Fraction::ZERO));
         }
-        let most = whole(100 * MOST_OPERATIONS) / &self.throughput;
+        let most = whole(100 * MAX_OPERATIONS) / &self.throughput;
         let most = longest.clone().min(most);
         let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
         let mut add = |counts: Vec<usize>| {
@@ -151,7 +151,7 @@ impl Solution {
             add(filled);
         }
         tried.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut left = (MOST_ROUNDED / all.platform.nodes()).max(LEAST_ROUNDED);
+        let mut left = (MAX_ROUNDED / all.platform.nodes()).max(MIN_ROUNDED);
         let mut best: Option<Periodic> = None;
         // What ports allow may still not be possible, and cutting takes its part: so the best
         // estimate need not be the best.
@@ -213,7 +213,7 @@ impl Solution {
 
     /// Whole numbers of operations for a period that is not too long, and slots for them.
     fn rounded(&self) -> Result<(Vec<usize>, Vec<Slot>)> {
-        let longest = whole(MOST_OPERATIONS) / &self.throughput;
+        let longest = whole(MAX_OPERATIONS) / &self.throughput;
         let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
         for i in 1..=TRIES {
             let period = &longest * whole(i) / whole(TRIES);
@@ -301,11 +301,11 @@ impl Solution {
             ends.push(slot_ends);
         }
         let operations: usize = counts.iter().sum();
-        let most = (MOST_ELEMENTS / operations.max(1)).clamp(ELEMENTS.0, ELEMENTS.1);
+        let most = (MAX_ELEMENTS / operations.max(1)).clamp(ELEMENTS.0, ELEMENTS.1);
         let elements = match (elements, usize::try_from(&below)) {
             (Some(given), _) => given,
             (None, Ok(exact)) if exact <= most => exact,
-            (None, Ok(exact)) if tight && exact <= MOST_ELEMENTS / operations.max(1) => exact,
+            (None, Ok(exact)) if tight && exact <= MAX_ELEMENTS / operations.max(1) => exact,
             _ => most,
         };
         let mut at = vec![0; costs.len()];

@@ -10,7 +10,7 @@ use crate::cost::{CostModel, Links};
 use crate::error::{Error, Result};
 
 /// More nodes than this are refused: the matrices of a schedule's costs would not fit.
-const MOST_NODES: usize = 2000;
+const MAX_NODES: usize = 2000;
 
 /// A directed link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,9 +110,9 @@ impl Platform {
                 "platform: {nodes} nodes are too few: there must be a source and a target"
             )));
         }
-        if nodes > MOST_NODES {
+        if nodes > MAX_NODES {
             return Err(Error::malformed(format!(
-                "platform: {nodes} nodes are more than the {MOST_NODES} that are planned for"
+                "platform: {nodes} nodes are more than the {MAX_NODES} that are planned for"
             )));
         }
         let node = |what: &str, v: usize| {

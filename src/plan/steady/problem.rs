@@ -3,7 +3,7 @@
 use super::certificate::Certificate;
 use super::flows::flow_bound;
 use super::fraction::{Fraction, common_denominator, lcm, sum, whole};
-use super::joins::Joins;
+use super::partial_results::PartialResults;
 use super::platform::Platform;
 use super::ports::Slot;
 use super::route::{Combining, Demand, Route};
@@ -15,7 +15,7 @@ use dashu_int::UBig;
 
 /// Contributions up to which reductions with an operator that commutes and takes time are priced
 /// exactly.
-const MOST_COMBINED: usize = 8;
+const MAX_COMBINED: usize = 8;
 
 /// A series of these operations is performed, as many a time unit as the platform allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,7 +93,7 @@ impl Operation {
     fn combining(self, platform: &Platform) -> Option<Combining> {
         let n = platform.nodes();
         let all = |ordered| {
-            Combining::Partial(Joins {
+            Combining::Partial(PartialResults {
                 owners: (0..n).collect(),
                 ordered,
             })
@@ -101,7 +101,7 @@ impl Operation {
         match self {
             Operation::ReduceOrdered | Operation::Scan => Some(all(true)),
             Operation::Reduce if !platform.computes() => None,
-            Operation::Reduce if n <= MOST_COMBINED => Some(all(false)),
+            Operation::Reduce if n <= MAX_COMBINED => Some(all(false)),
             Operation::Reduce => Some(Combining::Trees),
             _ => None,
         }
@@ -236,7 +236,7 @@ fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
         all_searched: best.is_optimal,
         platform,
     };
-    if solution.platform.nodes() <= MOST_BOUNDED {
+    if solution.platform.nodes() <= MAX_BOUNDED {
         // Without a bound it is not known to be optimal.
         let bounds = solution.bounds().ok().flatten();
         solution.is_optimal = bounds.is_some_and(|(_, above)| above == solution.throughput);
@@ -245,10 +245,10 @@ fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
 }
 
 /// Nodes up to which a scan is compared with its bound at once.
-const MOST_BOUNDED: usize = 12;
+const MAX_BOUNDED: usize = 12;
 
 /// Nodes up to which a throughput is computed by the polynomial program, too, unasked.
-const MOST_CHECKED: usize = 40;
+const MAX_CHECKED: usize = 40;
 
 impl Solution {
     /// The platform that the edges of routes and slots are numbered by: for gathers and reductions
@@ -289,7 +289,7 @@ impl Solution {
                 let below = solve(platform, Operation::Scatter)?;
                 // The program of flows takes long on large platforms, and is of no use where the
                 // certificate says all.
-                let above = if self.is_optimal && platform.nodes() > MOST_CHECKED {
+                let above = if self.is_optimal && platform.nodes() > MAX_CHECKED {
                     self.throughput.clone()
                 } else {
                     flow_bound(platform, self.ports)?
@@ -329,9 +329,7 @@ impl Solution {
         }
         let is_flow = self.operation == Operation::Broadcast
             || self.operation == Operation::Reduce && self.is_reversed();
-        if is_flow
-            && self.ports.is_bidirectional()
-            && (all || self.platform.nodes() <= MOST_CHECKED)
+        if is_flow && self.ports.is_bidirectional() && (all || self.platform.nodes() <= MAX_CHECKED)
         {
             // Its demand is to all nodes, whatever the targets.
             let platform = self.platform.with_source(self.platform.source());

@@ -2,7 +2,7 @@
 //! platform; and the cheapest ones.
 
 use super::arborescence::arborescence;
-use super::joins::Joins;
+use super::partial_results::PartialResults;
 use super::platform::Platform;
 use super::weight::Weight;
 
@@ -210,13 +210,13 @@ pub(super) struct Demand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Combining {
     /// In any way that these partial results allow; priced exactly.
-    Partial(Joins),
+    Partial(PartialResults),
     /// Each node combines all that it receives with its own, and sends that.
     Trees,
 }
 
 /// Most targets for which the cheapest tree to some of the nodes is found exactly.
-pub(super) const MOST_EXACT_TARGETS: usize = 9;
+pub(super) const MAX_EXACT_TARGETS: usize = 9;
 
 impl Demand {
     /// Whether the cheapest routes are found exactly: not for trees to many but not all nodes.
@@ -225,7 +225,7 @@ impl Demand {
             return matches!(combining, Combining::Partial(_));
         }
         self.personal
-            || (self.targets.iter()).all(|t| t.len() + 1 == nodes || t.len() <= MOST_EXACT_TARGETS)
+            || (self.targets.iter()).all(|t| t.len() + 1 == nodes || t.len() <= MAX_EXACT_TARGETS)
     }
 
     /// The cheapest route under weights by edge, and then by node for combinations (not negative);
@@ -264,7 +264,7 @@ impl Demand {
             let edges: Vec<(usize, usize)> =
                 platform.edges().iter().map(|e| (e.src, e.dst)).collect();
             arborescence(platform.nodes(), root, &edges, weights)?.edges
-        } else if targets.len() <= MOST_EXACT_TARGETS {
+        } else if targets.len() <= MAX_EXACT_TARGETS {
             steiner(platform, weights, root, targets)?
         } else {
             nearest_first(platform, weights, root, targets)?

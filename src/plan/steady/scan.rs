@@ -8,7 +8,7 @@
 //! busiest odd set of them).
 //!
 //! 1. One prefix after the other is added in the cheapest way under prices of what takes place
-//!    ([`Joins`]), what is there already being free; then what is busy becomes dearer, and all
+//!    ([`PartialResults`]), what is there already being free; then what is busy becomes dearer, and all
 //!    begins anew. The best outcome is kept.
 //! 2. On small platforms all ways are searched, node by node, leaving out what is no better. If
 //!    that comes to an end, no single way is better.
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use super::colouring::{Slotted, general_slots, violated_sets, within};
 use super::fraction::{Fraction, to_finite, whole};
-use super::joins::Joins;
+use super::partial_results::PartialResults;
 use super::platform::Platform;
 use super::ports::{PortGraph, Slot, bipartite_slots};
 use super::route::{Route, Task, Work};
@@ -40,11 +40,11 @@ pub(super) struct Best {
 /// How often prices change.
 const ROUNDS: usize = 60;
 /// So many intervals, nodes and rounds together are priced.
-const MOST_PRICED: usize = 40_000_000;
+const MAX_PRICED: usize = 40_000_000;
 /// Steps of the search after which it is given up.
-const MOST_VISITS: usize = 100_000;
+const MAX_VISITS: usize = 100_000;
 /// On larger platforms it would not come to an end.
-const MOST_SEARCHED: usize = 6;
+const MAX_SEARCHED: usize = 6;
 
 /// The best single way for series of scans. Every rank's contribution can reach the next.
 ///
@@ -62,7 +62,7 @@ pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<Best> {
 fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
     let n = platform.nodes();
     let mut scans = Scans::new(platform, ports);
-    let rounds = (MOST_PRICED / n.pow(5)).clamp(1, ROUNDS);
+    let rounds = (MAX_PRICED / n.pow(5)).clamp(1, ROUNDS);
     for upwards in [true, false] {
         let mut prices: Vec<f64> = scans.costs.iter().map(to_finite).collect();
         for round in 0..rounds {
@@ -72,7 +72,7 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
             scans.dearer(&mut prices, &busy, round);
         }
     }
-    let is_optimal = n <= MOST_SEARCHED && scans.search()?;
+    let is_optimal = n <= MAX_SEARCHED && scans.search()?;
     let Some((time, work)) = scans.best else {
         return Err(Error::system("no scan was found"));
     };
@@ -166,7 +166,7 @@ struct Scans<'a> {
     platform: &'a Platform,
     graph: PortGraph,
     costs: Vec<Fraction>,
-    joins: Joins,
+    joins: PartialResults,
     splits: Vec<Vec<(usize, usize)>>,
     into: Vec<Vec<usize>>,
     best: Option<(Fraction, Work)>,
@@ -178,7 +178,7 @@ type State = (usize, usize);
 impl<'a> Scans<'a> {
     fn new(platform: &'a Platform, ports: Ports) -> Scans<'a> {
         let computing = platform.computes();
-        let joins = Joins {
+        let joins = PartialResults {
             owners: (0..platform.nodes()).collect(),
             ordered: true,
         };
@@ -292,12 +292,12 @@ impl<'a> Scans<'a> {
             visits: 0,
         };
         self.from(&mut search)?;
-        Ok(search.visits < MOST_VISITS)
+        Ok(search.visits < MAX_VISITS)
     }
 
     fn from(&mut self, search: &mut Search) -> Result<()> {
         search.visits += 1;
-        if search.visits >= MOST_VISITS {
+        if search.visits >= MAX_VISITS {
             return Ok(());
         }
         let Some(&state) = search.order.get(search.at) else {

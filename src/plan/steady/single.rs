@@ -24,7 +24,7 @@ pub struct Single {
 }
 
 /// Partial trees after which the search for the best one is given up.
-const MOST_VISITS: usize = 200_000;
+const MAX_VISITS: usize = 200_000;
 
 /// The best single tree for the solution's operation: of the solution's own routes, and for
 /// broadcasts and reductions of all trees, as far as these can be searched.
@@ -174,12 +174,12 @@ impl<'a> Search<'a> {
     /// Searches; whether all trees were considered.
     fn all(&mut self) -> bool {
         self.from(0);
-        self.visits < MOST_VISITS
+        self.visits < MAX_VISITS
     }
 
     fn from(&mut self, node: usize) {
         self.visits += 1;
-        if self.visits >= MOST_VISITS {
+        if self.visits >= MAX_VISITS {
             return;
         }
         let n = self.platform.nodes();

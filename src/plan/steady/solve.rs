@@ -1,11 +1,11 @@
 //! The optimal throughput: a linear program over routes, and over matchings or ports.
 //!
-//! Route `t` is used `x_t` times a time unit; edge `e` is then busy a share `w_e = c_e * sum of x_t
-//! * (messages of t on e)` of the time. Two forms of the program say which loads are possible:
+//! Route `t` is used `x_t` times a time unit; edge `e` is then busy a share `w_e = c_e * sum of x_t *
+//! (messages of t on e)` of the time. Two forms of the program say which loads are possible:
 //!
 //! - *ports*: no port is busy more than all the time. That is enough for bidirectional ports
-//!   (König); for unidirectional ones there is also `sum of w_e over the edges within S <= (|S| -
-//!   1) / 2` for odd sets `S` of nodes (Edmonds 1965), which are added when they are violated
+//!   (König); for unidirectional ones there is also `sum of w_e over the edges within S <=
+//!   (|S| - 1) / 2` for odd sets `S` of nodes (Edmonds 1965), which are added when they are violated
 //!   (Padberg and Rao 1982). Only routes are made on demand, and there are about two rows a node.
 //! - *matchings*: `w_e <= sum of y_m over the matchings m with e`, `sum of y_m <= 1`; columns for
 //!   routes and for matchings are made on demand, priced by a cheapest route and a heaviest
@@ -21,9 +21,9 @@ use super::arborescence::arborescence;
 use super::certificate::{Certificate, Proof};
 use super::colouring::{Slotted, general_slots, violated_sets};
 use super::fraction::{Fraction, common_denominator, over_common, scaled, to_finite, whole};
-use super::joins::Joins;
 use super::lp::{Column, Optimum, Pricing, maximise};
 use super::matching::maximum;
+use super::partial_results::PartialResults;
 use super::platform::Platform;
 use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
 use super::route::{Combining, Demand, Route, shortest_paths};
@@ -155,7 +155,7 @@ fn used_routes(optimum: &Optimum<What>) -> Vec<(Route, Fraction)> {
 }
 
 /// More rounds of odd sets than any platform needs.
-const MOST_ROUNDS: usize = 1000;
+const MAX_ROUNDS: usize = 1000;
 
 /// Share of the time that each edge is busy, and each node with combining, for what has `costs`.
 pub(super) fn edge_loads(
@@ -178,7 +178,7 @@ impl Rows<'_> {
     /// The optimum by ports and odd sets, and its slots.
     fn within_ports(&mut self) -> Result<(Optimum<What>, Vec<Slot>)> {
         let mut columns = self.start()?;
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut bounds = vec![whole(1); self.graph.len()];
             let sets = self.odd_sets.iter();
             bounds.extend(sets.map(|s| whole((s.len() - 1) / 2)));
@@ -321,7 +321,7 @@ impl Rows<'_> {
             far.map(|d| Fraction::from(d) / &below).collect()
         };
         let (weights, computing) = weights.split_at(edges.len());
-        let partial = |joins: &Joins, platform: &Platform, weights: &[IBig]| {
+        let partial = |joins: &PartialResults, platform: &Platform, weights: &[IBig]| {
             let table = joins.table(platform, weights, computing).costs;
             let all = table.iter().flatten().flatten();
             let most = all.max().cloned().unwrap_or_default();
@@ -338,7 +338,7 @@ impl Rows<'_> {
             } else if targets.len() + 1 != nodes {
                 let (turned, number) = self.platform.turned();
                 let weights: Vec<IBig> = number.iter().map(|&i| weights[i].clone()).collect();
-                partial(&Joins::of_targets(targets), &turned, &weights)
+                partial(&PartialResults::of_targets(targets), &turned, &weights)
             } else {
                 let cuts = arborescence(nodes, root, &edges, weights)?.cuts;
                 let cuts = cuts

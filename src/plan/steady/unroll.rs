@@ -17,9 +17,9 @@
 
 use std::collections::HashMap;
 
+use super::buffer_layout::{BufferLayout, placed, uses};
 use super::fraction::{Fraction, to_f64};
 use super::periodic::Periodic;
-use super::places::{Places, placed, uses};
 use super::platform::Platform;
 use super::problem::Operation;
 use super::route::{Route, Task};
@@ -28,8 +28,8 @@ use crate::error::{Error, Result};
 use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
 
 /// Longest buffers and programs of a schedule, all ranks together.
-const MOST_TOTAL: usize = 1 << 31;
-const MOST_STEPS: usize = 50_000_000;
+const MAX_TOTAL: usize = 1 << 31;
+const MAX_STEPS: usize = 50_000_000;
 
 /// A message that an edge carries in every period, or a combination that a node performs.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +80,7 @@ pub(crate) type Times = Vec<Vec<(f64, f64)>>;
 impl Periodic {
     /// Elements of the buffers of all ranks together, for a schedule of so many operations.
     pub fn buffers(&self, operations: usize) -> usize {
-        let places = Places::new(&self.solution, operations.saturating_mul(self.elements));
+        let places = BufferLayout::new(&self.solution, operations.saturating_mul(self.elements));
         let accumulators = (0..self.solution.platform.nodes()).filter(|&v| self.accumulates(v));
         places
             .total()
@@ -104,12 +104,12 @@ impl Periodic {
             return Err(Error::usage("a series needs at least one message"));
         }
         let solution = &self.solution;
-        let places = Places::new(solution, operations.saturating_mul(self.elements));
+        let places = BufferLayout::new(solution, operations.saturating_mul(self.elements));
         let ranks = solution.platform.nodes();
         let periods = self.periods(operations);
         let steps = periods.saturating_mul(2 * self.transfers());
         let total = self.buffers(operations);
-        if total > MOST_TOTAL || steps > MOST_STEPS {
+        if total > MAX_TOTAL || steps > MAX_STEPS {
             return Err(Error::usage(format!(
                 "{operations} operations of {} elements are too many for one schedule ({steps} steps, {} elements of buffers): take fewer, or a smaller period",
                 self.elements, total
@@ -242,7 +242,7 @@ impl Periodic {
     /// otherwise in the next.
     pub(super) fn items(&self) -> (Vec<Vec<Item>>, usize) {
         let platform = &self.solution.platform;
-        let places = Places::new(&self.solution, 0);
+        let places = BufferLayout::new(&self.solution, 0);
         let edges = platform.edges().len();
         let mut items: Vec<Vec<Item>> = vec![Vec::new(); edges + platform.nodes()];
         // By activity, where the elements of each slot end.
@@ -324,7 +324,7 @@ impl Periodic {
         range: &std::ops::Range<usize>,
         period: usize,
         operations: usize,
-        places: &Places,
+        places: &BufferLayout,
     ) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut at = range.start;
@@ -364,7 +364,7 @@ impl Periodic {
     }
 
     /// Where a rank finds the results of its tasks, by operation.
-    fn results(&self, rank: usize, operations: usize, places: &Places) -> Vec<Span> {
+    fn results(&self, rank: usize, operations: usize, places: &BufferLayout) -> Vec<Span> {
         let platform = &self.solution.platform;
         let mut of_period: Vec<Option<usize>> = Vec::new();
         for ((route, _), &count) in self.solution.routes.iter().zip(&self.counts) {
@@ -419,7 +419,11 @@ fn combine(builder: &mut Builder, rank: usize, piece: &Piece, accumulator: Optio
 /// What one operation on a route asks of edges and nodes: each with the number of the activity.
 ///
 /// With each, those that come before it: their places in the list.
-fn items_of(route: &Route, platform: &Platform, places: &Places) -> Vec<(usize, Item, Vec<usize>)> {
+fn items_of(
+    route: &Route,
+    platform: &Platform,
+    places: &BufferLayout,
+) -> Vec<(usize, Item, Vec<usize>)> {
     let mut items: Vec<(usize, Item, Vec<usize>)> = Vec::new();
     for (p, part) in route.parts.iter().enumerate() {
         let blocks = places.blocks(part, platform);

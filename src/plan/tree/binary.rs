@@ -28,7 +28,7 @@ use crate::schedule::Schedule;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.stored()
+    reduction(request)?.materialize()
 }
 
 /// The reduction, not stored as steps.
@@ -71,7 +71,7 @@ pub fn time(request: &Request) -> Option<f64> {
     let levels = f64::from((request.ranks + 1).trailing_zeros());
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let q = q as f64;
-    let (tc, tp) = (request.t_comm(s), request.t_comp(s));
+    let (tc, tp) = (request.transfer_time(s), request.combine_time(s));
     Some(if request.ports.is_bidirectional() || request.ranks == 3 {
         2.0 * (levels + q - 2.0) * (tc + tp)
     } else {

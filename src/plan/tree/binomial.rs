@@ -23,7 +23,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         segments: crate::plan::Segments::whole(request.elements()),
         ..request.clone()
     };
-    Reduction::new(&request, rounds(request.ranks))?.stored()
+    Reduction::new(&request, rounds(request.ranks))?.materialize()
 }
 
 fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {
@@ -42,5 +42,5 @@ pub fn time(request: &Request) -> Option<f64> {
     let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
     request
         .closed_forms_hold()
-        .then(|| rounds * (request.t_comm(m) + request.t_comp(m)))
+        .then(|| rounds * (request.transfer_time(m) + request.combine_time(m)))
 }

@@ -152,7 +152,7 @@ pub fn time(request: &Request) -> Option<f64> {
     // In the first turn everything goes up, a level after the other, and in the last turns it comes
     // down.
     let levels = f64::from((p / 2 + 1).ilog2());
-    let (tc, tp) = (request.t_comm(s), request.t_comp(s));
+    let (tc, tp) = (request.transfer_time(s), request.combine_time(s));
     if request.t_comp_local(s) != tp {
         return None;
     }

@@ -24,7 +24,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         ..request.clone()
     };
     let rounds = (1..request.ranks).map(|from| [Transfer::new(0, from, 0)]);
-    Reduction::new(&request, rounds)?.stored()
+    Reduction::new(&request, rounds)?.materialize()
 }
 
 /// `(p - 1)(alpha + beta m + gamma m)`.
@@ -34,5 +34,5 @@ pub fn time(request: &Request) -> Option<f64> {
     let rounds = request.ranks.saturating_sub(1) as f64;
     request
         .closed_forms_hold()
-        .then(|| rounds * (request.t_comm(m) + request.t_comp(m)))
+        .then(|| rounds * (request.transfer_time(m) + request.combine_time(m)))
 }

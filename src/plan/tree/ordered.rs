@@ -6,7 +6,7 @@
 //! those it already has have combined, so operand order is kept, for any root. Where all links cost
 //! the same: ranges are halved, `ceil(log2 p)` rounds, `ceil(log2 p) (tc + tp)`, which no tree
 //! beats. Otherwise the program of [`crate::plan::gather::heterogeneous`]: the least time of all
-//! such trees, for at most [`heterogeneous::MOST_RANKS`] ranks. A broadcast is the reversal,
+//! such trees, for at most [`heterogeneous::MAX_RANKS`] ranks. A broadcast is the reversal,
 //! planned for the links the other way.
 //!
 //! `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
@@ -23,7 +23,7 @@ use crate::schedule::{Order, Schedule, Span, Step};
 ///
 /// # Errors
 /// When the request's parts do not fit together, or links differ and there are more than
-/// [`heterogeneous::MOST_RANKS`] ranks, or they do not connect them.
+/// [`heterogeneous::MAX_RANKS`] ranks, or they do not connect them.
 pub fn plan(request: &Request) -> Result<Schedule> {
     planned(request, true)
 }
@@ -68,7 +68,7 @@ pub fn time(request: &Request) -> Option<f64> {
     let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
     request
         .closed_forms_hold()
-        .then(|| rounds * (request.t_comm(m) + request.t_comp(m)))
+        .then(|| rounds * (request.transfer_time(m) + request.combine_time(m)))
 }
 
 fn tree(request: &Request, combines: bool) -> Result<GatherTree> {

@@ -34,7 +34,7 @@ use crate::schedule::Schedule;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.stored()
+    reduction(request)?.materialize()
 }
 
 /// The reduction, not stored as steps.
@@ -57,7 +57,7 @@ pub fn time(request: &Request) -> Option<f64> {
     }
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let rounds = (2 * request.ranks.ilog2() as usize + q - 2) as f64;
-    Some(rounds * (request.t_comm(s) + request.t_comp(s)))
+    Some(rounds * (request.transfer_time(s) + request.combine_time(s)))
 }
 
 /// An edge from a rank to its parent: `2 * rank + tree`.

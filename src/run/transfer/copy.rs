@@ -41,9 +41,9 @@ fn last_level_cache() -> Option<usize> {
 #[inline]
 pub(super) fn fetch(address: *const (), bytes: usize) {
     const LINE: usize = 64;
-    const MOST: usize = 1 << 10;
+    const MAX: usize = 1 << 10;
     #[cfg(target_arch = "x86_64")]
-    for offset in (0..bytes.min(MOST)).step_by(LINE) {
+    for offset in (0..bytes.min(MAX)).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let line = address.cast::<i8>().wrapping_add(offset);
         // SAFETY: a prefetch neither faults nor has an effect on the program's values, whatever the
@@ -51,7 +51,7 @@ pub(super) fn fetch(address: *const (), bytes: usize) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (address, bytes, LINE, MOST);
+    let _ = (address, bytes, LINE, MAX);
 }
 
 /// Copies at most 16 bytes.

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use smallvec::{SmallVec, smallvec};
 
 use super::copy::{copy_short, fetch};
-use super::packed::{Intake, Packed, any_overlap, self_overlap};
+use super::packed::{Packed, RecvOp, any_overlap, self_overlap};
 use super::protocol::{INLINE_BYTES, Lane, Parcel, Payload, Sent, Target, Wire};
 use super::shared::{Claimed, Division, Shared};
 use super::slots::Slots;
@@ -14,7 +14,7 @@ use super::sync::yield_now;
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::schedule::{Span, total_len};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// One rank's buffer and its open sends. While a send is open the partner may read its spans at any
 /// time, so nothing here writes them before it is done.
@@ -28,24 +28,24 @@ pub(crate) struct RankMemory<'b, 'r, T: Element> {
     len: usize,
     open: SmallVec<[Cell<Option<OpenSend<'r>>>; 2]>,
     /// Messages that lend memory and are not waited for, the last of each lane.
-    left: Vec<Left<'r>>,
+    left: Vec<InFlight<'r>>,
     /// Where the first of them starts, and the last of them ends.
     left_between: (usize, usize),
     /// See [`streams_from`](super::streams_from).
     streams_from: usize,
-    lent: PhantomData<&'b mut [T]>,
+    borrowed: PhantomData<&'b mut [T]>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct OpenSend<'r> {
     wire: &'r Wire,
     to: usize,
-    spans: Lent<'r>,
+    spans: SendSpans<'r>,
 }
 
 /// A message that its sender has lent and left.
 #[derive(Debug)]
-struct Left<'r> {
+struct InFlight<'r> {
     lane: &'r Lane,
     spans: &'r [Span],
 }
@@ -53,19 +53,19 @@ struct Left<'r> {
 /// The spans of an open send: one by value, or more by reference to something that outlives the
 /// run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Lent<'r> {
+pub(crate) enum SendSpans<'r> {
     /// One span.
     One(Span),
     /// Several.
     Many(&'r [Span]),
 }
 
-impl Lent<'_> {
+impl SendSpans<'_> {
     #[inline]
     fn as_slice(&self) -> &[Span] {
         match self {
-            Lent::One(span) => std::slice::from_ref(span),
-            Lent::Many(spans) => spans,
+            SendSpans::One(span) => std::slice::from_ref(span),
+            SendSpans::Many(spans) => spans,
         }
     }
 }
@@ -83,7 +83,7 @@ impl Due {
     /// When it ends; the sender may start at `theirs`.
     #[inline]
     pub(crate) fn end(self, theirs: f64) -> f64 {
-        later(self.ready, theirs) + self.takes
+        max_time(self.ready, theirs) + self.takes
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum Received {
     /// A message of another length, which was refused.
     Length(usize),
     /// Refused, because the operator panicked on the sender, which helped to combine the message.
-    Spoilt,
+    Poisoned,
 }
 
 impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
@@ -112,7 +112,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             left: Vec::new(),
             left_between: (usize::MAX, 0),
             streams_from,
-            lent: PhantomData,
+            borrowed: PhantomData,
         }
     }
 
@@ -126,7 +126,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         list: usize,
         wire: &'r Wire,
         to: usize,
-        spans: Lent<'r>,
+        spans: SendSpans<'r>,
         clock: f64,
     ) {
         assert!(self.open[list].get().is_none(), "one open send a port");
@@ -141,14 +141,14 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     /// # Panics
     /// When a span leaves the buffer.
     #[inline]
-    pub(crate) fn lend(&mut self, lane: &'r Lane, spans: &'r [Span]) {
+    pub(crate) fn send_spans(&mut self, lane: &'r Lane, spans: &'r [Span]) {
         let parcel = match spans {
-            [span] => self.parcel(&Lent::One(*span), 0.0),
-            spans => self.parcel(&Lent::Many(spans), 0.0),
+            [span] => self.parcel(&SendSpans::One(*span), 0.0),
+            spans => self.parcel(&SendSpans::Many(spans), 0.0),
         };
         self.settled(lane);
         if parcel.borrowed {
-            self.left.push(Left { lane, spans });
+            self.left.push(InFlight { lane, spans });
             let (start, end) = &mut self.left_between;
             for span in spans {
                 (*start, *end) = ((*start).min(span.offset), (*end).max(span.end()));
@@ -167,23 +167,23 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
 
     /// Whether one of `spans` may be being read by whom it was lent to.
     #[inline]
-    fn is_lent(&self, spans: &[Span]) -> bool {
+    fn is_in_flight(&self, spans: &[Span]) -> bool {
         let (start, end) = self.left_between;
         let near = |s: &Span| s.offset < end && s.end() > start;
-        spans.iter().any(near) && self.is_among_lent(spans)
+        spans.iter().any(near) && self.is_among_in_flight(spans)
     }
 
     #[inline(never)]
-    fn is_among_lent(&self, spans: &[Span]) -> bool {
-        let touched = |l: &Left<'_>| any_overlap(l.spans, spans) && !l.lane.is_settled();
+    fn is_among_in_flight(&self, spans: &[Span]) -> bool {
+        let touched = |l: &InFlight<'_>| any_overlap(l.spans, spans) && !l.lane.is_settled();
         self.left.iter().any(touched)
     }
 
     #[inline]
-    fn parcel(&self, spans: &Lent<'_>, clock: f64) -> Parcel {
+    fn parcel(&self, spans: &SendSpans<'_>, clock: f64) -> Parcel {
         let span = match spans {
-            Lent::One(span) => *span,
-            Lent::Many(spans) => return self.parcel_of_many(spans, clock),
+            SendSpans::One(span) => *span,
+            SendSpans::Many(spans) => return self.parcel_of_many(spans, clock),
         };
         self.check_bounds(span);
         let bytes = span.len * size_of::<T>();
@@ -300,7 +300,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
 
     /// Whether [`RankMemory::poll_send`] has anything to say or to do.
     #[inline]
-    pub(crate) fn send_stirs(&self, list: usize) -> bool {
+    pub(crate) fn send_has_progress(&self, list: usize) -> bool {
         self.open[list]
             .get()
             .is_some_and(|open| open.wire.lane(self.rank, open.to).has_answer())
@@ -326,7 +326,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         wire: &Wire,
         from: usize,
         spans: &[Span],
-        intake: Intake<'_, T>,
+        op: RecvOp<'_, T>,
         share: bool,
         due: Due,
     ) -> Received {
@@ -340,11 +340,11 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             return Received::Nothing;
         };
         if !parcel.borrowed
-            && let ([span], Intake::Store) = (spans, intake)
+            && let ([span], RecvOp::Copy) = (spans, op)
             && span.len == parcel.length as usize
             && span.end() <= self.len
             && self.conflict(spans).is_none()
-            && !self.is_lent(spans)
+            && !self.is_in_flight(spans)
         {
             // SAFETY: the span is in bounds.
             let to = unsafe { self.base.add(span.offset) };
@@ -357,7 +357,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             lane.finish(end);
             return Received::Done(end);
         }
-        self.take_in(wire, from, parcel, spans, intake, share, due)
+        self.take_in(wire, from, parcel, spans, op, share, due)
     }
 
     /// Takes in a message that was taken.
@@ -369,14 +369,14 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         from: usize,
         mut parcel: Parcel,
         spans: &[Span],
-        intake: Intake<'_, T>,
+        op: RecvOp<'_, T>,
         share: bool,
         due: Due,
     ) -> Received {
         let lane = wire.lane(from, self.rank);
         let refusal = Refusal(lane);
         spans.iter().for_each(|s| self.check_bounds(*s));
-        let sent = self.conflict(spans).is_some() || self.is_lent(spans);
+        let sent = self.conflict(spans).is_some() || self.is_in_flight(spans);
         assert!(!sent, "a span being sent");
         let expected = total_len(spans);
         let inline_span;
@@ -414,18 +414,18 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             let shared = Shared {
                 mine,
                 message,
-                intake,
+                op,
                 division,
                 backwards: self.rank > from,
             };
             if !self.receive_shared(wire, from, &shared) {
                 drop(refusal);
-                return Received::Spoilt;
+                return Received::Poisoned;
             }
         } else {
             // SAFETY: the message is lent for reading until `finish`; the spans are in bounds, not
             // being sent, and only this rank's thread writes them.
-            unsafe { intake.apply(&mine, &message, 0..expected, division.stream) };
+            unsafe { op.apply(&mine, &message, 0..expected, division.stream) };
         }
         std::mem::forget(refusal);
         let end = due.end(parcel.clock);
@@ -440,9 +440,9 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         pieces.open(Target {
             base: shared.mine.base.cast(),
             spans: shared.mine.spans,
-            combine: match shared.intake {
-                Intake::Store => None,
-                Intake::Combine(_, order) => Some(order),
+            combine: match shared.op {
+                RecvOp::Copy => None,
+                RecvOp::Reduce(_, order) => Some(order),
             },
             pieces: shared.division.pieces,
         });
@@ -456,9 +456,9 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     fn help(&self, open: OpenSend<'r>, operator: &Operator<T>) {
         let pieces = open.wire.pieces(self.rank, open.to);
         let target = pieces.target();
-        let intake = match target.combine {
-            None => Intake::Store,
-            Some(order) => Intake::Combine(operator, order),
+        let op = match target.combine {
+            None => RecvOp::Copy,
+            Some(order) => RecvOp::Reduce(operator, order),
         };
         let spans = open.spans.as_slice();
         let division = Division::of::<T>(total_len(spans), self.streams_from);
@@ -475,7 +475,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                     spans: their_spans,
                 },
                 message: self.packed(spans),
-                intake,
+                op,
                 division,
                 backwards: self.rank > open.to,
             };
@@ -491,9 +491,9 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     ///
     /// # Panics
     /// When a span leaves the buffer, `dst` is being sent or overlaps `src`, or the lengths differ.
-    pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], intake: Intake<'_, T>) {
+    pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>) {
         dst.iter().chain(src).for_each(|s| self.check_bounds(*s));
-        let sent = self.conflict(dst).is_some() || self.is_lent(dst);
+        let sent = self.conflict(dst).is_some() || self.is_in_flight(dst);
         assert!(!sent, "a span being sent");
         assert!(!any_overlap(dst, src), "source and destination overlap");
         let elements = total_len(dst);
@@ -501,7 +501,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         let stream = Division::of::<T>(elements, self.streams_from).stream;
         // SAFETY: both are in bounds, disjoint, and only this rank's thread writes them; open sends
         // only read.
-        unsafe { intake.apply(&self.packed(dst), &self.packed(src), 0..elements, stream) };
+        unsafe { op.apply(&self.packed(dst), &self.packed(src), 0..elements, stream) };
     }
 
     /// The whole buffer.

@@ -8,24 +8,24 @@
 #![allow(unsafe_code)]
 
 mod copy;
-mod errand;
 mod kernels;
 mod lazy;
 mod memory;
 mod packed;
 mod protocol;
+mod scoped_job;
 mod shared;
 mod slots;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use copy::streams_from;
-pub(crate) use errand::{Errand, lend};
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
-pub(crate) use memory::{Due, Lent, RankMemory, Received};
-pub(crate) use packed::{Intake, any_overlap};
+pub(crate) use memory::{Due, RankMemory, Received, SendSpans};
+pub(crate) use packed::{RecvOp, any_overlap};
 pub(crate) use protocol::{INLINE_BYTES, Lane, Sent, Wire};
+pub(crate) use scoped_job::{ScopedJob, run_on_all};
 pub(crate) use slots::Slots;
 
 use super::sync;

@@ -15,11 +15,11 @@ pub(super) struct Packed<'s, T> {
 
 /// What a receive does with the message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Intake<'o, T> {
+pub(crate) enum RecvOp<'o, T> {
     /// Stores it.
-    Store,
+    Copy,
     /// Combines it into the spans.
-    Combine(&'o Operator<T>, Order),
+    Reduce(&'o Operator<T>, Order),
 }
 
 impl<T: Element> Packed<'_, T> {
@@ -79,7 +79,7 @@ impl<T: Element> Packed<'_, T> {
     }
 }
 
-impl<T: Element> Intake<'_, T> {
+impl<T: Element> RecvOp<'_, T> {
     /// Takes `range` of `message` into `mine`; what is only stored goes past the caches with
     /// `stream`.
     ///
@@ -94,8 +94,8 @@ impl<T: Element> Intake<'_, T> {
     ) {
         match self {
             // SAFETY: the caller's.
-            Intake::Store => unsafe { Packed::copy(mine, message, range, stream) },
-            Intake::Combine(operator, order) => {
+            RecvOp::Copy => unsafe { Packed::copy(mine, message, range, stream) },
+            RecvOp::Reduce(operator, order) => {
                 let combine = |dst: *mut T, src: *mut T, n| {
                     // SAFETY: `n` elements that nobody else touches.
                     let acc = unsafe { std::slice::from_raw_parts_mut(dst, n) };

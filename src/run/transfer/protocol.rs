@@ -297,7 +297,7 @@ impl Lane {
 
 /// Added to the count of finished pieces by a sender that failed in one. It ends its part of the
 /// message with that, so this happens once a message at most.
-const SPOILT: usize = 1 << (usize::BITS - 2);
+const POISONED: usize = 1 << (usize::BITS - 2);
 
 /// The pieces of one long message that both partners copy: each from another end.
 #[derive(Debug)]
@@ -375,15 +375,15 @@ impl Pieces {
     }
 
     /// Sender: `count` claimed pieces are copied, or will not be.
-    pub(crate) fn finish(&self, count: usize, spoilt: bool) {
-        let mark = if spoilt { SPOILT } else { 0 };
+    pub(crate) fn finish(&self, count: usize, poisoned: bool) {
+        let mark = if poisoned { POISONED } else { 0 };
         self.finished.fetch_add(mark + count, Ordering::Release);
     }
 
     /// Receiver: once the sender has finished `count` pieces, whether all of them are copied.
     pub(crate) fn finished(&self, count: usize) -> Option<bool> {
         let finished = self.finished.load(Ordering::Acquire);
-        (finished % SPOILT >= count).then_some(finished < SPOILT)
+        (finished % POISONED >= count).then_some(finished < POISONED)
     }
 }
 

@@ -4,7 +4,7 @@
 //! Both copy the same halves of equal messages each time, whichever way they go, so each half stays
 //! in the cache of the core that copies it.
 
-use super::packed::{Intake, Packed};
+use super::packed::{Packed, RecvOp};
 use super::protocol::Pieces;
 use super::sync::{spin_loop, yield_now};
 use crate::run::element::Element;
@@ -13,7 +13,7 @@ use crate::run::element::Element;
 pub(super) struct Shared<'m, T> {
     pub(super) mine: Packed<'m, T>,
     pub(super) message: Packed<'m, T>,
-    pub(super) intake: Intake<'m, T>,
+    pub(super) op: RecvOp<'m, T>,
     pub(super) division: Division,
     /// Whether this side begins at the back.
     pub(super) backwards: bool,
@@ -110,7 +110,7 @@ impl<T: Element> Shared<'_, T> {
         let range = first * each..((first + pieces) * each).min(elements);
         // SAFETY: the caller's.
         unsafe {
-            self.intake.apply(&self.mine, &self.message, range, stream);
+            self.op.apply(&self.mine, &self.message, range, stream);
         }
     }
 }

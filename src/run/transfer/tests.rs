@@ -1,8 +1,8 @@
 //! Transfers from memory to memory, on one thread. They stand apart from the sources, which
 //! `tests/model` compiles, too.
 
-use super::memory::{Due, Lent, RankMemory, Received};
-use super::packed::Intake;
+use super::memory::{Due, RankMemory, Received, SendSpans};
+use super::packed::RecvOp;
 use super::protocol::{Lane, Pieces, Sent, Wire};
 use crate::run::operator::Operator;
 use crate::schedule::{Order, Span};
@@ -44,12 +44,12 @@ fn messages_that_go_past_the_caches_arrive() {
             let mut there = vec![7i32; 1000];
             let sender = RankMemory::new(0, &mut here, 1, streams_from);
             let mut receiver = RankMemory::new(1, &mut there, 1, streams_from);
-            for (intake, each) in [
-                (Intake::Store, 1i32),
-                (Intake::Combine(&sum, Order::MineFirst), 2),
+            for (op, each) in [
+                (RecvOp::Copy, 1i32),
+                (RecvOp::Reduce(&sum, Order::MineFirst), 2),
             ] {
-                sender.open_send(0, &wire, 1, Lent::Many(&spans), 0.0);
-                let received = receiver.receive(&wire, 0, &spans, intake, false, due);
+                sender.open_send(0, &wire, 1, SendSpans::Many(&spans), 0.0);
+                let received = receiver.receive(&wire, 0, &spans, op, false, due);
                 assert_eq!(received, Received::Done(1.0));
                 assert_eq!(sender.poll_send(0, &sum), Sent::Done(1.0));
                 for (i, &found) in (0..).zip(receiver.data()) {

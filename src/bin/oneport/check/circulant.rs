@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use oneport::check::circulant::{self, Options, Outcome, SAMPLED_RANKS, Violation};
-use oneport::plan::circulant::schedule::MOST_RANKS;
+use oneport::plan::circulant::schedule::MAX_RANKS;
 use serde::Serialize;
 
 use super::verdict;
@@ -60,7 +60,7 @@ pub(super) struct Args {
 
     /// Report at most this many errors in full
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "20", allow_negative_numbers = true)]
-    most_errors: usize,
+    max_errors: usize,
 
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -87,7 +87,7 @@ struct Output<'a> {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let options = Options {
         threads: args.threads.unwrap_or(0).min(1024),
-        most_violations: args.most_errors,
+        max_violations: args.max_errors,
     };
     let sizes = args.ranks.clone().unwrap_or(2..=2000);
     let start = Instant::now();
@@ -150,7 +150,7 @@ fn print(out: &mut dyn Write, output: &Output<'_>, outcome: &Outcome) -> Result<
         };
         errors.join("\n") + &more
     };
-    let facts = [
+    let summary = [
         ("construction", "circulant schedules".to_string()),
         ("ranks", ranks),
         ("schedules", output.schedules.to_string()),
@@ -160,7 +160,7 @@ fn print(out: &mut dyn Write, output: &Output<'_>, outcome: &Outcome) -> Result<
         ),
         ("result", result),
     ];
-    output::facts(out, &facts)
+    output::summary(out, &summary)
 }
 
 /// Ranks of all graphs together.
@@ -213,7 +213,7 @@ fn parse_large(text: &str) -> Result<usize, String> {
     let too_many = || {
         format!(
             "{text} ranks are more than the 2^{} that are possible",
-            MOST_RANKS.ilog2()
+            MAX_RANKS.ilog2()
         )
     };
     let digits = |s: &str| match s.parse::<usize>() {
@@ -237,7 +237,7 @@ fn parse_large(text: &str) -> Result<usize, String> {
     };
     match value {
         0 => Err("a collective needs at least one rank".to_string()),
-        p if p > MOST_RANKS => Err(too_many()),
+        p if p > MAX_RANKS => Err(too_many()),
         p => Ok(p),
     }
 }

@@ -345,17 +345,17 @@ fn reached(periodic: &Periodic, messages: usize) -> f64 {
 const LITTLE: f64 = 0.01;
 /// Transfers of the schedule, and elements of its buffers, that are; buffers are there for runs
 /// only.
-const MOST_TRANSFERS: usize = 1_000_000;
-const MOST_ELEMENTS: usize = 1 << 31;
-const MOST_RUN: usize = 1 << 28;
+const MAX_TRANSFERS: usize = 1_000_000;
+const MAX_ELEMENTS: usize = 1 << 31;
+const MAX_RUN: usize = 1 << 28;
 
 /// So many operations that start-up and clean-up cost little.
 fn enough(periodic: &Periodic, runs: bool) -> usize {
     let periods = ((periodic.lag() as f64 / LITTLE) as usize).max(20);
-    let affordable = MOST_TRANSFERS / periodic.transfers().max(1);
-    let memory = if runs { MOST_RUN } else { MOST_ELEMENTS };
+    let ensure_fits_memory = MAX_TRANSFERS / periodic.transfers().max(1);
+    let memory = if runs { MAX_RUN } else { MAX_ELEMENTS };
     let memory = memory / periodic.buffers(periodic.operations()).max(1);
-    periodic.operations() * periods.min(affordable).min(memory).max(2)
+    periodic.operations() * periods.min(ensure_fits_memory).min(memory).max(2)
 }
 
 /// One period in the middle of a series, drawn or as a trace.

@@ -208,7 +208,7 @@ pub(super) fn period(solution: &Solution) -> serde_json::Value {
 }
 
 /// Lines of trees and matchings that are printed.
-const MOST_LINES: usize = 12;
+const MAX_LINES: usize = 12;
 
 /// Six digits behind the point, or an exponent for what is very small or large.
 fn short(value: f64) -> String {
@@ -244,7 +244,7 @@ pub(super) fn print(
         ),
         (false, _, None) => "the best found by a heuristic, not known to be optimal".to_string(),
     };
-    let mut facts = vec![
+    let mut summary = vec![
         (
             "platform",
             format!(
@@ -305,10 +305,10 @@ pub(super) fn print(
     let methods: Vec<&str> = same.map(|r| r.method).collect();
     if !methods.is_empty() {
         let methods = methods.join(", and by ");
-        facts.insert(3, ("the same", format!("by {methods}")));
+        summary.insert(3, ("the same", format!("by {methods}")));
     }
     if let Some(drift) = &output.drift {
-        facts.push((
+        summary.push((
             "under drift",
             format!(
                 "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({}, {})",
@@ -320,7 +320,7 @@ pub(super) fn print(
         ));
     }
     if let Some(bounds) = &output.bounds {
-        facts.push((
+        summary.push((
             "bounds",
             format!(
                 "{} to {} ({} to {}; {})",
@@ -337,13 +337,13 @@ pub(super) fn print(
         ));
     }
     if let Some(long) = &output.long_message {
-        facts.push((
+        summary.push((
             "long message",
             format!("best in {} packets: time {}", long.packets, long.model_time),
         ));
     }
     if let Some(run) = &output.run {
-        facts.push((
+        summary.push((
             "run",
             format!(
                 "{}, {:.3} s; {} a time unit measured over the second half of the operations, {} in the model",
@@ -354,7 +354,7 @@ pub(super) fn print(
             ),
         ));
     }
-    output::facts(out, &facts)?;
+    output::summary(out, &summary)?;
     let edges = |edges: &[(usize, usize)]| {
         let all = edges.iter().map(|(a, b)| match a == b {
             true => format!("{a}+"),
@@ -363,7 +363,7 @@ pub(super) fn print(
         all.collect::<Vec<String>>().join(" ")
     };
     writeln!(out, "\ntrees:")?;
-    for tree in output.trees.iter().take(MOST_LINES) {
+    for tree in output.trees.iter().take(MAX_LINES) {
         let way = if tree.tasks.is_empty() {
             edges(&tree.edges)
         } else {
@@ -371,22 +371,22 @@ pub(super) fn print(
         };
         writeln!(out, "  {}  {way}", tree.weight)?;
     }
-    if output.trees.len() > MOST_LINES {
+    if output.trees.len() > MAX_LINES {
         writeln!(
             out,
             "  and {} more (--json)",
-            output.trees.len() - MOST_LINES
+            output.trees.len() - MAX_LINES
         )?;
     }
     writeln!(out, "matchings:")?;
-    for matching in output.matchings.iter().take(MOST_LINES) {
+    for matching in output.matchings.iter().take(MAX_LINES) {
         writeln!(out, "  {}  {}", matching.weight, edges(&matching.edges))?;
     }
-    if output.matchings.len() > MOST_LINES {
+    if output.matchings.len() > MAX_LINES {
         writeln!(
             out,
             "  and {} more (--json)",
-            output.matchings.len() - MOST_LINES
+            output.matchings.len() - MAX_LINES
         )?;
     }
     Ok(())

@@ -14,8 +14,8 @@ use oneport::plan::registry;
 
 use super::Args;
 use super::job::{Job, Threads};
+use crate::input::show_cost;
 use crate::output;
-use crate::subject::show_cost;
 use crate::task::read_text;
 use crate::units::TimeUnit;
 
@@ -249,13 +249,13 @@ impl Job {
     /// What stands above the plots.
     fn heading(&self, threads: &Threads, tuning: &Tuning, warnings: &[String]) -> Heading {
         let own = |name: &str, value: String| (name.to_string(), value);
-        let mut facts: Vec<_> = self
-            .facts(threads)
+        let mut summary: Vec<_> = self
+            .summary(threads)
             .into_iter()
             .map(|(name, value)| own(name, value))
             .collect();
-        facts.push(own("date", self.date.clone()));
-        facts.push(own("command", self.command.clone()));
+        summary.push(own("date", self.date.clone()));
+        summary.push(own("command", self.command.clone()));
         let mut warnings = warnings.to_vec();
         if tuning.interrupted {
             warnings.insert(0, "The sweep was interrupted: it is not complete.".into());
@@ -267,7 +267,7 @@ impl Job {
                 self.sweep.request.ranks,
                 self.clock.name()
             ),
-            facts,
+            summary,
             warnings,
         }
     }

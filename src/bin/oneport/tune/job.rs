@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::{Args, Pace, machine, sizes};
 use crate::args::{Common, Dtype, Op, Vector};
 use crate::blocks::Blocks;
+use crate::input::show_cost;
 use crate::output;
-use crate::subject::show_cost;
 use crate::task::{Task, algorithms, available_memory, footprint};
 use crate::units::TimeUnit;
 
@@ -130,7 +130,7 @@ impl Job {
     }
 
     /// What is measured, for people.
-    pub(super) fn facts(&self, threads: &Threads) -> Vec<(&'static str, String)> {
+    pub(super) fn summary(&self, threads: &Threads) -> Vec<(&'static str, String)> {
         let request = &self.sweep.request;
         let ports = match request.ports.k() {
             1 => format!("{} ports", request.ports.name()),

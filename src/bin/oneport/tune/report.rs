@@ -82,9 +82,9 @@ pub(super) fn print(
     threads: &Threads,
     tuning: &Tuning,
 ) -> Result<()> {
-    let mut facts = vec![("tuned", job.kind.name().to_string())];
-    facts.extend(job.facts(threads));
-    facts.push((
+    let mut summary = vec![("tuned", job.kind.name().to_string())];
+    summary.extend(job.summary(threads));
+    summary.push((
         "measured",
         format!(
             "{} combinations in {}",
@@ -92,7 +92,7 @@ pub(super) fn print(
             TimeUnit::Nanoseconds.show(tuning.elapsed.as_secs_f64() * 1e9)
         ),
     ));
-    output::facts(out, &facts)?;
+    output::summary(out, &summary)?;
     writeln!(out)?;
     let leaders = tuning.rows.iter().filter(|row| row.best_segment);
     let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);

@@ -65,8 +65,8 @@
 //! with `+ alpha` on one part of the maximum, and in the last case `C[k,j] >= gamma m_k` is all
 //! that is needed.
 //!
-//! So `B_k = C[k+1,j]` never rises with `k`, and `A_k = C[i,k]` never falls along the `k` with `m_k
-//! > 0`, nor along those with `m_k = 0`: two *classes*, one if no block is empty. `U_k =
+//! So `B_k = C[k+1,j]` never rises with `k`, and `A_k = C[i,k]` never falls along the `k` with
+//! `m_k > 0`, nor along those with `m_k = 0`: two *classes*, one if no block is empty. `U_k =
 //! comm(S[i,k])` never falls, `V_k = comm(S[k+1,j])` never rises.
 //!
 //! **The best split.** For `i < k < j - 1` the two options of `k` are `max(A_k, B_k) + U_k` and
@@ -106,9 +106,9 @@ use super::{GatherTree, Problem};
 use crate::error::{Error, Result};
 
 /// Most ranks for the program in `O(p^2)`: 4 GiB of times.
-pub const MOST_RANKS: usize = 1 << 15;
+pub const MAX_RANKS: usize = 1 << 15;
 /// Most ranks for the program in `O(p^3)`, and in those for other classes: seconds.
-pub const MOST_RANKS_CUBIC: usize = 2500;
+pub const MAX_RANKS_CUBIC: usize = 2500;
 
 /// How the optimum is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Method {
 /// The best adjacent tree.
 ///
 /// # Errors
-/// When there are more ranks than [`MOST_RANKS`], [`MOST_RANKS_CUBIC`] where that program is needed
+/// When there are more ranks than [`MAX_RANKS`], [`MAX_RANKS_CUBIC`] where that program is needed
 /// or the links differ.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
@@ -162,9 +162,9 @@ pub fn time_by(problem: &Problem, method: Method) -> Result<f64> {
 fn filled(problem: &Problem, method: Method) -> Result<table::Table<'_>> {
     let p = problem.ranks();
     let (most, name, why) = match method {
-        Method::Quadratic => (MOST_RANKS, "O(p^2)", ""),
+        Method::Quadratic => (MAX_RANKS, "O(p^2)", ""),
         Method::Cubic => (
-            MOST_RANKS_CUBIC,
+            MAX_RANKS_CUBIC,
             "O(p^3)",
             " (gamma_copy > beta and costs in pieces need it)",
         ),

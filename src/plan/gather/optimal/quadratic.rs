@@ -18,13 +18,13 @@ use std::ops::Range;
 use self::windows::{Columns, Line, Work};
 use super::table::{TILE, Table, place};
 use crate::plan::gather::Problem;
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 const NEVER: f64 = f64::INFINITY;
 
 /// The smaller of two times (neither is NaN).
 #[inline]
-fn earlier(a: f64, b: f64) -> f64 {
+fn min_time(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
@@ -175,7 +175,7 @@ impl<const N: usize> Program<N> {
                         continue;
                     }
                     let time = self.copy[i] + self.message(j, j);
-                    let time = earlier(time, self.message(i, i) + self.copy[j]);
+                    let time = min_time(time, self.message(i, i) + self.copy[j]);
                     cells[work.columns.at(i, j)] = time;
                     from = j + 1;
                 }
@@ -205,16 +205,16 @@ impl<const N: usize> Program<N> {
         let sending = &columns.sending[at..][..right.len()];
         for (c, &right) in right.iter().enumerate() {
             let time = right + sent;
-            before[c] = earlier(before[c], time);
-            present[c] = earlier(present[c], time);
+            before[c] = min_time(before[c], time);
+            present[c] = min_time(present[c], time);
             // The first rank as root receives all others.
             if N == 1 {
-                best[c] = later(copy, right) + (sending[c] - sent);
+                best[c] = max_time(copy, right) + (sending[c] - sent);
             } else {
-                best[c] = later(copy, right) + self.message(i + 1, range.start + c);
+                best[c] = max_time(copy, right) + self.message(i + 1, range.start + c);
                 // The first rank, alone and empty, is received.
                 if class == 1 {
-                    best[c] = earlier(best[c], right);
+                    best[c] = min_time(best[c], right);
                 }
             }
         }
@@ -233,20 +233,20 @@ impl<const N: usize> Program<N> {
             line.join(self.class(j - 1), left - self.sent[j], c > 0);
             // The last rank as root receives all others; or, alone and empty, is received.
             let last = left + self.message(i, j - 1) + self.copy[j];
-            let mut best = earlier(work.columns.best[c], last);
+            let mut best = min_time(work.columns.best[c], last);
             if N > 1 && self.class(j) == 1 {
-                best = earlier(best, left);
+                best = min_time(best, left);
             }
             for class in 0..N {
                 let (even, before) = self.come_even(cells, &mut work.columns, class, c, row, i + 1);
-                best = earlier(best, before);
+                best = min_time(best, before);
                 if even < j - 1 {
-                    best = earlier(best, cells[self.starts[even] + row] + self.message(i, even));
+                    best = min_time(best, cells[self.starts[even] + row] + self.message(i, even));
                 }
                 let time = self.least_below(cells, &mut work.columns, class, c, i, even);
-                best = earlier(best, time + ahead);
+                best = min_time(best, time + ahead);
                 let time = self.least_from(cells, work, &mut line, class, j, even);
-                best = earlier(best, time + work.columns.sending[c]);
+                best = min_time(best, time + work.columns.sending[c]);
             }
             cells[place + row + c] = best;
             left = best;
@@ -307,15 +307,15 @@ impl<const N: usize> Program<N> {
             if i == root {
                 // It receives all others.
                 let right = cells[place + row + TILE + c];
-                best = later(self.copy[i], right) + self.message(i + 1, j);
+                best = max_time(self.copy[i], right) + self.message(i + 1, j);
             } else if N > 1 && self.class(i) == 1 {
                 // The first rank, alone and empty, is received.
                 best = cells[place + row + TILE + c];
             }
             if j == root {
-                best = earlier(best, left + self.message(i, j - 1) + self.copy[j]);
+                best = min_time(best, left + self.message(i, j - 1) + self.copy[j]);
             } else if N > 1 && self.class(j) == 1 && i < j - 1 {
-                best = earlier(best, left);
+                best = min_time(best, left);
             }
             // Splits from the root on: the right part is received.
             let least = root.max(i + 1);
@@ -324,9 +324,9 @@ impl<const N: usize> Program<N> {
                 for class in 0..N {
                     let (even, before) =
                         self.come_even(cells, &mut work.columns, class, c, row, least);
-                    best = earlier(best, before);
+                    best = min_time(best, before);
                     let time = self.least_from(cells, work, &mut line, class, j, even);
-                    best = earlier(best, time + work.columns.sending[c]);
+                    best = min_time(best, time + work.columns.sending[c]);
                 }
             }
             // Splits before the root: the left part is received.
@@ -343,10 +343,10 @@ impl<const N: usize> Program<N> {
                     work.columns.even_left[class][c] = even as u32;
                     if even < end {
                         let time = cells[self.starts[even] + row] + self.message(i, even);
-                        best = earlier(best, time);
+                        best = min_time(best, time);
                     }
                     let time = self.least_below(cells, &mut work.columns, class, c, i, even);
-                    best = earlier(best, time + ahead);
+                    best = min_time(best, time + ahead);
                 }
             }
             cells[place + row + c] = best;

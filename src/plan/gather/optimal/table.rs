@@ -2,7 +2,7 @@
 //! tell of.
 
 use super::super::{GatherTree, Problem};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// Columns that stand together in memory.
 pub(super) const TILE: usize = 128;
@@ -146,7 +146,7 @@ impl<'a> Table<'a> {
         let Table { costs, root, .. } = self;
         let root = root.filter(|&r| i <= r && r <= j);
         if root.is_none_or(|r| r == i) {
-            let time = later(costs.copy(i), self.at(i + 1, j)) + costs.message(i + 1, j);
+            let time = max_time(costs.copy(i), self.at(i + 1, j)) + costs.message(i + 1, j);
             each(time, Last::First);
         }
         if root.is_none_or(|r| r == j) {
@@ -155,11 +155,11 @@ impl<'a> Table<'a> {
         }
         // With the root in [i, k], which is more than a rank, and with it in [k+1, j].
         for k in (i + 1).max(root.unwrap_or(0))..j {
-            let time = later(self.at(i, k), self.at(k + 1, j)) + costs.message(k + 1, j);
+            let time = max_time(self.at(i, k), self.at(k + 1, j)) + costs.message(k + 1, j);
             each(time, Last::After(k));
         }
         for k in i..(j - 1).min(root.unwrap_or(j)) {
-            let time = later(self.at(i, k), self.at(k + 1, j)) + costs.message(i, k);
+            let time = max_time(self.at(i, k), self.at(k + 1, j)) + costs.message(i, k);
             each(time, Last::UpTo(k));
         }
     }

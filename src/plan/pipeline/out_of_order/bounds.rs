@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-/// The fewest rounds in which `q` unit segments can be broadcast or, with `t_comp = 0`, reduced
+/// The fewest rounds in which `q` unit segments can be broadcast or, with `combine_time = 0`, reduced
 /// among `p` ranks on unidirectional ports.
 ///
 /// With `L = floor(log2 p)`: `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`, `2q - 1 + L` for
@@ -59,17 +59,23 @@ pub fn lower_bound_rounds(p: usize, q: usize) -> u64 {
 ///   that it has not sent yet, all others have taken it `tc + tp` each, at least, and that last one
 ///   must still be brought to everybody, which takes `e_(p-1)`.
 ///
-/// With unit segments and `t_comp = 0` it equals [`lower_bound_rounds`].
-pub fn lower_bound(p: usize, t_comm: &[f64], t_comp: &[f64]) -> f64 {
-    let q = t_comm.len().min(t_comp.len());
+/// With unit segments and `combine_time = 0` it equals [`lower_bound_rounds`].
+pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64 {
+    let q = transfer_time.len().min(combine_time.len());
     if p < 2 || q == 0 {
         return 0.0;
     }
-    let (t_comm, t_comp) = (&t_comm[..q], &t_comp[..q]);
+    let (transfer_time, combine_time) = (&transfer_time[..q], &combine_time[..q]);
     let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
-    let (tc, tp) = (least(t_comm), least(t_comp));
-    let (comm, comp) = (t_comm.iter().sum::<f64>(), t_comp.iter().sum::<f64>());
-    let steps = t_comm.iter().zip(t_comp).map(|(tc, tp)| tc + tp);
+    let (tc, tp) = (least(transfer_time), least(combine_time));
+    let (comm, comp) = (
+        transfer_time.iter().sum::<f64>(),
+        combine_time.iter().sum::<f64>(),
+    );
+    let steps = transfer_time
+        .iter()
+        .zip(combine_time)
+        .map(|(tc, tp)| tc + tp);
     let longest = steps.fold(0.0, f64::max);
     let half = p / 2;
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
@@ -85,7 +91,10 @@ pub fn lower_bound(p: usize, t_comm: &[f64], t_comp: &[f64]) -> f64 {
 
     // The sums above may be off by rounding; a bound must not be.
     let bound = work.max(pairs).max(root) * (1.0 - 1e-12);
-    let whole = t_comm.iter().chain(t_comp).all(|t| t.fract() == 0.0);
+    let whole = transfer_time
+        .iter()
+        .chain(combine_time)
+        .all(|t| t.fract() == 0.0);
     if whole { bound.ceil() } else { bound }
 }
 

@@ -6,11 +6,11 @@ use crate::plan::Transfer;
 
 /// A broadcast under construction, time running from the end of the reduction to its start.
 ///
-/// A sender is busy for `t_comp` before a transfer, which starts at the instant it is decided on:
+/// A sender is busy for `combine_time` before a transfer, which starts at the instant it is decided on:
 /// ranks that are free have, in hindsight, been preparing. So all busy ranks are in transfers.
 #[derive(Debug)]
 pub(super) struct Broadcast<'a> {
-    t_comm: &'a [f64],
+    transfer_time: &'a [f64],
     /// The different preparation times, sorted.
     waits: Vec<f64>,
     /// After `waits[..k]`, a sender is prepared for the segments of set `k`, `words` words each.
@@ -26,32 +26,32 @@ pub(super) struct Broadcast<'a> {
 }
 
 impl<'a> Broadcast<'a> {
-    pub(super) fn new(p: usize, t_comm: &'a [f64], t_comp: &'a [f64]) -> Self {
+    pub(super) fn new(p: usize, transfer_time: &'a [f64], combine_time: &'a [f64]) -> Self {
         /// Of more different preparations, so many stand for all, rounded up.
-        const MOST_WAITS: usize = 64;
-        let q = t_comm.len();
+        const MAX_WAITS: usize = 64;
+        let q = transfer_time.len();
         let words = q.div_ceil(64);
         let mut have = vec![0; p * words];
         (0..q).for_each(|segment| have[segment / 64] |= 1 << (segment % 64));
         let mut missing = vec![q; p];
         missing[0] = 0;
-        let mut waits = t_comp.to_vec();
+        let mut waits = combine_time.to_vec();
         waits.sort_by(f64::total_cmp);
         waits.dedup();
         let last = waits.len() - 1;
-        if last > MOST_WAITS {
-            waits = (0..=MOST_WAITS)
-                .map(|i| waits[i * last / MOST_WAITS])
+        if last > MAX_WAITS {
+            waits = (0..=MAX_WAITS)
+                .map(|i| waits[i * last / MAX_WAITS])
                 .collect();
         }
         let mut prepared = vec![0; (waits.len() + 1) * words];
-        for (segment, wait) in t_comp.iter().enumerate() {
+        for (segment, wait) in combine_time.iter().enumerate() {
             let longer = waits.partition_point(|w| w < wait);
             (longer + 1..=waits.len())
                 .for_each(|k| prepared[k * words + segment / 64] |= 1 << (segment % 64));
         }
         Broadcast {
-            t_comm,
+            transfer_time,
             waits,
             prepared,
             have,
@@ -88,7 +88,7 @@ impl<'a> Broadcast<'a> {
         seed: u64,
         budget: &mut u64,
     ) -> Option<Vec<Transfer>> {
-        let (p, q) = (self.missing.len(), self.t_comm.len());
+        let (p, q) = (self.missing.len(), self.transfer_time.len());
         let total = q * (p - 1);
         // A rank may receive at once, and send after a preparation; between the shortest and the
         // longest one, the instants at which other ranks become free are close enough.
@@ -119,7 +119,7 @@ impl<'a> Broadcast<'a> {
                 informed += usize::from(self.missing[to] == q);
                 self.missing[to] -= 1;
                 self.holders[segment] += 1;
-                let end = now + self.t_comm[segment];
+                let end = now + self.transfer_time[segment];
                 self.free_at[from] = end;
                 self.free_at[to] = end;
                 instants.extend(waits.iter().map(|wait| (end + wait).to_bits()));
@@ -148,7 +148,7 @@ impl<'a> Broadcast<'a> {
         {
             let noise = noise * random.unit();
             let missing = self.missing[rank] as f64;
-            if free_at + self.waits[0] <= now && self.missing[rank] < self.t_comm.len() {
+            if free_at + self.waits[0] <= now && self.missing[rank] < self.transfer_time.len() {
                 // What the root does not send now keeps everybody waiting later.
                 let first = if rank == 0 { f64::INFINITY } else { 0.0 };
                 senders.push((missing + noise - first, rank));
@@ -200,11 +200,11 @@ impl<'a> Broadcast<'a> {
 
     /// Splits a pair so that both of its ranks serve an idle one each: paths of length three.
     ///
-    /// With `t_comp = 0` that makes the matching as large as possible: two ranks cannot be paired
+    /// With `combine_time = 0` that makes the matching as large as possible: two ranks cannot be paired
     /// only if they have the same segments, so whatever a maximal matching leaves over is
     /// alike, and if no pair can be split, every pair contains one more rank of that kind.
     fn augment(&self, pairs: &mut Vec<(usize, usize)>, mut idle: Vec<usize>, cap: usize, now: f64) {
-        /// With `t_comp = 0` the first miss is final, see above.
+        /// With `combine_time = 0` the first miss is final, see above.
         const MISSES: usize = 8;
         let mut misses = 0;
         while pairs.len() < cap

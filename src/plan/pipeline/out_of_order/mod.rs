@@ -4,9 +4,9 @@
 //! Source: our own planner, beyond Lowery & Langou, *A Greedy Algorithm for Optimally Pipelining a
 //! Reduction*. Their section V proves uni-greedy (algorithm 1) optimal among the reductions in
 //! which every rank handles the segments in order; this one drops the order. Ports: unidirectional,
-//! one-ported. Symbols: `p` ranks, root 0, `q` segments, the `i`-th of `s_i` elements, `tc = alpha
-//! + beta s_i`, `tp = gamma s_i`, `L = floor(log2 p)`. Rounds, for `tp = 0` and equal segments: `2q
-//! - 1 + L` for odd `p`, `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`
+//! one-ported. Symbols: `p` ranks, root 0, `q` segments, the `i`-th of `s_i` elements, `tc = alpha +
+//! beta s_i`, `tp = gamma s_i`, `L = floor(log2 p)`. Rounds, for `tp = 0` and equal segments: `2q -
+//! 1 + L` for odd `p`, `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`
 //! ([`lower_bound_rounds`]; reached in every case measured, proved for `p <= 4`). Time otherwise:
 //! [`time`] evaluates it. Volume: `(p - 1) m`. Restrictions: the operator must commute.
 //!
@@ -95,7 +95,7 @@ use search::Effort;
 /// # Errors
 /// When the request's parts do not fit together.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.stored()
+    reduction(request)?.materialize()
 }
 
 /// The reduction, not stored as steps.
@@ -107,8 +107,8 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
         keep_order: false,
         ..request.clone()
     };
-    let (t_comm, t_comp) = costs(&request);
-    let transfers = out_of_order(request.ranks, &t_comm, &t_comp);
+    let (transfer_time, combine_time) = costs(&request);
+    let transfers = out_of_order(request.ranks, &transfer_time, &combine_time);
     Reduction::new(&request, transfers.into_iter().map(|t| [t]))
 }
 
@@ -116,34 +116,34 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
 /// long as planning.
 pub fn time(request: &Request) -> Option<f64> {
     request.closed_forms_hold().then(|| {
-        let (t_comm, t_comp) = costs(request);
-        search::best(request.ranks, &t_comm, &t_comp, Effort::FULL).makespan
+        let (transfer_time, combine_time) = costs(request);
+        search::best(request.ranks, &transfer_time, &combine_time, Effort::FULL).makespan
     })
 }
 
 /// Plans a reduction of `q` segments from `p` ranks to rank 0.
 ///
-/// Segment `i` takes `t_comm[i]` to transfer and `t_comp[i]` to combine, so `q` is their common
+/// Segment `i` takes `transfer_time[i]` to transfer and `combine_time[i]` to combine, so `q` is their common
 /// length. The transfers are listed by starting time, which gives every rank its program order; `p
 /// < 2` and `q = 0` give none.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::{lower_bound, out_of_order};
-/// let (t_comm, t_comp) = ([2.0; 5], [1.0; 5]);
-/// let transfers = out_of_order(15, &t_comm, &t_comp);
+/// let (transfer_time, combine_time) = ([2.0; 5], [1.0; 5]);
+/// let transfers = out_of_order(15, &transfer_time, &combine_time);
 /// assert_eq!(transfers.len(), 5 * 14);
-/// assert_eq!(lower_bound(15, &t_comm, &t_comp), 31.0);
+/// assert_eq!(lower_bound(15, &transfer_time, &combine_time), 31.0);
 /// ```
 ///
 /// # Panics
 /// When a rank or a segment has a number beyond 32 bits.
-pub fn out_of_order(p: usize, t_comm: &[f64], t_comp: &[f64]) -> Vec<Transfer> {
-    let best = search::best(p, t_comm, t_comp, Effort::FULL);
+pub fn out_of_order(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Vec<Transfer> {
+    let best = search::best(p, transfer_time, combine_time, Effort::FULL);
     best.plan.into_iter().map(|(_, t)| t).collect()
 }
 
 /// Plans a broadcast of `q` unit segments from rank 0 to `p` ranks, each of which sends or receives
-/// at most one segment a round: the reverse of [`out_of_order`] with `t_comm = 1`, `t_comp = 0`,
+/// at most one segment a round: the reverse of [`out_of_order`] with `transfer_time = 1`, `combine_time = 0`,
 /// round by round.
 ///
 /// ```
@@ -167,8 +167,8 @@ pub fn half_duplex_broadcast(p: usize, q: usize) -> Vec<Vec<Transfer>> {
 /// The makespan of a quick plan, and the elementary steps it took: at least as long as what
 /// [`plan`] finds.
 pub(in crate::plan) fn quick_time(request: &Request) -> (f64, u64) {
-    let (t_comm, t_comp) = costs(request);
-    let best = search::best(request.ranks, &t_comm, &t_comp, Effort::QUICK);
+    let (transfer_time, combine_time) = costs(request);
+    let best = search::best(request.ranks, &transfer_time, &combine_time, Effort::QUICK);
     (best.makespan, best.steps)
 }
 

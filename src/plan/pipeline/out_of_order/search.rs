@@ -4,7 +4,7 @@ use super::bounds::lower_bound;
 use super::broadcast::{Broadcast, four_rank_broadcast, reversed};
 use crate::plan::Transfer;
 use crate::plan::pipeline::uni_greedy::Greedy;
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// A reduction plan with the starting time of each transfer, in order of these.
 #[derive(Debug)]
@@ -40,22 +40,27 @@ impl Effort {
 }
 
 /// The shortest plan found.
-pub(super) fn best(p: usize, t_comm: &[f64], t_comp: &[f64], effort: Effort) -> Timed {
-    let q = t_comm.len().min(t_comp.len());
+pub(super) fn best(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort) -> Timed {
+    let q = transfer_time.len().min(combine_time.len());
     let q = if p < 2 { 0 } else { q };
-    let (t_comm, t_comp) = (&t_comm[..q], &t_comp[..q]);
-    let mut best = Timed::run(p, uni_greedy(p, t_comm, t_comp), t_comm, t_comp);
+    let (transfer_time, combine_time) = (&transfer_time[..q], &combine_time[..q]);
+    let mut best = Timed::run(
+        p,
+        uni_greedy(p, transfer_time, combine_time),
+        transfer_time,
+        combine_time,
+    );
     let proper = |t: &f64| t.is_finite() && *t >= 0.0;
-    if q > 0 && t_comm.iter().chain(t_comp).all(proper) {
+    if q > 0 && transfer_time.iter().chain(combine_time).all(proper) {
         if p == 4 {
             best.improve(Timed::run(
                 p,
                 backwards(four_rank_broadcast(q)),
-                t_comm,
-                t_comp,
+                transfer_time,
+                combine_time,
             ));
         }
-        search(p, t_comm, t_comp, effort, &mut best);
+        search(p, transfer_time, combine_time, effort, &mut best);
     }
     // Stable: where transfers take no time at all, program order decides.
     best.plan.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -63,14 +68,14 @@ pub(super) fn best(p: usize, t_comm: &[f64], t_comp: &[f64], effort: Effort) -> 
 }
 
 /// Plans with several caps and seeds: each cap twice, then only the most successful one.
-fn search(p: usize, t_comm: &[f64], t_comp: &[f64], effort: Effort, best: &mut Timed) {
+fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort, best: &mut Timed) {
     /// Noise below 1 only breaks ties; more of it gets a few ranks out of a bad period.
     const NOISE: [f64; 4] = [0.9, 2.0, 0.9, 5.0];
-    if Broadcast::least_steps(p, t_comm.len()) > effort.first {
+    if Broadcast::least_steps(p, transfer_time.len()) > effort.first {
         return;
     }
-    let goal = lower_bound(p, t_comm, t_comp);
-    let caps = concurrency_caps(p, t_comm, t_comp);
+    let goal = lower_bound(p, transfer_time, combine_time);
+    let caps = concurrency_caps(p, transfer_time, combine_time);
     let mut favourite = (f64::INFINITY, caps[0]);
     for attempt in 0..effort.attempts {
         if best.makespan <= goal {
@@ -84,12 +89,12 @@ fn search(p: usize, t_comm: &[f64], t_comp: &[f64], effort: Effort, best: &mut T
         };
         let noise = NOISE[turn % NOISE.len()];
         let mut budget = effort.first;
-        let broadcast = Broadcast::new(p, t_comm, t_comp);
+        let broadcast = Broadcast::new(p, transfer_time, combine_time);
         let plan = broadcast.plan(cap, noise, attempt as u64, &mut budget);
         let steps = effort.first - budget;
         best.steps += steps;
         let Some(plan) = plan else { return };
-        let candidate = Timed::run(p, backwards(plan), t_comm, t_comp);
+        let candidate = Timed::run(p, backwards(plan), transfer_time, combine_time);
         if candidate.makespan < favourite.0 {
             favourite = (candidate.makespan, cap);
         }
@@ -108,9 +113,9 @@ fn search(p: usize, t_comm: &[f64], t_comp: &[f64], effort: Effort, best: &mut T
     clippy::cast_precision_loss,
     reason = "at most p, never negative"
 )]
-fn concurrency_caps(p: usize, t_comm: &[f64], t_comp: &[f64]) -> Vec<usize> {
-    let comm: f64 = t_comm.iter().sum();
-    let cycle = 2.0 * comm + t_comp.iter().sum::<f64>();
+fn concurrency_caps(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Vec<usize> {
+    let comm: f64 = transfer_time.iter().sum();
+    let cycle = 2.0 * comm + combine_time.iter().sum::<f64>();
     let share = if cycle > 0.0 { comm / cycle } else { 0.5 };
     let average = p as f64 * share;
     let (below, above) = (average.floor(), average.ceil());
@@ -129,22 +134,22 @@ impl Timed {
     fn run(
         p: usize,
         plan: impl IntoIterator<Item = Transfer>,
-        t_comm: &[f64],
-        t_comp: &[f64],
+        transfer_time: &[f64],
+        combine_time: &[f64],
     ) -> Timed {
         let mut free_at = vec![0.0f64; p];
         let plan = plan.into_iter().map(|transfer| {
             let segment = transfer.segment as usize;
             let (from, to) = (transfer.from as usize, transfer.to as usize);
-            let start = later(free_at[from], free_at[to]);
-            free_at[from] = start + t_comm[segment];
-            free_at[to] = free_at[from] + t_comp[segment];
+            let start = max_time(free_at[from], free_at[to]);
+            free_at[from] = start + transfer_time[segment];
+            free_at[to] = free_at[from] + combine_time[segment];
             (start, transfer)
         });
         let plan = plan.collect();
         Timed {
             plan,
-            makespan: free_at.into_iter().fold(0.0, later),
+            makespan: free_at.into_iter().fold(0.0, max_time),
             steps: 0,
         }
     }
@@ -159,10 +164,10 @@ impl Timed {
 }
 
 /// The plan of [`uni_greedy`](crate::plan::pipeline::uni_greedy).
-fn uni_greedy(p: usize, t_comm: &[f64], t_comp: &[f64]) -> Vec<Transfer> {
+fn uni_greedy(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Vec<Transfer> {
     let mut greedy = Greedy::new(p);
-    let mut plan = Vec::with_capacity(t_comm.len() * p.saturating_sub(1));
-    for (&tc, &tp) in t_comm.iter().zip(t_comp) {
+    let mut plan = Vec::with_capacity(transfer_time.len() * p.saturating_sub(1));
+    for (&tc, &tp) in transfer_time.iter().zip(combine_time) {
         greedy.next_segment(tc, tp);
         plan.extend(greedy.by_ref());
     }

@@ -7,8 +7,8 @@ use crate::{CostModel, Kind, Ports};
 
 /// The makespan of a plan, from sets of contributions and the rules of time, apart from the
 /// planner.
-fn makespan(p: usize, plan: &[Transfer], t_comm: &[f64], t_comp: &[f64]) -> f64 {
-    let q = t_comm.len();
+fn makespan(p: usize, plan: &[Transfer], transfer_time: &[f64], combine_time: &[f64]) -> f64 {
+    let q = transfer_time.len();
     let mut holds: Vec<Vec<Option<u128>>> = (0..p).map(|rank| vec![Some(1 << rank); q]).collect();
     let mut free_at = vec![0.0f64; p];
     let mut last_start = 0.0;
@@ -27,8 +27,8 @@ fn makespan(p: usize, plan: &[Transfer], t_comm: &[f64], t_comp: &[f64]) -> f64 
             "{t:?} is not listed by its starting time"
         );
         last_start = start;
-        free_at[from] = start + t_comm[segment];
-        free_at[to] = start + t_comm[segment] + t_comp[segment];
+        free_at[from] = start + transfer_time[segment];
+        free_at[to] = start + transfer_time[segment] + combine_time[segment];
     }
     let all = Some(u128::MAX >> (128 - p));
     assert!(
@@ -46,21 +46,32 @@ fn equal(q: usize, tc: f64, tp: f64) -> (Vec<f64>, Vec<f64>) {
     (vec![tc; q], vec![tp; q])
 }
 
-fn planned(p: usize, (t_comm, t_comp): &(Vec<f64>, Vec<f64>)) -> f64 {
-    let planned = makespan(p, &out_of_order(p, t_comm, t_comp), t_comm, t_comp);
+fn planned(p: usize, (transfer_time, combine_time): &(Vec<f64>, Vec<f64>)) -> f64 {
+    let planned = makespan(
+        p,
+        &out_of_order(p, transfer_time, combine_time),
+        transfer_time,
+        combine_time,
+    );
     assert!(
-        planned <= greedy(p, &(t_comm.clone(), t_comp.clone())),
+        planned <= greedy(p, &(transfer_time.clone(), combine_time.clone())),
         "slower than uni-greedy"
     );
     assert!(
-        planned >= lower_bound(p, t_comm, t_comp),
+        planned >= lower_bound(p, transfer_time, combine_time),
         "the bound is wrong"
     );
     planned
 }
 
-fn greedy(p: usize, (t_comm, t_comp): &(Vec<f64>, Vec<f64>)) -> f64 {
-    uni_greedy::makespan(p, t_comm.iter().copied().zip(t_comp.iter().copied()))
+fn greedy(p: usize, (transfer_time, combine_time): &(Vec<f64>, Vec<f64>)) -> f64 {
+    uni_greedy::makespan(
+        p,
+        transfer_time
+            .iter()
+            .copied()
+            .zip(combine_time.iter().copied()),
+    )
 }
 
 /// What a reduction, or a broadcast, takes under the rules, once it has been proved right.
@@ -112,8 +123,11 @@ fn executed_times_are_the_plans_and_never_uni_greedys_or_more() {
         let reduced = executed(Kind::Reduce, &r);
         assert_eq!(Some(reduced), time(&r), "{r:?}");
         assert!(reduced <= uni_greedy::time(&r).unwrap(), "{r:?}");
-        let (t_comm, t_comp) = costs(&r);
-        assert!(reduced >= lower_bound(p, &t_comm, &t_comp), "{r:?}");
+        let (transfer_time, combine_time) = costs(&r);
+        assert!(
+            reduced >= lower_bound(p, &transfer_time, &combine_time),
+            "{r:?}"
+        );
         let cast = executed(Kind::Broadcast, &r);
         r.cost.gamma = 0.0;
         assert_eq!(Some(cast), time(&r), "{r:?}");
@@ -218,9 +232,9 @@ fn reaches_the_lower_bound_without_computation() {
 fn the_two_bounds_agree_without_computation() {
     for p in 1..=70 {
         for q in 0..=70 {
-            let (t_comm, t_comp) = equal(q, 1.0, 0.0);
+            let (transfer_time, combine_time) = equal(q, 1.0, 0.0);
             assert_eq!(
-                lower_bound(p, &t_comm, &t_comp),
+                lower_bound(p, &transfer_time, &combine_time),
                 lower_bound_rounds(p, q) as f64,
                 "p={p} q={q}"
             );
@@ -247,12 +261,12 @@ fn better_than_uni_greedy_at_many_segments() {
 #[test]
 fn four_ranks_take_half_again_as_many_rounds_as_segments() {
     for q in 1..=200 {
-        let (t_comm, t_comp) = equal(q, 1.0, 0.0);
+        let (transfer_time, combine_time) = equal(q, 1.0, 0.0);
         let plan = search::backwards(broadcast::four_rank_broadcast(q));
-        let run = makespan(4, &plan, &t_comm, &t_comp);
+        let run = makespan(4, &plan, &transfer_time, &combine_time);
         assert_eq!(run, (3 * q / 2 + 1) as f64, "q={q}");
         assert_eq!(run, lower_bound_rounds(4, q) as f64, "q={q}");
-        assert_eq!(planned(4, &(t_comm, t_comp)), run, "q={q}");
+        assert_eq!(planned(4, &(transfer_time, combine_time)), run, "q={q}");
     }
 }
 
@@ -308,16 +322,19 @@ fn degenerate_input_is_planned_or_empty() {
 #[test]
 fn many_ranks_and_many_segments_end_in_time() {
     for (p, q) in [(50_000, 2), (12, 30_000)] {
-        let (t_comm, t_comp) = equal(q, 2.0, 1.0);
-        assert_eq!(out_of_order(p, &t_comm, &t_comp).len(), q * (p - 1));
+        let (transfer_time, combine_time) = equal(q, 2.0, 1.0);
+        assert_eq!(
+            out_of_order(p, &transfer_time, &combine_time).len(),
+            q * (p - 1)
+        );
     }
 }
 
 #[test]
 fn same_input_same_plan() {
-    let (t_comm, t_comp) = equal(9, 1.0, 0.37);
+    let (transfer_time, combine_time) = equal(9, 1.0, 0.37);
     assert_eq!(
-        out_of_order(13, &t_comm, &t_comp),
-        out_of_order(13, &t_comm, &t_comp)
+        out_of_order(13, &transfer_time, &combine_time),
+        out_of_order(13, &transfer_time, &combine_time)
     );
 }

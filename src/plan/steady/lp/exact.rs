@@ -97,7 +97,7 @@ impl Basis {
         let mut rest = right.clone();
         let mut digits: Vec<Vec<u64>> = Vec::new();
         let mut next_try = 2;
-        let most = self.most_digits(&right);
+        let most = self.max_digits(&right);
         while digits.len() < most {
             let remainders: Vec<u64> = rest.iter().map(|r| self.field.remainder(r)).collect();
             let digit = self.times_inverse(&remainders, transposed);
@@ -125,7 +125,7 @@ impl Basis {
 
     /// Twice as many digits as the solution's numerators and denominator can have, by Hadamard's
     /// bound.
-    fn most_digits(&self, right: &[IBig]) -> usize {
+    fn max_digits(&self, right: &[IBig]) -> usize {
         let determinant = determinant_bits(&self.columns);
         let right = right.iter().map(bit_len).max().unwrap_or(0) + 64;
         2 * (determinant + right) / 61 + 4

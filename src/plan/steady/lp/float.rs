@@ -195,9 +195,9 @@ impl Simplex {
 
     /// Primal steps until no column gains more than it costs.
     fn optimise(&mut self, more: &mut impl FnMut(&mut Simplex)) -> Option<()> {
-        let most_steps = 200 * (self.rows + 100);
+        let max_steps = 200 * (self.rows + 100);
         let mut asked = 0;
-        for step in 0..most_steps {
+        for step in 0..max_steps {
             if step - asked >= PATIENCE {
                 asked = step;
                 self.ask(more);

@@ -14,9 +14,9 @@ use super::super::fraction::{Fraction, to_finite};
 use super::Column;
 
 /// Rounds of pricing, and rows and columns of a program, that are worth while.
-const MOST_ROUNDS: usize = 100;
-const MOST_ROWS: usize = 1000;
-const MOST_COLUMNS: usize = 4000;
+const MAX_ROUNDS: usize = 100;
+const MAX_ROWS: usize = 1000;
+const MAX_COLUMNS: usize = 4000;
 /// By what part a column must gain more than it costs.
 const TINY: f64 = 1e-7;
 
@@ -27,13 +27,13 @@ pub(super) fn generate<T: Clone>(
     columns: &mut Vec<Column<T>>,
     mut more: impl FnMut(&[f64]) -> Vec<Column<T>>,
 ) {
-    if bounds.len() > MOST_ROWS {
+    if bounds.len() > MAX_ROWS {
         return;
     }
     let bounds: Vec<f64> = bounds.iter().map(to_finite).collect();
     let mut scaled: Vec<Scaled> = columns.iter().map(Scaled::new).collect();
-    for _ in 0..MOST_ROUNDS {
-        if scaled.len() > MOST_COLUMNS {
+    for _ in 0..MAX_ROUNDS {
+        if scaled.len() > MAX_COLUMNS {
             return;
         }
         let Some(prices) = prices(&bounds, &scaled) else {

@@ -216,7 +216,7 @@ impl<T: Clone> Program<'_, T> {
             let Some(corner) = self.corner(basis)? else {
                 return Ok(None);
             };
-            let Some(out) = most_negative(&corner.values) else {
+            let Some(out) = max_negative(&corner.values) else {
                 return Ok(Some(corner));
             };
             let Some(entering) = self.dual_step(&corner, out)? else {
@@ -321,7 +321,7 @@ impl<T: Clone> Program<'_, T> {
         let negative = |p: &Fraction| *p < Fraction::ZERO;
         let slack = match first {
             true => prices.iter().position(negative),
-            false => most_negative(prices),
+            false => max_negative(prices),
         };
         if slack.is_some() {
             return slack;
@@ -407,7 +407,7 @@ fn add<T: Clone>(
 }
 
 /// Where the most negative number is, if there is any.
-fn most_negative(values: &[Fraction]) -> Option<usize> {
+fn max_negative(values: &[Fraction]) -> Option<usize> {
     let negative = values.iter().enumerate();
     let negative = negative.filter(|(_, v)| **v < Fraction::ZERO);
     negative.min_by(|a, b| a.1.cmp(b.1)).map(|(i, _)| i)

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{NEVER, Program, earlier};
+use super::{NEVER, Program, min_time};
 use crate::plan::gather::optimal::table::{TILE, place};
 
 /// What is known about the columns that are filled together.
@@ -96,10 +96,10 @@ impl<const N: usize> Line<N> {
     #[inline(always)]
     pub(super) fn join(&mut self, class: usize, time: f64, to_present: bool) {
         for after in &mut self.after {
-            after[class] = earlier(after[class], time);
+            after[class] = min_time(after[class], time);
         }
         if to_present {
-            self.present[class] = earlier(self.present[class], time);
+            self.present[class] = min_time(self.present[class], time);
         }
     }
 }
@@ -185,7 +185,7 @@ impl<const N: usize> Program<N> {
             self.renew_column(cells, columns, class, c, i, end);
         }
         let Windows { upto, before, .. } = &columns.windows;
-        earlier(upto[class][(end - 1) % TILE * TILE + c], before[class][c])
+        min_time(upto[class][(end - 1) % TILE * TILE + c], before[class][c])
     }
 
     /// Comes to the group of splits in which the window before `end` now ends.
@@ -206,7 +206,7 @@ impl<const N: usize> Program<N> {
         for k in low..end {
             if self.class(k) == class {
                 let time = cells[*place + (k + 1) * TILE + c] + self.sent[k + 1];
-                least = earlier(least, time);
+                least = min_time(least, time);
             }
             windows.upto[class][k % TILE * TILE + c] = least;
         }
@@ -215,7 +215,7 @@ impl<const N: usize> Program<N> {
             NEVER
         } else {
             let groups = (now + 1..group).map(|g| windows.groups[class][g * TILE + c]);
-            groups.fold(windows.present[class][c], earlier)
+            groups.fold(windows.present[class][c], min_time)
         };
     }
 
@@ -238,7 +238,7 @@ impl<const N: usize> Program<N> {
             line.after[cj][class] =
                 self.renew_row(cells, work, line.i, (cj, class), start..high + 1, present);
         }
-        earlier(work.from[cj][class][start % TILE], line.after[cj][class])
+        min_time(work.from[cj][class][start % TILE], line.after[cj][class])
     }
 
     /// Comes to the group of splits in which the window now starts, and returns the least time
@@ -260,7 +260,7 @@ impl<const N: usize> Program<N> {
         let mut least = NEVER;
         for k in (0..times.len()).rev() {
             if self.class(start + k) == class {
-                least = earlier(least, times[k] - sent[k]);
+                least = min_time(least, times[k] - sent[k]);
             }
             from[k] = least;
         }
@@ -269,7 +269,7 @@ impl<const N: usize> Program<N> {
             return NEVER;
         }
         let groups = &work.groups[class][i * work.count..][group + 1..now];
-        groups.iter().copied().fold(present, earlier)
+        groups.iter().copied().fold(present, min_time)
     }
 
     /// The row is done before column `end`.

@@ -18,36 +18,36 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::eager::Course;
+use super::eager::EagerExecutor;
 use super::element::Element;
-use super::executor::{Executor, Failure, Interpreter, Others};
-use super::inbox::{Inbox, Slip};
+use super::executor::{Executor, Failure, Peers, RankExecutor};
+use super::inbox::{Inbox, QueueNode};
 use super::perform::{Job, RankReport, Reports, Wall, allocate, meet, panicked};
 use super::recorder::Recorder;
 use super::team::Team;
 use super::testdata::Wrong;
 use super::transfer::RankMemory;
-use super::wait::{Crowd, Stop, Waiter};
+use super::wait::{Stop, TeamState, Waiter};
 
 /// Runs `job` on the team's workers; nothing when one of them failed, which the crowd knows then.
 pub(super) fn run<T: Element, R: Recorder>(team: &Team, job: &Job<'_, T>) -> Option<Reports<T>> {
-    let fold = Fold::new(&team.crowd, team.ranks(), team.threads());
+    let workers = WorkerSet::new(&team.state, team.ranks(), team.threads());
     let reports: Vec<Mutex<Option<WorkerReport<T>>>> =
         (0..team.threads()).map(|_| Mutex::new(None)).collect();
     let worker_main = |me: usize| {
-        let worker = Worker::new(&fold, me);
+        let worker = Worker::new(&workers, me);
         let result = catch_unwind(AssertUnwindSafe(|| worker.work::<T, R>(job)));
         match result {
             Ok(Ok(report)) => *reports[me].lock() = Some(report),
             Ok(Err(Failure::Aborted)) => {}
-            Ok(Err(Failure::Own(error))) => team.crowd.fail(error),
+            Ok(Err(Failure::Own(error))) => team.state.fail(error),
             Err(payload) => {
                 let (rank, step) = worker.at.get();
-                team.crowd.fail(panicked(rank, step, &*payload));
+                team.state.fail(panicked(rank, step, &*payload));
             }
         }
     };
-    team.lend(&worker_main);
+    team.run_on_all(&worker_main);
     let mut all = Reports {
         ranks: Vec::with_capacity(team.ranks()),
         walls: Vec::with_capacity(team.threads()),
@@ -65,22 +65,22 @@ type WorkerReport<T> = (Vec<RankReport<T>>, Vec<Wall>);
 
 /// What all workers share.
 #[derive(Debug)]
-struct Fold<'f> {
-    crowd: &'f Crowd,
+struct WorkerSet<'f> {
+    state: &'f TeamState,
     ranks: usize,
     inboxes: Box<[Inbox]>,
-    slips: Box<[Slip]>,
+    nodes: Box<[QueueNode]>,
     /// By rank: the last run that it has finished.
     left: Box<[AtomicU64]>,
 }
 
-impl<'f> Fold<'f> {
-    fn new(crowd: &'f Crowd, ranks: usize, workers: usize) -> Self {
-        Fold {
-            crowd,
+impl<'f> WorkerSet<'f> {
+    fn new(state: &'f TeamState, ranks: usize, workers: usize) -> Self {
+        WorkerSet {
+            state,
             ranks,
             inboxes: (0..workers).map(|_| Inbox::new()).collect(),
-            slips: (0..ranks).map(|_| Slip::new()).collect(),
+            nodes: (0..ranks).map(|_| QueueNode::new()).collect(),
             left: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -100,7 +100,7 @@ impl<'f> Fold<'f> {
 /// One worker, between two ranks' turns.
 #[derive(Debug)]
 struct Worker<'f> {
-    fold: &'f Fold<'f>,
+    workers: &'f WorkerSet<'f>,
     me: usize,
     first: usize,
     last: usize,
@@ -112,29 +112,29 @@ struct Worker<'f> {
     at: Cell<(usize, usize)>,
 }
 
-impl Others for Worker<'_> {
+impl Peers for Worker<'_> {
     #[inline]
     fn wake(&self, rank: usize) {
         if (self.first..self.last).contains(&rank) {
-            self.is_to_be_looked_at(rank);
-        } else if rank < self.fold.ranks {
-            let owner = self.fold.owner(rank);
-            if self.fold.inboxes[owner].tell(&self.fold.slips, rank) {
-                self.fold.crowd.wake(owner);
+            self.must_poll(rank);
+        } else if rank < self.workers.ranks {
+            let owner = self.workers.owner(rank);
+            if self.workers.inboxes[owner].push(&self.workers.nodes, rank) {
+                self.workers.state.wake(owner);
             }
         }
     }
 
     fn has_left(&self, rank: usize, run: u64) -> bool {
-        self.fold.left[rank].load(Ordering::Acquire) >= run
+        self.workers.left[rank].load(Ordering::Acquire) >= run
     }
 }
 
 impl<'f> Worker<'f> {
-    fn new(fold: &'f Fold<'f>, me: usize) -> Self {
-        let (first, last) = (fold.first(me), fold.first(me + 1));
+    fn new(workers: &'f WorkerSet<'f>, me: usize) -> Self {
+        let (first, last) = (workers.first(me), workers.first(me + 1));
         Worker {
-            fold,
+            workers,
             me,
             first,
             last,
@@ -151,15 +151,15 @@ impl<'f> Worker<'f> {
     ) -> Result<WorkerReport<T>, Failure> {
         let own = self.first..self.last;
         let mut executors: Vec<Executor<'j, T, R>> = Vec::with_capacity(own.len());
-        let mut courses: Vec<Course<'j, 'j, T>> = Vec::new();
+        let mut courses: Vec<EagerExecutor<'j, 'j, T>> = Vec::new();
         let mut buffers = Vec::with_capacity(own.len());
         for rank in own.clone() {
             let program = &job.program.ranks[rank];
             let recorder = R::new(program.steps.len(), job.epoch);
-            executors.push(Executor::new(rank, program, job.setting, recorder));
+            executors.push(Executor::new(rank, program, job.context, recorder));
             courses.extend(
                 job.eager
-                    .map(|e| Course::new(rank, e, program, job.setting)),
+                    .map(|e| EagerExecutor::new(rank, e, program, job.context)),
             );
             let len = job.schedule.layout()[rank].len;
             buffers.push(allocate(rank, len).map_err(Failure::Own)?);
@@ -171,19 +171,19 @@ impl<'f> Worker<'f> {
             for (rank, buffer) in own.clone().zip(&mut buffers) {
                 job.data.fill(rank, n, buffer);
                 let lists = job.program.ranks[rank].lists.len();
-                let streams_from = job.setting.streams_from;
+                let streams_from = job.context.streams_from;
                 memories.push(RankMemory::new(rank, buffer, lists, streams_from));
             }
             // Without clock, but for the first repetition.
             let eager = job.eager.is_some() && n > 0;
             if eager {
-                courses.iter_mut().for_each(Course::begin);
+                courses.iter_mut().for_each(EagerExecutor::begin);
             } else {
                 executors.iter_mut().for_each(|e| e.begin(job.epoch));
             }
-            meet(self.fold.crowd, self.me)?;
+            meet(self.workers.state, self.me)?;
             let entry = Instant::now();
-            let waiter = Waiter::new(self.fold.crowd, self.me, job.setting.deadline, false);
+            let waiter = Waiter::new(self.workers.state, self.me, job.context.deadline, false);
             let run = job.first_run + n as u64;
             if eager {
                 self.run_once(&mut courses, &mut memories, waiter, run)?;
@@ -191,7 +191,7 @@ impl<'f> Worker<'f> {
                 self.run_once(&mut executors, &mut memories, waiter, run)?;
             }
             walls.push(job.wall(entry, Instant::now()));
-            meet(self.fold.crowd, self.me)?;
+            meet(self.workers.state, self.me)?;
             drop(memories);
             for ((rank, buffer), wrong) in own.clone().zip(&buffers).zip(&mut wrong) {
                 *wrong = wrong.take().or_else(|| job.data.wrong(rank, n, buffer));
@@ -211,20 +211,20 @@ impl<'f> Worker<'f> {
     /// One repetition.
     fn run_once<'j, T: Element>(
         &self,
-        programs: &mut [impl Interpreter<'j, T>],
+        programs: &mut [impl RankExecutor<'j, T>],
         memories: &mut [RankMemory<'_, 'j, T>],
         mut waiter: Waiter<'_>,
         run: u64,
     ) -> Result<(), Failure> {
-        let inbox = &self.fold.inboxes[self.me];
+        let inbox = &self.workers.inboxes[self.me];
         let mut unfinished = programs.len();
         (self.first..self.last)
             .rev()
-            .for_each(|rank| self.is_to_be_looked_at(rank));
+            .for_each(|rank| self.must_poll(rank));
         let mut in_vain = 0u32;
         loop {
             if !inbox.is_empty() {
-                inbox.take(&self.fold.slips, |rank| self.is_to_be_looked_at(rank));
+                inbox.take(&self.workers.nodes, |rank| self.must_poll(rank));
             }
             if let Some(rank) = self.next() {
                 let own = rank - self.first;
@@ -234,11 +234,11 @@ impl<'f> Worker<'f> {
                 }
                 if in_vain > 0 {
                     in_vain = 0;
-                    waiter.moved();
+                    waiter.progressed();
                 }
-                self.look(rank, program, memory)?;
+                self.poll(rank, program, memory)?;
                 if program.is_done() {
-                    self.fold.left[rank].store(run, Ordering::Release);
+                    self.workers.left[rank].store(run, Ordering::Release);
                     unfinished -= 1;
                 }
                 continue;
@@ -248,13 +248,13 @@ impl<'f> Worker<'f> {
             }
             // Nothing to look at: somebody else's rank has to go on first, if there is anybody
             // else.
-            let alone = self.fold.inboxes.len() == 1;
+            let alone = self.workers.inboxes.len() == 1;
             // Whoever would share the copying of a message tells nobody; it is only done where each
             // worker has one rank.
             if let ([program], [memory]) = (&*programs, &*memories)
-                && program.is_invited(memory)
+                && program.wants_help(memory)
             {
-                self.is_to_be_looked_at(self.first);
+                self.must_poll(self.first);
                 continue;
             }
             in_vain = in_vain.saturating_add(1);
@@ -262,21 +262,21 @@ impl<'f> Worker<'f> {
                 self.check(programs, memories, run)?;
             }
             if alone && self.ready.borrow().is_empty() {
-                return Err(self.overdue(programs));
+                return Err(self.timeout_error(programs));
             }
             match waiter.pause(None) {
                 Ok(()) => {}
                 Err(Stop::Aborted) => return Err(Failure::Aborted),
-                Err(Stop::Deadline) => return Err(self.overdue(programs)),
+                Err(Stop::Deadline) => return Err(self.timeout_error(programs)),
             }
         }
     }
 
     /// Takes `rank` as far as it can go.
-    fn look<'j, T: Element>(
+    fn poll<'j, T: Element>(
         &self,
         rank: usize,
-        program: &mut impl Interpreter<'j, T>,
+        program: &mut impl RankExecutor<'j, T>,
         memory: &mut RankMemory<'_, 'j, T>,
     ) -> Result<(), Failure> {
         let at = At {
@@ -285,34 +285,34 @@ impl<'f> Worker<'f> {
             program,
             element: PhantomData,
         };
-        at.program.look(memory, self)
+        at.program.poll(memory, self)
     }
 
     /// Looks for ranks whose partners will never come.
     fn check<'j, T: Element>(
         &self,
-        programs: &mut [impl Interpreter<'j, T>],
+        programs: &mut [impl RankExecutor<'j, T>],
         memories: &mut [RankMemory<'_, 'j, T>],
         run: u64,
     ) -> Result<(), Failure> {
         for (i, (program, memory)) in programs.iter_mut().zip(memories).enumerate() {
             let rank = self.first + i;
             if !program.is_done() && program.check_partners(memory, self, run)? {
-                self.is_to_be_looked_at(rank);
+                self.must_poll(rank);
             }
         }
         Ok(())
     }
 
     /// The error of the first rank that waits for ever.
-    fn overdue<'j, T: Element>(&self, programs: &[impl Interpreter<'j, T>]) -> Failure {
+    fn timeout_error<'j, T: Element>(&self, programs: &[impl RankExecutor<'j, T>]) -> Failure {
         match programs.iter().find(|p| !p.is_done()) {
-            Some(program) => Failure::Own(program.overdue()),
+            Some(program) => Failure::Own(program.timeout_error()),
             None => Failure::Aborted,
         }
     }
 
-    fn is_to_be_looked_at(&self, rank: usize) {
+    fn must_poll(&self, rank: usize) {
         if !self.is_ready[rank - self.first].replace(true) {
             self.ready.borrow_mut().push(rank);
         }
@@ -326,14 +326,14 @@ impl<'f> Worker<'f> {
 }
 
 /// Remembers where a rank was when it is dropped: also by a panic.
-struct At<'a, 'f, 'j, T: Element, I: Interpreter<'j, T>> {
+struct At<'a, 'f, 'j, T: Element, I: RankExecutor<'j, T>> {
     worker: &'a Worker<'f>,
     rank: usize,
     program: &'a mut I,
     element: PhantomData<&'j T>,
 }
 
-impl<'j, T: Element, I: Interpreter<'j, T>> Drop for At<'_, '_, 'j, T, I> {
+impl<'j, T: Element, I: RankExecutor<'j, T>> Drop for At<'_, '_, 'j, T, I> {
     fn drop(&mut self) {
         self.worker.at.set((self.rank, self.program.step()));
     }
@@ -345,16 +345,16 @@ mod tests {
 
     #[test]
     fn every_rank_has_one_owner() {
-        let crowd = Crowd::new(&[0], 1, Vec::new());
+        let state = TeamState::new(&[0], 1, Vec::new());
         for workers in 1..9 {
             for ranks in workers..60 {
-                let fold = Fold::new(&crowd, ranks, workers);
+                let set = WorkerSet::new(&state, ranks, workers);
                 for worker in 0..workers {
-                    let own = fold.first(worker)..fold.first(worker + 1);
+                    let own = set.first(worker)..set.first(worker + 1);
                     assert!(!own.is_empty());
-                    assert!(own.into_iter().all(|rank| fold.owner(rank) == worker));
+                    assert!(own.into_iter().all(|rank| set.owner(rank) == worker));
                 }
-                assert_eq!(fold.first(workers), ranks);
+                assert_eq!(set.first(workers), ranks);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The schedule that a command works on, planned or read from a file, and how to describe it.
 
 use anyhow::{Context, Result, bail};
-use oneport::plan::auto::Crowd;
+use oneport::plan::auto::CoreModel;
 use oneport::plan::registry::Algorithm;
 use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Step};
 use serde::Serialize;
@@ -12,14 +12,14 @@ use crate::task::{Task, ensure_memory, read_text};
 use crate::units::{TimeUnit, show_bytes};
 
 /// All sizes in a schedule together stay below this many bytes, so that no sum of them overflows.
-const MOST_BYTES: u64 = 1 << 60;
+const MAX_BYTES: u64 = 1 << 60;
 
 /// Memory that a schedule takes for each character of the file that it is read from, at most about.
 const BYTES_PER_CHARACTER: u128 = 4;
 
 /// A schedule with the machine it is meant for.
 #[derive(Debug)]
-pub(crate) struct Subject {
+pub(crate) struct Input {
     /// The schedule.
     pub(crate) schedule: Schedule,
     /// What things cost.
@@ -31,7 +31,7 @@ pub(crate) struct Subject {
     /// How it was planned, if it was.
     pub(crate) planned: Option<Planned>,
     /// Its description for scripts.
-    pub(crate) about: About,
+    pub(crate) about: ScheduleInfo,
 }
 
 /// How a schedule was planned.
@@ -45,7 +45,7 @@ pub(crate) struct Planned {
 
 /// What a schedule is, as fields of JSON output.
 #[derive(Debug, Serialize)]
-pub(crate) struct About {
+pub(crate) struct ScheduleInfo {
     #[serde(skip)]
     pub(crate) kind: Kind,
     pub(crate) collective: &'static str,
@@ -81,7 +81,7 @@ pub(crate) struct About {
 
 impl Common {
     /// Plans, or reads, what the options ask for.
-    pub(crate) fn subject(&self) -> Result<Subject> {
+    pub(crate) fn input(&self) -> Result<Input> {
         self.subject_on(|_| Ok(None))
     }
 
@@ -89,8 +89,8 @@ impl Common {
     /// of.
     pub(crate) fn subject_on(
         &self,
-        crowd: impl Fn(usize) -> Result<Option<Crowd>>,
-    ) -> Result<Subject> {
+        core_model: impl Fn(usize) -> Result<Option<CoreModel>>,
+    ) -> Result<Input> {
         if self.algorithm == "all" {
             bail!("--algorithm all is for check and compare: name one, or let auto choose");
         }
@@ -98,14 +98,14 @@ impl Common {
             (Some(_), _) => self.read(),
             (None, Some(kind)) => {
                 let mut task = Task::new(self, kind)?;
-                task.crowd = crowd(task.request.ranks)?;
-                Subject::plan(&task)
+                task.core_model = core_model(task.request.ranks)?;
+                Input::plan(&task)
             }
             (None, None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
         }
     }
 
-    fn read(&self) -> Result<Subject> {
+    fn read(&self) -> Result<Input> {
         let Some(path) = &self.schedule else {
             bail!("give --schedule FILE");
         };
@@ -130,7 +130,7 @@ impl Common {
         in_range(&schedule, element_bytes).with_context(|| name.clone())?;
         let (cost, unit) = self.machine.cost()?;
         self.agrees(&schedule, &cost)?;
-        let about = About {
+        let about = ScheduleInfo {
             kind: schedule.collective().kind(),
             collective: schedule.collective().kind().name(),
             algorithm: None,
@@ -150,7 +150,7 @@ impl Common {
             cores: None,
             rule: None,
         };
-        Ok(Subject {
+        Ok(Input {
             schedule,
             cost,
             element_bytes,
@@ -184,11 +184,11 @@ impl Common {
     }
 }
 
-impl Subject {
+impl Input {
     /// Plans `task` by the algorithm asked for, or the best one.
-    pub(crate) fn plan(task: &Task) -> Result<Subject> {
+    pub(crate) fn plan(task: &Task) -> Result<Input> {
         let (algorithm, request) = task.choose()?;
-        Subject::planned_by(task, algorithm, request)
+        Input::planned_by(task, algorithm, request)
     }
 
     /// Plans `request`, one of `task`'s, by `algorithm`.
@@ -196,10 +196,10 @@ impl Subject {
         task: &Task,
         algorithm: &'static Algorithm,
         request: Request,
-    ) -> Result<Subject> {
+    ) -> Result<Input> {
         let schedule = algorithm.plan(&request)?;
-        let about = About::planned(task, algorithm, &request, schedule.collective().root());
-        Ok(Subject {
+        let about = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
+        Ok(Input {
             schedule,
             cost: request.cost.clone(),
             element_bytes: request.element_bytes,
@@ -210,24 +210,24 @@ impl Subject {
     }
 
     /// Lines that say what this is, for people.
-    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
-        self.about.facts(&self.cost, self.unit)
+    pub(crate) fn summary(&self) -> Vec<(&'static str, String)> {
+        self.about.summary(&self.cost, self.unit)
     }
 }
 
-impl About {
+impl ScheduleInfo {
     /// What `algorithm` plans for `request`, one of `task`'s.
     pub(crate) fn planned(
         task: &Task,
         algorithm: &'static Algorithm,
         request: &Request,
         root: Option<usize>,
-    ) -> About {
+    ) -> ScheduleInfo {
         let sizes = request.segments.sizes();
         let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
         let choice = |open: bool, chosen| if open { chosen } else { "given" };
         let best = algorithm.segmented && task.segments.is_none();
-        About {
+        ScheduleInfo {
             kind: algorithm.collective,
             collective: algorithm.collective.name(),
             algorithm: Some(algorithm.name),
@@ -262,10 +262,10 @@ impl About {
     }
 
     /// Lines that say what this is, for people.
-    pub(crate) fn facts(&self, cost: &CostModel, unit: TimeUnit) -> Vec<(&'static str, String)> {
+    pub(crate) fn summary(&self, cost: &CostModel, unit: TimeUnit) -> Vec<(&'static str, String)> {
         let about = self;
-        let mut facts = vec![("collective", about.what())];
-        facts.push((
+        let mut summary = vec![("collective", about.what())];
+        summary.push((
             "algorithm",
             match (about.algorithm, about.algorithm_choice) {
                 (Some(name), "auto") if let Some(cores) = about.cores => {
@@ -288,13 +288,13 @@ impl About {
                 Some("unsegmented") => " (this algorithm does not segment)",
                 _ => "",
             };
-            facts.push((
+            summary.push((
                 "segments",
                 format!("{count} of {}{remark}", show_bytes(segment)),
             ));
         }
-        facts.push(("costs", show_cost(cost, unit)));
-        facts
+        summary.push(("costs", show_cost(cost, unit)));
+        summary
     }
 
     /// `reduce to root 0, 8 ranks, 64 KiB, bidirectional ports`.
@@ -392,21 +392,21 @@ fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
     let total = steps
         .chain(buffers)
         .fold(0u64, |sum, n| sum.saturating_add(n as u64));
-    if total.saturating_mul(element_bytes) > MOST_BYTES {
+    if total.saturating_mul(element_bytes) > MAX_BYTES {
         bail!("the schedule moves or holds more than this program's limit of 2^60 bytes");
     }
     Ok(())
 }
 
 /// Says on standard error what could surprise about the options.
-pub(crate) fn remarks(args: &Common, schedule: &Schedule) {
+pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
     let used = schedule.programs().iter().flatten();
     let several = used.filter_map(Step::port).any(|port| port > 0);
-    remarks_about(args, schedule.collective(), schedule.ports(), several);
+    warnings_about(args, schedule.collective(), schedule.ports(), several);
 }
 
 /// As [`remarks`], for a schedule that is not stored and uses `several` ports of a kind, or not.
-pub(crate) fn remarks_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
+pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
     let kind = collective.kind();
     if matches!(kind, Kind::Gather | Kind::Scatter)
         && args.schedule.is_none()

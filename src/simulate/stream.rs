@@ -34,7 +34,7 @@ use super::{Node, Work};
 use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};
 use crate::schedule::matching::rank_u32;
-use crate::schedule::{Programs, Step};
+use crate::schedule::{ScheduleSource, Step};
 
 /// Times and counts of programs given on demand.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,17 +63,21 @@ pub struct Timed {
 /// As [`Prepared::new`](super::Prepared::new) and
 /// [`Prepared::try_simulate`](super::Prepared::try_simulate), and when a step leaves its buffer or
 /// names a rank or port that does not exist.
-pub fn on_demand(programs: &impl Programs, cost: &CostModel, element_bytes: u64) -> Result<Timed> {
-    on_demand_watched(programs, cost, element_bytes, |_| ())
+pub fn stream(
+    programs: &impl ScheduleSource,
+    cost: &CostModel,
+    element_bytes: u64,
+) -> Result<Timed> {
+    stream_watched(programs, cost, element_bytes, |_| ())
 }
 
-/// As [`on_demand`]; `watch` hears now and then how many more transfers have ended. With
+/// As [`stream`]; `watch` hears now and then how many more transfers have ended. With
 /// [`CostModel::overlap`] all are timed twice: rounds are counted without.
 ///
 /// # Errors
-/// As [`on_demand`].
-pub fn on_demand_watched(
-    programs: &impl Programs,
+/// As [`stream`].
+pub fn stream_watched(
+    programs: &impl ScheduleSource,
     cost: &CostModel,
     element_bytes: u64,
     mut watch: impl FnMut(u64),
@@ -116,7 +120,7 @@ struct Finished {
 }
 
 fn run<const N: usize>(
-    programs: &impl Programs,
+    programs: &impl ScheduleSource,
     costs: [(&CostModel, u64); N],
     watch: &mut dyn FnMut(u64),
 ) -> Result<(Finished, Times<N>)> {
@@ -157,7 +161,7 @@ struct Lane<'a> {
 }
 
 impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
-    fn new<P: Programs<Program<'a> = I>>(
+    fn new<P: ScheduleSource<Program<'a> = I>>(
         programs: &'a P,
         costs: [(&'a CostModel, u64); N],
     ) -> Result<Self> {
@@ -195,7 +199,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         let (mut visits, mut told) = (0u32, 0);
         loop {
             while let Some(rank) = self.work.take() {
-                self.go_on(rank)?;
+                self.progress(rank)?;
                 visits = visits.wrapping_add(1);
                 if visits.is_multiple_of(WATCHED) {
                     watch(self.transfers - told);
@@ -227,7 +231,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
     }
 
     /// Takes `rank` as far as it gets.
-    fn go_on(&mut self, rank: usize) -> Result<()> {
+    fn progress(&mut self, rank: usize) -> Result<()> {
         let p = self.ranks.len();
         self.take_done(rank);
         // Steps wait for earlier ones only, so none before `place` can go on.

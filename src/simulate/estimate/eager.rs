@@ -2,17 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::takes::{How, Takes};
+use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::schedule::{Span, Step};
 use crate::simulate::sequence::{self, Sequence, own_event};
-use crate::simulate::{Prepared, later};
+use crate::simulate::{Prepared, max_time};
 
 /// Ranks that do not wait for their receivers.
 pub(super) struct Eager {
-    acts: Vec<Vec<Act>>,
+    actions: Vec<Vec<Action>>,
     next: Vec<usize>,
     /// By rank.
     cores: Vec<usize>,
@@ -26,17 +26,17 @@ pub(super) struct Eager {
     taken: Vec<f64>,
 }
 
-struct Act {
+struct Action {
     kind: Kind,
     /// Nodes whose messages must have been taken.
     after: Vec<usize>,
-    takes: f64,
+    copy_costs: f64,
 }
 
 enum Kind {
     /// Offers the message of a node.
     Put(usize),
-    /// Takes the message of a node, which takes less time if it is the second on this core to do
+    /// CopyCosts the message of a node, which takes less time if it is the second on this core to do
     /// so.
     Take(usize, f64),
     Local,
@@ -46,53 +46,57 @@ impl Eager {
     pub(super) fn new(
         prepared: &Prepared,
         programs: &Programs<'_>,
-        takes: &Takes<'_>,
+        copy_costs: &CopyCosts<'_>,
         ports: Ports,
     ) -> Result<Eager> {
-        let simulation = prepared.try_simulate(takes.cost, takes.element_bytes)?;
+        let simulation = prepared.try_simulate(copy_costs.cost, copy_costs.element_bytes)?;
         let mut sent = vec![(0, Span::new(0, 0)); prepared.nodes().len()];
-        let acts = programs.iter().enumerate().map(|(rank, (steps, order))| {
+        let actions = programs.iter().enumerate().map(|(rank, (steps, order))| {
             let peer = |i: usize| steps[i].peer().unwrap_or(rank);
-            let copied = takes.crowd.copied;
+            let copied = copy_costs.core_model.copied;
             let sequence = Sequence::new(rank, steps, order, &simulation, ports, copied, peer);
             let sequence = sequence.unwrap_or_default();
             let mut last = HashMap::new();
             let node = |i: usize| prepared.node(rank, own_event(i, &steps[i])).unwrap_or(0);
-            let act = |(k, act): (usize, &sequence::Act)| {
-                let i = act.step as usize;
+            let action = |(k, action): (usize, &sequence::Action)| {
+                let i = action.step as usize;
                 let (step, own) = (&steps[i], node(i));
                 let mut after: Vec<usize> = sequence
                     .before(k)
                     .iter()
                     .map(|&s| node(s as usize))
                     .collect();
-                let (kind, takes) = match step {
+                let (kind, copy_costs) = match step {
                     Step::Send { to, .. } => {
                         after.extend(last.insert(*to, own));
                         sent[own] = (
                             rank,
                             step.reads().first().copied().unwrap_or(Span::new(0, 0)),
                         );
-                        (Kind::Put(own), takes.put(rank, step, act.copied))
+                        (Kind::Put(own), copy_costs.put(rank, step, action.copied))
                     }
                     Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
-                        let fresh = takes.fresh[own];
-                        let again = takes.take(*from, rank, step, How::Again, fresh);
+                        let fresh = copy_costs.fresh[own];
+                        let again = copy_costs.take(*from, rank, step, CopyMode::Cached, fresh);
                         (
                             Kind::Take(own, again),
-                            takes.take(*from, rank, step, How::Alone, fresh),
+                            copy_costs.take(*from, rank, step, CopyMode::Receiver, fresh),
                         )
                     }
-                    _ => (Kind::Local, takes.local(rank, step)),
+                    _ => (Kind::Local, copy_costs.local(rank, step)),
                 };
-                Act { kind, after, takes }
+                Action {
+                    kind,
+                    after,
+                    copy_costs,
+                }
             };
-            sequence.acts().iter().enumerate().map(act).collect()
+            sequence.actions().iter().enumerate().map(action).collect()
         });
-        let acts = acts.collect();
+        let actions = actions.collect();
         Ok(Eager {
-            acts,
-            cores: (0..programs.len()).map(|r| takes.core(r)).collect(),
+            actions,
+            cores: (0..programs.len()).map(|r| copy_costs.core(r)).collect(),
             sent,
             cached: HashSet::new(),
             next: vec![0; programs.len()],
@@ -105,24 +109,26 @@ impl Eager {
 impl Ranks for Eager {
     fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
         let before = self.next[rank];
-        while let Some(act) = self.acts[rank].get(self.next[rank]) {
-            let free = act.after.iter().map(|&node| self.taken[node]);
-            let free = free.fold(0.0, later);
-            let (ready, done) = match act.kind {
+        while let Some(action) = self.actions[rank].get(self.next[rank]) {
+            let free = action.after.iter().map(|&node| self.taken[node]);
+            let free = free.fold(0.0, max_time);
+            let (ready, done) = match action.kind {
                 Kind::Put(node) => (free, Some(&mut self.put[node])),
-                Kind::Take(node, _) => (later(free, self.put[node]), Some(&mut self.taken[node])),
+                Kind::Take(node, _) => {
+                    (max_time(free, self.put[node]), Some(&mut self.taken[node]))
+                }
                 Kind::Local => (free, None),
             };
             if ready > *now {
                 break;
             }
-            *now += match act.kind {
+            *now += match action.kind {
                 Kind::Take(node, again) => {
                     let (from, span) = self.sent[node];
                     let first = self.cached.insert((self.cores[rank], from, span));
-                    if first { act.takes } else { again }
+                    if first { action.copy_costs } else { again }
                 }
-                _ => act.takes,
+                _ => action.copy_costs,
             };
             if let Some(done) = done {
                 *done = *now;
@@ -133,6 +139,6 @@ impl Ranks for Eager {
     }
 
     fn is_done(&self, rank: usize) -> bool {
-        self.next[rank] == self.acts[rank].len()
+        self.next[rank] == self.actions[rank].len()
     }
 }

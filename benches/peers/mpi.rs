@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::{OPS, Point, Timing};
 
 /// One MPI library.
-pub(crate) struct Rival {
+pub(crate) struct MpiLibrary {
     pub(crate) name: String,
     kind: Kind,
     mpiexec: PathBuf,
@@ -30,9 +30,9 @@ pub(crate) struct Setting {
     variables: &'static [(&'static str, &'static str)],
 }
 
-impl Rival {
+impl MpiLibrary {
     /// Every library whose compiler wrapper is found and builds the driver.
-    pub(crate) fn all() -> Vec<Rival> {
+    pub(crate) fn all() -> Vec<MpiLibrary> {
         let mut folders = Vec::new();
         for variable in ["ONEPORT_MPI", "PATH"] {
             if let Some(paths) = std::env::var_os(variable) {
@@ -52,7 +52,7 @@ impl Rival {
                 if !seen.insert((folder.canonicalize().ok(), real)) {
                     continue;
                 }
-                match Rival::build(&mpicc, mpiexec, &folder, found.len()) {
+                match MpiLibrary::build(&mpicc, mpiexec, &folder, found.len()) {
                     Ok(rival) => {
                         println!("{} ({})", rival.name, mpicc.display());
                         found.push(rival);
@@ -69,7 +69,7 @@ impl Rival {
         mpiexec: PathBuf,
         folder: &Path,
         number: usize,
-    ) -> Result<Rival, String> {
+    ) -> Result<MpiLibrary, String> {
         let home = folder.parent().unwrap_or(folder).to_path_buf();
         let version = Command::new(&mpiexec).arg("--version").output();
         let version = version.map_err(|e| e.to_string())?.stdout;
@@ -107,7 +107,7 @@ impl Rival {
                 .unwrap_or("does not build")
                 .to_string());
         }
-        Ok(Rival {
+        Ok(MpiLibrary {
             name: format!("{name} {}", number_in(&version)),
             kind,
             mpiexec,
@@ -117,13 +117,13 @@ impl Rival {
     }
 
     /// What is worth trying; `crowded` where ranks outnumber cores.
-    pub(crate) fn settings(&self, crowded: bool) -> Vec<Setting> {
+    pub(crate) fn settings(&self, oversubscribed: bool) -> Vec<Setting> {
         let setting = |name, options, variables| Setting {
             name,
             options,
             variables,
         };
-        match (self.kind, crowded) {
+        match (self.kind, oversubscribed) {
             (Kind::OpenMpi, false) => vec![
                 setting("", &["--bind-to", "none"], &[]),
                 setting(

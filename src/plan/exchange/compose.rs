@@ -29,7 +29,7 @@ where
     R: DoubleEndedIterator<Item = Vec<Message>>,
 {
     request.validate()?;
-    let blocks = request.concatenated();
+    let blocks = request.block_spans();
     let mut b = allgather_builder(request, &blocks);
     rounds::forwards(&mut b, request, rounds(blocks));
     b.build()
@@ -47,7 +47,7 @@ where
     R: DoubleEndedIterator<Item = Vec<Message>>,
 {
     request.validate()?;
-    let blocks = request.scattered();
+    let blocks = request.reduce_scatter_spans();
     let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
     let scratch = rounds::scratch_of(request, rounds(blocks.clone()));
     let mut b = Schedule::builder(request.ranks, request.ports, Collective::ReduceScatter);
@@ -96,7 +96,7 @@ impl<R: Rounds> Blocks<R> {
     /// The allgather in these rounds of the request's blocks.
     pub(super) fn allgather(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Self> {
         request.validate()?;
-        let blocks = request.concatenated();
+        let blocks = request.block_spans();
         Ok(Self::forwards(
             request,
             Collective::Allgather,
@@ -113,7 +113,7 @@ impl<R: Rounds> Blocks<R> {
         longest: impl Fn(&[Span]) -> usize,
     ) -> Result<Self> {
         request.validate()?;
-        let (collective, blocks) = (Collective::ReduceScatter, request.scattered());
+        let (collective, blocks) = (Collective::ReduceScatter, request.reduce_scatter_spans());
         let scratch = scratch_after(request, &blocks, longest);
         Ok(Self::backwards(
             request, collective, rounds, blocks, scratch,

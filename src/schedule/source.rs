@@ -1,4 +1,4 @@
-//! Programs on demand: a rank's steps as an iterator, so that a million ranks need no million
+//! ScheduleSource on demand: a rank's steps as an iterator, so that a million ranks need no million
 //! lists.
 
 use super::{Layout, Schedule, Step};
@@ -12,13 +12,13 @@ use crate::error::Result;
 /// them.
 ///
 /// ```
-/// use oneport::schedule::Programs;
+/// use oneport::schedule::ScheduleSource;
 /// use oneport::{Collective, CostModel, Layout, Ports, Span, Step, simulate};
 ///
 /// /// Rank 0 sends one element to each of the others in turn.
 /// struct Star(usize);
 ///
-/// impl Programs for Star {
+/// impl ScheduleSource for Star {
 ///     type Program<'a> = Box<dyn Iterator<Item = Step> + 'a>;
 ///
 ///     fn ranks(&self) -> usize {
@@ -53,7 +53,7 @@ use crate::error::Result;
 /// assert_eq!(Star(5).stored()?.steps(), 8);
 /// # Ok::<(), oneport::Error>(())
 /// ```
-pub trait Programs {
+pub trait ScheduleSource {
     /// The steps of one rank.
     type Program<'a>: Iterator<Item = Step>
     where
@@ -84,7 +84,7 @@ pub trait Programs {
     ///
     /// # Errors
     /// As [`Schedule::new`].
-    fn stored(&self) -> Result<Schedule> {
+    fn materialize(&self) -> Result<Schedule> {
         let ranks = 0..self.ranks();
         Schedule::new(
             self.ports(),
@@ -95,7 +95,7 @@ pub trait Programs {
     }
 }
 
-impl Programs for Schedule {
+impl ScheduleSource for Schedule {
     type Program<'a> = std::iter::Cloned<std::slice::Iter<'a, Step>>;
 
     fn ranks(&self) -> usize {
@@ -122,7 +122,7 @@ impl Programs for Schedule {
         self.programs[rank].iter().cloned()
     }
 
-    fn stored(&self) -> Result<Schedule> {
+    fn materialize(&self) -> Result<Schedule> {
         Ok(self.clone())
     }
 }

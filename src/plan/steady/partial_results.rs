@@ -27,7 +27,7 @@ use super::weight::Weight;
 
 /// Contributions, and what partial results there may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Joins {
+pub(super) struct PartialResults {
     /// By contribution, the node that has it.
     pub(super) owners: Vec<usize>,
     /// Only consecutive contributions are combined, in order.
@@ -49,10 +49,10 @@ pub(super) struct Table<W> {
     from: Vec<Vec<From>>,
 }
 
-impl Joins {
+impl PartialResults {
     /// What reaches targets, turned round: combined in any way, for nothing.
-    pub(super) fn of_targets(targets: &[usize]) -> Joins {
-        Joins {
+    pub(super) fn of_targets(targets: &[usize]) -> PartialResults {
+        PartialResults {
             owners: targets.to_vec(),
             ordered: false,
         }
@@ -254,7 +254,7 @@ mod tests {
         for n in 1..=6 {
             for ordered in [true, false] {
                 let owners: Vec<usize> = (0..n).collect();
-                let joins = Joins { owners, ordered };
+                let joins = PartialResults { owners, ordered };
                 let splits = joins.splits();
                 assert_eq!(splits.len(), joins.count());
                 let mut sizes = vec![0; splits.len()];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use oneport::measure::{Calibration, Profile, calibrate};
-use oneport::plan::auto::{self, Crowd};
+use oneport::plan::auto::{self, CoreModel};
 use oneport::plan::registry;
 use oneport::run::{
     Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
@@ -27,7 +27,7 @@ pub(crate) struct Measured {
     pub(crate) folded: Option<(String, Timing)>,
 }
 
-pub(crate) struct Ours {
+pub(crate) struct Oneport {
     budget_us: u64,
     every: bool,
     folded: bool,
@@ -37,8 +37,8 @@ pub(crate) struct Ours {
     sum: Operator<f32>,
 }
 
-impl Ours {
-    pub(crate) fn new(budget_us: u64, every: bool, folded: bool) -> Ours {
+impl Oneport {
+    pub(crate) fn new(budget_us: u64, every: bool, folded: bool) -> Oneport {
         let cores = core_affinity::get_core_ids().map_or(1, |ids| ids.len());
         let costs = calibrate(&Calibration::default(), |_, _| {})
             .and_then(|profile: Profile| Ok((profile.cost()?, Some(profile))));
@@ -53,7 +53,7 @@ impl Ours {
                 "model: alpha {alpha:.0} ns, beta {beta:.4} ns/byte; a turn takes {turn:.0} ns"
             );
         }
-        Ours {
+        Oneport {
             budget_us,
             every,
             folded,
@@ -123,10 +123,10 @@ impl Ours {
                 continue;
             }
             let (kind, request) = self.request(p, point);
-            let crowd = self.crowd(&team);
+            let core_model = self.core_model(&team);
             let chosen = self.choose(&team, kind, &request);
             let best = registry::find(kind, best)
-                .and_then(|algorithm| of(algorithm, &request, crowd.as_ref()));
+                .and_then(|algorithm| of(algorithm, &request, core_model.as_ref()));
             let (Some(chosen), Ok(best)) = (chosen, best) else {
                 continue;
             };
@@ -143,8 +143,8 @@ impl Ours {
 
     /// The automatic choice.
     fn choose(&self, team: &Team, kind: Kind, request: &Request) -> Option<auto::Choice> {
-        match self.crowd(team) {
-            Some(crowd) => auto::choose_crowded(kind, request, &crowd),
+        match self.core_model(team) {
+            Some(core_model) => auto::choose_native(kind, request, &core_model),
             None => auto::choose(kind, request),
         }
         .ok()
@@ -157,11 +157,11 @@ impl Ours {
         let timing = self.time(team, &choice);
         let mut every = BTreeMap::new();
         if self.every {
-            let crowd = self.crowd(team);
+            let core_model = self.core_model(team);
             let plan = |choice: &auto::Choice| choice.algorithm.plan(&choice.request).ok();
             let chosen = plan(&choice);
             for algorithm in registry::of(kind) {
-                if let Ok(other) = of(algorithm, &request, crowd.as_ref()) {
+                if let Ok(other) = of(algorithm, &request, core_model.as_ref()) {
                     // Several algorithms may come to the same schedule.
                     let median = if plan(&other) == chosen {
                         timing.median
@@ -187,9 +187,9 @@ impl Ours {
         Some((described(&choice), self.time(workers, &choice)))
     }
 
-    fn crowd(&self, team: &Team) -> Option<Crowd> {
+    fn core_model(&self, team: &Team) -> Option<CoreModel> {
         let profile = self.profile.as_ref()?;
-        profile.crowd(team.workers(), team.ranks(), self.cores)
+        profile.core_model(team.workers(), team.ranks(), self.cores)
     }
 
     /// What the driver's operation is here.
@@ -252,7 +252,7 @@ impl Ours {
     }
 
     fn barrier(&self, team: &mut Team) -> Timing {
-        let crowded = team.oversubscribed();
+        let oversubscribed = team.oversubscribed();
         let n = (self.budget_us / 20).clamp(100, 1000);
         let mut buffers = vec![vec![0u8; 1]; team.ranks()];
         let options = ScopeOptions::new(Operator::<u8>::named("sum").expect("built in"));
@@ -274,7 +274,11 @@ impl Ours {
                 let first = ranks().map(|t| t.0).min().expect("a rank");
                 let last = ranks().map(|t| t.1).max().expect("a rank");
                 let slowest = ranks().map(|t| t.1 - t.0).max().expect("a rank");
-                let span = if crowded { last - first } else { slowest };
+                let span = if oversubscribed {
+                    last - first
+                } else {
+                    slowest
+                };
                 u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
             })
             .collect();
@@ -291,10 +295,10 @@ impl Ours {
 fn of(
     algorithm: &'static registry::Algorithm,
     request: &Request,
-    crowd: Option<&Crowd>,
+    core_model: Option<&CoreModel>,
 ) -> oneport::Result<auto::Choice> {
-    match crowd {
-        Some(crowd) => auto::crowded(algorithm, request, crowd),
+    match core_model {
+        Some(core_model) => auto::estimate_native(algorithm, request, core_model),
         None => auto::with_best_segments(algorithm, request),
     }
 }

@@ -18,7 +18,7 @@ use super::{GatherTree, Problem};
 use crate::error::Result;
 
 /// Thresholds that are tried.
-const MOST_THRESHOLDS: usize = 64;
+const MAX_THRESHOLDS: usize = 64;
 
 /// The best such tree; a binomial tree where all blocks have the same size.
 ///
@@ -30,7 +30,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     sizes.dedup();
     // A threshold is the largest size that counts as small.
     let thresholds = sizes.len() - 1;
-    let tried = thresholds.min(MOST_THRESHOLDS);
+    let tried = thresholds.min(MAX_THRESHOLDS);
     let trees = (0..tried).flat_map(|t| {
         let threshold = sizes[t * thresholds / tried];
         let small_receives = [Some(false), Some(true)]

@@ -19,18 +19,18 @@
 //! adjacent trees take 983 and rank-ordered ones 986.
 
 use super::ported::{least, subsets};
-use super::{GatherTree, Problem, optimal, two};
+use super::{GatherTree, Problem, optimal, two_groups};
 use crate::distribution::Generator;
 use crate::error::{Error, Result};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// Most ranks for [`exact`].
-pub const MOST_EXACT: usize = 16;
+pub const MAX_EXACT: usize = 16;
 /// Up to as many ranks [`tree`] is exact.
 const EXACT: usize = 12;
 /// Entries of tables that the search fills altogether, about; and the most tries.
 const SEARCHED: usize = 1 << 17;
-const MOST_TRIES: usize = 24;
+const MAX_TRIES: usize = 24;
 
 /// The best tree that is found: see the [module documentation](self).
 ///
@@ -64,7 +64,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
         order = falling;
     }
     let mut random = Generator::new(p as u64);
-    for _ in 0..(SEARCHED / (p * p)).min(MOST_TRIES) {
+    for _ in 0..(SEARCHED / (p * p)).min(MAX_TRIES) {
         let mut next = order.clone();
         let moved = next.remove(random.below(p));
         next.insert(random.below(p), moved);
@@ -72,7 +72,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
             order = next;
         }
     }
-    let two = two::tree(problem)?;
+    let two = two_groups::tree(problem)?;
     Ok(if problem.time(&two) < time { two } else { best })
 }
 
@@ -130,12 +130,12 @@ fn copied(
 /// The best tree of all.
 ///
 /// # Errors
-/// When there are more than [`MOST_EXACT`] ranks, or links differ.
+/// When there are more than [`MAX_EXACT`] ranks, or links differ.
 pub fn exact(problem: &Problem) -> Result<GatherTree> {
     let p = problem.ranks();
-    if p > MOST_EXACT {
+    if p > MAX_EXACT {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {MOST_EXACT} for which the best of all trees is looked for"
+            "{p} ranks are more than the {MAX_EXACT} for which the best of all trees is looked for"
         )));
     }
     if problem.cost().links().is_some() {
@@ -204,7 +204,7 @@ impl Sets {
             } else {
                 self.times[(set & !q) * self.p + r]
             };
-            later(ready, self.best[q].0) + self.message[q]
+            max_time(ready, self.best[q].0) + self.message[q]
         };
         least(subsets(others).map(|q| (time(q), q)))
     }
@@ -218,7 +218,7 @@ impl Sets {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Random, prove};
-    use super::super::{rank_ordered, weakly};
+    use super::super::{rank_ordered, weakly_ordered};
     use super::*;
     use crate::CostModel;
 
@@ -245,7 +245,7 @@ mod tests {
             let root = (round % 2 == 0).then_some(p / 2);
             let problem = Problem::new(random.sizes(p), cost, root).unwrap();
             let all = exact(&problem).unwrap();
-            let weak = weakly::exact(&problem).unwrap();
+            let weak = weakly_ordered::exact(&problem).unwrap();
             assert!(weak.is_weakly_ordered());
             prove(&problem, &all);
             prove(&problem, &weak);
@@ -271,7 +271,7 @@ mod tests {
                 prove(&problem, &found);
                 let ordered = optimal::tree(&problem).unwrap();
                 assert!(problem.time(&found) <= problem.time(&ordered));
-                let weak = weakly::tree(&problem).unwrap();
+                let weak = weakly_ordered::tree(&problem).unwrap();
                 prove(&problem, &weak);
                 assert!(problem.time(&weak) <= problem.time(&ordered));
             }

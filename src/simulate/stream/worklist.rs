@@ -1,6 +1,6 @@
 //! The ranks where something may have changed, in the order of their numbers, round and round.
 //!
-//! Programs of neighbouring ranks are mostly alike: when all of them go through a round before any
+//! ScheduleSource of neighbouring ranks are mostly alike: when all of them go through a round before any
 //! of them begins the next one, their states, and those of their partners, pass through the
 //! processor's caches one after another.
 

@@ -18,22 +18,22 @@ use super::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
 
 /// One rank's bell: it alone sleeps by it, anybody rings it.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct Parker {
     announced: AtomicBool,
     lock: Mutex<()>,
     rung: Condvar,
 }
 
-impl Bell {
+impl Parker {
     /// Sleeper: says that it will sleep. What it waits for must be looked for once more before
-    /// [`Bell::sleep`].
-    pub(crate) fn announce(&self) {
+    /// [`Parker::sleep`].
+    pub(crate) fn prepare(&self) {
         self.announced.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// Sleeper: what it waits for has come, it will not sleep.
-    pub(crate) fn withdraw(&self) {
+    pub(crate) fn cancel(&self) {
         self.announced.store(false, Ordering::Relaxed);
     }
 
@@ -48,16 +48,16 @@ impl Bell {
         self.announced.store(false, Ordering::Relaxed);
     }
 
-    /// Waker, after handing something over: orders that before the look of [`Bell::ring`].
+    /// Waker, after handing something over: orders that before the look of [`Parker::ring`].
     #[inline]
     pub(crate) fn order() {
         fence(Ordering::SeqCst);
     }
 
-    /// Waker, after [`Bell::order`]: wakes the sleeper if it has announced itself. Without `order`
+    /// Waker, after [`Parker::order`]: wakes the sleeper if it has announced itself. Without `order`
     /// it may sleep on.
     #[inline]
-    pub(crate) fn ring(&self) {
+    pub(crate) fn unpark(&self) {
         if self.announced.load(Ordering::Relaxed) {
             self.rouse();
         }

@@ -25,10 +25,10 @@
 use super::optimal::table::Costs;
 use super::{Child, GatherTree, Problem, optimal, rank_ordered};
 use crate::error::{Error, Result};
-use crate::simulate::later;
+use crate::simulate::max_time;
 
 /// Most ranks for [`exact`].
-pub const MOST_EXACT: usize = 20;
+pub const MAX_EXACT: usize = 20;
 /// Up to as many ranks [`tree`] is exact.
 const EXACT: usize = 12;
 
@@ -67,7 +67,7 @@ fn first_come(problem: &Problem, mut tree: GatherTree) -> GatherTree {
             if sums[c.rank] == 0 {
                 t
             } else {
-                later(t, times[c.rank]) + cost.transfer(c.rank, r, sums[c.rank])
+                max_time(t, times[c.rank]) + cost.transfer(c.rank, r, sums[c.rank])
             }
         });
         tree.set_children(r, children);
@@ -78,12 +78,12 @@ fn first_come(problem: &Problem, mut tree: GatherTree) -> GatherTree {
 /// The best weakly ordered tree.
 ///
 /// # Errors
-/// When there are more than [`MOST_EXACT`] ranks, or links differ.
+/// When there are more than [`MAX_EXACT`] ranks, or links differ.
 pub fn exact(problem: &Problem) -> Result<GatherTree> {
     let p = problem.ranks();
-    if p > MOST_EXACT {
+    if p > MAX_EXACT {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {MOST_EXACT} for which the best weakly ordered tree is looked for"
+            "{p} ranks are more than the {MAX_EXACT} for which the best weakly ordered tree is looked for"
         )));
     }
     if problem.cost().links().is_some() {
@@ -199,7 +199,7 @@ impl Search<'_> {
             let (a, b) = part.range;
             match program.costs.size(a, b) {
                 0 => t,
-                _ => later(t, part.ready) + part.message,
+                _ => max_time(t, part.ready) + part.message,
             }
         });
         if time >= self.best {
@@ -279,7 +279,7 @@ mod tests {
                             parts.iter().fold(costs.copy(r), |t, &(ready, a, b)| {
                                 match costs.size(a, b) {
                                     0 => t,
-                                    _ => later(t, ready) + costs.message(a, b),
+                                    _ => max_time(t, ready) + costs.message(a, b),
                                 }
                             });
                         best = best.min(time);

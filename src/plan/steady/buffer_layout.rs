@@ -38,7 +38,7 @@ pub(super) fn placed(work: &Work, platform: &Platform) -> Vec<usize> {
 }
 
 /// Where blocks stand in the buffers.
-pub(super) struct Places<'a> {
+pub(super) struct BufferLayout<'a> {
     operation: Operation,
     pub(super) personal: bool,
     ranks: usize,
@@ -50,8 +50,8 @@ pub(super) struct Places<'a> {
     len: usize,
 }
 
-impl<'a> Places<'a> {
-    pub(super) fn new(solution: &'a Solution, len: usize) -> Places<'a> {
+impl<'a> BufferLayout<'a> {
+    pub(super) fn new(solution: &'a Solution, len: usize) -> BufferLayout<'a> {
         let (operation, ranks) = (solution.operation, solution.platform.nodes());
         let targets = solution.platform.targets();
         let same = match operation {
@@ -74,7 +74,7 @@ impl<'a> Places<'a> {
                 counts[node] = counts[node].max(place + 1);
             }
         }
-        Places {
+        BufferLayout {
             operation,
             personal: operation.is_personal(),
             ranks,

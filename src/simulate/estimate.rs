@@ -9,21 +9,21 @@
 //! The one worker of a core in a folded run takes turns at its ranks by itself: at those that can
 //! go on, and almost for nothing.
 
+mod copy_costs;
 mod eager;
-mod meeting;
-mod takes;
+mod rendezvous;
 
-use super::{Prepared, later};
+use super::{Prepared, max_time};
 use crate::cost::{CostModel, bytes};
 use crate::error::Result;
 use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step};
+use copy_costs::CopyCosts;
 use eager::Eager;
-use meeting::Meeting;
-use takes::Takes;
+use rendezvous::Rendezvous;
 
 /// The cores of a native run, and what they take.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Crowd {
+pub struct CoreModel {
     /// Number of cores.
     pub cores: usize,
     /// What a message costs a rank that need not wait.
@@ -39,13 +39,13 @@ pub struct Crowd {
     /// Whether one worker a core takes turns at a contiguous part of the ranks, and only at those
     /// that can go on (a folded run). Otherwise ranks are dealt to the cores in turn, and each
     /// core goes round all of its own.
-    pub folded: bool,
+    pub multiplexed: bool,
 }
 
-impl Crowd {
+impl CoreModel {
     /// The core of `rank`, one of `ranks`.
     fn core(&self, rank: usize, ranks: usize) -> usize {
-        if self.folded {
+        if self.multiplexed {
             // The last of them whose first rank is not beyond this one.
             ((rank + 1) * self.cores.min(ranks) - 1) / ranks
         } else {
@@ -61,11 +61,11 @@ impl Crowd {
 ///
 /// # Errors
 /// As [`Prepared::new`].
-pub(crate) fn time_in_turns(
+pub(crate) fn estimate_best(
     schedule: &Schedule,
     cost: &CostModel,
     element_bytes: u64,
-    crowd: &Crowd,
+    core_model: &CoreModel,
 ) -> Result<f64> {
     let prepared = Prepared::new(schedule, cost.overlap)?;
     let mut scratch = OrderScratch::default();
@@ -75,25 +75,25 @@ pub(crate) fn time_in_turns(
         order.analyse(steps, schedule.ports(), cost.overlap, &mut scratch)?;
         programs.push((steps, order));
     }
-    let takes = Takes::new(schedule, &prepared, cost, element_bytes, crowd);
+    let copy_costs = CopyCosts::new(schedule, &prepared, cost, element_bytes, core_model);
     let steps: usize = schedule.programs().iter().map(Vec::len).sum();
-    let most_turns = 64 * (steps + schedule.ranks());
+    let max_turns = 64 * (steps + schedule.ranks());
     let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
     let longest = sends.map(|s| bytes(s.len(), element_bytes)).max();
-    let eager = longest.is_none_or(|n| n <= crowd.eager);
+    let eager = longest.is_none_or(|n| n <= core_model.eager);
     // Who begins matters the more the fewer there are.
     let orders = if schedule.ranks() <= 16 { 12 } else { 6 };
     let mut sum = 0.0;
     for order in 0..orders {
-        let mut cores = Core::all(schedule.ranks(), crowd, order);
+        let mut cores = Core::all(schedule.ranks(), core_model, order);
         // The second repetition begins where the first has ended.
         for repetition in 0..2 {
             let time = if eager {
-                let ranks = Eager::new(&prepared, &programs, &takes, schedule.ports())?;
-                rounds(ranks, &mut cores, crowd, most_turns)
+                let ranks = Eager::new(&prepared, &programs, &copy_costs, schedule.ports())?;
+                rounds(ranks, &mut cores, core_model, max_turns)
             } else {
-                let ranks = Meeting::new(&prepared, &programs, &takes, schedule.ports());
-                rounds(ranks, &mut cores, crowd, most_turns)
+                let ranks = Rendezvous::new(&prepared, &programs, &copy_costs, schedule.ports());
+                rounds(ranks, &mut cores, core_model, max_turns)
             };
             if repetition > 0 {
                 sum += time;
@@ -141,14 +141,14 @@ struct Core {
 }
 
 impl Core {
-    fn all(ranks: usize, crowd: &Crowd, order: usize) -> Vec<Core> {
+    fn all(ranks: usize, core_model: &CoreModel, order: usize) -> Vec<Core> {
         #[expect(clippy::cast_precision_loss, reason = "an arbitrary part")]
         let part = |word: u64| word as f64 / u64::MAX as f64;
         let core = |core| {
             let mut mine: Vec<usize> = (0..ranks)
-                .filter(|&r| crowd.core(r, ranks) == core)
+                .filter(|&r| core_model.core(r, ranks) == core)
                 .collect();
-            if !crowd.folded {
+            if !core_model.multiplexed {
                 mine.sort_by_key(|&r| shuffled(r, order));
             }
             Core {
@@ -161,15 +161,15 @@ impl Core {
                 idle: 0,
             }
         };
-        (0..crowd.cores.min(ranks)).map(core).collect()
+        (0..core_model.cores.min(ranks)).map(core).collect()
     }
 
     /// Until it looks at a rank again.
-    fn turn(&self, crowd: &Crowd) -> f64 {
+    fn turn(&self, core_model: &CoreModel) -> f64 {
         if self.ranks.len() > 1 {
-            crowd.switch
+            core_model.switch
         } else {
-            crowd.overhead
+            core_model.overhead
         }
     }
 }
@@ -177,15 +177,20 @@ impl Core {
 /// Goes round until all ranks are done: when the last one is. All meet before: who was done last is
 /// the first on its core to go on from there, gives the core up to all others in turn, and the last
 /// of these need not give it up when everybody has come.
-fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: usize) -> f64 {
+fn rounds(
+    mut ranks: impl Ranks,
+    cores: &mut [Core],
+    core_model: &CoreModel,
+    max_turns: usize,
+) -> f64 {
     for core in &mut *cores {
         core.left = core.ranks.iter().filter(|&&r| !ranks.is_done(r)).count();
         let n = core.ranks.len();
-        (core.now, core.idle) = (core.late * core.turn(crowd), 0);
+        (core.now, core.idle) = (core.late * core.turn(core_model), 0);
         core.next = (core.last + n - 1) % n;
     }
     let mut makespan = 0.0;
-    for _ in 0..most_turns {
+    for _ in 0..max_turns {
         let unfinished = cores.iter_mut().filter(|c| c.left > 0);
         let Some(core) = unfinished.min_by(|a, b| a.now.total_cmp(&b.now)) else {
             return makespan;
@@ -194,7 +199,7 @@ fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: 
         let moved = !ranks.is_done(rank) && ranks.turn(rank, &mut core.now);
         if moved {
             core.idle = 0;
-            makespan = later(makespan, core.now);
+            makespan = max_time(makespan, core.now);
             if ranks.is_done(rank) {
                 core.left -= 1;
                 core.last = core.next;
@@ -204,8 +209,8 @@ fn rounds(mut ranks: impl Ranks, cores: &mut [Core], crowd: &Crowd, most_turns: 
         }
         core.next = (core.next + 1) % core.ranks.len();
         // A worker takes no turns at ranks that cannot go on, but looks out for others that can.
-        if moved || !crowd.folded || core.idle > core.ranks.len() {
-            core.now += core.turn(crowd);
+        if moved || !core_model.multiplexed || core.idle > core.ranks.len() {
+            core.now += core.turn(core_model);
         }
         if core.idle > core.ranks.len() {
             // Nothing changes here until another core does something.

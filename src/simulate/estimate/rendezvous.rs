@@ -1,6 +1,6 @@
 //! Ranks that meet at every message.
 
-use super::takes::{How, Takes};
+use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
 use crate::cost::Ports;
 use crate::schedule::{Event, Step};
@@ -8,10 +8,10 @@ use crate::simulate::Prepared;
 use crate::simulate::sequence::own_event;
 
 /// Ranks that wait for each other at every message.
-pub(super) struct Meeting<'a> {
+pub(super) struct Rendezvous<'a> {
     prepared: &'a Prepared,
     programs: &'a Programs<'a>,
-    takes: &'a Takes<'a>,
+    copy_costs: &'a CopyCosts<'a>,
     /// For each rank, the steps of its port lists, and last its local ones.
     lists: Vec<Vec<List>>,
     /// For each rank, by event: whether it has happened as far as the rank knows.
@@ -31,13 +31,13 @@ struct List {
     open: bool,
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> Rendezvous<'a> {
     pub(super) fn new(
         prepared: &'a Prepared,
         programs: &'a Programs<'a>,
-        takes: &'a Takes<'a>,
+        copy_costs: &'a CopyCosts<'a>,
         ports: Ports,
-    ) -> Meeting<'a> {
+    ) -> Rendezvous<'a> {
         let lists = programs.iter().map(|(steps, _)| {
             let mut lists: Vec<List> = (0..=ports.lists()).map(|_| List::default()).collect();
             for (i, step) in steps.iter().enumerate() {
@@ -46,10 +46,10 @@ impl<'a> Meeting<'a> {
             }
             lists
         });
-        Meeting {
+        Rendezvous {
             prepared,
             programs,
-            takes,
+            copy_costs,
             lists: lists.collect(),
             happened: programs
                 .iter()
@@ -62,7 +62,7 @@ impl<'a> Meeting<'a> {
         }
     }
 
-    /// Takes a list of `rank` one step further.
+    /// CopyCosts a list of `rank` one step further.
     fn advance(&mut self, rank: usize, list: usize, now: &mut f64) -> bool {
         let (steps, order) = &self.programs[rank];
         let List { next, open, .. } = self.lists[rank][list];
@@ -88,11 +88,15 @@ impl<'a> Meeting<'a> {
                     return false;
                 }
                 // Who has a core and nothing to do helps.
-                let helped =
-                    self.takes.crowd.cores >= self.programs.len() && self.busy[*from] <= *now;
-                let how = if helped { How::Helped } else { How::Alone };
-                let fresh = self.takes.fresh[node];
-                *now += self.takes.take(*from, rank, step, how, fresh);
+                let helped = self.copy_costs.core_model.cores >= self.programs.len()
+                    && self.busy[*from] <= *now;
+                let how = if helped {
+                    CopyMode::Shared
+                } else {
+                    CopyMode::Receiver
+                };
+                let fresh = self.copy_costs.fresh[node];
+                *now += self.copy_costs.take(*from, rank, step, how, fresh);
                 self.taken[node] = *now;
                 self.busy[rank] = *now;
                 if helped {
@@ -100,7 +104,7 @@ impl<'a> Meeting<'a> {
                 }
             }
             _ => {
-                *now += self.takes.local(rank, step);
+                *now += self.copy_costs.local(rank, step);
                 self.busy[rank] = *now;
             }
         }
@@ -115,7 +119,7 @@ impl<'a> Meeting<'a> {
     }
 }
 
-impl Ranks for Meeting<'_> {
+impl Ranks for Rendezvous<'_> {
     fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
         let mut went_on = false;
         for list in 0..self.lists[rank].len() {

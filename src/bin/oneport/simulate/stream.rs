@@ -8,16 +8,16 @@ use oneport::bounds::lower_bound_of_layouts;
 use oneport::plan::segmentation::published;
 
 use super::{Args, Output, print_facts, print_of};
+use crate::input::{Input, ScheduleInfo, warnings_about};
 use crate::output;
 use crate::progress::Progress;
-use crate::subject::{About, Subject, remarks_about};
 use crate::task::{Task, Timing, closed_form, finite, steps};
 use crate::units::Number;
 
 /// Schedules of up to this many steps are stored.
-const MOST_STORED: u64 = 1 << 20;
+const MAX_STORED: u64 = 1 << 20;
 /// Schedules over fewer ranks, too: their steps are in the segments.
-const FEWEST_RANKS: usize = 1 << 10;
+const MIN_RANKS: usize = 1 << 10;
 
 /// What has become of a request.
 pub(super) enum Outcome {
@@ -25,7 +25,7 @@ pub(super) enum Outcome {
     Done(ExitCode),
     /// The schedule is to be planned and stored. The choice of the algorithm may take long, so it
     /// is not made twice.
-    Stored(Box<Subject>),
+    Stored(Box<Input>),
     /// Nothing has been done.
     Nothing,
 }
@@ -43,14 +43,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         .as_ref()
         .is_some_and(|path| path.as_os_str() == "-");
     let plain = common.rules.is_none() && machine.costs.is_none() && !piped;
-    let few = common.ranks.is_none_or(|ranks| ranks < FEWEST_RANKS);
+    let few = common.ranks.is_none_or(|ranks| ranks < MIN_RANKS);
     if few || !plain || args.ranks_table || args.critical_path || common.algorithm == "all" {
         return Ok(Outcome::Nothing);
     }
     let mut task = Task::new(common, kind)?;
     let long = |segments| {
-        let mut algorithms = task.algorithms.iter().filter(|a| a.is_on_demand());
-        algorithms.any(|a| steps(a, task.request.ranks, segments) > MOST_STORED)
+        let mut algorithms = task.algorithms.iter().filter(|a| a.is_streamed());
+        algorithms.any(|a| steps(a, task.request.ranks, segments) > MAX_STORED)
     };
     // The best number of segments is not known yet; with as many as there may be, the schedule may
     // be long.
@@ -63,17 +63,17 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     task.timed_only = Some(Timing::Chosen);
     let (algorithm, request) = task.choose()?;
-    if !algorithm.is_on_demand()
-        || steps(algorithm, request.ranks, request.segments.count()) <= MOST_STORED
+    if !algorithm.is_streamed()
+        || steps(algorithm, request.ranks, request.segments.count()) <= MAX_STORED
     {
-        return Ok(Outcome::Stored(Box::new(Subject::planned_by(
+        return Ok(Outcome::Stored(Box::new(Input::planned_by(
             &task, algorithm, request,
         )?)));
     }
     let planned = algorithm.planned(&request)?;
     let collective = planned.collective();
     let several = planned.uses_several_ports();
-    remarks_about(common, &collective, planned.ports(), several);
+    warnings_about(common, &collective, planned.ports(), several);
     // Every step is half of a transfer.
     let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
     let progress = Progress::new(
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let layouts = planned.layouts();
     let (ports, ranks) = (request.ports, request.ranks);
     let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
-    let about = About::planned(&task, algorithm, &request, collective.root());
+    let about = ScheduleInfo::planned(&task, algorithm, &request, collective.root());
     let largest = bounds.largest;
     let output = Output {
         time: Number(timed.time),
@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if common.json {
         output::json(out, &output)?;
     } else {
-        print_facts(out, about.facts(cost, task.unit), task.unit, &output)?;
+        print_facts(out, about.summary(cost, task.unit), task.unit, &output)?;
     }
     Ok(Outcome::Done(ExitCode::SUCCESS))
 }

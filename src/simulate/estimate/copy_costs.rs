@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Crowd;
+use super::CoreModel;
 use crate::cost::{CostModel, bytes};
 use crate::schedule::{Schedule, Span, Step};
 use crate::simulate::sequence::own_event;
-use crate::simulate::{Prepared, later};
+use crate::simulate::{Prepared, max_time};
 
 /// Messages from this many bytes on are long: both partners copy them where both can.
 const SHARED: u64 = 32 << 10;
@@ -20,20 +20,20 @@ const FRESH_UP_TO: u64 = 1 << 20;
 
 /// How a message is taken from another core.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum How {
+pub(super) enum CopyMode {
     /// Its sender helps to copy.
-    Helped,
+    Shared,
     /// By the receiver alone.
-    Alone,
+    Receiver,
     /// Another rank of the same core has taken the same before: it is in the core's cache.
-    Again,
+    Cached,
 }
 
 /// What the parts of a transfer, and computations, take a core.
-pub(super) struct Takes<'a> {
+pub(super) struct CopyCosts<'a> {
     pub(super) cost: &'a CostModel,
     pub(super) element_bytes: u64,
-    pub(super) crowd: &'a Crowd,
+    pub(super) core_model: &'a CoreModel,
     /// Bytes of all buffers of a core's ranks: where they exceed its caches, no part of them is
     /// found there.
     resident: u64,
@@ -42,25 +42,25 @@ pub(super) struct Takes<'a> {
     pub(super) fresh: Vec<bool>,
 }
 
-impl<'a> Takes<'a> {
+impl<'a> CopyCosts<'a> {
     pub(super) fn new(
         schedule: &Schedule,
         prepared: &Prepared,
         cost: &'a CostModel,
         element_bytes: u64,
-        crowd: &'a Crowd,
-    ) -> Takes<'a> {
+        core_model: &'a CoreModel,
+    ) -> CopyCosts<'a> {
         let ranks = schedule.ranks();
         let buffers = schedule.layout().iter();
         let buffers = buffers.map(|l| bytes(l.len, element_bytes));
         let buffers = buffers.fold(0, u64::saturating_add);
-        Takes {
+        CopyCosts {
             cost,
             element_bytes,
-            crowd,
-            resident: buffers / crowd.cores.clamp(1, ranks.max(1)) as u64,
+            core_model,
+            resident: buffers / core_model.cores.clamp(1, ranks.max(1)) as u64,
             ranks,
-            fresh: if crowd.cores < ranks {
+            fresh: if core_model.cores < ranks {
                 vec![false; prepared.nodes().len()]
             } else {
                 fresh(schedule, prepared)
@@ -73,7 +73,7 @@ impl<'a> Takes<'a> {
     }
 
     pub(super) fn core(&self, rank: usize) -> usize {
-        self.crowd.core(rank, self.ranks)
+        self.core_model.core(rank, self.ranks)
     }
 
     /// What `of` says of `bytes` that lie among all the others of the core: as a part of so many.
@@ -83,30 +83,37 @@ impl<'a> Takes<'a> {
         }
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let part = bytes as f64 / self.resident as f64;
-        later(of(bytes), part * of(self.resident))
+        max_time(of(bytes), part * of(self.resident))
     }
 
     /// Offering a message, which may be copied for that.
     pub(super) fn put(&self, rank: usize, step: &Step, copied: bool) -> f64 {
         let bytes = self.bytes(step);
         if !copied {
-            return self.crowd.overhead;
+            return self.core_model.overhead;
         }
         // Where long messages are put, others have been meanwhile.
         let cold = if bytes < SHARED { 1.0 } else { 2.0 };
-        self.crowd.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
+        self.core_model.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
     /// Taking a message from where it stands, where its sender has received it itself if it is
     /// `fresh`.
-    pub(super) fn take(&self, from: usize, rank: usize, step: &Step, how: How, fresh: bool) -> f64 {
+    pub(super) fn take(
+        &self,
+        from: usize,
+        rank: usize,
+        step: &Step,
+        how: CopyMode,
+        fresh: bool,
+    ) -> f64 {
         let bytes = self.bytes(step);
-        let near = self.crowd.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
-        let moved = if how == How::Again || self.core(from) == self.core(rank) {
+        let near = self.core_model.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
+        let moved = if how == CopyMode::Cached || self.core(from) == self.core(rank) {
             near
         } else {
             // The model's long messages are copied by both partners.
-            let alone = if how == How::Helped || bytes < SHARED {
+            let alone = if how == CopyMode::Shared || bytes < SHARED {
                 1.0
             } else {
                 2.0
@@ -114,12 +121,12 @@ impl<'a> Takes<'a> {
             let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
             let lines = transfer - self.cost.transfer(from, rank, 0);
             // Both partners copy the same halves each time.
-            let taken_back = if fresh && how != How::Helped && bytes <= FRESH_UP_TO {
-                (FRESH - 1.0) * alone * later(lines, 0.0)
+            let taken_back = if fresh && how != CopyMode::Shared && bytes <= FRESH_UP_TO {
+                (FRESH - 1.0) * alone * max_time(lines, 0.0)
             } else {
                 0.0
             };
-            later(near, alone * transfer) + taken_back
+            max_time(near, alone * transfer) + taken_back
         };
         match step {
             Step::RecvCombine { .. } => moved + self.among(bytes, |b| self.cost.combine(rank, b)),

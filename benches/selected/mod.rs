@@ -4,7 +4,7 @@
 /// Whether the bench `name` is to run: not under `cargo test --benches`, not for `--list` (which
 /// gets its line), and not when filters, words among the arguments, name others. Words without
 /// letters are values of options.
-pub(crate) fn wanted(name: &str) -> bool {
+pub(crate) fn selected(name: &str) -> bool {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if !args.iter().any(|a| a == "--bench") {
         return false;
