@@ -285,7 +285,7 @@ fn rounds_are_optimal() {
                 let rounds = if p == 1 { 0 } else { n - 1 + q };
                 assert_eq!(timed.rounds, rounds, "p={p} n={n}");
                 assert_eq!(timed.messages, (p - 1) * n);
-                let closed = algorithm.time.unwrap()(&request);
+                let closed = algorithm.closed_form(&request);
                 let gamma = if kind == Kind::Reduce { 2.0 } else { 0.0 };
                 #[expect(clippy::cast_precision_loss, reason = "small")]
                 let expected = rounds as f64 * (5.0 + gamma);

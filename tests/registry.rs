@@ -56,7 +56,7 @@ fn closed_forms_hold(cost: &CostModel) -> Vec<&'static str> {
                         .unwrap()
                         .simulate(&request.cost, 1)
                         .time();
-                    if let Some(closed) = algorithm.time.and_then(|t| t(&request)) {
+                    if let Some(closed) = algorithm.closed_form(&request) {
                         assert_eq!(
                             time,
                             closed,
@@ -69,7 +69,7 @@ fn closed_forms_hold(cost: &CostModel) -> Vec<&'static str> {
                 }
             }
         }
-        if compared == before && algorithm.time.is_some() {
+        if compared == before && algorithm.has_closed_form() {
             without.push(algorithm.name);
         }
     }

@@ -258,8 +258,7 @@ fn executed_times(p: usize, alpha: f64, beta: f64) -> (f64, f64) {
     let r = request(p, elements(p), Ports::BI, alpha, beta, 1.0);
     let row = registry::find(Kind::Reduce, "butterfly").expect("butterfly is registered");
     let butterfly = row
-        .time
-        .and_then(|t| t(&r))
+        .closed_form(&r)
         .expect("the butterfly's closed form covers whole blocks");
     let (m, rounds) = (
         r.elements() as f64,

@@ -1,7 +1,7 @@
 //! Times of the compared algorithms, each with its best segment size: by the tables in print, and
 //! as executed.
 
-use oneport::plan::segmentation::{best_segment, executed_time, published};
+use oneport::plan::segmentation::{Published, best_segment, executed_time};
 use oneport::plan::{Segments, registry};
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -20,9 +20,16 @@ pub(crate) fn request(
     request
 }
 
+/// What the paper's table prints for a reduction.
+fn published(algorithm: &str, request: &Request) -> Option<Published> {
+    registry::find(Kind::Reduce, algorithm)
+        .ok()?
+        .published(request)
+}
+
 /// The printed formula at its best segment size, clamped to the vector.
 pub(crate) fn printed(algorithm: &str, request: &Request) -> f64 {
-    published(Kind::Reduce, algorithm, request).map_or(f64::NAN, |p| p.clamped.1)
+    published(algorithm, request).map_or(f64::NAN, |p| p.clamped.1)
 }
 
 /// The executed time at the best segment size.
@@ -36,7 +43,7 @@ pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
             return Ok(best_segment(row, request)?.time);
         }
         let m = request.elements();
-        let around = published(Kind::Reduce, algorithm, request).map_or(1.0, |p| p.clamped.0);
+        let around = published(algorithm, request).map_or(1.0, |p| p.clamped.0);
         let mut best = f64::INFINITY;
         for size in [0.7, 0.85, 1.0, 1.2].map(|f| ((around * f) as usize).clamp(1, m)) {
             let segments = Segments::of_size(m, size)?;

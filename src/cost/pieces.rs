@@ -210,7 +210,7 @@ mod tests {
                 if !algorithm.collective.reduces() {
                     closed.cost = closed.cost.gamma(0.0);
                 }
-                if let Some(closed) = algorithm.time.and_then(|t| t(&closed)) {
+                if let Some(closed) = algorithm.closed_form(&closed) {
                     let off = (closed / time - 1.0).abs();
                     assert!(off < 1e-9, "{} {p} {m} {closed} {time}", algorithm.name);
                 }

@@ -146,6 +146,14 @@ impl Request {
         }
     }
 
+    /// The same request for free computation.
+    pub(crate) fn without_computation(&self) -> Request {
+        Request {
+            cost: self.cost.clone().gamma(0.0),
+            ..self.clone()
+        }
+    }
+
     /// Time of a message of `elements` elements; on a heterogeneous platform, of the slowest one.
     pub fn transfer_time(&self, elements: usize) -> f64 {
         self.cost

@@ -110,7 +110,7 @@ impl Reduction {
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,
     ) -> Result<Stream<Reversed<Reduction>>> {
-        let mut request = super::exchange::without_computation(request);
+        let mut request = request.without_computation();
         request.keep_order = false;
         Ok(Stream(Reversed::new(plan(&request)?)?))
     }
@@ -125,7 +125,7 @@ impl Reduction {
         let mut request = request.clone();
         request.root = 0;
         let first = plan(&request)?;
-        let second = plan(&super::exchange::without_computation(&request))?;
+        let second = plan(&request.without_computation())?;
         Ok(Stream(Then {
             first,
             second: Reversed::new(second)?,

@@ -5,16 +5,15 @@
 
 pub(in crate::plan) mod row;
 
+use std::borrow::Cow;
+
 use self::row::broadcast;
-use super::circulant::rows as circulant;
-use super::exchange::rows as exchange;
-use super::gather::rows as gather;
-use super::pipeline::rows as pipeline;
 pub use super::reduction::Reduction;
+use super::segmentation::{Best, Published, Symbols};
 pub use super::stream::DynScheduleSource;
 use super::stream::Stream;
-use super::tree::rows as tree;
-use super::{MAX_TRANSFERS, Request};
+use super::tree::reduce_broadcast;
+use super::{MAX_TRANSFERS, Request, circulant, exchange, gather, pipeline, tree};
 use crate::collective::{Collective, Kind};
 use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
@@ -50,13 +49,43 @@ pub struct Algorithm {
     pub rounds: &'static str,
     /// Elements moved by all ranks together.
     pub volume: &'static str,
-    /// For whom it is not, or nothing.
-    pub restrictions: &'static str,
+    /// The largest number of ranks it is planned for where links differ.
+    pub max_ranks_with_links: Option<usize>,
     /// How it is planned.
     pub planner: Planner,
-    /// The closed form of the time as executed, where there is one: `None` for requests it does
-    /// not cover.
-    pub time: Option<fn(&Request) -> Option<f64>>,
+    /// The closed form of the time as executed.
+    pub(in crate::plan) closed_form: ClosedForm,
+    /// The smallest number of ranks, at least this one, that the closed form covers.
+    pub(in crate::plan) covered_ranks: fn(usize) -> usize,
+    /// How the best size of equal segments is found, where the vector is split.
+    pub(in crate::plan) best_segment: BestSegment,
+    /// What a published table prints for it.
+    pub(in crate::plan) published: Option<fn(&Symbols) -> Option<Published>>,
+}
+
+/// A function of the request, `None` for requests that it does not cover.
+pub(in crate::plan) type Formula = fn(&Request) -> Option<f64>;
+
+/// The closed form of an algorithm's time.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::plan) enum ClosedForm {
+    /// There is none.
+    None,
+    /// The formula.
+    Of(Formula),
+    /// The formula of a reduction to rank 0, then again without computation: a broadcast.
+    ReduceThenBroadcast(Formula),
+}
+
+/// How the best size of equal segments is found.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::plan) enum BestSegment {
+    /// By a search over the number of segments.
+    Search,
+    /// The closed form is least at this size, a real number.
+    Formula(fn(&Symbols) -> f64),
+    /// By a search of its own, `None` for requests that it does not cover.
+    Own(fn(&Algorithm, &Request) -> Result<Option<Best>>),
 }
 
 /// Port models an algorithm is planned for.
@@ -85,6 +114,8 @@ pub enum Planner {
     BroadcastOf(fn(&Request) -> Result<Reduction>),
     /// The allreduce that is what this plans, then what it plans for free computation, backwards.
     AllreduceOf(fn(&Request) -> Result<Reduction>),
+    /// The same, from a schedule.
+    ReduceBroadcast(fn(&Request) -> Result<Schedule>),
 }
 
 /// What an algorithm plans for a request: see [`Algorithm::planned`].
@@ -190,13 +221,13 @@ impl Algorithm {
         self.accepts(request)?;
         match self.planner {
             Planner::Direct(plan) => plan(request),
+            Planner::ReduceBroadcast(plan) => reduce_broadcast::plan(request, plan),
             Planner::Streamed(_)
             | Planner::Reduction(_)
             | Planner::BroadcastOf(_)
             | Planner::AllreduceOf(_) => self.planned(request)?.materialize(),
             Planner::ReverseOf(plan) => {
-                let mut request = request.clone();
-                request.cost = request.cost.gamma(0.0);
+                let mut request = request.without_computation();
                 // Only what combines has operands to keep in order: a broadcast need not pass
                 // through rank 0.
                 request.keep_order &= self.collective.reduces();
@@ -225,7 +256,7 @@ impl Algorithm {
             Planner::Reduction(plan) => Box::new(Stream(plan(request)?)),
             Planner::BroadcastOf(plan) => Box::new(Reduction::backwards(request, plan)?),
             Planner::AllreduceOf(plan) => Box::new(Reduction::compose(request, plan)?),
-            Planner::Direct(_) | Planner::ReverseOf(_) => {
+            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::ReduceBroadcast(_) => {
                 return Ok(Planned::Stored(self.plan(request)?));
             }
         }))
@@ -239,7 +270,7 @@ impl Algorithm {
             // A transfer as it is planned, which takes up to twice its size while the list grows,
             // and its two halves.
             Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
-            Planner::Direct(_) | Planner::ReverseOf(_) => None,
+            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::ReduceBroadcast(_) => None,
         }
     }
 
@@ -268,6 +299,85 @@ impl Algorithm {
                 simulate::stream_watched(&schedule, cost, element_bytes, watch)
             }
             programs @ Planned::Streamed(_) => programs.timed(cost, element_bytes, watch),
+        }
+    }
+
+    /// The request with the costs that count: a collective that does not combine has no
+    /// computation.
+    pub(in crate::plan) fn effective<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
+        if self.collective.reduces() {
+            Cow::Borrowed(request)
+        } else {
+            Cow::Owned(request.without_computation())
+        }
+    }
+
+    /// Whether it has a closed form of its time as executed, for some requests at least.
+    pub fn has_closed_form(&self) -> bool {
+        !matches!(self.closed_form, ClosedForm::None)
+    }
+
+    /// The closed form of its time as executed: `None` where there is none for `request`. Closed
+    /// forms are stated for one port, costs that are the same for all ranks, and roots to which
+    /// nothing has to be forwarded.
+    pub fn closed_form(&self, request: &Request) -> Option<f64> {
+        match self.closed_form {
+            ClosedForm::None => None,
+            ClosedForm::Of(time) => time(&self.effective(request)),
+            ClosedForm::ReduceThenBroadcast(time) => {
+                let request = Request {
+                    root: 0,
+                    ..request.clone()
+                };
+                Some(time(&request)? + time(&request.without_computation())?)
+            }
+        }
+    }
+
+    /// What a published table prints for it: `None` where none covers it, for `p <= 3`, for an
+    /// empty vector, and where costs differ from rank to rank or are not linear.
+    ///
+    /// ```
+    /// use oneport::plan::registry;
+    /// use oneport::{CostModel, Kind, Ports, Request};
+    /// let mut request = Request::new(64, 1000);
+    /// request.ports = Ports::UNI;
+    /// request.cost = CostModel::new(10.0, 1.0);
+    /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
+    /// assert_eq!(chain.table, "Table I");
+    /// assert_eq!(chain.time, 63.0 * 1010.0);
+    /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn published(&self, request: &Request) -> Option<Published> {
+        let covered =
+            request.ranks > 3 && request.elements() > 0 && self.ports.allow(request.ports);
+        let published = self.published.filter(|_| covered)?;
+        published(&Symbols::of(&self.effective(request))?)
+    }
+
+    /// For which requests it is not, besides those that its ports and its operator exclude: in
+    /// words, or empty.
+    pub fn restrictions(&self) -> String {
+        let mut all = Vec::new();
+        if self.uniform_links_only {
+            all.push("links that cost the same".to_string());
+        }
+        if self.regular_only {
+            all.push("blocks of one size".to_string());
+        }
+        if let Some(max) = self.max_ranks_with_links {
+            all.push(format!("at most {max} ranks where links differ"));
+        }
+        all.join("; ")
+    }
+
+    /// The row as a base for another collective, whose time and best segments are others.
+    pub(in crate::plan) const fn for_another_collective(self) -> Algorithm {
+        Algorithm {
+            best_segment: BestSegment::Search,
+            published: None,
+            ..self
         }
     }
 
@@ -396,88 +506,88 @@ pub fn find(collective: Kind, name: &str) -> Result<&'static Algorithm> {
 }
 
 const ALGORITHMS: &[Algorithm] = &[
-    tree::BINOMIAL,
-    tree::LINEAR,
-    tree::ORDERED,
-    tree::BINARY,
-    tree::TWO_TREE,
-    pipeline::CHAIN,
-    pipeline::UNI_GREEDY,
-    pipeline::OUT_OF_ORDER,
-    pipeline::BI_GREEDY,
-    exchange::BUTTERFLY,
-    circulant::CIRCULANT,
-    circulant::CIRCULANT_RSG,
-    exchange::VAN_DE_GEIJN,
-    exchange::VAN_DE_GEIJN_RING,
-    broadcast(tree::BINOMIAL),
-    broadcast(tree::LINEAR),
-    tree::ORDERED_BROADCAST,
-    broadcast(tree::BINARY),
-    broadcast(tree::TWO_TREE),
-    pipeline::CHAIN_BROADCAST,
-    broadcast(pipeline::UNI_GREEDY),
-    broadcast(pipeline::OUT_OF_ORDER),
-    broadcast(pipeline::BI_GREEDY),
-    exchange::BUTTERFLY_BROADCAST,
-    circulant::CIRCULANT_BROADCAST,
-    broadcast(circulant::CIRCULANT_RSG),
-    exchange::VAN_DE_GEIJN_BROADCAST,
-    exchange::VAN_DE_GEIJN_RING_BROADCAST,
-    circulant::CENSUS,
-    circulant::CIRCULANT_RSAG,
-    circulant::CIRCULANT_ALLREDUCE,
-    exchange::DOUBLING_ALLREDUCE,
-    exchange::RABENSEIFNER,
-    exchange::BRUCK_ALLREDUCE,
-    exchange::RING_ALLREDUCE,
-    tree::BINOMIAL_ALLREDUCE,
-    tree::LINEAR_ALLREDUCE,
-    tree::BINARY_ALLREDUCE,
-    tree::TWO_TREE_ALLREDUCE,
-    pipeline::CHAIN_ALLREDUCE,
-    pipeline::UNI_GREEDY_ALLREDUCE,
-    tree::DUAL_ROOT,
-    circulant::CIRCULANT_ALLGATHER,
-    circulant::CIRCULANT_BLOCKS,
-    exchange::DOUBLING_ALLGATHER,
-    exchange::BRUCK,
-    exchange::RING,
-    exchange::LINEAR,
-    circulant::CIRCULANT_REDUCE_SCATTER,
-    circulant::CIRCULANT_BLOCKS_REDUCE_SCATTER,
-    exchange::HALVING,
-    exchange::BRUCK_REDUCE_SCATTER,
-    exchange::RING_REDUCE_SCATTER,
-    exchange::LINEAR_REDUCE_SCATTER,
-    exchange::PAIRWISE,
-    exchange::BRUCK_ALLTOALL,
-    exchange::DOUBLING_SCAN,
-    pipeline::SCAN_CHAIN,
-    gather::LINEAR,
-    gather::OBLIVIOUS,
-    gather::OBLIVIOUS_BEST_ROOT,
-    gather::ADAPTIVE,
-    gather::BINARY,
-    gather::OPTIMAL,
-    gather::RANK_ORDERED,
-    gather::WEAKLY_ORDERED,
-    gather::TWO,
-    gather::DEGRADING,
-    gather::PORTED_ADAPTIVE,
-    gather::PORTED,
-    gather::UNORDERED,
-    gather::SCATTER_LINEAR,
-    gather::SCATTER_OBLIVIOUS,
-    gather::SCATTER_OBLIVIOUS_BEST_ROOT,
-    gather::SCATTER_ADAPTIVE,
-    gather::SCATTER_BINARY,
-    gather::SCATTER_OPTIMAL,
-    gather::SCATTER_RANK_ORDERED,
-    gather::SCATTER_WEAKLY_ORDERED,
-    gather::SCATTER_TWO,
-    gather::SCATTER_DEGRADING,
-    gather::SCATTER_PORTED_ADAPTIVE,
-    gather::SCATTER_PORTED,
-    gather::SCATTER_UNORDERED,
+    tree::binomial::REDUCE,
+    tree::linear::REDUCE,
+    tree::ordered::REDUCE,
+    tree::binary::REDUCE,
+    tree::two_tree::REDUCE,
+    pipeline::chain::REDUCE,
+    pipeline::uni_greedy::REDUCE,
+    pipeline::out_of_order::REDUCE,
+    pipeline::bi_greedy::REDUCE,
+    exchange::butterfly::REDUCE,
+    circulant::reduce::REDUCE,
+    circulant::reduce_scatter_gather::REDUCE,
+    exchange::van_de_geijn::REDUCE,
+    exchange::van_de_geijn::RING_REDUCE,
+    broadcast(tree::binomial::REDUCE),
+    broadcast(tree::linear::REDUCE),
+    tree::ordered::BROADCAST,
+    broadcast(tree::binary::REDUCE),
+    broadcast(tree::two_tree::REDUCE),
+    pipeline::chain::BROADCAST,
+    broadcast(pipeline::uni_greedy::REDUCE),
+    broadcast(pipeline::out_of_order::REDUCE),
+    broadcast(pipeline::bi_greedy::REDUCE),
+    exchange::butterfly::BROADCAST,
+    circulant::broadcast::BROADCAST,
+    broadcast(circulant::reduce_scatter_gather::REDUCE),
+    exchange::van_de_geijn::BROADCAST,
+    exchange::van_de_geijn::RING_BROADCAST,
+    circulant::census::ALLREDUCE,
+    circulant::allgather::ALLREDUCE,
+    circulant::allreduce::ALLREDUCE,
+    exchange::doubling_allreduce::ALLREDUCE,
+    exchange::rabenseifner::ALLREDUCE,
+    exchange::bruck::ALLREDUCE,
+    exchange::ring::ALLREDUCE,
+    tree::binomial::ALLREDUCE,
+    tree::linear::ALLREDUCE,
+    tree::binary::ALLREDUCE,
+    tree::two_tree::ALLREDUCE,
+    pipeline::chain::ALLREDUCE,
+    pipeline::uni_greedy::ALLREDUCE,
+    tree::dual_root::ALLREDUCE,
+    circulant::allgather::ALLGATHER,
+    circulant::allgatherv::ALLGATHER,
+    exchange::doubling_allgather::ALLGATHER,
+    exchange::bruck::ALLGATHER,
+    exchange::ring::ALLGATHER,
+    exchange::linear::ALLGATHER,
+    circulant::allgather::REDUCE_SCATTER,
+    circulant::allgatherv::REDUCE_SCATTER,
+    exchange::halving::REDUCE_SCATTER,
+    exchange::bruck::REDUCE_SCATTER,
+    exchange::ring::REDUCE_SCATTER,
+    exchange::linear::REDUCE_SCATTER,
+    exchange::pairwise::ALLTOALL,
+    exchange::bruck_alltoall::ALLTOALL,
+    exchange::doubling_scan::SCAN,
+    pipeline::scan::SCAN,
+    gather::linear::GATHER,
+    gather::binomial::OBLIVIOUS_GATHER,
+    gather::binomial::BEST_ROOT_GATHER,
+    gather::binomial::ADAPTIVE_GATHER,
+    gather::binary::GATHER,
+    gather::optimal::GATHER,
+    gather::rank_ordered::GATHER,
+    gather::weakly_ordered::GATHER,
+    gather::two_groups::GATHER,
+    gather::degrading::GATHER,
+    gather::ported::ADAPTIVE_GATHER,
+    gather::ported::GATHER,
+    gather::noncontiguous::GATHER,
+    gather::linear::SCATTER,
+    gather::binomial::OBLIVIOUS_SCATTER,
+    gather::binomial::BEST_ROOT_SCATTER,
+    gather::binomial::ADAPTIVE_SCATTER,
+    gather::binary::SCATTER,
+    gather::optimal::SCATTER,
+    gather::rank_ordered::SCATTER,
+    gather::weakly_ordered::SCATTER,
+    gather::two_groups::SCATTER,
+    gather::degrading::SCATTER,
+    gather::ported::ADAPTIVE_SCATTER,
+    gather::ported::SCATTER,
+    gather::noncontiguous::SCATTER,
 ];

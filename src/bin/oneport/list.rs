@@ -45,7 +45,7 @@ struct Row {
     segmented: bool,
     rounds: &'static str,
     volume: &'static str,
-    restrictions: &'static str,
+    restrictions: String,
 }
 
 /// Prints the registry.
@@ -107,7 +107,7 @@ fn row(algorithm: &Algorithm) -> Row {
         segmented: algorithm.segmented,
         rounds: algorithm.rounds,
         volume: algorithm.volume,
-        restrictions: algorithm.restrictions,
+        restrictions: algorithm.restrictions(),
     }
 }
 

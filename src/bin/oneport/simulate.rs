@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use oneport::bounds::{LowerBounds, lower_bound_of};
 use oneport::cost::Pieces;
-use oneport::plan::segmentation::{Published, published};
+use oneport::plan::segmentation::Published;
 use oneport::schedule::Stats;
 use oneport::simulate::{self, Prepared, Simulation, Work};
 use serde::Serialize;
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             .map(Number),
         lower_bounds: bounds.into(),
         published: planned
-            .and_then(|p| published(p.algorithm.collective, p.algorithm.name, &p.request))
+            .and_then(|p| p.algorithm.published(&p.request))
             .map(|published| print_of(&published, input.element_bytes)),
         alpha: Number(input.cost.alpha),
         beta: Number(input.cost.beta),

@@ -428,14 +428,7 @@ pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f6
     if !plain || forwarded {
         return None;
     }
-    let mut request = request.clone();
-    if !algorithm.collective.reduces() {
-        request.cost = request.cost.gamma(0.0);
-    }
-    algorithm
-        .time
-        .and_then(|time| time(&request))
-        .filter(|t| t.is_finite())
+    algorithm.closed_form(request).filter(|t| t.is_finite())
 }
 
 /// `time`, or an error where it is too large.

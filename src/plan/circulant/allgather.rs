@@ -19,12 +19,44 @@
 //! `p = 3`, skips 1, 2: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block
 //! 2.
 
+use super::reduce;
 use super::schedule::Circulant;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::exchange::compose;
 use crate::plan::exchange::rounds::{Message, cyclic, equal_size};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    name: "circulant-rsag",
+    collective: Kind::Allreduce,
+    segmented: false,
+    transfers: row::logarithmic_twice,
+    source: "Träff, circulant reduce-scatter and allgather",
+    rounds: "2 ceil(log2 p)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(allreduce),
+    closed_form: ClosedForm::Of(allreduce_time),
+    ..reduce::REDUCE.for_another_collective()
+};
+
+pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    collective: Kind::Allgather,
+    commutative_only: false,
+    segmented: false,
+    transfers: row::logarithmic,
+    source: "Träff, circulant allgather",
+    rounds: "ceil(log2 p)",
+    planner: Planner::Direct(plan),
+    closed_form: ClosedForm::Of(time),
+    ..reduce::REDUCE.for_another_collective()
+};
+
+pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
+    row::reduce_scatter(ALLGATHER, reduce_scatter_time);
 
 /// Plans the allgather.
 ///

@@ -26,13 +26,31 @@
 //! 2→1 block 2.
 
 use super::phases::{Phases, Round};
+use super::reduce;
 use super::schedule::Circulant;
 use super::tables::Tables;
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::{Request, evenly};
 use crate::schedule::{Layout, Schedule, ScheduleSource, Span, Spans, Step};
+
+pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    name: "circulant-blocks",
+    collective: Kind::Allgather,
+    commutative_only: false,
+    transfers: row::parts_of_all,
+    source: "Träff, irregular n-block allgather on circulant graphs",
+    planner: Planner::Direct(plan),
+    closed_form: ClosedForm::Of(time),
+    ..reduce::REDUCE.for_another_collective()
+};
+
+pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
+    row::reduce_scatter(ALLGATHER, reduce_scatter_time);
 
 /// Plans the allgather.
 ///

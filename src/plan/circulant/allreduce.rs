@@ -14,8 +14,22 @@
 
 use super::broadcast::rounds;
 use super::n_blocks::{NBlocks, Operation};
+use super::reduce;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    transfers: row::for_each_segment_twice,
+    rounds: "2(ceil(log2 p)+q-1)",
+    volume: "2(p-1) m",
+    planner: Planner::Streamed(|request| Ok(Box::new(plan(request)?))),
+    closed_form: ClosedForm::Of(time),
+    ..reduce::REDUCE.for_another_collective()
+};
 
 /// Plans the allreduce: every rank's program on demand.
 ///

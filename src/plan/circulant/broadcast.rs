@@ -12,9 +12,20 @@
 //! segment 0.
 
 use super::n_blocks::{NBlocks, Operation};
+use super::reduce;
 use super::schedule::Circulant;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+
+pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    collective: Kind::Broadcast,
+    commutative_only: false,
+    planner: Planner::Streamed(|request| Ok(Box::new(plan(request)?))),
+    closed_form: ClosedForm::Of(time),
+    ..reduce::REDUCE
+};
 
 /// Plans the broadcast: every rank's program on demand.
 ///

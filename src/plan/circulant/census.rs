@@ -19,11 +19,28 @@
 //! `p = 3`, skips 1, 2, 3: round 0: 0→2, 1→0, 2→1, all with their own; round 1 the same, each with
 //! what it received.
 
+use super::reduce;
 use super::schedule::Circulant;
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::error::{Error, Result};
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::{Order, Schedule, Span, Step};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    name: "census",
+    collective: Kind::Allreduce,
+    segmented: false,
+    transfers: row::logarithmic,
+    source: "Träff, circulant census; Bar-Noy, Kipnis, Schieber 1993",
+    rounds: "ceil(log2 p)",
+    volume: "p ceil(log2 p) m",
+    planner: Planner::Direct(plan),
+    closed_form: ClosedForm::Of(time),
+    ..reduce::REDUCE.for_another_collective()
+};
 
 /// Plans the allreduce.
 ///

@@ -12,7 +12,6 @@ pub mod paper;
 mod phases;
 pub mod reduce;
 pub mod reduce_scatter_gather;
-pub(in crate::plan) mod rows;
 pub mod schedule;
 pub mod table;
 pub mod tables;

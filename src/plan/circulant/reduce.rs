@@ -16,8 +16,25 @@
 
 use super::broadcast::rounds;
 use super::n_blocks::{NBlocks, Operation};
+use super::reduce_scatter_gather;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    name: "circulant",
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "Träff, round-optimal n-block broadcast on circulant graphs",
+    rounds: "ceil(log2 p)+q-1",
+    volume: "(p-1) m",
+    planner: Planner::Streamed(|request| Ok(Box::new(plan(request)?))),
+    closed_form: ClosedForm::Of(time),
+    best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
+    published: Some(|x| Some(x.rounds("Table III", x.l - 1.0, 1.0))),
+    ..reduce_scatter_gather::REDUCE
+};
 
 /// Plans the reduction: every rank's program on demand.
 ///

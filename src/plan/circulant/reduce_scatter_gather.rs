@@ -20,9 +20,22 @@
 
 use super::schedule::Circulant;
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
 use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    ports: PortModels::Bi,
+    commutative_only: true,
+    source: "Träff, circulant reduce-scatter and gather",
+    rounds: "2 ceil(log2 p)",
+    volume: "(p-1) m + at most ceil(log2 p)/2 m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("circulant-rsg", Kind::Reduce, plan)
+};
 
 /// Plans the reduction.
 ///

@@ -17,9 +17,37 @@
 
 use super::compose;
 use super::rounds::{Message, cyclic, doublings, equal_size, time_of_combining, time_of_round};
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
+    rounds: "ceil(log2 p) (bi), 2 ceil(log2 p) (uni; p not a power of two: more)",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("bruck", Kind::Allgather, plan)
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    commutative_only: true,
+    transfers: row::logarithmic_twice,
+    source: "Bruck et al. 1997, there and back",
+    rounds: "2 ceil(log2 p) (bi), 4 ceil(log2 p) (uni; p not a power of two: more)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(allreduce),
+    closed_form: ClosedForm::Of(allreduce_time),
+    ..ALLGATHER
+};
+
+pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+    planner: Planner::Direct(reduce_scatter),
+    ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
+};
 
 /// Plans the allgather.
 ///

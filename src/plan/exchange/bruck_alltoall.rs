@@ -17,14 +17,30 @@
 //! `p = 3`: 0→1 the block for 1, 1→2 that for 2, 2→0 that for 0; then 0→2 the block for 2, 1→0 that
 //! for 0, 2→1 that for 1.
 
+use super::bruck;
 use super::pairwise::Buffers;
 use super::rounds::{Arrival, Exchange, Rounds, doublings, equal_size, time_of_round, turns};
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
+
+pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    collective: Kind::Alltoall,
+    // Each message has many spans: what they take to hold counts.
+    transfers: row::for_each_pair,
+    volume: "about p ceil(log2 p)/2 m",
+    // Each rank remembers when each block was last used.
+    tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(80),
+    planner: Planner::Streamed(programs),
+    closed_form: ClosedForm::Of(time),
+    ..bruck::ALLGATHER
+};
 
 /// Plans the alltoall.
 ///

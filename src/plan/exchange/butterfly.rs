@@ -23,9 +23,38 @@
 use super::cube::{Cube, fold, members_of};
 use super::rounds::{Arrival, time_of_combining, time_of_round};
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::segmentation::Published;
 use crate::schedule::{Builder, Schedule, Span};
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    source: "Rabenseifner 2004",
+    rounds: "2 floor(log2 p), if p is not a power of two 1 more (bi); about 3 floor(log2 p) (uni)",
+    volume: "(p-1) m + floor(log2 p)/2 m",
+    closed_form: ClosedForm::Of(time),
+    published: Some(|x| {
+        let share = (x.p - 1.0) / x.p * x.m;
+        let time = 2.0 * x.l * x.alpha + 2.0 * share * x.beta + share * x.gamma;
+        x.bidirectional.then(|| Published {
+            time,
+            clamped: (x.m, time),
+            erratum: (!x.ranks.is_power_of_two())
+                .then_some("only a lower bound where p is not a power of two"),
+            ..x.whole("Table III", x.l)
+        })
+    }),
+    ..row::new("butterfly", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    planner: Planner::ReverseOf(plan_for_broadcast),
+    published: None,
+    ..row::broadcast(REDUCE)
+};
 
 /// Plans the reduction.
 ///

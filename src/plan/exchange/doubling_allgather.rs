@@ -15,9 +15,20 @@
 use super::compose::allgather_builder;
 use super::cube::{folded, members_of};
 use super::rounds::{Arrival, Message, equal_size, round};
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm};
 use crate::schedule::{Schedule, Span, Spans, total_len};
+
+pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    source: "folklore",
+    rounds: "floor(log2 p), if p is not a power of two 2 more (bi); twice that (uni)",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("recursive-doubling", Kind::Allgather, plan)
+};
 
 /// Plans the allgather.
 ///

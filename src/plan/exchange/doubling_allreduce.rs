@@ -16,11 +16,22 @@
 //! `p = 3`: 1→0; 0↔2; 0→1.
 
 use super::cube::{fold, members_of, unfold};
+use super::doubling_allgather;
 use super::rounds::{Arrival, Message, round, time_of_round};
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    volume: "n floor(log2 p) m + 2(p-n) m, n = 2^floor(log2 p)",
+    planner: Planner::Direct(plan),
+    closed_form: ClosedForm::Of(time),
+    ..doubling_allgather::ALLGATHER
+};
 
 /// Plans the allreduce.
 ///

@@ -13,11 +13,24 @@
 //!
 //! `p = 4`: 0→1, 1→2, 2→3; 0→2, 1→3.
 
+use super::doubling_allgather;
 use super::rounds::{Arrival, Message, doublings, round};
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const SCAN: Algorithm = Algorithm {
+    collective: Kind::Scan,
+    source: "Hillis, Steele 1986",
+    rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",
+    volume: "(ceil(log2 p) p - 2^ceil(log2 p) + 1) m",
+    planner: Planner::Direct(plan),
+    closed_form: ClosedForm::Of(time),
+    ..doubling_allgather::ALLGATHER
+};
 
 /// Plans the scan.
 ///

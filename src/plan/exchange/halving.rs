@@ -19,11 +19,26 @@
 use super::cube::{folded, members_of};
 use super::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
 use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step, total_len};
+
+pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+    transfers: row::parts_of_halves,
+    source: "folklore; blocks chosen so that operands stay in order",
+    rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
+    volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
+    // Each rank remembers when the blocks of its messages were last used.
+    tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(32),
+    planner: Planner::Streamed(programs),
+    closed_form: ClosedForm::Of(time),
+    ..row::new("recursive-halving", Kind::ReduceScatter, plan)
+};
 
 /// Plans the reduce-scatter.
 ///

@@ -13,9 +13,26 @@
 
 use super::compose;
 use super::rounds::{Message, equal_size, time_of_combining};
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::{Schedule, Span, Spans};
+
+pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    transfers: |p, _| p.saturating_mul(2),
+    source: "folklore",
+    rounds: "2(p-1)",
+    volume: "p m - m_0",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("linear", Kind::Allgather, plan)
+};
+
+pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+    planner: Planner::Direct(reduce_scatter),
+    ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
+};
 
 /// Plans the allgather.
 ///

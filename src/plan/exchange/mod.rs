@@ -14,7 +14,4 @@ pub mod pairwise;
 pub mod rabenseifner;
 pub mod ring;
 pub(crate) mod rounds;
-pub(in crate::plan) mod rows;
 pub mod van_de_geijn;
-
-pub(crate) use rounds::without_computation;

@@ -14,11 +14,24 @@
 
 use super::rounds::{Arrival, Exchange, Rounds, equal_size};
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
+
+pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    transfers: row::for_each_pair,
+    source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
+    rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p)",
+    volume: "(p-1) m",
+    planner: Planner::Streamed(programs),
+    closed_form: ClosedForm::Of(time),
+    ..row::new("pairwise", Kind::Alltoall, plan)
+};
 
 /// Plans the alltoall.
 ///

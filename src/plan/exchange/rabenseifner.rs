@@ -19,9 +19,21 @@
 use super::cube::{Cube, fold, members_of, unfold};
 use super::rounds::{time_of_combining, time_of_round};
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm};
 use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    transfers: row::logarithmic_twice,
+    source: "Rabenseifner 2004",
+    rounds: "2 floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
+    volume: "2(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("rabenseifner", Kind::Allreduce, plan)
+};
 
 /// Plans the allreduce.
 ///

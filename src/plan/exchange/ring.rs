@@ -18,10 +18,42 @@
 
 use super::compose::{Blocks, allreduce_by};
 use super::rounds::{self, Rounds, equal_size};
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::stream::{DynScheduleSource, Stream};
 use crate::schedule::{Schedule, Span, Spans};
+
+pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    transfers: row::for_each_pair,
+    source: "folklore",
+    rounds: "p-1 (bi), 2(p-1) (uni, p even)",
+    volume: "(p-1) m",
+    planner: Planner::Streamed(allgather_programs),
+    closed_form: ClosedForm::Of(time),
+    ..row::new("ring", Kind::Allgather, plan)
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    commutative_only: true,
+    transfers: row::for_each_pair_twice,
+    rounds: "2(p-1) (bi), 4(p-1) (uni; p odd: more)",
+    volume: "2(p-1) m",
+    planner: Planner::Streamed(allreduce_programs),
+    closed_form: ClosedForm::Of(allreduce_time),
+    ..ALLGATHER
+};
+
+pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+    collective: Kind::ReduceScatter,
+    commutative_only: true,
+    planner: Planner::Streamed(reduce_scatter_programs),
+    closed_form: ClosedForm::Of(reduce_scatter_time),
+    ..ALLGATHER
+};
 
 /// Plans the allgather.
 ///

@@ -6,7 +6,7 @@
 //! ranks send first and receive first in turns (in a pair, the lower rank sends first). Then a
 //! round takes the time of two messages, or of three where a cycle is odd.
 
-use crate::cost::{CostModel, Ports};
+use crate::cost::Ports;
 use crate::plan::Request;
 use crate::schedule::{Builder, Order, Span, Spans, Step, total_len};
 
@@ -246,14 +246,6 @@ pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
     } else {
         request.t_comp_local(elements)
     }
-}
-
-/// The same request for free computation.
-pub(crate) fn without_computation(request: &Request) -> Request {
-    let mut request = request.clone();
-    let cost: CostModel = request.cost;
-    request.cost = cost.gamma(0.0);
-    request
 }
 
 /// The size of every block, where they are equal and closed forms hold.

@@ -23,10 +23,45 @@ use super::ring::Ring;
 use super::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
 use super::{bruck, ring};
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::error::Result;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::stream::{DynScheduleSource, Reversed, Stream, Then};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::{Schedule, Span, Spans};
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    commutative_only: true,
+    transfers: row::logarithmic_twice,
+    source: "van de Geijn et al. 1994 (scatter, allgather; Bruck's here), backwards for reduce",
+    rounds: "2 ceil(log2 p) (bi), about 3 ceil(log2 p) (uni)",
+    volume: "(p-1) m + about ceil(log2 p)/2 m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("van-de-geijn", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const RING_REDUCE: Algorithm = Algorithm {
+    name: "van-de-geijn-ring",
+    transfers: |p, _| row::for_each_pair(p, 1).saturating_add(p),
+    source: "van de Geijn et al. 1994 (scatter, ring allgather), backwards for reduce",
+    rounds: "p-1+ceil(log2 p) (bi), about 2(p-1)+ceil(log2 p) (uni)",
+    planner: Planner::Streamed(ring_programs),
+    closed_form: ClosedForm::Of(time_ring),
+    ..REDUCE
+};
+
+pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    planner: Planner::ReverseOf(plan_for_broadcast),
+    ..row::broadcast(REDUCE)
+};
+
+pub(in crate::plan) const RING_BROADCAST: Algorithm = Algorithm {
+    collective: Kind::Broadcast,
+    commutative_only: false,
+    planner: Planner::Streamed(ring_broadcast_programs),
+    ..RING_REDUCE
+};
 
 /// Plans the reduction with Bruck's reduce-scatter.
 ///

@@ -45,7 +45,17 @@ use super::optimal::table::Costs;
 use super::optimal::{MAX_RANKS, MAX_RANKS_CUBIC, Method};
 use super::{GatherTree, Problem, heterogeneous};
 use crate::error::{Error, Result};
+use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::simulate::max_time;
+
+tree_rows!(
+    GATHER, SCATTER: "binary", tree {
+        tables: table_of_pairs,
+        source: "Träff, optimal gather trees, Fig. 7; O(p^2) by oneport",
+        rounds: "those of the best binary tree in rank order",
+        volume: "those of that tree",
+    }
+);
 
 /// The best binary tree.
 ///

@@ -20,7 +20,32 @@
 
 use super::{GatherTree, Problem};
 use crate::error::Result;
+use crate::plan::gather::row::tree_rows;
 use crate::simulate::max_time;
+
+tree_rows!(
+    OBLIVIOUS_GATHER, OBLIVIOUS_SCATTER: "oblivious", oblivious {
+        source: "folklore; Träff, optimal gather trees, section 5.1",
+        rounds: "ceil(log2 p)",
+        volume: "at most ceil(log2 p) times each block",
+    }
+);
+
+tree_rows!(
+    BEST_ROOT_GATHER, BEST_ROOT_SCATTER: "oblivious-best-root", oblivious_best_root {
+        source: "oneport",
+        rounds: "ceil(log2 p)",
+        volume: "at most ceil(log2 p) times each block",
+    }
+);
+
+tree_rows!(
+    ADAPTIVE_GATHER, ADAPTIVE_SCATTER: "adaptive", adaptive {
+        source: "Träff, adaptive gather trees, Lemmas 1 and 2",
+        rounds: "ceil(log2 p)",
+        volume: "at most ceil(log2 p) times each block",
+    }
+);
 
 /// The tree that takes no notice of the sizes. With a free root the published choice: the best of
 /// `0`, `p - 1` and all `2^k - 1`.

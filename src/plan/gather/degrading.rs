@@ -15,6 +15,15 @@
 
 use super::{Child, GatherTree, Problem, binomial};
 use crate::error::Result;
+use crate::plan::gather::row::tree_rows;
+
+tree_rows!(
+    GATHER, SCATTER: "degrading", tree {
+        source: "Träff, adaptive gather trees, section 3",
+        rounds: "ceil(log2 p) to p-1",
+        volume: "at most that of adaptive",
+    }
+);
 
 /// The best such tree over all thresholds that are powers of two.
 ///

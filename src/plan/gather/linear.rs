@@ -9,6 +9,15 @@
 
 use super::{GatherTree, Problem};
 use crate::error::Result;
+use crate::plan::gather::row::tree_rows;
+
+tree_rows!(
+    GATHER, SCATTER: "linear", tree {
+        source: "folklore",
+        rounds: "p-1",
+        volume: "sum of all blocks but the root's",
+    }
+);
 
 /// The tree; with a free root, the first of the best ones.
 ///

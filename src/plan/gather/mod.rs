@@ -100,7 +100,7 @@ pub mod noncontiguous;
 pub mod optimal;
 pub mod ported;
 pub mod rank_ordered;
-pub(super) mod rows;
+mod row;
 mod tree;
 pub mod two_groups;
 pub mod weakly_ordered;

@@ -22,7 +22,17 @@ use super::ported::{least, subsets};
 use super::{GatherTree, Problem, optimal, two_groups};
 use crate::distribution::Generator;
 use crate::error::{Error, Result};
+use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::simulate::max_time;
+
+tree_rows!(
+    GATHER, SCATTER: "unordered", tree {
+        tables: table_of_pairs,
+        source: "Träff, optimal gather trees, Proposition 2; oneport",
+        rounds: "those of the best of all trees (p <= 12), or one at least as good as optimal",
+        volume: "those of that tree",
+    }
+);
 
 /// Most ranks for [`exact`].
 pub const MAX_EXACT: usize = 16;

@@ -20,7 +20,25 @@
 use super::noncontiguous;
 use super::{Child, GatherTree, Problem};
 use crate::error::{Error, Result};
+use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::simulate::max_time;
+
+tree_rows!(
+    ADAPTIVE_GATHER, ADAPTIVE_SCATTER: "ported-adaptive", adaptive {
+        source: "Träff, adaptive gather trees, after Theorem 1",
+        rounds: "ceil(log_{k+1} p)",
+        volume: "at most ceil(log_{k+1} p) times each block",
+    }
+);
+
+tree_rows!(
+    GATHER, SCATTER: "ported", tree {
+        tables: table_of_pairs,
+        source: "oneport",
+        rounds: "those of the best tree (p <= 10, free copies), or one at least as good as ported-adaptive",
+        volume: "those of that tree",
+    }
+);
 
 /// Most ranks for [`exact`].
 pub const MAX_EXACT: usize = 15;

@@ -34,7 +34,18 @@ use super::optimal::table::Costs;
 use super::optimal::{MAX_RANKS, MAX_RANKS_CUBIC, Method};
 use super::{GatherTree, Problem};
 use crate::error::{Error, Result};
+use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::simulate::max_time;
+
+tree_rows!(
+    GATHER, SCATTER: "rank-ordered", tree {
+        uniform_links_only: true,
+        tables: table_of_pairs,
+        source: "Träff, optimal gather trees, Definition 3; O(p^2) by oneport",
+        rounds: "those of the best tree in rank order",
+        volume: "those of that tree",
+    }
+);
 
 /// The best rank-ordered tree.
 ///

@@ -16,6 +16,15 @@
 
 use super::{GatherTree, Problem};
 use crate::error::Result;
+use crate::plan::gather::row::tree_rows;
+
+tree_rows!(
+    GATHER, SCATTER: "two", tree {
+        source: "Träff, optimal gather trees, section 5.2",
+        rounds: "ceil(log2 p)+1 at most",
+        volume: "at most ceil(log2 p)+1 times each block",
+    }
+);
 
 /// Thresholds that are tried.
 const MAX_THRESHOLDS: usize = 64;

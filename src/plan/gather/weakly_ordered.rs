@@ -25,7 +25,17 @@
 use super::optimal::table::Costs;
 use super::{Child, GatherTree, Problem, optimal, rank_ordered};
 use crate::error::{Error, Result};
+use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::simulate::max_time;
+
+tree_rows!(
+    GATHER, SCATTER: "weakly-ordered", tree {
+        tables: table_of_pairs,
+        source: "Träff, optimal gather trees, after Definition 3; oneport",
+        rounds: "those of the best tree of consecutive ranks (p <= 12), or one at least as good as optimal and rank-ordered",
+        volume: "those of that tree",
+    }
+);
 
 /// Most ranks for [`exact`].
 pub const MAX_EXACT: usize = 20;

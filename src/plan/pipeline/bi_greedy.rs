@@ -21,10 +21,28 @@
 
 use std::collections::VecDeque;
 
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::reduction::Reduction;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    ports: PortModels::Bi,
+    commutative_only: true,
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "Lowery & Langou, Algorithm 2",
+    rounds: "ceil(log2 p)+q-1",
+    volume: "(p-1) m",
+    planner: Planner::Reduction(reduction),
+    closed_form: ClosedForm::Of(time),
+    best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
+    published: Some(|x| Some(x.rounds("Table III", x.l - 1.0, 1.0))),
+    ..row::new("bi-greedy", Kind::Reduce, plan)
+};
 
 /// Plans the reduction.
 ///

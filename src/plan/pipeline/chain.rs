@@ -8,13 +8,56 @@
 //! / ((p - 2)(beta + gamma)))`.
 
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::exchange::without_computation;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::segmentation::Published;
 use crate::plan::stream::{DynScheduleSource, Reversed, StepAt, Stream, Then};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 use crate::simulate;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "Lowery & Langou, section IV (pipeline)",
+    rounds: "p+q-2 (bi), p-1+2(q-1) (uni)",
+    volume: "(p-1) m",
+    planner: Planner::Streamed(reduce),
+    closed_form: ClosedForm::Of(time),
+    best_segment: BestSegment::Formula(|x| {
+        let unit = x.beta + x.gamma;
+        if x.bidirectional {
+            x.optimum(1.0, (x.p - 2.0) * unit)
+        } else {
+            x.optimum(2.0, (x.p - 1.0) * unit - 2.0 * x.beta - x.gamma)
+        }
+    }),
+    published: Some(|x| {
+        Some(if x.bidirectional {
+            x.rounds("Table III", x.p - 2.0, 1.0)
+        } else {
+            Published {
+                terms: x.terms(x.p - 1.0, x.p + 2.0 * x.m - 3.0),
+                ..x.rounds("Table I", x.p - 3.0, 2.0)
+            }
+        })
+    }),
+    ..row::new("chain", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    collective: Kind::Broadcast,
+    planner: Planner::Streamed(broadcast),
+    ..REDUCE
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    planner: Planner::Streamed(allreduce),
+    ..row::allreduce(REDUCE, "2(p+q-2) (bi), 2(p-1)+4(q-1) (uni)")
+};
 
 /// Plans the reduction.
 ///
@@ -42,7 +85,7 @@ pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynScheduleSource>>
     request.root = 0;
     Ok(Box::new(Stream(Then {
         first: Chain::new(&request)?,
-        second: Reversed::new(Chain::new(&without_computation(&request))?)?,
+        second: Reversed::new(Chain::new(&request.without_computation())?)?,
         collective: Collective::Allreduce,
     })))
 }

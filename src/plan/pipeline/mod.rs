@@ -3,6 +3,5 @@
 pub mod bi_greedy;
 pub mod chain;
 pub mod out_of_order;
-pub(in crate::plan) mod rows;
 pub mod scan;
 pub mod uni_greedy;

@@ -10,12 +10,22 @@
 //!
 //! `p = 3`, two segments: 0→1 the first; 1→2 the first and 0→1 the second; 1→2 the second.
 
+use super::chain;
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::cost::Ports;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::{Algorithm, Planner};
 use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
+
+pub(in crate::plan) const SCAN: Algorithm = Algorithm {
+    collective: Kind::Scan,
+    source: "folklore",
+    planner: Planner::Streamed(programs),
+    ..chain::REDUCE.for_another_collective()
+};
 
 /// Plans the scan.
 ///

@@ -1,6 +1,6 @@
 //! What the rows of the registry are made of.
 
-use super::{Algorithm, Planner, PortModels};
+use super::{Algorithm, BestSegment, ClosedForm, Formula, Planner, PortModels};
 use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
@@ -10,7 +10,7 @@ use crate::schedule::Schedule;
 /// of rounds.
 ///
 /// Left to say: source, rounds, volume, and the time where there is a closed form.
-pub(in crate::plan) const fn row(
+pub(in crate::plan) const fn new(
     name: &'static str,
     collective: Kind,
     plan: fn(&Request) -> Result<Schedule>,
@@ -28,9 +28,12 @@ pub(in crate::plan) const fn row(
         source: "",
         rounds: "",
         volume: "",
-        restrictions: "",
+        max_ranks_with_links: None,
         planner: Planner::Direct(plan),
-        time: None,
+        closed_form: ClosedForm::None,
+        covered_ranks: |p| p,
+        best_segment: BestSegment::Search,
+        published: None,
     }
 }
 
@@ -54,12 +57,7 @@ pub(in crate::plan) const fn broadcast(reduce: Algorithm) -> Algorithm {
 }
 
 /// An allreduce that is a reduction to rank 0, then a broadcast.
-pub(in crate::plan) const fn allreduce(
-    reduce: Algorithm,
-    rounds: &'static str,
-    plan: fn(&Request) -> Result<Schedule>,
-    time: fn(&Request) -> Option<f64>,
-) -> Algorithm {
+pub(in crate::plan) const fn allreduce(reduce: Algorithm, rounds: &'static str) -> Algorithm {
     Algorithm {
         collective: Kind::Allreduce,
         transfers: if reduce.segmented {
@@ -71,23 +69,24 @@ pub(in crate::plan) const fn allreduce(
         volume: "2(p-1) m",
         planner: match reduce.planner {
             Planner::Reduction(plan) => Planner::AllreduceOf(plan),
-            _ => Planner::Direct(plan),
+            Planner::Direct(plan) => Planner::ReduceBroadcast(plan),
+            streamed => streamed,
         },
-        time: Some(time),
-        ..reduce
+        closed_form: match reduce.closed_form {
+            ClosedForm::Of(time) => ClosedForm::ReduceThenBroadcast(time),
+            other => other,
+        },
+        ..reduce.for_another_collective()
     }
 }
 
 /// A reduce-scatter that is the reversal of an allgather.
-pub(in crate::plan) const fn reduce_scatter(
-    allgather: Algorithm,
-    time: fn(&Request) -> Option<f64>,
-) -> Algorithm {
+pub(in crate::plan) const fn reduce_scatter(allgather: Algorithm, time: Formula) -> Algorithm {
     Algorithm {
         collective: Kind::ReduceScatter,
         commutative_only: true,
         planner: reversed(allgather.planner),
-        time: Some(time),
+        closed_form: ClosedForm::Of(time),
         ..allgather
     }
 }

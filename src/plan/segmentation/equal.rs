@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::planned::best_out_of_order;
 use super::published::Symbols;
-use crate::collective::Kind;
 use crate::error::{Error, Result};
-use crate::plan::pipeline::uni_greedy::States;
-use crate::plan::registry::Algorithm;
+use crate::plan::registry::{Algorithm, BestSegment};
 use crate::plan::{Request, Segments};
 use crate::simulate;
 
@@ -92,19 +89,17 @@ pub fn best_segment_within(
         trial.try_size(m.max(1))?;
         return Ok(trial.best(Method::Whole));
     }
-    if is_uni_greedy(algorithm, request) {
-        let request = free_of_computation(algorithm, request);
-        return Ok(best_uni_greedy(request.ranks, m, |s| {
-            (request.transfer_time(s), request.combine_time(s))
-        }));
-    }
-    if is_out_of_order(algorithm, request)
-        && let Some(best) = best_out_of_order(algorithm, request)?
-    {
-        return Ok(best);
-    }
-    let optimum = closed_optimum(algorithm, request);
-    if let Some(s) = optimum {
+    let optimum = match algorithm.best_segment {
+        BestSegment::Search => None,
+        BestSegment::Formula(size) => Symbols::of(&algorithm.effective(request)).map(|x| size(&x)),
+        BestSegment::Own(best) => {
+            if let Some(best) = best(algorithm, request)? {
+                return Ok(best);
+            }
+            None
+        }
+    };
+    if let Some(s) = optimum.map(Size) {
         let count = even_size(m, m.div_ceil(s.ceil()));
         for size in [s.floor(), s.ceil(), count, even_size(m, m / s.floor())] {
             trial.try_size(size)?;
@@ -135,128 +130,6 @@ pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
     }
     let schedule = algorithm.plan(request)?;
     Ok(simulate::timed(&schedule, &request.cost, request.element_bytes)?.time)
-}
-
-/// The best segment size of uni-greedy, `costs` giving `(tc, tp)` of a segment.
-///
-/// Exact up to 2^17 elements: sizes are evaluated in the order of a lower bound of their times,
-/// until the bound exceeds the best time found. Longer vectors are searched on a geometric grid of
-/// sizes that is refined where it is best.
-pub fn best_uni_greedy(ranks: usize, elements: usize, costs: impl Fn(usize) -> (f64, f64)) -> Best {
-    const ALL: usize = 1 << 17;
-    const FINE: usize = 1 << 9;
-    let mut sizes = UniGreedy::new(ranks, elements, costs);
-    if elements <= ALL {
-        sizes.try_all(1..=elements.max(1));
-        return sizes.best(Method::Exhaustive);
-    }
-    let next = |&s: &usize| s.checked_add((s / 64).max(1)).filter(|&s| s <= elements);
-    sizes.try_all(std::iter::successors(Some(1), next).chain([elements]));
-    let around = sizes.best.1;
-    let (low, high) = (around - around / 32, (around + around / 32).min(elements));
-    sizes.try_all((low..=high).step_by(((high - low) / FINE).max(1)));
-    let count = elements.div_ceil(sizes.best.1);
-    sizes.try_all((count.saturating_sub(32).max(1)..count + 32).map(|q| even_size(elements, q)));
-    sizes.best(Method::Search)
-}
-
-/// Sizes of uni-greedy's segments that have been tried.
-struct UniGreedy<F> {
-    ranks: usize,
-    elements: usize,
-    costs: F,
-    states: States,
-    /// Idle time of all ranks while the last segment's tree closes, in units of its `tc + tp`, a
-    /// rank.
-    idle: f64,
-    /// Time and size.
-    best: (f64, usize),
-}
-
-impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
-    fn new(ranks: usize, elements: usize, costs: F) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-        let idle = (1..usize::BITS)
-            .map_while(|j| ranks.checked_sub(1 << j))
-            .fold(0.0, |sum, idle| sum + idle as f64);
-        UniGreedy {
-            ranks,
-            elements,
-            costs,
-            states: States::new(ranks),
-            #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-            idle: idle / ranks.max(1) as f64,
-            best: (f64::INFINITY, elements.max(1)),
-        }
-    }
-
-    /// Tries those that their lower bound does not rule out, the most promising first.
-    fn try_all(&mut self, sizes: impl IntoIterator<Item = usize>) {
-        let mut sizes: Vec<(f64, usize)> = sizes.into_iter().map(|s| (self.bound(s), s)).collect();
-        sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        for (bound, size) in sizes {
-            // The margin covers the rounding of the bound.
-            if bound > self.best.0 * (1.0 + 1e-9) {
-                return;
-            }
-            let time = self.time(size);
-            let rank = |time: f64, size| (time, self.elements.div_ceil(size), size);
-            if rank(time, size) < rank(self.best.0, self.best.1) {
-                self.best = (time, size);
-            }
-        }
-    }
-
-    fn best(&self, method: Method) -> Best {
-        Best {
-            segment: self.best.1,
-            time: self.best.0,
-            executed: true,
-            method,
-        }
-    }
-
-    /// Number of full segments and size of the last, smaller one (0 if there is none).
-    fn split(&self, size: usize) -> (usize, usize) {
-        (self.elements / size, self.elements % size)
-    }
-
-    fn time(&mut self, size: usize) -> f64 {
-        let (full, rest) = self.split(size);
-        self.states.reset(self.ranks);
-        for (size, count) in [(size, full), (rest, usize::from(rest > 0))] {
-            let (tc, tp) = (self.costs)(size);
-            self.states.reduce(tc, tp, count);
-        }
-        self.states.time()
-    }
-
-    /// What uni-greedy takes at least.
-    ///
-    /// Each of the `p - 1` transfers of a segment keeps two ranks busy for `tc` and one for `tp`
-    /// more. A rank that has sent its last segment is idle from then on; read backwards from
-    /// the end, the ranks still to send at most double every `tc + tp` of the last segment, so
-    /// `p - 2^j` are idle during the `j`-th such interval. And the first segment alone takes
-    /// `ceil(log2 p)` steps.
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-    fn bound(&self, size: usize) -> f64 {
-        if self.ranks < 2 {
-            return 0.0;
-        }
-        let (full, rest) = self.split(size);
-        let (tc, tp) = (self.costs)(size);
-        let busy = |tc: f64, tp: f64| 2.0 * tc + tp;
-        let mut work = full as f64 * busy(tc, tp);
-        let mut last = tc + tp;
-        if rest > 0 {
-            let (tc, tp) = (self.costs)(rest);
-            work += busy(tc, tp);
-            last = tc + tp;
-        }
-        let p = self.ranks as f64;
-        let steps = f64::from(usize::BITS - (self.ranks - 1).leading_zeros());
-        (work * (p - 1.0) / p + self.idle * last).max(steps * (tc + tp))
-    }
 }
 
 /// Segment sizes of one algorithm that have been tried.
@@ -330,9 +203,7 @@ impl<'a> Trial<'a> {
         } else {
             let mut rounded = self.request.clone();
             rounded.segments = Segments::of_sizes(vec![size; self.count(size)])?;
-            if self.algorithm.name == "binary" {
-                rounded.ranks = (rounded.ranks + 1).next_power_of_two() - 1;
-            }
+            rounded.ranks = (self.algorithm.covered_ranks)(rounded.ranks);
             match closed_time(self.algorithm, &rounded) {
                 Some(time) => (time, false),
                 None => return Ok(()),
@@ -355,9 +226,7 @@ impl<'a> Trial<'a> {
                 segments,
                 ..self.request.clone()
             };
-            self.algorithm
-                .time
-                .is_some_and(|time| time(&full).is_some())
+            self.algorithm.closed_form(&full).is_some()
         })
     }
 
@@ -413,35 +282,8 @@ impl<'a> Trial<'a> {
 
 /// The size that splits `elements` into at most `count` segments as even as possible but for the
 /// last.
-pub(super) fn even_size(elements: usize, count: usize) -> usize {
+pub(in crate::plan) fn even_size(elements: usize, count: usize) -> usize {
     elements.div_ceil(count.max(1)).max(1)
-}
-
-/// Whether the registered uni-greedy evaluator covers the request.
-pub(super) fn is_uni_greedy(algorithm: &Algorithm, request: &Request) -> bool {
-    algorithm.name == "uni-greedy"
-        && is_rooted(algorithm)
-        && !request.ports.is_bidirectional()
-        && request.closed_forms_hold()
-}
-
-/// Reductions and broadcasts share names and times; an allreduce over one of them takes longer.
-fn is_rooted(algorithm: &Algorithm) -> bool {
-    matches!(algorithm.collective, Kind::Reduce | Kind::Broadcast)
-}
-
-/// Whether the registered planner that works out of order covers the request.
-fn is_out_of_order(algorithm: &Algorithm, request: &Request) -> bool {
-    algorithm.name == "out-of-order" && is_rooted(algorithm) && !request.ports.is_bidirectional()
-}
-
-/// The request, without computation where the collective has none.
-pub(super) fn free_of_computation(algorithm: &Algorithm, request: &Request) -> Request {
-    let mut request = request.clone();
-    if !algorithm.collective.reduces() {
-        request.cost = request.cost.gamma(0.0);
-    }
-    request
 }
 
 /// The registered closed form, where it describes what is executed: then [`executed_time`] need not
@@ -451,45 +293,7 @@ pub fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     if forwarded || !request.closed_forms_hold() {
         return None;
     }
-    algorithm.time?(&free_of_computation(algorithm, request))
-}
-
-/// Where the closed form of the executed time is least, as a real number between two integers of
-/// `1..=m`.
-///
-/// A time `(f + c m / s) alpha + (f b + g) s + ..` is least at `s = sqrt(c m alpha / slope)`,
-/// `slope` being what `s` is multiplied by.
-fn closed_optimum(algorithm: &Algorithm, request: &Request) -> Option<Size> {
-    let Symbols {
-        p,
-        m,
-        l,
-        n,
-        alpha,
-        beta,
-        gamma,
-        ..
-    } = Symbols::any(algorithm.collective, request)?;
-    let unit = beta + gamma;
-    let (starts, slope) = match (algorithm.name, request.ports.is_bidirectional()) {
-        // (p + q - 2)(tc + tp)
-        ("chain", true) => (1.0, (p - 2.0) * unit),
-        // 2 (N + q - 2)(tc + tp)
-        ("binary", true) => (1.0, (n - 2.0) * unit),
-        // (L + q - 1)(tc + tp)
-        ("bi-greedy" | "circulant", true) => (1.0, (l - 1.0) * unit),
-        // (p - 1)(tc + tp) + (q - 1)(2 tc + tp)
-        ("chain", false) => (2.0, (p - 1.0) * unit - 2.0 * beta - gamma),
-        // 2 (N - 1)(tc + tp) + (q - 1)(3 tc + 2 tp)
-        ("binary", false) => (3.0, 2.0 * (n - 1.0) * unit - 3.0 * beta - 2.0 * gamma),
-        _ => return None,
-    };
-    let best = if slope > 0.0 {
-        (starts * m * alpha / slope).sqrt()
-    } else {
-        m
-    };
-    Some(Size(best.clamp(1.0, m)))
+    algorithm.closed_form(request)
 }
 
 /// A segment size that is not a whole number.
@@ -554,26 +358,6 @@ mod tests {
         let found = best_segment(registry::find(Kind::Reduce, "uni-greedy").unwrap(), &r).unwrap();
         assert_eq!((found.segment, found.time), (111, 221_011.0));
         assert_eq!(found.method, Method::Exhaustive);
-    }
-
-    #[test]
-    fn long_vectors_are_searched() {
-        let m = 10_000_000;
-        let costs = |s: usize| (1000.0 + s as f64, 0.0);
-        let found = best_uni_greedy(64, m, costs);
-        assert_eq!(found.method, Method::Search);
-        let time = |s: usize| {
-            let rest = (m % s > 0).then(|| costs(m % s));
-            uni_greedy::makespan(64, std::iter::repeat_n(costs(s), m / s).chain(rest))
-        };
-        assert_eq!(time(found.segment), found.time);
-        for s in (1..60).map(|i| 200 * i) {
-            assert!(
-                found.time <= time(s) * 1.0001,
-                "{found:?}, {s}: {}",
-                time(s)
-            );
-        }
     }
 
     #[test]

@@ -5,12 +5,11 @@
 //! form or evaluator where there is one, by simulation otherwise.
 
 mod equal;
-mod planned;
 mod published;
 mod unequal;
 
-pub use equal::{
-    Best, Method, best_segment, best_segment_within, best_uni_greedy, closed_time, executed_time,
-};
-pub use published::{Published, Terms, published, published_bounds};
+pub(in crate::plan) use equal::even_size;
+pub use equal::{Best, Method, best_segment, best_segment_within, closed_time, executed_time};
+pub use published::{Published, Terms, published_bounds};
+pub(in crate::plan) use published::{Symbols, ceil_log2};
 pub use unequal::{BestSizes, best_sizes, best_unequal, compositions};

@@ -8,7 +8,6 @@
 //! of the three terms, unidirectional. Their unidirectional times are upper bounds of the executed
 //! ones.
 
-use crate::collective::Kind;
 use crate::plan::Request;
 
 /// What a table prints for one algorithm and one request.
@@ -41,119 +40,15 @@ pub struct Terms {
     pub computation: f64,
 }
 
-/// What the tables print for the algorithm of this name, under the request's port model.
-///
-/// `None` for algorithms and collectives that they do not cover, for `p <= 3`, for an empty vector,
-/// and where costs differ from rank to rank. A broadcast is a reduction without computation. Names
-/// are the registry's; `pipeline` is `chain`.
-///
-/// ```
-/// use oneport::plan::segmentation::published;
-/// use oneport::{CostModel, Kind, Ports, Request};
-/// let mut request = Request::new(64, 1000);
-/// request.ports = Ports::UNI;
-/// request.cost = CostModel::new(10.0, 1.0);
-/// let chain = published(Kind::Reduce, "chain", &request).unwrap();
-/// assert_eq!(chain.table, "Table I");
-/// assert_eq!(chain.time, 63.0 * 1010.0);
-/// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
-/// ```
-pub fn published(kind: Kind, algorithm: &str, request: &Request) -> Option<Published> {
-    if (kind, algorithm) == (Kind::Allreduce, "dual-root") {
-        return dual_root(request);
-    }
-    let x = Symbols::new(kind, request)?;
-    let Symbols { p, m, l, n, .. } = x;
-    if request.ports.is_bidirectional() {
-        match algorithm {
-            "binomial" => Some(x.whole("Table III", l)),
-            "chain" | "pipeline" => Some(x.rounds("Table III", p - 2.0, 1.0)),
-            "binary" => Some(Published {
-                // As printed: 2 (N + q - 1) rounds; the best size and its time follow from 2 (N + q
-                // - 2).
-                time: x.time(2.0 * (n - 1.0), 2.0, x.s),
-                erratum: Some(
-                    "the printed time, 2(N+q-1) rounds, contradicts the printed best time, which follows from 2(N+q-2)",
-                ),
-                ..x.rounds("Table III", 2.0 * (n - 2.0), 2.0)
-            }),
-            "bi-greedy" | "circulant" => Some(x.rounds("Table III", l - 1.0, 1.0)),
-            // 2 L + 2 k rounds with k segments for each tree.
-            "two-tree" => Some(x.rounds("about; Sanders, Speck, Träff 2009", 2.0 * l, 1.0)),
-            "butterfly" if kind == Kind::Reduce => {
-                let share = (p - 1.0) / p * m;
-                let time = 2.0 * l * x.alpha + 2.0 * share * x.beta + share * x.gamma;
-                Some(Published {
-                    time,
-                    clamped: (m, time),
-                    erratum: (!request.ranks.is_power_of_two())
-                        .then_some("only a lower bound where p is not a power of two"),
-                    ..x.whole("Table III", l)
-                })
-            }
-            _ => None,
-        }
-    } else {
-        let terms = |alpha: f64, units: f64| {
-            Some(Terms {
-                latency: alpha * x.alpha,
-                bandwidth: units * x.beta,
-                computation: units * x.gamma,
-            })
-        };
-        match algorithm {
-            "binomial" => Some(Published {
-                terms: terms(l, l * m),
-                ..x.whole("Table I", l)
-            }),
-            "chain" | "pipeline" => Some(Published {
-                terms: terms(p - 1.0, p + 2.0 * m - 3.0),
-                ..x.rounds("Table I", p - 3.0, 2.0)
-            }),
-            "binary" => Some(Published {
-                terms: terms(2.0 * (n - 1.0), 2.0 * (n + 2.0 * m - 3.0)),
-                ..x.rounds("Table I", 2.0 * (n - 3.0), 4.0)
-            }),
-            _ => None,
-        }
-    }
-}
-
-/// The dual-root allreduce over two trees of `h` levels that are full, or fuller than the
-/// request's: `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`, at best `O(log p + sqrt(m log p)) +
-/// 3 (beta + gamma) m`.
-fn dual_root(request: &Request) -> Option<Published> {
-    if request.ranks <= 3 || request.elements() == 0 || !request.ports.is_bidirectional() {
-        return None;
-    }
-    let x = Symbols::of(request, true)?;
-    let h = f64::from(ceil_log2(request.ranks.saturating_add(2)) - 1);
-    let (starts, combined) = (4.0 * h - 6.0, 2.0 * h - 4.0);
-    // (starts + 3 m / s) alpha + slope s + whole
-    let slope = starts * x.beta + combined * x.gamma;
-    let whole = 3.0 * x.m * (x.beta + x.gamma);
-    let time = |s: f64, q: f64| {
-        (starts + 3.0 * q) * x.alpha + slope * s + 3.0 * q * s * (x.beta + x.gamma)
-    };
-    let best = (3.0 * x.m * x.alpha / slope).sqrt();
-    let defined = best.is_finite();
-    let s = if defined { best.clamp(1.0, x.m) } else { x.m };
-    Some(Published {
-        time: time(x.s, (x.m / x.s).ceil()),
-        best_segment: defined.then_some(best),
-        best_time: defined
-            .then(|| starts * x.alpha + 2.0 * (3.0 * x.m * x.alpha * slope).sqrt() + whole),
-        clamped: (s, time(s, x.m / s)),
-        ..x.whole("at most; Träff 2021", 0.0)
-    })
-}
-
 /// Table II's bounds of any unidirectional reduction, as printed.
 ///
 /// Its bandwidth term `2 beta m` is right for odd `p` only: see [`crate::bounds`] for the corrected
 /// one.
 pub fn published_bounds(request: &Request) -> Option<Terms> {
-    let x = Symbols::new(Kind::Reduce, request)?;
+    if request.ranks <= 3 || request.elements() == 0 {
+        return None;
+    }
+    let x = Symbols::of(request)?;
     (!request.ports.is_bidirectional()).then_some(Terms {
         latency: x.l * x.alpha,
         bandwidth: 2.0 * x.m * x.beta,
@@ -163,42 +58,32 @@ pub fn published_bounds(request: &Request) -> Option<Terms> {
 
 /// The tables' symbols, as numbers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Symbols {
-    pub(super) p: f64,
-    pub(super) m: f64,
+pub(in crate::plan) struct Symbols {
+    pub(in crate::plan) ranks: usize,
+    pub(in crate::plan) bidirectional: bool,
+    pub(in crate::plan) p: f64,
+    pub(in crate::plan) m: f64,
     /// Size of the largest segment.
-    pub(super) s: f64,
-    pub(super) l: f64,
-    pub(super) n: f64,
-    pub(super) alpha: f64,
-    pub(super) beta: f64,
-    pub(super) gamma: f64,
+    pub(in crate::plan) s: f64,
+    pub(in crate::plan) l: f64,
+    pub(in crate::plan) n: f64,
+    pub(in crate::plan) alpha: f64,
+    pub(in crate::plan) beta: f64,
+    pub(in crate::plan) gamma: f64,
 }
 
 impl Symbols {
-    fn new(kind: Kind, request: &Request) -> Option<Symbols> {
-        (request.ranks > 3 && request.elements() > 0)
-            .then(|| Symbols::any(kind, request))
-            .flatten()
-    }
-
-    /// Without the tables' conditions on `p` and `m`.
-    pub(super) fn any(kind: Kind, request: &Request) -> Option<Symbols> {
-        matches!(kind, Kind::Reduce | Kind::Broadcast)
-            .then(|| Symbols::of(request, kind.reduces()))
-            .flatten()
-    }
-
-    /// Those of any collective; `reduces` says whether it combines.
+    /// Those of a request, if its costs are linear and the same for all ranks.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-    fn of(request: &Request, reduces: bool) -> Option<Symbols> {
+    pub(in crate::plan) fn of(request: &Request) -> Option<Symbols> {
         if !request.cost.is_linear() {
             return None;
         }
         let (p, bytes) = (request.ranks, request.element_bytes as f64);
-        let gamma = if reduces { request.cost.gamma } else { 0.0 };
         let largest = request.segments.sizes().iter().max().copied().unwrap_or(0);
         Some(Symbols {
+            ranks: p,
+            bidirectional: request.ports.is_bidirectional(),
             p: p as f64,
             m: request.elements() as f64,
             s: largest as f64,
@@ -206,12 +91,31 @@ impl Symbols {
             n: f64::from(ceil_log2(p.saturating_add(1))),
             alpha: request.cost.alpha,
             beta: request.cost.beta * bytes,
-            gamma: gamma * bytes,
+            gamma: request.cost.gamma * bytes,
+        })
+    }
+
+    /// Where `(f + starts m / s) alpha + slope s + ..` is least, in `1..=m`.
+    pub(in crate::plan) fn optimum(&self, starts: f64, slope: f64) -> f64 {
+        let best = if slope > 0.0 {
+            (starts * self.m * self.alpha / slope).sqrt()
+        } else {
+            self.m
+        };
+        best.clamp(1.0, self.m)
+    }
+
+    /// A row of table II.
+    pub(in crate::plan) fn terms(&self, alpha: f64, units: f64) -> Option<Terms> {
+        Some(Terms {
+            latency: alpha * self.alpha,
+            bandwidth: units * self.beta,
+            computation: units * self.gamma,
         })
     }
 
     /// `(fixed + per_segment m / s)` rounds of one segment.
-    fn time(&self, fixed: f64, per_segment: f64, s: f64) -> f64 {
+    pub(in crate::plan) fn time(&self, fixed: f64, per_segment: f64, s: f64) -> f64 {
         (fixed + per_segment * (self.m / s).ceil()) * self.round(s)
     }
 
@@ -220,7 +124,7 @@ impl Symbols {
     }
 
     /// An algorithm that does not split the vector.
-    fn whole(&self, table: &'static str, rounds: f64) -> Published {
+    pub(in crate::plan) fn whole(&self, table: &'static str, rounds: f64) -> Published {
         let time = rounds * self.round(self.m);
         Published {
             table,
@@ -235,7 +139,12 @@ impl Symbols {
 
     /// An algorithm of `fixed + per_segment q` rounds. The best of `(f + c m / s)(alpha + b s)` is
     /// at `s = sqrt(c m alpha / (f b))`: `(sqrt(f alpha) + sqrt(c m b))^2`.
-    fn rounds(&self, table: &'static str, fixed: f64, per_segment: f64) -> Published {
+    pub(in crate::plan) fn rounds(
+        &self,
+        table: &'static str,
+        fixed: f64,
+        per_segment: f64,
+    ) -> Published {
         let unit = self.beta + self.gamma;
         let best = (per_segment * self.m * self.alpha / (fixed * unit)).sqrt();
         let defined = fixed > 0.0 && best.is_finite();
@@ -255,7 +164,7 @@ impl Symbols {
     }
 }
 
-fn ceil_log2(n: usize) -> u32 {
+pub(in crate::plan) fn ceil_log2(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }
 
@@ -263,7 +172,12 @@ fn ceil_log2(n: usize) -> u32 {
 mod tests {
     use super::*;
     use crate::plan::Segments;
-    use crate::{CostModel, Ports};
+    use crate::plan::registry;
+    use crate::{CostModel, Kind, Ports};
+
+    fn published(kind: Kind, name: &str, request: &Request) -> Option<Published> {
+        registry::find(kind, name).unwrap().published(request)
+    }
 
     fn request(p: usize, m: usize, s: usize, ports: Ports) -> Request {
         let mut r = Request::new(p, m);

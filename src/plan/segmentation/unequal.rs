@@ -2,9 +2,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::equal::{Method, best_segment, executed_time, free_of_computation, is_uni_greedy};
+use super::equal::{Method, best_segment, executed_time};
 use crate::error::Result;
-use crate::plan::pipeline::uni_greedy::States;
 use crate::plan::registry::Algorithm;
 use crate::plan::{Request, Segments};
 
@@ -76,21 +75,7 @@ pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> 
             method: Method::Whole,
         });
     }
-    let mut request = free_of_computation(algorithm, request);
-    if is_uni_greedy(algorithm, &request) {
-        let mut states = States::new(request.ranks);
-        return Ok(best_sizes(equal.sizes(), trials, |sizes| {
-            states.reset(request.ranks);
-            for run in sizes.chunk_by(|a, b| a == b) {
-                states.reduce(
-                    request.transfer_time(run[0]),
-                    request.combine_time(run[0]),
-                    run.len(),
-                );
-            }
-            states.time()
-        }));
-    }
+    let mut request = algorithm.effective(request).into_owned();
     let mut failed = None;
     let found = best_sizes(equal.sizes(), trials, |sizes| {
         let time = Segments::of_sizes(sizes.to_vec()).and_then(|segments| {

@@ -18,10 +18,55 @@
 //! `p = 7`, bidirectional, round: 0: 2→1, 5→4; 1: 3→1, 6→4; 2: 1→0 (and the second segment 2→1,
 //! 5→4); 3: 4→0.
 
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::reduction::Reduction;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::segmentation::Published;
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "folklore; Lowery & Langou, section IV",
+    rounds: "2(N+q-2) (bi), 2(N-1)+3(q-1) (uni), N = ceil(log2(p+1)); at most, if p is not 2^N-1",
+    volume: "(p-1) m",
+    planner: Planner::Reduction(reduction),
+    closed_form: ClosedForm::Of(time),
+    covered_ranks: |p| (p + 1).next_power_of_two() - 1,
+    best_segment: BestSegment::Formula(|x| {
+        let unit = x.beta + x.gamma;
+        if x.bidirectional {
+            x.optimum(1.0, (x.n - 2.0) * unit)
+        } else {
+            x.optimum(3.0, 2.0 * (x.n - 1.0) * unit - 3.0 * x.beta - 2.0 * x.gamma)
+        }
+    }),
+    published: Some(|x| {
+        Some(if x.bidirectional {
+            Published {
+                // As printed: 2 (N + q - 1) rounds; the best size and its time follow from
+                // 2 (N + q - 2).
+                time: x.time(2.0 * (x.n - 1.0), 2.0, x.s),
+                erratum: Some(
+                    "the printed time, 2(N+q-1) rounds, contradicts the printed best time, which follows from 2(N+q-2)",
+                ),
+                ..x.rounds("Table III", 2.0 * (x.n - 2.0), 2.0)
+            }
+        } else {
+            Published {
+                terms: x.terms(2.0 * (x.n - 1.0), 2.0 * (x.n + 2.0 * x.m - 3.0)),
+                ..x.rounds("Table I", 2.0 * (x.n - 3.0), 4.0)
+            }
+        })
+    }),
+    ..row::new("binary", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm =
+    row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction.
 ///

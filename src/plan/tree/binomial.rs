@@ -9,10 +9,34 @@
 //!
 //! `p = 6`: round 0: 1→0, 3→2, 5→4; round 1: 2→0; round 2: 4→0.
 
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::reduction::Reduction;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::segmentation::Published;
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    source: "folklore; Lowery & Langou, section IV",
+    rounds: "ceil(log2 p)",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    published: Some(|x| {
+        Some(if x.bidirectional {
+            x.whole("Table III", x.l)
+        } else {
+            Published {
+                terms: x.terms(x.l, x.l * x.m),
+                ..x.whole("Table I", x.l)
+            }
+        })
+    }),
+    ..row::new("binomial", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2 ceil(log2 p)");
 
 /// Plans the reduction; the segments of the request are ignored but for their sum.
 ///

@@ -22,9 +22,25 @@
 //! them results of the turn before 2→1, 2→0, ..
 
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::segmentation::{Published, Symbols, ceil_log2};
 use crate::schedule::{Builder, Order, Schedule, Span, Step};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    ports: PortModels::Bi,
+    segmented: true,
+    transfers: row::for_each_segment_twice,
+    source: "Träff 2021",
+    rounds: "4 ceil(log2(p+2))-7+3(q-1) for p = 2^h-2; at most, for others",
+    volume: "2(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    published: Some(published),
+    ..row::new("dual-root", Kind::Allreduce, plan)
+};
 
 /// Plans the allreduce.
 ///
@@ -137,6 +153,31 @@ impl Meeting<'_> {
     fn segment(&self, number: Option<usize>) -> Option<Span> {
         number.and_then(|n| self.segments.get(n)).copied()
     }
+}
+
+/// The dual-root allreduce over two trees of `h` levels that are full, or fuller than the
+/// request's: `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`, at best `O(log p + sqrt(m log p)) +
+/// 3 (beta + gamma) m`.
+fn published(x: &Symbols) -> Option<Published> {
+    let h = f64::from(ceil_log2(x.ranks.saturating_add(2)) - 1);
+    let (starts, combined) = (4.0 * h - 6.0, 2.0 * h - 4.0);
+    // (starts + 3 m / s) alpha + slope s + whole
+    let slope = starts * x.beta + combined * x.gamma;
+    let whole = 3.0 * x.m * (x.beta + x.gamma);
+    let time = |s: f64, q: f64| {
+        (starts + 3.0 * q) * x.alpha + slope * s + 3.0 * q * s * (x.beta + x.gamma)
+    };
+    let best = (3.0 * x.m * x.alpha / slope).sqrt();
+    let defined = best.is_finite();
+    let s = if defined { best.clamp(1.0, x.m) } else { x.m };
+    Some(Published {
+        time: time(x.s, (x.m / x.s).ceil()),
+        best_segment: defined.then_some(best),
+        best_time: defined
+            .then(|| starts * x.alpha + 2.0 * (3.0 * x.m * x.alpha * slope).sqrt() + whole),
+        clamped: (s, time(s, x.m / s)),
+        ..x.whole("at most; Träff 2021", 0.0)
+    })
 }
 
 /// The executed time for two full trees and equal segments.

@@ -9,10 +9,24 @@
 //!
 //! `p = 4`: 1→0; 2→0; 3→0.
 
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::reduction::Reduction;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    transfers: |p, _| p,
+    source: "folklore",
+    rounds: "p-1",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("linear", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2(p-1)");
 
 /// Plans the reduction; the segments of the request are ignored but for their sum.
 ///

@@ -6,5 +6,4 @@ pub mod dual_root;
 pub mod linear;
 pub mod ordered;
 pub mod reduce_broadcast;
-pub(in crate::plan) mod rows;
 pub mod two_tree;

@@ -12,12 +12,30 @@
 //! `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
 
 use crate::collective::Collective;
+use crate::collective::Kind;
 use crate::cost::bytes;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::gather::GatherTree;
 use crate::plan::gather::heterogeneous;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::{Order, Schedule, Span, Step};
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    source: "Träff, optimal gather trees, Theorem 4",
+    rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
+    volume: "(p-1) m",
+    max_ranks_with_links: Some(heterogeneous::MAX_RANKS),
+    closed_form: ClosedForm::Of(time),
+    ..row::new("ordered", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    collective: Kind::Broadcast,
+    planner: Planner::Direct(broadcast),
+    ..REDUCE
+};
 
 /// Plans the reduction; the segments of the request are ignored but for their sum.
 ///

@@ -24,10 +24,30 @@
 //!
 //! `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
 
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::reduction::Reduction;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    ports: PortModels::Bi,
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "Sanders, Speck, Träff 2009",
+    rounds: "at most 2 ceil(log2 p)+q-2",
+    volume: "(p-1) m",
+    planner: Planner::Reduction(reduction),
+    closed_form: ClosedForm::Of(time),
+    // 2 L + 2 k rounds with k segments for each tree.
+    published: Some(|x| Some(x.rounds("about; Sanders, Speck, Träff 2009", 2.0 * x.l, 1.0))),
+    ..row::new("two-tree", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm =
+    row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");
 
 /// Plans the reduction.
 ///

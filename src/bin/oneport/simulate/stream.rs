@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::bounds::lower_bound_of_layouts;
-use oneport::plan::segmentation::published;
 
 use super::{Args, Output, print_facts, print_of};
 use crate::input::{Input, ScheduleInfo, warnings_about};
@@ -100,7 +99,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         ratio: (largest > 0.0).then_some(timed.time / largest),
         closed_form: closed_form(algorithm, &request).map(Number),
         lower_bounds: bounds.into(),
-        published: published(kind, algorithm.name, &request).map(|p| print_of(&p, size)),
+        published: algorithm.published(&request).map(|p| print_of(&p, size)),
         alpha: Number(cost.alpha),
         beta: Number(cost.beta),
         gamma: Number(cost.gamma),

@@ -104,6 +104,16 @@ pub(super) mod table;
 
 use super::{GatherTree, Problem};
 use crate::error::{Error, Result};
+use crate::plan::gather::row::{table_of_pairs, tree_rows};
+
+tree_rows!(
+    GATHER, SCATTER: "optimal", tree {
+        tables: table_of_pairs,
+        source: "Träff, optimal gather trees, Fig. 5 and 6; O(p^2) by oneport",
+        rounds: "those of the best tree whose received ranges touch",
+        volume: "those of that tree",
+    }
+);
 
 /// Most ranks for the program in `O(p^2)`: 4 GiB of times.
 pub const MAX_RANKS: usize = 1 << 15;

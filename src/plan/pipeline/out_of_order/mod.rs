@@ -74,6 +74,7 @@
 //! much. Where the first plan would take more, and for times that are not finite, the result is
 //! uni-greedy's plan.
 
+mod best_segment;
 mod bounds;
 mod broadcast;
 mod search;
@@ -84,11 +85,28 @@ mod tests;
 pub use bounds::{lower_bound, lower_bound_rounds};
 
 use super::uni_greedy;
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::reduction::Reduction;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use search::Effort;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    ports: PortModels::Uni,
+    commutative_only: true,
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "oneport; goes beyond Lowery & Langou",
+    rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy where all links cost the same",
+    volume: "(p-1) m",
+    planner: Planner::Reduction(reduction),
+    closed_form: ClosedForm::Of(time),
+    best_segment: BestSegment::Own(best_segment::best),
+    ..row::new("out-of-order", Kind::Reduce, plan)
+};
 
 /// Plans the reduction.
 ///

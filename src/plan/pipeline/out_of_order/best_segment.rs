@@ -1,9 +1,10 @@
 //! The best size of equal segments for out-of-order, which must be planned to be timed.
 
-use super::equal::{Best, Method, best_uni_greedy, even_size, executed_time, free_of_computation};
+use super::{costs, lower_bound, quick_time};
 use crate::error::Result;
-use crate::plan::pipeline::out_of_order::{costs, lower_bound, quick_time};
+use crate::plan::pipeline::uni_greedy::best_uni_greedy;
 use crate::plan::registry::Algorithm;
+use crate::plan::segmentation::{Best, Method, even_size, executed_time};
 use crate::plan::{Request, Segments};
 
 /// Transfers of a reduction that is planned to be compared with others.
@@ -17,8 +18,8 @@ const MAX_STEPS: u64 = 100_000_000;
 /// plans come close to), starting with uni-greedy's best size, until the bound exceeds the best
 /// time found or [`MAX_STEPS`] are spent. Tried are even splits into all counts up to 64, and
 /// beyond into counts 1.6% apart. `None` where times are not finite.
-pub(super) fn best_out_of_order(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
-    let mut request = free_of_computation(algorithm, request);
+pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
+    let mut request = algorithm.effective(request).into_owned();
     let (p, m) = (request.ranks, request.elements());
     let time = |s: usize| (request.transfer_time(s), request.combine_time(s));
     let (tc, tp) = time(m);

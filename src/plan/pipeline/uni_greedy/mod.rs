@@ -24,10 +24,34 @@
 //! | 1 | 2→1 | 5 | 7 | 8 |
 //! | 1 | 1→0 | 8 | 10 | 11 |
 
+mod best_segment;
+
+use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::reduction::Reduction;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+
+pub use best_segment::best_uni_greedy;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    ports: PortModels::Uni,
+    commutative_only: true,
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "Lowery & Langou, algorithm 1",
+    rounds: "no closed form; the fewest of all that reduce segments in order",
+    volume: "(p-1) m",
+    planner: Planner::Reduction(reduction),
+    closed_form: ClosedForm::Of(time),
+    best_segment: BestSegment::Own(best_segment::best),
+    ..row::new("uni-greedy", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm =
+    row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction.
 ///

@@ -1,0 +1,67 @@
+//! The registry's rows of a tree: one for the gather, one for the scatter.
+
+use super::{GatherTree, Problem};
+use crate::error::Result;
+use crate::plan::Request;
+use crate::schedule::Schedule;
+
+/// Makes a tree for a problem.
+pub(super) type PlanTree = fn(&Problem) -> Result<GatherTree>;
+
+pub(super) fn gather(request: &Request, tree: PlanTree) -> Result<Schedule> {
+    let tree = tree(&Problem::of(request)?)?;
+    tree.gather(&request.block_sizes(), request.ports)
+}
+
+/// Along links the other way: a scatter's messages go where a gather's come from.
+pub(super) fn scatter(request: &Request, tree: PlanTree) -> Result<Schedule> {
+    let request = Request {
+        cost: request.cost.clone().reversed_links()?,
+        ..request.clone()
+    };
+    let tree = tree(&Problem::of(&request)?)?;
+    tree.scatter(&request.block_sizes(), request.ports)
+}
+
+/// The time of the tree, where it is that of the schedule: copies overlap nothing, links are the
+/// same in both directions.
+pub(super) fn time(request: &Request, tree: PlanTree) -> Option<f64> {
+    if !request.closed_forms_hold() {
+        return None;
+    }
+    let problem = Problem::of(request).ok()?;
+    Some(problem.time(&tree(&problem).ok()?))
+}
+
+/// A number for each pair of ranks.
+pub(super) fn table_of_pairs(ranks: usize) -> u64 {
+    const BYTES: u64 = 6;
+    (ranks as u64).saturating_pow(2).saturating_mul(BYTES)
+}
+
+/// Rows for the gather and the scatter by the same tree: their names, the algorithm's name, the
+/// function that makes the tree, and fields of [`Algorithm`](crate::plan::registry::Algorithm).
+macro_rules! tree_rows {
+    ($gather:ident, $scatter:ident: $name:literal, $tree:path { $($field:ident: $value:expr),* $(,)? }) => {
+        pub(in crate::plan) const $gather: crate::plan::registry::Algorithm =
+            crate::plan::registry::Algorithm {
+                transfers: |p, _| p,
+                closed_form: crate::plan::registry::ClosedForm::Of(|request| {
+                    crate::plan::gather::row::time(request, $tree)
+                }),
+                $($field: $value,)*
+                ..crate::plan::registry::row::new($name, crate::Kind::Gather, |request| {
+                    crate::plan::gather::row::gather(request, $tree)
+                })
+            };
+        pub(in crate::plan) const $scatter: crate::plan::registry::Algorithm =
+            crate::plan::registry::Algorithm {
+                collective: crate::Kind::Scatter,
+                planner: crate::plan::registry::Planner::Direct(|request| {
+                    crate::plan::gather::row::scatter(request, $tree)
+                }),
+                ..$gather
+            };
+    };
+}
+pub(super) use tree_rows;
