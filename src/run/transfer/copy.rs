@@ -1,14 +1,18 @@
-//! Copying bytes: short messages without a call, long ones as the standard library does, long ones
-//! that nobody will find in the caches past them.
+//! Copying bytes: short messages without a call, long ones with `copy_nonoverlapping`, and long
+//! ones that will not stay in the caches with streaming stores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Messages from this many bytes on go past the caches, in a run whose ranks' buffers hold `total`
-/// bytes: all of them do not fit, so a long message would only push others out, and reading what it
-/// overwrites would be in vain.
+/// Length in bytes from which on messages are copied with streaming stores, which bypass the
+/// caches, in a run whose ranks' buffers hold `total` bytes together.
+///
+/// If the buffers do not fit into the last-level cache, a long message would only evict other
+/// lines, and reading the lines that it overwrites would be wasted. If they fit, no message is
+/// streamed (`usize::MAX`).
 pub(crate) fn streams_from(total: usize) -> usize {
     const LONG: usize = 128 << 10;
-    /// 0 until somebody has looked; whoever looks finds the same.
+    /// Bytes of the last-level cache; 0 until it has been read. Threads that race to read it find
+    /// the same value.
     static CACHE: AtomicUsize = AtomicUsize::new(0);
     let cache = match CACHE.load(Ordering::Relaxed) {
         0 => {
@@ -21,7 +25,7 @@ pub(crate) fn streams_from(total: usize) -> usize {
     if total < cache { usize::MAX } else { LONG }
 }
 
-/// Bytes of the last-level cache, where the system says.
+/// Bytes of the last-level cache, if the system reports them.
 fn last_level_cache() -> Option<usize> {
     (0..8)
         .map_while(|index| {
@@ -33,11 +37,9 @@ fn last_level_cache() -> Option<usize> {
         .map(|kib| kib << 10)
 }
 
-/// Has the machine fetch the lines of a message that will be read soon, as far as that is worth the
-/// instructions.
+/// Prefetches the first cache lines (at most 1 KiB) of a message that will be read soon.
 ///
-/// Fetching reads nothing as far as the program can tell, so the address may be any, and the
-/// pointer need not point to anything.
+/// A prefetch is no access, so `address` may be any address, and need not point to anything.
 #[inline]
 pub(super) fn fetch(address: *const (), bytes: usize) {
     const LINE: usize = 64;
@@ -46,7 +48,7 @@ pub(super) fn fetch(address: *const (), bytes: usize) {
     for offset in (0..bytes.min(MAX)).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let line = address.cast::<i8>().wrapping_add(offset);
-        // SAFETY: a prefetch neither faults nor has an effect on the program's values, whatever the
+        // SAFETY: a prefetch neither faults nor changes any value of the program, whatever the
         // address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
     }
@@ -57,21 +59,21 @@ pub(super) fn fetch(address: *const (), bytes: usize) {
 /// Copies at most 16 bytes.
 ///
 /// # Safety
-/// `bytes` bytes may be read at `src` and written at `dst`, and nobody else writes the first or
-/// touches the second; they do not overlap.
+/// `src` must be valid for reading `bytes` bytes and `dst` for writing them. Nobody else may write
+/// the bytes at `src` or touch the bytes at `dst` meanwhile. The two ranges must not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_short(dst: *mut u8, src: *const u8, bytes: usize) {
-    /// Two words that may overlap cover every length from one word to two.
+    /// Copies with two words that may overlap: they cover every length from one word to two.
     macro_rules! words {
         ($word:ty) => {{
             let last = bytes - size_of::<$word>();
-            // SAFETY: inside the `bytes` bytes at `src`.
+            // SAFETY: the word lies inside the `bytes` bytes at `src`.
             let a = unsafe { src.cast::<$word>().read_unaligned() };
-            // SAFETY: as above: they end with the last byte.
+            // SAFETY: as above; the word ends with the last byte.
             let b = unsafe { src.wrapping_add(last).cast::<$word>().read_unaligned() };
-            // SAFETY: inside the `bytes` bytes at `dst`.
+            // SAFETY: the word lies inside the `bytes` bytes at `dst`.
             unsafe { dst.cast::<$word>().write_unaligned(a) };
-            // SAFETY: as above: they end with the last byte.
+            // SAFETY: as above; the word ends with the last byte.
             unsafe { dst.wrapping_add(last).cast::<$word>().write_unaligned(b) };
         }};
     }
@@ -85,23 +87,25 @@ pub(super) unsafe fn copy_short(dst: *mut u8, src: *const u8, bytes: usize) {
     }
 }
 
-/// Copies part of a message; `stream` when the message is so long that it should not go through the
-/// caches.
+/// Copies part of a message. `stream` says that the message is so long that streaming stores should
+/// keep it out of the caches.
 ///
 /// # Safety
-/// As [`copy_short`]. After streaming, the bytes are visible to whoever sees a later release store
-/// of this thread.
+/// As [`copy_short`], for any number of bytes. After streaming, the bytes are visible to every
+/// thread that sees a later release store of this thread.
 #[inline]
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize, stream: bool) {
     if stream {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { copy_past_caches(dst, src, bytes) };
     } else {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(src, dst, bytes) };
     }
 }
 
+/// Copies whole cache lines of `dst` with streaming stores.
+///
 /// # Safety
 /// As [`copy`].
 #[cfg(target_arch = "x86_64")]
@@ -109,11 +113,11 @@ pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize, stream: bo
 unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     const LINE: usize = 64;
-    // Whole lines are streamed, what is left on either side is not.
+    // Only whole lines are streamed; the rest on either side is copied normally.
     let head = dst.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
     let tail = head + lines * LINE;
-    // SAFETY: the first bytes of both.
+    // SAFETY: the first `head <= bytes` bytes of both ranges.
     unsafe { std::ptr::copy_nonoverlapping(src, dst, head) };
     for line in 0..lines {
         let at = head + line * LINE;
@@ -121,29 +125,33 @@ unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
         let to = dst.wrapping_add(at).cast::<__m128i>();
         let mut words = [std::mem::MaybeUninit::uninit(); LINE / size_of::<__m128i>()];
         for (i, word) in words.iter_mut().enumerate() {
-            // SAFETY: inside the `bytes` bytes at `src`; no alignment is asked for.
+            // SAFETY: the word lies inside the `bytes` bytes at `src`; the load needs no alignment.
             word.write(unsafe { _mm_loadu_si128(from.wrapping_add(i)) });
         }
         for (i, word) in words.into_iter().enumerate() {
-            // SAFETY: written just above.
+            // SAFETY: initialized by the loop above.
             let word = unsafe { word.assume_init() };
-            // SAFETY: inside the `bytes` bytes at `dst`, and aligned because a line is.
+            // SAFETY: the word lies inside the `bytes` bytes at `dst`, and is aligned because its
+            // line is.
             unsafe { _mm_stream_si128(to.wrapping_add(i), word) };
         }
     }
-    // Streamed stores are ordered with later ones only by a fence. SAFETY: every x86-64 has it.
+    // Only a fence orders streaming stores before later stores. SAFETY: every x86-64 machine has
+    // the instruction.
     unsafe { _mm_sfence() };
-    // SAFETY: the last bytes of both.
+    // SAFETY: the last `bytes - tail` bytes of both ranges.
     unsafe {
         std::ptr::copy_nonoverlapping(src.wrapping_add(tail), dst.wrapping_add(tail), bytes - tail)
     };
 }
 
+/// Copies normally: there is no portable streaming store.
+///
 /// # Safety
 /// As [`copy`].
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::ptr::copy_nonoverlapping(src, dst, bytes) };
 }
 
@@ -166,7 +174,7 @@ mod tests {
                     let mut target = vec![0xffu8; 2000];
                     let (dst, src) = (target[b..].as_mut_ptr(), source[a..].as_ptr());
                     if bytes <= 16 && !stream {
-                        // SAFETY: both vectors hold that many bytes from there on.
+                        // SAFETY: both vectors hold that many bytes from the pointers on.
                         unsafe { copy_short(dst, src, bytes) };
                     } else {
                         // SAFETY: as above.

@@ -1,21 +1,21 @@
-//! Combining element by element, with the widest vectors that the machine turns out to have.
+//! Element-wise combination, compiled for the widest vectors that the machine has.
 
 /// `acc[i] = f(acc[i], other[i])`.
 #[inline]
 pub(crate) fn combine_each<T: Copy>(acc: &mut [T], other: &[T], f: impl Fn(T, T) -> T) {
     #[cfg(target_arch = "x86_64")]
     {
-        /// Elements from which on looking for wide vectors pays.
+        /// Elements from which on the check for wide vectors pays.
         const MANY: usize = 64;
         if acc.len() >= MANY && is_x86_feature_detected!("avx2") {
-            // SAFETY: the machine has the instructions.
+            // SAFETY: the machine has AVX2, as just checked.
             return unsafe { combine_wide(acc, other, f) };
         }
     }
     combine_plain(acc, other, f);
 }
 
-/// The loop that the compiler makes vectors of.
+/// The loop that the compiler vectorizes.
 #[inline(always)]
 fn combine_plain<T: Copy>(acc: &mut [T], other: &[T], f: impl Fn(T, T) -> T) {
     for (a, &b) in acc.iter_mut().zip(other) {
@@ -23,7 +23,7 @@ fn combine_plain<T: Copy>(acc: &mut [T], other: &[T], f: impl Fn(T, T) -> T) {
     }
 }
 
-/// The same loop, for a machine that has AVX2.
+/// The same loop, compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn combine_wide<T: Copy>(acc: &mut [T], other: &[T], f: impl Fn(T, T) -> T) {

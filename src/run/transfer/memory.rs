@@ -1,4 +1,4 @@
-//! The ranks' memory, and everything that reads or writes it while transfers are open.
+//! A rank's buffer, and all operations that read or write it while transfers are open.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -16,21 +16,21 @@ use crate::run::operator::Operator;
 use crate::schedule::{Span, total_len};
 use crate::simulate::max_time;
 
-/// One rank's buffer and its open sends. While a send is open the partner may read its spans at any
-/// time, so nothing here writes them before it is done.
+/// One rank's buffer and its open sends.
 ///
-/// Whatever writes the buffer takes `&mut self`; sending takes `&self`, so that the buffer may be
-/// looked at meanwhile.
+/// While a send is open, its receiver may read the sent spans at any time, so nothing here writes
+/// them before the send is done. All operations that write the buffer take `&mut self`. Sending
+/// takes `&self`, so a program may read its buffer while it sends.
 #[derive(Debug)]
 pub(crate) struct RankMemory<'b, 'r, T: Element> {
     rank: usize,
     base: *mut T,
     len: usize,
     open: SmallVec<[Cell<Option<OpenSend<'r>>>; 2]>,
-    /// Messages that lend memory and are not waited for, the last of each lane.
-    left: Vec<InFlight<'r>>,
-    /// Where the first of them starts, and the last of them ends.
-    left_between: (usize, usize),
+    /// The last message of each lane that lends memory and whose sender did not wait.
+    in_flight: Vec<InFlight<'r>>,
+    /// Where the first span of these messages starts, and the last one ends.
+    in_flight_range: (usize, usize),
     /// See [`streams_from`](super::streams_from).
     streams_from: usize,
     borrowed: PhantomData<&'b mut [T]>,
@@ -43,15 +43,14 @@ struct OpenSend<'r> {
     spans: SendSpans<'r>,
 }
 
-/// A message that its sender has lent and left.
+/// A message that lends memory and whose sender did not wait.
 #[derive(Debug)]
 struct InFlight<'r> {
     lane: &'r Lane,
     spans: &'r [Span],
 }
 
-/// The spans of an open send: one by value, or more by reference to something that outlives the
-/// run.
+/// The spans of an open send: one by value, or several by a reference that outlives the run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SendSpans<'r> {
     /// One span.
@@ -73,44 +72,45 @@ impl SendSpans<'_> {
 /// The receiver's part of a transfer's model time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Due {
-    /// When the receiver may start.
+    /// Model time at which the receiver may start.
     pub(crate) ready: f64,
-    /// How long the transfer takes.
+    /// Model time that the transfer takes.
     pub(crate) takes: f64,
 }
 
 impl Due {
-    /// When it ends; the sender may start at `theirs`.
+    /// Model time at which the transfer ends, if the sender may start at `theirs`.
     #[inline]
     pub(crate) fn end(self, theirs: f64) -> f64 {
         max_time(self.ready, theirs) + self.takes
     }
 }
 
-/// How a receive went.
+/// The result of an attempt to receive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Received {
-    /// Nothing is offered.
+    /// No message is offered.
     Nothing,
-    /// Taken in; the model time at which the transfer ended.
+    /// Received; the model time at which the transfer ended.
     Done(f64),
-    /// A message of another length, which was refused.
+    /// The message had another length (in elements), and was refused.
     Length(usize),
-    /// Refused, because the operator panicked on the sender, which helped to combine the message.
+    /// Refused, because the operator panicked on the sender while it helped to combine the message.
     Poisoned,
 }
 
 impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
-    /// The memory of `rank`, with one open send a port list at most; messages of `streams_from`
-    /// bytes and more go past the caches, for all ranks of a run alike.
+    /// The memory of `rank`, with at most one open send for each of `lists` port lists. Messages of
+    /// at least `streams_from` bytes are copied with streaming stores; the value must be the same
+    /// for all ranks of a run.
     pub(crate) fn new(rank: usize, buffer: &'b mut [T], lists: usize, streams_from: usize) -> Self {
         RankMemory {
             rank,
             base: buffer.as_mut_ptr(),
             len: buffer.len(),
             open: smallvec![Cell::new(None); lists],
-            left: Vec::new(),
-            left_between: (usize::MAX, 0),
+            in_flight: Vec::new(),
+            in_flight_range: (usize::MAX, 0),
             streams_from,
             borrowed: PhantomData,
         }
@@ -135,8 +135,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         wire.lane(self.rank, to).offer(parcel);
     }
 
-    /// Lends a message to its receiver and does not wait for it: its spans cannot be written until
-    /// it has been taken. The lane must be [free](Lane::is_free).
+    /// Offers a message and does not wait for its receiver. If the message lends memory, its spans
+    /// cannot be written until it has been received. The lane must be [free](Lane::is_free).
     ///
     /// # Panics
     /// When a span leaves the buffer.
@@ -146,10 +146,10 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             [span] => self.parcel(&SendSpans::One(*span), 0.0),
             spans => self.parcel(&SendSpans::Many(spans), 0.0),
         };
-        self.settled(lane);
+        self.forget_in_flight(lane);
         if parcel.borrowed {
-            self.left.push(InFlight { lane, spans });
-            let (start, end) = &mut self.left_between;
+            self.in_flight.push(InFlight { lane, spans });
+            let (start, end) = &mut self.in_flight_range;
             for span in spans {
                 (*start, *end) = ((*start).min(span.offset), (*end).max(span.end()));
             }
@@ -157,26 +157,30 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         lane.offer(parcel);
     }
 
-    /// The lane's last message has been taken.
+    /// Forgets the lane's last message, which has been received.
     #[inline]
-    fn settled(&mut self, lane: &Lane) {
-        if let Some(at) = self.left.iter().position(|l| std::ptr::eq(l.lane, lane)) {
-            self.left.swap_remove(at);
+    fn forget_in_flight(&mut self, lane: &Lane) {
+        if let Some(at) = self
+            .in_flight
+            .iter()
+            .position(|l| std::ptr::eq(l.lane, lane))
+        {
+            self.in_flight.swap_remove(at);
         }
     }
 
-    /// Whether one of `spans` may be being read by whom it was lent to.
+    /// Whether the receiver of a message in flight may be reading one of `spans`.
     #[inline]
     fn is_in_flight(&self, spans: &[Span]) -> bool {
-        let (start, end) = self.left_between;
+        let (start, end) = self.in_flight_range;
         let near = |s: &Span| s.offset < end && s.end() > start;
-        spans.iter().any(near) && self.is_among_in_flight(spans)
+        spans.iter().any(near) && self.overlaps_in_flight(spans)
     }
 
     #[inline(never)]
-    fn is_among_in_flight(&self, spans: &[Span]) -> bool {
+    fn overlaps_in_flight(&self, spans: &[Span]) -> bool {
         let touched = |l: &InFlight<'_>| any_overlap(l.spans, spans) && !l.lane.is_settled();
-        self.left.iter().any(touched)
+        self.in_flight.iter().any(touched)
     }
 
     #[inline]
@@ -199,21 +203,21 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             parcel.payload = Payload::elements(start, span.len);
         } else {
             parcel.length = short_length(span.len);
-            // SAFETY: a payload has room for a message that is not lent; the span is in bounds, and
-            // this rank's thread writes nothing meanwhile.
+            // SAFETY: a payload has room for a message that is not lent. The span is in bounds, and
+            // only this rank's thread could write it, which does not meanwhile.
             unsafe { copy_short(parcel.payload.bytes(), start.cast(), bytes) };
         }
         parcel
     }
 
-    /// Puts a message down in its lane, or in its slot there, and does not wait for the receiver.
+    /// Copies a message into its lane, or into the lane's slot, and does not wait for the receiver.
     /// The lane must be [free](Lane::is_free).
     ///
     /// # Panics
-    /// When a span leaves the buffer, or the message its slot.
+    /// When a span leaves the buffer, or the message is longer than the slot.
     #[inline]
     pub(crate) fn post(&mut self, lane: &Lane, spans: &[Span], slots: &Slots, slot: u32) {
-        self.settled(lane);
+        self.forget_in_flight(lane);
         spans.iter().for_each(|s| self.check_bounds(*s));
         let elements = total_len(spans);
         let bytes = elements * size_of::<T>();
@@ -235,17 +239,17 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         if let ([span], false) = (spans, parcel.borrowed) {
             // SAFETY: the span is in bounds.
             let start = unsafe { self.base.add(span.offset) };
-            // SAFETY: a payload has room for a message that is not lent; this rank's thread writes
-            // nothing meanwhile.
+            // SAFETY: a payload has room for a message that is not lent. Only this rank's thread
+            // could write the span, and it does not meanwhile.
             unsafe { copy_short(base, start.cast(), bytes) };
         } else {
             let message = Packed {
                 base: base.cast::<T>(),
                 spans: &[Span::new(0, elements)],
             };
-            // SAFETY: there is room for the message, aligned for every element type, which belongs
-            // to the sender while the lane is free; the spans are in bounds, and this
-            // rank's thread writes nothing meanwhile.
+            // SAFETY: the payload or the slot has room for the message, is aligned for every
+            // element type, and belongs to the sender while the lane is free. The spans are in
+            // bounds, and only this rank's thread could write them, which does not meanwhile.
             unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
         }
         lane.offer(parcel);
@@ -269,16 +273,16 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 base: parcel.payload.bytes().cast::<T>(),
                 spans: &[Span::new(0, elements)],
             };
-            // SAFETY: a payload has room for a message that is not lent, aligned for every element
-            // type; the spans are in bounds, and this rank's thread writes nothing
-            // meanwhile.
+            // SAFETY: a payload has room for a message that is not lent, and is aligned for every
+            // element type. The spans are in bounds, and only this rank's thread could write them,
+            // which does not meanwhile.
             unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
         }
         parcel
     }
 
-    /// How the open send of `list` stands; helps to copy when the receiver invites this rank.
-    /// `Done` and `Refused` close it.
+    /// The state of the open send of `list`. Copies pieces of the message if the receiver asks for
+    /// it. `Done` and `Refused` close the send.
     #[inline]
     pub(crate) fn poll_send(&self, list: usize, operator: &Operator<T>) -> Sent {
         let Some(open) = self.open[list].get() else {
@@ -298,7 +302,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         }
     }
 
-    /// Whether [`RankMemory::poll_send`] has anything to say or to do.
+    /// Whether [`RankMemory::poll_send`] would make progress.
     #[inline]
     pub(crate) fn send_has_progress(&self, list: usize) -> bool {
         self.open[list]
@@ -306,7 +310,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             .is_some_and(|open| open.wire.lane(self.rank, open.to).has_answer())
     }
 
-    /// The list of an open send whose spans `spans` touch.
+    /// The list of an open send that shares an element with `spans`.
     #[inline]
     pub(crate) fn conflict(&self, spans: &[Span]) -> Option<usize> {
         self.open.iter().position(|o| {
@@ -315,8 +319,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         })
     }
 
-    /// Takes in the message offered by `from`, if there is one. With `share`, long messages are
-    /// copied by both partners.
+    /// Receives the message offered by `from`, if there is one. With `share`, both partners copy a
+    /// long message.
     ///
     /// # Panics
     /// When a span leaves the buffer or is being sent.
@@ -348,8 +352,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         {
             // SAFETY: the span is in bounds.
             let to = unsafe { self.base.add(span.offset) };
-            // SAFETY: the payload holds a message of that many bytes; the span is not being sent,
-            // and only this rank's thread writes it.
+            // SAFETY: the payload holds a message of that many bytes. The span is not being sent,
+            // so only this rank's thread touches it.
             unsafe {
                 copy_short(to.cast(), parcel.payload.bytes(), span.len * size_of::<T>());
             }
@@ -360,7 +364,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         self.take_in(wire, from, parcel, spans, op, share, due)
     }
 
-    /// Takes in a message that was taken.
+    /// Receives a message that was taken from its lane.
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "the receive's, and the parcel")]
     fn take_in(
@@ -408,8 +412,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         }
         let mine = self.packed(spans);
         let division = Division::of::<T>(expected, self.streams_from);
-        // Where spans overlap, two pieces may be the same memory: one side alone copies them, one
-        // after another.
+        // Where spans overlap, two pieces may be the same memory, so the receiver alone copies them
+        // one after another.
         if parcel.borrowed && share && division.pieces > 1 && !self_overlap(spans) {
             let shared = Shared {
                 mine,
@@ -423,8 +427,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 return Received::Poisoned;
             }
         } else {
-            // SAFETY: the message is lent for reading until `finish`; the spans are in bounds, not
-            // being sent, and only this rank's thread writes them.
+            // SAFETY: the message is lent for reading until `finish`. The spans are in bounds and
+            // not being sent, and only this rank's thread writes them.
             unsafe { op.apply(&mine, &message, 0..expected, division.stream) };
         }
         std::mem::forget(refusal);
@@ -433,8 +437,8 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         Received::Done(end)
     }
 
-    /// Invites the sender to copy a message of which this rank's spans are disjoint, and copies it
-    /// with it. False when the sender failed.
+    /// Receives a message together with its sender. This rank's spans must be disjoint. False if
+    /// the sender failed.
     fn receive_shared(&self, wire: &Wire, from: usize, shared: &Shared<'_, T>) -> bool {
         let pieces = wire.pieces(from, self.rank);
         pieces.open(Target {
@@ -447,11 +451,13 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             pieces: shared.division.pieces,
         });
         wire.lane(from, self.rank).share();
-        // SAFETY: as in `take_in`; the sender writes only pieces that it has claimed.
+        // SAFETY: the message is lent for reading until `finish`. The spans are in bounds, disjoint
+        // and not being sent. Besides this rank's thread only the sender writes them, and only in
+        // pieces that it has claimed.
         unsafe { shared.receive(pieces) }
     }
 
-    /// Copies pieces of a message into the receiver's memory.
+    /// Sender: copies pieces of a message into the receiver's memory.
     #[cold]
     fn help(&self, open: OpenSend<'r>, operator: &Operator<T>) {
         let pieces = open.wire.pieces(self.rank, open.to);
@@ -467,7 +473,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
             let first = own;
             own += claimed.count;
             // SAFETY: the receiver waits for every claimed piece before it finishes, so its spans
-            // are there.
+            // still exist.
             let their_spans = unsafe { &*target.spans };
             let shared = Shared {
                 mine: Packed {
@@ -479,15 +485,15 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
                 division,
                 backwards: self.rank > open.to,
             };
-            // SAFETY: its memory is there too, and nobody else touches these pieces of it, because
-            // the receiver's spans are disjoint; the message is this rank's own memory,
-            // lent and unwritten while open.
+            // SAFETY: for the same reason the receiver's memory still exists. Nobody else touches
+            // these pieces of it, because the receiver's spans are disjoint. The message is this
+            // rank's own memory, which is lent and not written while the send is open.
             unsafe { shared.copy(first, claimed.count) };
             claimed.copied();
         }
     }
 
-    /// `dst = src`, both in this rank's buffer.
+    /// Copies or combines `src` into `dst`, both in this rank's buffer.
     ///
     /// # Panics
     /// When a span leaves the buffer, `dst` is being sent or overlaps `src`, or the lengths differ.
@@ -499,34 +505,34 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         let elements = total_len(dst);
         assert_eq!(elements, total_len(src), "source and destination differ");
         let stream = Division::of::<T>(elements, self.streams_from).stream;
-        // SAFETY: both are in bounds, disjoint, and only this rank's thread writes them; open sends
-        // only read.
+        // SAFETY: both are in bounds and disjoint. Only this rank's thread writes them; receivers
+        // of open sends only read.
         unsafe { op.apply(&self.packed(dst), &self.packed(src), 0..elements, stream) };
     }
 
-    /// The whole buffer.
+    /// The whole buffer, for reading and writing.
     ///
     /// # Panics
     /// When a send is open: its receiver may be reading.
     pub(crate) fn data_mut(&mut self) -> &mut [T] {
         assert!(
-            self.open.iter().all(|o| o.get().is_none()) && self.left.is_empty(),
+            self.open.iter().all(|o| o.get().is_none()) && self.in_flight.is_empty(),
             "a send is open"
         );
-        // SAFETY: no send is open, so no other thread reads or writes this buffer; the borrow of
-        // `self` keeps it so.
+        // SAFETY: no send is open, so no other thread reads or writes this buffer. While the borrow
+        // of `self` lasts, none can be opened.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
     }
 
     /// The whole buffer, for reading.
     #[inline]
     pub(crate) fn data(&self) -> &[T] {
-        // SAFETY: open sends only read it, and nobody writes anything while the borrow of `self`
-        // lasts: partners write it only during `receive`, which takes `&mut self`.
+        // SAFETY: receivers of open sends only read the buffer, and nobody writes it while the
+        // borrow of `self` lasts: partners write it only during `receive`, which takes `&mut self`.
         unsafe { std::slice::from_raw_parts(self.base, self.len) }
     }
 
-    /// Elements of the buffer.
+    /// Number of elements of the buffer.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -549,13 +555,14 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
 
 impl<T: Element> Drop for RankMemory<'_, '_, T> {
     fn drop(&mut self) {
-        // Open sends are left behind by a rank that failed; what it lent and left may not have been
-        // taken, or not yet. The buffer goes back to its owner now, so they are taken back,
-        // or, where the receiver has begun, waited for; receivers finish without this rank's help.
+        // A rank that failed leaves its open sends behind, and messages in flight may not have been
+        // received yet. The buffer goes back to its owner now, so these offers are retracted; where
+        // the receiver has taken the message already, this waits for it. Receivers finish without
+        // this rank's help.
         let open = self.open.iter().filter_map(Cell::take);
         let open = open.map(|send| send.wire.lane(self.rank, send.to));
-        let left = self.left.drain(..).map(|message| message.lane);
-        for lane in open.chain(left) {
+        let in_flight = self.in_flight.drain(..).map(|message| message.lane);
+        for lane in open.chain(in_flight) {
             while !lane.is_settled() && !lane.retract() {
                 yield_now();
             }
@@ -563,7 +570,7 @@ impl<T: Element> Drop for RankMemory<'_, '_, T> {
     }
 }
 
-/// Refuses the message when dropped: a receiver that panics must not leave the sender waiting.
+/// Refuses the message on drop: a receiver that panics must not leave its sender waiting.
 struct Refusal<'w>(&'w Lane);
 
 impl Drop for Refusal<'_> {

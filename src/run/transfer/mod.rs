@@ -1,10 +1,19 @@
-//! Transfers: the one module that owns pointers. Everyone else passes spans and slices.
+//! Transfers of messages between the ranks' buffers: the one module of `run` that works with raw
+//! pointers.
 //!
-//! `protocol` says when either side of a transfer may touch what, and why that is safe; `memory`
-//! takes messages out of one buffer and into another: `packed` walks along their spans, `copy`
-//! moves the bytes, `shared` divides long ones between both partners, `kernels` combines;
-//! `errand` lends a closure to the team's threads for as long as a call lasts; `lazy` makes shared
-//! things when first needed.
+//! All other modules pass spans and slices.
+//!
+//! | file | content |
+//! |---|---|
+//! | `protocol` | the states of a transfer: which side may touch what when, and why that is safe |
+//! | `memory` | a rank's buffer: sends out of it, receives into it, local steps |
+//! | `packed` | a message as a sequence of spans |
+//! | `copy` | copying bytes |
+//! | `shared` | long messages that both partners copy |
+//! | `kernels` | combining element by element |
+//! | `slots` | memory for messages whose senders do not wait |
+//! | `scoped_job` | running a borrowed closure on the team's threads |
+//! | `lazy` | shared values that are made on first use |
 #![allow(unsafe_code)]
 
 mod copy;

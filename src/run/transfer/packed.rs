@@ -1,4 +1,4 @@
-//! Messages as sequences of elements: spans of a buffer, one after another.
+//! Messages in memory as sequences of spans of a buffer, one after another.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::schedule::{Order, Span};
 
-/// A message in memory.
+/// A message: `spans` of the buffer that starts at `base`.
 pub(super) struct Packed<'s, T> {
     pub(super) base: *mut T,
     pub(super) spans: &'s [Span],
@@ -16,7 +16,7 @@ pub(super) struct Packed<'s, T> {
 /// What a receive does with the message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RecvOp<'o, T> {
-    /// Stores it.
+    /// Copies it into the spans.
     Copy,
     /// Combines it into the spans.
     Reduce(&'o Operator<T>, Order),
@@ -26,7 +26,7 @@ impl<T: Element> Packed<'_, T> {
     /// Calls `f(to, from, elements)` for each stretch of `range` that is contiguous on both sides.
     ///
     /// # Safety
-    /// Both messages hold `range`, and their spans are within their buffers.
+    /// Both messages must hold the elements `range`, and their spans must lie within their buffers.
     unsafe fn stretches(
         to: &Packed<'_, T>,
         from: &Packed<'_, T>,
@@ -34,7 +34,8 @@ impl<T: Element> Packed<'_, T> {
         mut f: impl FnMut(*mut T, *mut T, usize),
     ) {
         if let ([a], [b]) = (to.spans, from.spans) {
-            // SAFETY: the range is inside the span, which is within the buffer.
+            // SAFETY: the caller guarantees that the range is inside the span, which is within the
+            // buffer.
             let dst = unsafe { to.base.add(a.offset + range.start) };
             // SAFETY: as above.
             let src = unsafe { from.base.add(b.offset + range.start) };
@@ -48,7 +49,8 @@ impl<T: Element> Packed<'_, T> {
         let mut left = range.len();
         while left > 0 {
             let n = a.left(to.spans).min(b.left(from.spans)).min(left);
-            // SAFETY: the cursor is inside a span, which is within the buffer.
+            // SAFETY: the cursor is inside a span, which is within the buffer (guaranteed by the
+            // caller).
             let dst = unsafe { to.base.add(a.offset(to.spans)) };
             // SAFETY: as above.
             let src = unsafe { from.base.add(b.offset(from.spans)) };
@@ -59,11 +61,11 @@ impl<T: Element> Packed<'_, T> {
         }
     }
 
-    /// Stores `range` of `from` into `to`, past the caches with `stream`.
+    /// Copies the elements `range` of `from` into `to`, with streaming stores if `stream` is set.
     ///
     /// # Safety
-    /// As [`Packed::stretches`]; nobody else writes `from`, or touches `to`, in that range, and the
-    /// two do not overlap.
+    /// As [`Packed::stretches`]. In addition, in that range, nobody else may write `from` or touch
+    /// `to` meanwhile, and the two must not overlap.
     pub(super) unsafe fn copy(
         to: &Packed<'_, T>,
         from: &Packed<'_, T>,
@@ -71,17 +73,18 @@ impl<T: Element> Packed<'_, T> {
         stream: bool,
     ) {
         let copy = |dst: *mut T, src: *mut T, n| {
-            // SAFETY: `n` elements at both, not overlapping.
+            // SAFETY: `stretches` passes `n` valid elements on both sides; the caller guarantees
+            // that they do not overlap.
             unsafe { copy(dst.cast(), src.cast(), n * size_of::<T>(), stream) }
         };
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { Packed::stretches(to, from, range, copy) }
     }
 }
 
 impl<T: Element> RecvOp<'_, T> {
-    /// Takes `range` of `message` into `mine`; what is only stored goes past the caches with
-    /// `stream`.
+    /// Stores or combines the elements `range` of `message` into `mine`. With `stream`, elements
+    /// that are only stored bypass the caches.
     ///
     /// # Safety
     /// As [`Packed::copy`].
@@ -93,24 +96,24 @@ impl<T: Element> RecvOp<'_, T> {
         stream: bool,
     ) {
         match self {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             RecvOp::Copy => unsafe { Packed::copy(mine, message, range, stream) },
             RecvOp::Reduce(operator, order) => {
                 let combine = |dst: *mut T, src: *mut T, n| {
-                    // SAFETY: `n` elements that nobody else touches.
+                    // SAFETY: `n` valid elements that nobody else touches.
                     let acc = unsafe { std::slice::from_raw_parts_mut(dst, n) };
-                    // SAFETY: `n` elements that nobody writes, not overlapping `acc`.
+                    // SAFETY: `n` valid elements that nobody writes, and that do not overlap `acc`.
                     let other = unsafe { std::slice::from_raw_parts(src, n) };
                     operator.combine(acc, other, order);
                 };
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe { Packed::stretches(mine, message, range, combine) }
             }
         }
     }
 }
 
-/// A place in a packed message.
+/// A position in a packed message.
 struct Cursor {
     span: usize,
     within: usize,
@@ -146,7 +149,7 @@ impl Cursor {
     }
 }
 
-/// Whether an element is in two of the spans.
+/// Whether two of the spans share an element.
 pub(super) fn self_overlap(spans: &[Span]) -> bool {
     if spans.is_sorted_by(|a, b| a.end() <= b.offset) {
         return false;
@@ -161,7 +164,7 @@ fn sorted(spans: &[Span]) -> Vec<Span> {
     v
 }
 
-/// Whether an element is in both.
+/// Whether a span of `a` and a span of `b` share an element.
 #[inline]
 pub(crate) fn any_overlap(a: &[Span], b: &[Span]) -> bool {
     match (a, b) {

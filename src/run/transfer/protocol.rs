@@ -1,60 +1,73 @@
-//! The rendezvous protocol between two ranks.
+//! The rendezvous protocol between two ranks: who may touch which memory when.
 //!
 //! # The wire
 //!
-//! Two ranks `a < b` share one [`Wire`]: a lane for messages from `a` to `b` and a lane for the
-//! other direction, together in one cache line, so that a reply travels with the acknowledgement it
-//! follows. One-portedness makes a lane a single slot: a sender has one message open on it at most.
-//! Ranks with several ports share one wire for each of `a`'s ports and each of `b`'s.
+//! Two ranks `a < b` share one [`Wire`]: one lane for messages from `a` to `b`, and one lane for
+//! the other direction. Both lanes are in one cache line, so a reply travels with the
+//! acknowledgement that it follows. In the one-ported model a sender has at most one message open
+//! on a lane, so a lane is a single slot. Ranks with several ports share one wire for each pair of
+//! a port of `a` and a port of `b`.
 //!
 //! # States of a lane
 //!
-//! | state | who may touch the lane's fields | left by |
+//! | state | who may touch the fields | who leaves it, and how |
 //! |---|---|---|
-//! | `IDLE`, `DONE`, `REFUSED` | the sender | sender: writes the fields, stores `INLINE` or `BORROWED` |
-//! | `INLINE` | the receiver: the message is in the lane | receiver: writes the clock, stores `DONE` |
-//! | `BORROWED` | the receiver, after its exchange to `TAKEN` succeeded | receiver → `TAKEN`; sender → `IDLE` (retracts) |
-//! | `TAKEN` | the receiver, which also reads the sender's memory | receiver → `SHARED`, `DONE` or `REFUSED` |
-//! | `SHARED` | as `TAKEN`, and both copy pieces of the message | receiver → `DONE` or `REFUSED` |
+//! | `IDLE`, `DONE`, `REFUSED` | sender | sender: writes the fields, stores `INLINE` or `BORROWED` |
+//! | `INLINE` | receiver; they hold the message | receiver: writes the clock, stores `DONE` |
+//! | `BORROWED` | receiver, once exchanged to `TAKEN` | receiver → `TAKEN`; sender → `IDLE` (retracts) |
+//! | `TAKEN` | receiver; it also reads the lent memory | receiver → `SHARED`, `DONE` or `REFUSED` |
+//! | `SHARED` | receiver; both partners copy pieces | receiver → `DONE` or `REFUSED` |
 //!
-//! Every store that hands the lane over is a release, every load that takes it an acquire: whoever
-//! may touch the fields sees what the partner wrote. Only `BORROWED` can be left by both sides, so
-//! only it is left by compare-and-exchange.
+//! Every store that hands the lane over is a release, and every load that takes it over is an
+//! acquire, so the side that may touch the fields sees what its partner wrote. Both sides can leave
+//! `BORROWED`, so it is left by compare-and-exchange. (For a retracted `INLINE` offer, see below.)
 //!
-//! # Why no byte is touched after the partner left
+//! # Why no byte is touched after the partner has left
 //!
-//! A sender's memory is read only between `TAKEN` and `DONE`. The sender leaves its call only on
-//! `DONE` or `REFUSED`, which the receiver stores after its last read, or by retracting, which
-//! fails once `TAKEN` was stored. The receiver's memory is written by the sender only for pieces
-//! that the sender claimed ([`Pieces`]); the receiver stores `DONE` only after as many pieces were
-//! finished as were claimed, and no piece can be claimed after that because all are. A late sender
-//! may read the description of a finished sharing, but finds nothing to claim in it; the
-//! description is not written again before that sender's next offer.
+//! - The sender's memory is read only between `TAKEN` and `DONE` or `REFUSED`. The sender leaves
+//!   its call only after `DONE` or `REFUSED`, which the receiver stores after its last read, or
+//!   after retracting its offer, which fails once `TAKEN` was stored.
+//! - The sender writes the receiver's memory only in pieces that the sender has claimed
+//!   ([`Pieces`]). The receiver stores `DONE` or `REFUSED` only when as many pieces are finished as
+//!   the sender has claimed. At that point all pieces are claimed, so no piece can be claimed
+//!   later.
+//! - A sender that reacts late may read the [`Target`] of a message that is already finished. It
+//!   finds nothing to claim there, and the target is not written again before this sender's next
+//!   offer.
 //!
-//! A sender that fails in a piece that it claimed (the user's operator may panic) says so when it
-//! finishes the piece: the receiver, which reads that with the count of finished pieces, refuses
-//! the message instead of passing off what is half combined as received.
+//! # Failures while a message is shared
 //!
-//! A sender need not stay for the answer: it may look for one before it writes what it lent, before
-//! its next offer ([`Lane::is_free`]), and before its memory ends ([`Lane::is_settled`]), until
-//! which what it lent belongs to the receiver for reading. Such messages are never shared. They may
-//! also stand in a slot of the lane's own ([`Slots`](super::Slots)) instead of the sender's memory,
-//! which then may be written at once.
+//! A sender that fails in a claimed piece (the user's operator may panic) says so when it finishes
+//! the piece. The receiver reads this together with the count of finished pieces, and refuses the
+//! message instead of reporting a half-combined message as received.
 //!
-//! Pointers cross a lane as pointers, in the sender's own provenance: through one the receiver may
-//! access what the sender might, for as long as the table above lets it. The receiver may look at
-//! the first word of a `BORROWED` lane before its exchange succeeded; that pointer may be stale,
-//! and it only tells the machine what to fetch.
+//! # Senders that do not wait
 //!
-//! A retracted `INLINE` offer lends no memory; both sides of a lane stop using it after a
-//! retraction until the lane is reset while nobody is inside a run.
+//! A sender need not wait for the answer, but it must look for the answer before it writes the
+//! memory that it lent, before its next offer ([`Lane::is_free`]), and before its memory ends
+//! ([`Lane::is_settled`]). Until the answer is there, the receiver may read the lent memory. Such
+//! messages are never shared. They may also be copied to the lane's slot
+//! ([`Slots`](super::Slots)) instead of lending the sender's memory; the sender may then write its
+//! memory at once.
+//!
+//! # Pointers
+//!
+//! Pointers cross a lane as pointers, with the sender's provenance: through them the receiver may
+//! access what the sender might, for as long as the table above allows. The receiver may read the
+//! first word of a `BORROWED` lane before its exchange succeeds. That pointer may be stale, and is
+//! used only for a prefetch.
+//!
+//! # Retracted offers
+//!
+//! A retracted `INLINE` offer lends no memory. After a retraction both sides stop using the lane
+//! until it is reset while no rank is inside a run.
 
 use std::ptr::{null_mut, without_provenance_mut};
 
 use super::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, Word};
 use crate::schedule::{Order, Span};
 
-/// Bytes that travel inside a lane: 16 where pointers have 64 bits.
+/// Bytes of a message that fit into a lane: 16 where pointers have 64 bits.
 pub(crate) const INLINE_BYTES: usize = size_of::<Payload>();
 
 const IDLE: u32 = 0;
@@ -65,23 +78,24 @@ const SHARED: u32 = 4;
 const DONE: u32 = 5;
 const REFUSED: u32 = 6;
 
-/// What a sender puts into a lane.
+/// What a sender writes into a lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Parcel {
     /// Model time at which the sender may start.
     pub(crate) clock: f64,
     /// Whether the payload lends memory instead of holding the message.
     pub(crate) borrowed: bool,
-    /// Elements of the message if it is inline, otherwise for the two ends to agree on.
+    /// Elements of the message if it is inline. Otherwise its meaning is agreed between the two
+    /// ends: 0 for [`Payload::elements`], the number of spans for [`Payload::spans`].
     pub(crate) length: u32,
-    /// The message itself, or where it stands.
+    /// The message itself, or a pointer to it.
     pub(crate) payload: Payload,
 }
 
-/// The bytes of a short message, or where a longer one stands.
+/// The bytes of a short message, or pointers to a longer one.
 ///
 /// Pointers travel as pointers: an address alone would not say which memory may be accessed through
-/// it. Bytes and numbers travel as the addresses of pointers to nothing.
+/// it. Bytes and numbers travel as addresses of pointers without provenance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C, align(8))]
 pub(crate) struct Payload {
@@ -90,13 +104,13 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    /// Zeros, or pointers to nothing.
+    /// Zeros, or null pointers.
     pub(crate) const EMPTY: Payload = Payload {
         first: null_mut(),
         second: null_mut(),
     };
 
-    /// So many elements, one after another, from `start` on.
+    /// A message of `elements` contiguous elements from `start` on.
     #[inline]
     pub(crate) fn elements<T>(start: *mut T, elements: usize) -> Self {
         Payload {
@@ -105,7 +119,8 @@ impl Payload {
         }
     }
 
-    /// The spans, of which the first stands at `spans`, of the buffer that begins at `base`.
+    /// A message of several spans of the buffer that starts at `base`; `spans` points to the first
+    /// of them.
     #[inline]
     pub(crate) fn spans<T>(base: *mut T, spans: *const Span) -> Self {
         Payload {
@@ -114,7 +129,7 @@ impl Payload {
         }
     }
 
-    /// Where the elements or the buffer of a lent message start.
+    /// Where the elements, or the buffer, of a lent message start.
     #[inline]
     pub(crate) fn start<T>(&self) -> *mut T {
         self.first.cast()
@@ -132,23 +147,23 @@ impl Payload {
         self.second.cast()
     }
 
-    /// Room for a message of [`INLINE_BYTES`] bytes.
+    /// Pointer to the [`INLINE_BYTES`] bytes of a short message.
     #[inline]
     pub(crate) fn bytes(&mut self) -> *mut u8 {
         (&raw mut *self).cast()
     }
 }
 
-/// How a send stands.
+/// The state of a send.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Sent {
     /// The receiver has not finished.
     Waiting,
-    /// The receiver would have the sender copy pieces, see [`Lane::pieces`].
+    /// The receiver asks the sender to copy pieces of the message: see [`Wire::pieces`].
     Shared,
     /// Received; the model time at which the transfer ended.
     Done(f64),
-    /// The receiver could not take it.
+    /// The receiver could not receive it.
     Refused,
 }
 
@@ -159,13 +174,14 @@ pub(crate) struct Lane {
     state: AtomicU32,
     length: UnsafeCell<u32>,
     clock: UnsafeCell<f64>,
-    /// The payload. Where memory is lent, the first word points there, and the receiver may guess
-    /// at it before it has taken the message.
+    /// First word of the payload. If memory is lent, it points there, and the receiver may prefetch
+    /// through it before it has taken the message.
     first: Word,
     second: Word,
 }
 
-// SAFETY: the fields are handed from one side to the other by `state`, as the table above says.
+// SAFETY: `state` hands the fields from one side to the other, as the table in the module's
+// documentation says.
 unsafe impl Sync for Lane {}
 
 impl Lane {
@@ -186,7 +202,7 @@ impl Lane {
             self.state.load(Ordering::Relaxed),
             IDLE | DONE | REFUSED
         ));
-        // SAFETY: in IDLE, DONE and REFUSED the sender alone may touch the fields.
+        // SAFETY: in `IDLE`, `DONE` and `REFUSED` only the sender may touch the fields.
         self.length.with_mut(|p| unsafe { *p = parcel.length });
         // SAFETY: as above.
         self.clock.with_mut(|p| unsafe { *p = parcel.clock });
@@ -196,24 +212,24 @@ impl Lane {
         self.state.store(state, Ordering::Release);
     }
 
-    /// Sender, of messages that lend no memory of its own: whether it may offer the next one.
+    /// Sender that does not wait: whether it may offer the next message.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), IDLE | DONE)
     }
 
-    /// Sender: whether the receiver has done with the last message, if there was one: it reads
-    /// nothing that was lent.
+    /// Sender: whether the receiver is done with the last message, if there was one, and so no
+    /// longer reads lent memory.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), IDLE | DONE | REFUSED)
     }
 
-    /// Sender: how the offered message stands.
+    /// Sender: the state of the offered message.
     #[inline]
     pub(crate) fn sent(&self) -> Sent {
         match self.state.load(Ordering::Acquire) {
-            // SAFETY: in DONE the sender alone may touch the fields.
+            // SAFETY: in `DONE` only the sender may touch the fields.
             DONE => Sent::Done(self.clock.with(|p| unsafe { *p })),
             REFUSED => Sent::Refused,
             SHARED => Sent::Shared,
@@ -221,13 +237,14 @@ impl Lane {
         }
     }
 
-    /// Sender: whether [`Lane::sent`] has anything to say.
+    /// Sender: whether [`Lane::sent`] would return anything but [`Sent::Waiting`].
     #[inline]
     pub(crate) fn has_answer(&self) -> bool {
         matches!(self.state.load(Ordering::Relaxed), SHARED | DONE | REFUSED)
     }
 
-    /// Sender: takes the offer back; false when the receiver has it already and will finish.
+    /// Sender: withdraws the offer. False if the receiver has taken the message; it will finish or
+    /// refuse it.
     pub(crate) fn retract(&self) -> bool {
         [INLINE, BORROWED].into_iter().any(|offered| {
             self.state
@@ -236,16 +253,16 @@ impl Lane {
         })
     }
 
-    /// Receiver: whether a message is offered (a hint: it may be retracted). Whatever its sender
-    /// did before, is seen after.
+    /// Receiver: whether a message is offered. This is a hint, since the sender may retract it.
+    /// After `true`, everything that the sender did before the offer is visible.
     #[inline]
     pub(crate) fn is_offered(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), INLINE | BORROWED)
     }
 
-    /// Receiver: takes an offered message, which must then be finished or refused. `fetch` is told
-    /// where the memory of a message that lends some may be, so that it can be on its way while
-    /// the message is taken; it must not be read.
+    /// Receiver: takes an offered message, which must then be finished or refused. If the message
+    /// may lend memory, `fetch` gets its address before the message is taken, to prefetch it. It
+    /// must not read there.
     #[inline]
     pub(crate) fn take(&self, fetch: impl FnOnce(*const ())) -> Option<Parcel> {
         let borrowed = match self.state.load(Ordering::Acquire) {
@@ -259,7 +276,7 @@ impl Lane {
             }
             _ => return None,
         };
-        // SAFETY: in INLINE and TAKEN the receiver alone may touch the fields.
+        // SAFETY: in `INLINE` and `TAKEN` only the receiver may touch the fields.
         let clock = self.clock.with(|p| unsafe { *p });
         // SAFETY: as above.
         let length = self.length.with(|p| unsafe { *p });
@@ -274,17 +291,17 @@ impl Lane {
         })
     }
 
-    /// Receiver: invites the sender to copy pieces of the message that it took. Call
+    /// Receiver: asks the sender to copy pieces of the message that the receiver has taken. Call
     /// [`Pieces::open`] first.
     pub(crate) fn share(&self) {
         debug_assert_eq!(self.state.load(Ordering::Relaxed), TAKEN);
         self.state.store(SHARED, Ordering::Release);
     }
 
-    /// Receiver: the message has been taken in; the transfer ended at model time `clock`.
+    /// Receiver: the message is received; the transfer ended at model time `clock`.
     #[inline]
     pub(crate) fn finish(&self, clock: f64) {
-        // SAFETY: between take and finish the receiver alone may touch the fields.
+        // SAFETY: between `take` and `finish` only the receiver may touch the fields.
         self.clock.with_mut(|p| unsafe { *p = clock });
         self.state.store(DONE, Ordering::Release);
     }
@@ -295,16 +312,16 @@ impl Lane {
     }
 }
 
-/// Added to the count of finished pieces by a sender that failed in one. It ends its part of the
-/// message with that, so this happens once a message at most.
+/// Added to the count of finished pieces by a sender that failed in one. The sender then stops
+/// copying the message, so this happens at most once per message.
 const POISONED: usize = 1 << (usize::BITS - 2);
 
-/// The pieces of one long message that both partners copy: each from another end.
+/// The pieces of one long message that both partners copy, each from its own end.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Pieces {
     claimed: AtomicUsize,
-    /// Pieces that the sender finished, and whether it failed in one.
+    /// Number of pieces that the sender has finished, plus [`POISONED`] if it failed in one.
     finished: AtomicUsize,
     target: UnsafeCell<Option<Target>>,
 }
@@ -314,21 +331,21 @@ pub(crate) struct Pieces {
 pub(crate) struct Target {
     /// Where the receiver's buffer starts.
     pub(crate) base: *mut (),
-    /// The spans of it that the message goes to.
+    /// The spans of that buffer into which the message goes.
     pub(crate) spans: *const [Span],
-    /// How the message is combined into them; it is stored otherwise.
+    /// How the message is combined into them; `None` if it is only stored.
     pub(crate) combine: Option<Order>,
     /// The number of pieces.
     pub(crate) pieces: usize,
 }
 
-// SAFETY: `target` is written by the receiver before it stores `SHARED` and read by the sender
-// after it loaded `SHARED`; it is written again only after the sender's next offer, which follows
-// the sender's last read.
+// SAFETY: the receiver writes `target` before it stores `SHARED`, and the sender reads it after it
+// loaded `SHARED`. It is written again only after the sender's next offer, which follows the
+// sender's last read.
 unsafe impl Sync for Pieces {}
 
-// SAFETY: moving them to another thread accesses nothing that `target` points to; that only the two
-// partners of a transfer do.
+// SAFETY: moving `Pieces` to another thread accesses nothing that `target` points to. Only the two
+// partners of a transfer access that, as the module's documentation says.
 unsafe impl Send for Pieces {}
 
 impl Pieces {
@@ -340,27 +357,27 @@ impl Pieces {
         }
     }
 
-    /// Receiver, before [`Lane::share`]: all pieces are to be claimed, and to be written where
-    /// `target` says.
+    /// Receiver, before [`Lane::share`]: makes all pieces available for claiming, with destination
+    /// `target`.
     pub(crate) fn open(&self, target: Target) {
         self.claimed.store(0, Ordering::Relaxed);
         self.finished.store(0, Ordering::Relaxed);
-        // SAFETY: the sender reads this only after `share`, see `Sync`.
+        // SAFETY: the sender reads this only after `share`; see the comment on `Sync`.
         self.target.with_mut(|p| unsafe { *p = Some(target) });
     }
 
-    /// Sender, after [`Sent::Shared`]: where the pieces go, and how many there are.
+    /// Sender, after [`Sent::Shared`]: the destination of the pieces, and their number.
     ///
     /// # Panics
     /// When no message was ever shared.
     pub(crate) fn target(&self) -> Target {
-        // SAFETY: written before `SHARED` was stored, see `Sync`.
+        // SAFETY: written before `SHARED` was stored; see the comment on `Sync`.
         let target = self.target.with(|p| unsafe { *p });
         target.expect("stored before the invitation")
     }
 
-    /// Claims up to `wanted` more pieces of `pieces`, and says how many; each side counts its own
-    /// claims from its own end.
+    /// Claims up to `wanted` more pieces of `pieces`. Returns how many were claimed; each side
+    /// counts its own claims from its own end.
     pub(crate) fn claim(&self, pieces: usize, wanted: usize) -> usize {
         if self.claimed.load(Ordering::Relaxed) >= pieces {
             return 0;
@@ -369,25 +386,26 @@ impl Pieces {
         wanted.min(pieces.saturating_sub(before))
     }
 
-    /// Claims all that is left; how many pieces that was.
+    /// Claims all pieces that are left. Returns how many those were.
     pub(crate) fn claim_rest(&self, pieces: usize) -> usize {
         pieces.saturating_sub(self.claimed.swap(pieces, Ordering::Relaxed))
     }
 
-    /// Sender: `count` claimed pieces are copied, or will not be.
+    /// Sender: `count` claimed pieces are copied or, if `poisoned`, will not be.
     pub(crate) fn finish(&self, count: usize, poisoned: bool) {
         let mark = if poisoned { POISONED } else { 0 };
         self.finished.fetch_add(mark + count, Ordering::Release);
     }
 
-    /// Receiver: once the sender has finished `count` pieces, whether all of them are copied.
+    /// Receiver: `None` until the sender has finished `count` pieces, then whether all of them are
+    /// copied.
     pub(crate) fn finished(&self, count: usize) -> Option<bool> {
         let finished = self.finished.load(Ordering::Acquire);
         (finished % POISONED >= count).then_some(finished < POISONED)
     }
 }
 
-/// Everything two ranks share.
+/// Everything that two ranks share.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Wire {
@@ -403,13 +421,13 @@ impl Wire {
         }
     }
 
-    /// The lane of messages that `from` sends to `to`.
+    /// The lane for messages from `from` to `to`.
     #[inline]
     pub(crate) fn lane(&self, from: usize, to: usize) -> &Lane {
         &self.lanes[usize::from(from > to)]
     }
 
-    /// The pieces of the message on that lane.
+    /// The pieces of the message on the lane from `from` to `to`.
     #[inline]
     pub(crate) fn pieces(&self, from: usize, to: usize) -> &Pieces {
         &self.pieces[usize::from(from > to)]

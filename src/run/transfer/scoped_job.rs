@@ -1,36 +1,38 @@
-//! Lending a closure to threads that outlive it.
+//! Running a borrowed closure on threads that outlive the borrow.
 
 use crossbeam_channel::{Receiver, Sender};
 
-/// A closure on loan to one of the team's threads.
+/// A borrowed closure, as sent to one of the team's threads.
 #[derive(Clone, Copy)]
 pub(crate) struct ScopedJob(&'static (dyn Fn(usize) + Sync));
 
 impl std::fmt::Debug for ScopedJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Errand")
+        f.write_str("ScopedJob")
     }
 }
 
 impl ScopedJob {
-    /// Runs it as `rank`. It must not unwind: [`lend`] waits for one report from each thread.
+    /// Runs the closure as thread `rank`. It must not unwind: [`run_on_all`] waits for one report
+    /// from each thread.
     pub(crate) fn run(self, rank: usize) {
         (self.0)(rank);
     }
 }
 
-/// Has every thread run `f`, and waits until all have reported that they are done with it.
+/// Runs `f` on every thread, and waits until all of them have reported that they are done with it.
 ///
-/// Each thread receives errands on its channel, runs them, and sends one report each. Threads that
-/// are gone are not waited for; returns how many ran `f`.
+/// Each thread receives jobs on its channel, runs them, and sends one report for each. Threads that
+/// have ended are not waited for. Returns the number of threads that ran `f`.
 pub(crate) fn run_on_all(
     threads: &[Sender<ScopedJob>],
     reports: &Receiver<()>,
     f: &(dyn Fn(usize) + Sync),
 ) -> usize {
-    // SAFETY: only the lifetime changes. Every errand sent below is reported on before this
-    // function returns, a thread drops its errand before it reports, and a disconnected report
-    // channel means that no thread is left that could run one.
+    // SAFETY: only the lifetime changes. Every job sent below is reported before this function
+    // returns, a thread is done with its job before it reports, and a disconnected report channel
+    // means that no thread is left that could run a job. So `f` outlives every use of the
+    // transmuted reference.
     let scoped_job = ScopedJob(unsafe {
         std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(f)
     });

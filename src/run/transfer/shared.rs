@@ -1,38 +1,38 @@
-//! Long messages that both partners copy: the lower rank from the front, the other from the back,
-//! until they meet.
+//! Copying of one long message by both partners at once: the lower rank from the front, the higher
+//! rank from the back, until they meet.
 //!
-//! Both copy the same halves of equal messages each time, whichever way they go, so each half stays
-//! in the cache of the core that copies it.
+//! Both ranks copy the same halves of equal messages every time, in whichever direction the message
+//! goes, so each half stays in the cache of the core that copies it.
 
 use super::packed::{Packed, RecvOp};
 use super::protocol::Pieces;
 use super::sync::{spin_loop, yield_now};
 use crate::run::element::Element;
 
-/// A message, where it goes, and how it is divided into pieces.
+/// A message, its destination, and how it is divided into pieces.
 pub(super) struct Shared<'m, T> {
     pub(super) mine: Packed<'m, T>,
     pub(super) message: Packed<'m, T>,
     pub(super) op: RecvOp<'m, T>,
     pub(super) division: Division,
-    /// Whether this side begins at the back.
+    /// Whether this side starts at the back.
     pub(super) backwards: bool,
 }
 
-/// How a message is divided.
+/// How a message is divided into pieces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Division {
     elements: usize,
-    /// Elements of a piece; the last may have fewer.
+    /// Elements of a piece; the last piece may have fewer.
     each: usize,
     pub(super) pieces: usize,
-    /// Whether the message goes past the caches.
+    /// Whether the message is copied with streaming stores.
     pub(super) stream: bool,
 }
 
 impl Division {
-    /// Of a message of `elements` elements; one piece where more are not worth the handshake. From
-    /// `streams_from` bytes on it goes past the caches.
+    /// Divides a message of `elements` elements. A message too short to be worth a handshake is one
+    /// piece. Messages of at least `streams_from` bytes are copied with streaming stores.
     pub(super) fn of<T>(elements: usize, streams_from: usize) -> Division {
         const SMALLEST: usize = 16 << 10;
         const LARGEST: usize = 256 << 10;
@@ -50,8 +50,8 @@ impl Division {
         }
     }
 
-    /// How many pieces to claim after `own`: at first most of a half, then one at a time, so that
-    /// whoever is faster does more.
+    /// How many pieces to claim after `own` pieces: most of one half at first, then one at a time,
+    /// so that the faster side copies more.
     fn claim(self, own: usize) -> usize {
         if own == 0 {
             (3 * self.pieces / 8).max(1)
@@ -62,15 +62,16 @@ impl Division {
 }
 
 impl<T: Element> Shared<'_, T> {
-    /// Receiver, once the sender is invited: copies until nothing is left to claim, and waits for
-    /// the sender's pieces. False when the sender failed in one.
+    /// Receiver, after inviting the sender: copies until no piece is left to claim, then waits for
+    /// the sender's pieces. False if the sender failed in one of them.
     ///
     /// # Safety
-    /// Message and target hold the elements of the division and lie within their buffers; the
-    /// target's spans are disjoint; but for pieces that the partner has claimed, nobody else
-    /// writes the message or touches the target until this returns.
+    /// - Message and target must hold the elements of the division and lie within their buffers.
+    /// - The target's spans must be disjoint.
+    /// - Until this returns, nobody else may write the message or touch the target, except for the
+    ///   pieces that the partner has claimed.
     pub(super) unsafe fn receive(&self, pieces: &Pieces) -> bool {
-        // Also when an operator panics, the sender must be through before the message is refused.
+        // If an operator panics, the drop still waits for the sender before the message is refused.
         let mut all = AllPieces {
             pieces,
             count: self.division.pieces,
@@ -83,7 +84,7 @@ impl<T: Element> Shared<'_, T> {
                 break;
             }
             all.own += n;
-            // SAFETY: the caller's; the claimed pieces are this side's alone.
+            // SAFETY: guaranteed by the caller; only this side touches the claimed pieces.
             unsafe { self.copy(first, n) };
         }
         let (own, count) = (all.own, all.count);
@@ -91,7 +92,7 @@ impl<T: Element> Shared<'_, T> {
         pieces.finished(count - own) == Some(true)
     }
 
-    /// Copies `pieces` pieces from piece `first` on, as this side counts them.
+    /// Copies `pieces` pieces from piece `first` on, in the order in which this side counts them.
     ///
     /// # Safety
     /// As [`Shared::receive`], for pieces that this side has claimed.
@@ -108,14 +109,14 @@ impl<T: Element> Shared<'_, T> {
             first
         };
         let range = first * each..((first + pieces) * each).min(elements);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             self.op.apply(&self.mine, &self.message, range, stream);
         }
     }
 }
 
-/// Claims what is left and waits for the sender's pieces when dropped.
+/// On drop, claims all remaining pieces and waits for the sender's pieces.
 struct AllPieces<'w> {
     pieces: &'w Pieces,
     count: usize,
@@ -125,7 +126,8 @@ struct AllPieces<'w> {
 impl Drop for AllPieces<'_> {
     fn drop(&mut self) {
         let own = self.own + self.pieces.claim_rest(self.count);
-        // The sender is copying on another core; should it have lost that core, it gets this one.
+        // The sender is copying on another core. If it has lost that core, yielding gives it this
+        // one.
         let mut polls = 0u32;
         while self.pieces.finished(self.count - own).is_none() {
             polls = polls.wrapping_add(1);
@@ -138,9 +140,11 @@ impl Drop for AllPieces<'_> {
     }
 }
 
-/// Pieces that the sender is copying. Dropped before they are copied, because an operator panicked,
-/// they are spoilt, and all that nobody has claimed with them: the receiver must not wait for ever,
-/// nor take them for received.
+/// Pieces that the sender has claimed and is copying.
+///
+/// If this is dropped before the pieces are copied, because an operator panicked, it marks them as
+/// poisoned, together with all pieces that nobody has claimed: the receiver must neither wait for
+/// them for ever nor treat them as received.
 pub(super) struct Claimed<'w> {
     pieces: &'w Pieces,
     of: usize,
@@ -148,10 +152,10 @@ pub(super) struct Claimed<'w> {
 }
 
 impl<'w> Claimed<'w> {
-    /// Some more pieces, if any are left; the sender has copied `own`.
+    /// Claims more pieces, if any are left. The sender has copied `own` pieces before.
     pub(super) fn more(pieces: &'w Pieces, division: Division, own: usize) -> Option<Self> {
         let count = pieces.claim(division.pieces, division.claim(own));
-        // Made only if there are any: dropping it says that they are spoilt.
+        // Constructed only if there are pieces: dropping it poisons the message.
         (count > 0).then(|| Claimed {
             pieces,
             of: division.pieces,

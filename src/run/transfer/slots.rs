@@ -1,46 +1,47 @@
-//! Memory for messages that do not wait for their receivers.
+//! Memory for copies of messages whose senders do not wait for their receivers.
 
 use std::cell::UnsafeCell;
 
-/// Bytes of a line.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A line of cache.
+/// One cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Line(UnsafeCell<[u8; LINE]>);
 
-/// Room for a message of each direction between two ranks, at numbered lines.
+/// Slots for messages, each a range of cache lines that starts at a line number. A lane (one
+/// direction between two ranks) has one slot.
 #[derive(Debug)]
 pub(crate) struct Slots(Box<[Line]>);
 
-// SAFETY: a slot is written by the sender of its lane while the lane is free, and read by its
-// receiver between `BORROWED` and `DONE`: the lane's state hands it over like the lane's own
-// fields.
+// SAFETY: a slot belongs to one lane. The lane's sender writes it while the lane is free, and the
+// lane's receiver reads it between `BORROWED` and `DONE`. The lane's state hands the slot over in
+// the same way as the lane's own fields.
 unsafe impl Sync for Slots {}
 
 impl Slots {
-    /// So many lines.
+    /// Allocates `lines` cache lines.
     pub(crate) fn new(lines: u32) -> Slots {
         let line = |_| Line(UnsafeCell::new([0; LINE]));
         Slots((0..lines).map(line).collect())
     }
 
-    /// Lines that `bytes` take.
+    /// Number of cache lines that `bytes` bytes occupy.
     pub(crate) fn lines(bytes: usize) -> u32 {
         u32::try_from(bytes.div_ceil(LINE)).unwrap_or(u32::MAX)
     }
 
-    /// Bytes of so many lines.
+    /// Number of bytes in `lines` cache lines.
     pub(crate) fn bytes(lines: u32) -> usize {
         lines as usize * LINE
     }
 
-    /// Where line `line` stands, and how many bytes there are from there on.
+    /// Pointer to line `line`, and the number of bytes from there to the end.
     #[inline]
     pub(super) fn room(&self, line: u32) -> (*mut u8, usize) {
         let rest = &self.0[line as usize..];
-        // The pointer comes from the whole rest, so it may reach into all of it.
+        // The pointer is derived from the whole rest of the slice, so it may access all of it.
         (
             rest.as_ptr().cast::<u8>().cast_mut(),
             std::mem::size_of_val(rest),

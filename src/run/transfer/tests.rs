@@ -1,5 +1,5 @@
-//! Transfers from memory to memory, on one thread. They stand apart from the sources, which
-//! `tests/model` compiles, too.
+//! Unit tests of transfers from memory to memory, on one thread. They have a file of their own
+//! because `tests/model` compiles the source files as well.
 
 use super::memory::{Due, RankMemory, Received, SendSpans};
 use super::packed::RecvOp;
@@ -7,7 +7,7 @@ use super::protocol::{Lane, Pieces, Sent, Wire};
 use crate::run::operator::Operator;
 use crate::schedule::{Order, Span};
 
-/// What two ranks tell each other about short messages is on one line, which goes there with a
+/// Both lanes between two ranks are on one cache line, so the line travels to the receiver with a
 /// message and comes back with the reply.
 #[test]
 fn both_lanes_of_a_wire_are_on_one_line() {
