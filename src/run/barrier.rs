@@ -1,20 +1,22 @@
-//! A barrier that its users wait at in their own way.
+//! A barrier whose users choose themselves how they wait.
 //!
-//! Ranks that share a core arrive at a counter of their own, in a cache line that never leaves that
-//! core; only the last of each core crosses to the counter of all. With ranks that wait by
-//! yielding, each core so needs one switch fewer than it has ranks: its last to arrive
-//! need not yield to ranks that cannot go on, it looks a while for the other cores instead, and
-//! goes on to be the first at the next barrier.
+//! Ranks that share a core count their arrivals in a counter of their own, whose cache line never
+//! leaves that core. Only the last rank of each core increments the counter that all cores share.
+//!
+//! This saves one switch between ranks per core where ranks wait by yielding: the last rank of a
+//! core need not yield, since all other ranks of its core are waiting too. It spins for a moment
+//! instead, and arrives first at the next barrier.
 
 use super::sync::{AtomicUsize, Ordering};
 
-/// Counts arrivals; whoever arrives last opens it for all, and for the next round.
+/// Counts arrivals. The last rank to arrive opens the barrier, and thereby begins the next
+/// generation.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     groups: Box<[Line<Group>]>,
     /// By rank: its group.
     group_of: Box<[usize]>,
-    /// Groups that have arrived.
+    /// Number of groups whose ranks have all arrived.
     arrived: Line<AtomicUsize>,
     generation: Line<AtomicUsize>,
 }
@@ -30,23 +32,23 @@ struct Group {
 #[repr(align(128))]
 struct Line<T>(T);
 
-/// How an arrival went.
+/// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// The last of all: the barrier is open.
+    /// The last rank of all: the barrier is open.
     Opened,
     /// Not the last.
     Waits {
-        /// What to ask [`Barrier::is_open`] for.
+        /// The generation to ask [`Barrier::is_open`] about.
         generation: usize,
-        /// Whether it was the last of its group.
+        /// Whether it was the last of its group to arrive.
         last_here: bool,
     },
 }
 
 impl Barrier {
-    /// For as many ranks as `group_of` names groups for, each its own; groups are numbered from 0,
-    /// none is empty.
+    /// A barrier for `group_of.len()` ranks; `group_of` gives each rank's group. Groups are
+    /// numbered from 0, and none is empty.
     pub(crate) fn new(group_of: &[usize]) -> Self {
         let groups = group_of.iter().max().map_or(1, |last| last + 1);
         let mut sizes = vec![0; groups];
@@ -78,7 +80,7 @@ impl Barrier {
                     last_here: false,
                 };
             }
-            // Nobody arrives again before having seen the next generation.
+            // No rank arrives again before it has seen the next generation.
             group.arrived.store(0, Ordering::Relaxed);
         }
         if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 < self.groups.len() {
@@ -94,20 +96,20 @@ impl Barrier {
         Arrival::Opened
     }
 
-    /// What [`Barrier::arrive`] would return for who waits now.
+    /// The current generation: what [`Barrier::arrive`] returns to a rank that has to wait now.
     #[inline]
     pub(crate) fn generation(&self) -> usize {
         self.generation.0.load(Ordering::Acquire)
     }
 
-    /// Whether the barrier that this was returned for has opened.
+    /// Whether the barrier of generation `awaited` has opened.
     #[inline]
     pub(crate) fn is_open(&self, awaited: usize) -> bool {
         self.generation.0.load(Ordering::Acquire) != awaited
     }
 
-    /// Forgets those who arrived and gave up, and begins a new generation: call while nobody uses
-    /// it.
+    /// Forgets the ranks that arrived and gave up, and begins a new generation. Call while no rank
+    /// uses the barrier.
     pub(crate) fn reset(&self) {
         self.generation.0.fetch_add(1, Ordering::Relaxed);
         for group in &self.groups {

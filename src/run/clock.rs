@@ -1,4 +1,4 @@
-//! The model clock of rank programs.
+//! The model clock of rank programs whose steps are not known in advance.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -9,19 +9,16 @@ use crate::cost::{CostModel, Ports};
 use crate::schedule::Span;
 use crate::simulate::max_time;
 
-/// The port out of a bidirectional rank; all of a unidirectional one.
+/// The port for sending of a bidirectional rank; the only port of a unidirectional one.
 pub(super) const OUT: usize = 0;
-/// The port in.
+/// The port for receiving of a bidirectional rank.
 pub(super) const IN: usize = 1;
 
-/// What carrying the model clock with `messages` messages of `bytes` bytes takes both ends
-/// together, between two bidirectional ranks that do nothing else: the arithmetic of both clocks,
-/// not the line on which the clock travels, which the message needs anyway.
+/// Measures the wall-clock time that both ends together spend on the model clock for `messages`
+/// messages of `bytes` bytes between two bidirectional ranks.
 ///
-/// ```
-/// let time = oneport::run::clock_work(1 << 16, 1000);
-/// assert!(time > std::time::Duration::ZERO);
-/// ```
+/// It counts the arithmetic of both clocks only. The cache line on which the clock travels is not
+/// included, since the message needs it anyway.
 pub fn clock_work(bytes: usize, messages: u64) -> Duration {
     let cost = black_box(CostModel::new(1000.0, 0.1));
     let [mut sender, mut receiver] = [(); 2].map(|()| OnlineClock::new(Ports::BI, false));
@@ -42,20 +39,21 @@ pub fn clock_work(bytes: usize, messages: u64) -> Duration {
     time
 }
 
-/// Touches that are looked after without a thought of those that no longer matter.
+/// Number of touches that are searched before those that no longer matter are removed.
 const TOUCHES: usize = 4;
 
-/// The model clock of a program that is not known in advance: the rules of time, evaluated as steps
-/// come.
+/// The model clock of a program that is not known in advance: it applies the rules of time to each
+/// step as it comes.
 #[derive(Debug)]
 pub(super) struct OnlineClock {
     bidirectional: bool,
     overlap: bool,
     /// When each port list is free.
     pub(super) lists: [f64; 2],
-    /// When the last computation ended that everything waits for.
+    /// End of the last computation that all later steps wait for.
     pub(super) floor: f64,
-    /// What earlier steps did to which span, until when; only what can still delay something.
+    /// Spans that earlier steps touched: whether they wrote it, and when they ended. Only touches
+    /// that can still delay a step are kept.
     touches: SmallVec<[(Span, bool, f64); TOUCHES]>,
     pub(super) finish: f64,
 }
@@ -77,15 +75,14 @@ impl OnlineClock {
         if self.bidirectional { direction } else { OUT }
     }
 
-    /// When a transfer may start.
+    /// The model time at which a transfer may start.
     #[inline]
     pub(super) fn start(&self, direction: usize, reads: &[Span], writes: &[Span]) -> f64 {
         let free = max_time(self.lists[self.list(direction)], self.floor);
         self.data_ready(free, reads, writes)
     }
 
-    /// When the data is there that a step reads and may be changed that it writes, but not before
-    /// `from`.
+    /// The earliest time from `from` on at which a step may read `reads` and write `writes`.
     #[inline]
     pub(super) fn data_ready(&self, from: f64, reads: &[Span], writes: &[Span]) -> f64 {
         let mut ready = from;
@@ -107,7 +104,8 @@ impl OnlineClock {
         self.finish = max_time(self.finish, end);
     }
 
-    /// A computation that waits for everything and that everything waits for; when it ends.
+    /// A computation that waits for all earlier steps and that all later steps wait for. Returns
+    /// its end.
     pub(super) fn compute(&mut self, time: f64) -> f64 {
         let start = self.lists.iter().copied().fold(self.floor, max_time);
         self.floor = start + time;
@@ -120,8 +118,8 @@ impl OnlineClock {
     #[inline]
     pub(super) fn touched(&mut self, span: Span, written: bool, end: f64) {
         self.finish = max_time(self.finish, end);
-        // What ended before every port is free delays nothing; with overlap, every touch may still
-        // delay a computation.
+        // A touch that ended before every port is free delays nothing. With overlap, every touch
+        // may still delay a computation.
         let free = match (self.overlap, self.bidirectional) {
             (true, _) => f64::NEG_INFINITY,
             (false, true) => self.lists[OUT].min(self.lists[IN]),
@@ -132,7 +130,7 @@ impl OnlineClock {
         }
         let mut same = self.touches.iter_mut();
         if let Some(same) = same.find(|t| (t.0, t.1) == (span, written)) {
-            // Who sends the same again and again has touched it once.
+            // Repeated sends of the same span count as one touch.
             same.2 = max_time(same.2, end);
             return;
         }
@@ -156,7 +154,7 @@ mod tests {
             clock.touched(vector, false, f64::from(end));
         }
         assert_eq!(clock.touches.len(), 1);
-        // Who overwrites it waits for the last of them.
+        // A step that overwrites the span waits for the last send.
         assert_eq!(clock.start(IN, &[], &[vector]), 100.0);
         assert_eq!(clock.start(IN, &[], &[Span::new(8, 1)]), 0.0);
     }

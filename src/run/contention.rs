@@ -1,18 +1,20 @@
-//! Notices cores that something else keeps busy, so that the ranks there stop to yield.
+//! Detects cores that other processes keep busy, so that the ranks there block instead of yielding.
 //!
-//! Among ranks that wait for each other a yield is a switch of half a microsecond. Beside a thread
-//! that computes and is none of them, it gives away the rest of a turn: that thread then has the
-//! core for some milliseconds, and a collective needs dozens of yields one after another. A rank
-//! that blocks instead gives nothing away, and runs soon after it has been woken. But where ranks
-//! have their cores for themselves, blocking takes several times as long as yielding.
+//! Among ranks that wait for each other, a yield is a switch of half a microsecond. If another
+//! thread computes on the same core, a yield gives that thread the rest of the time slice: it then
+//! has the core for some milliseconds, and a collective needs dozens of yields one after another. A
+//! rank that blocks instead gives nothing away, and runs soon after it has been woken. But where
+//! ranks have their cores to themselves, blocking takes several times as long as yielding.
 //!
-//! So a core is in one of three modes:
+//! So each core is in one of three modes:
 //!
-//! | mode | its ranks | until |
-//! |---|---|---|
-//! | `YIELDS` | yield; a few of all yields are timed | one takes long: others have the core, or ranks that work |
-//! | `WATCHES` | yield, and take the time from one rank's yield to the next rank's return from one: then no rank had the core | [`WATCH`] is over: if others had half of it, `BLOCKS`, otherwise `YIELDS` |
-//! | `BLOCKS` | block as soon as they have to wait | its time is over: `WATCHES` again; if that finds the same, the next time is twice as long |
+//! - `YIELDS`: its ranks yield, and a few of all yields are timed. A slow yield starts `WATCHES`:
+//!   either other threads have the core, or ranks that compute.
+//! - `WATCHES`: its ranks yield, and measure the time from one rank's yield until the next rank
+//!   returns from one, in which no rank had the core. After [`WATCH`], the core changes to `BLOCKS`
+//!   if others had half of that time, otherwise back to `YIELDS`.
+//! - `BLOCKS`: its ranks block as soon as they have to wait. When the period of blocking is over,
+//!   the core changes to `WATCHES`. If that finds the same again, the next period is twice as long.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -21,18 +23,18 @@ use parking_lot::Mutex;
 
 use super::load::Load;
 
-/// Timing one yield takes 50 ns, a yield 200 to 500: so one in this many is timed.
+/// One yield in this many is timed. A yield takes 200 to 500 ns, timing it 50 ns.
 const TIMED: u32 = 16;
-/// What a yield may take, besides what going round the ranks of the core takes: less than the
-/// shortest time slice of Linux.
+/// Time that a yield may take in addition to the switches among the ranks of the core. It is less
+/// than the shortest time slice of Linux.
 const PATIENCE: Duration = Duration::from_micros(500);
-/// What a switch from one rank to another may take.
+/// Time that a switch from one rank to another may take.
 const SWITCH: Duration = Duration::from_micros(4);
-/// Who had the core for longer than that between two ranks did something there.
+/// A period longer than this in which no rank had the core counts as another thread's.
 const TURN: Duration = Duration::from_micros(100);
-/// More than two time slices of one thread that comes and goes.
+/// How long a core is watched: more than two time slices of a thread that comes and goes.
 const WATCH: Duration = Duration::from_millis(10);
-/// How long ranks block at first: watching costs a tenth at most.
+/// How long ranks block the first time. Watching takes at most a tenth of that.
 const SHORTEST_BLOCK: Duration = Duration::from_millis(100);
 const LONGEST_BLOCK: Duration = Duration::from_secs(1);
 
@@ -40,21 +42,21 @@ const YIELDS: u32 = 0;
 const WATCHES: u32 = 1;
 const BLOCKS: u32 = 2;
 
-/// What is known of the cores of a team. All of it is a hint: nothing but time is lost when ranks
-/// of one core disagree.
+/// What is known about the cores of a team. All of it is a hint: if ranks of one core disagree,
+/// only time is lost.
 #[derive(Debug)]
 pub(super) struct Contention {
     cores: Box<[Core]>,
-    /// The same cores, as the system numbers them.
+    /// The system's numbers of these cores.
     ids: Vec<usize>,
     epoch: Instant,
     /// Whether ranks of some core have begun to block in this run.
     noticed: AtomicBool,
-    /// The load at the beginning of this run, or when that was noticed.
+    /// The load at the beginning of this run, or when `noticed` was set.
     before: Mutex<Option<Load>>,
 }
 
-/// Times are in nanoseconds, instants since the epoch.
+/// The state of one core. Times are in nanoseconds; points in time count from the epoch.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Core {
@@ -62,16 +64,17 @@ struct Core {
     patience: Duration,
     /// When the mode ends.
     until: AtomicU64,
-    /// When a rank had the core last, as far as it is known, while it is watched.
+    /// While watching: the last time at which a rank is known to have had the core.
     given: AtomicU64,
-    /// For how long others have had it.
+    /// While watching: for how long others have had the core.
     lost: AtomicU64,
-    /// How long its ranks block this time.
+    /// Length of the current period of blocking.
     block: AtomicU64,
 }
 
 impl Contention {
-    /// For cores with so many ranks each; `ids` are those that the system knows them by.
+    /// Starts in `YIELDS`. `ranks` gives the number of ranks on each core, `ids` the system's
+    /// numbers of the cores.
     pub(super) fn new(ranks: impl Iterator<Item = u32>, ids: Vec<usize>, epoch: Instant) -> Self {
         let core = |ranks| Core {
             mode: AtomicU32::new(YIELDS),
@@ -90,48 +93,52 @@ impl Contention {
         }
     }
 
-    /// Yields, by a rank of core `core` that has done so `yields` times before; false, at once,
-    /// when it must block instead.
+    /// Yields, for a rank of core `core`. `yields` counts the rank's yields. False, without
+    /// yielding, if the rank must block instead.
     #[inline]
-    pub(super) fn yields(&self, core: usize, yields: &AtomicU32) -> bool {
+    pub(super) fn try_yield(&self, core: usize, yields: &AtomicU32) -> bool {
         let core = &self.cores[core];
         if core.mode.load(Relaxed) != YIELDS {
-            return self.yields_watched(core);
+            return self.yield_watched(core);
         }
         let n = yields.load(Relaxed).wrapping_add(1);
         yields.store(n, Relaxed);
         if n.is_multiple_of(TIMED) {
-            self.yields_timed(core);
+            self.yield_timed(core);
         } else {
             std::thread::yield_now();
         }
         true
     }
 
-    /// A rank of core `core` is about to block.
-    pub(super) fn gives(&self, core: usize) {
+    /// Notes that a rank of core `core` is about to block.
+    pub(super) fn before_block(&self, core: usize) {
         let core = &self.cores[core];
         if core.mode.load(Relaxed) == WATCHES {
             core.given.store(self.now(), Relaxed);
         }
     }
 
-    /// A run begins. Looking at the load takes some 20 us: in a team's first run, and where that is
-    /// worth it.
+    /// Begins a run. Reading the load takes some 20 us, so it is read only in a team's first run
+    /// and where ranks block.
     pub(super) fn begin(&self, first_run: bool) {
-        let looks = first_run || self.any_blocks();
+        let read_load = first_run || self.any_blocks();
         self.noticed.store(false, Relaxed);
-        *self.before.lock() = if looks { Load::now(&self.ids) } else { None };
+        *self.before.lock() = if read_load {
+            Load::now(&self.ids)
+        } else {
+            None
+        };
     }
 
-    /// The part of the cores' time that others had in this run, in percent, if it is known and
-    /// worth a word.
-    pub(super) fn by_others(&self) -> Option<u64> {
+    /// The percentage of the cores' time that others had in this run, if it is known and large
+    /// enough to report.
+    pub(super) fn percent_by_others(&self) -> Option<u64> {
         let before = self.before.lock().take()?;
         if !self.noticed.load(Relaxed) && !self.any_blocks() {
             return None;
         }
-        Load::now(&self.ids)?.by_others_since(&before)
+        Load::now(&self.ids)?.percent_by_others_since(&before)
     }
 
     fn any_blocks(&self) -> bool {
@@ -140,7 +147,7 @@ impl Contention {
     }
 
     #[cold]
-    fn yields_timed(&self, core: &Core) {
+    fn yield_timed(&self, core: &Core) {
         let start = Instant::now();
         std::thread::yield_now();
         if start.elapsed() > core.patience {
@@ -149,9 +156,9 @@ impl Contention {
         }
     }
 
-    /// As [`Contention::yields`], on a core that is watched, or whose ranks block.
+    /// As [`Contention::try_yield`], on a core in mode `WATCHES` or `BLOCKS`.
     #[cold]
-    fn yields_watched(&self, core: &Core) -> bool {
+    fn yield_watched(&self, core: &Core) -> bool {
         let now = self.now();
         if core.mode.load(Relaxed) == BLOCKS {
             if now < core.until.load(Relaxed) {
@@ -180,7 +187,7 @@ impl Contention {
         core.mode.store(WATCHES, Relaxed);
     }
 
-    /// What comes after watching.
+    /// Chooses the mode that follows `WATCHES`.
     fn decide(&self, core: &Core, now: u64) {
         let watched = nanoseconds(WATCH) + now.saturating_sub(core.until.load(Relaxed));
         if core.lost.load(Relaxed) < watched / 2 {
@@ -213,7 +220,7 @@ fn nanoseconds(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// A core that has been watched until `now`, of which others had the core for `lost`.
+    /// The mode of a core that has been watched until `now`, and that others had for `lost`.
     fn watched(contention: &Contention, now: u64, lost: Duration) -> u32 {
         let core = &contention.cores[0];
         contention.watch(core, now - nanoseconds(WATCH));
@@ -224,26 +231,27 @@ mod tests {
 
     #[test]
     fn ranks_block_where_others_have_the_core() {
-        // Long after the epoch, so that nothing is over while the test runs.
-        const LATER: u64 = 1 << 60;
+        // So long after the epoch that no mode ends while the test runs.
+        const LONG_AFTER: u64 = 1 << 60;
         let contention = Contention::new([3].into_iter(), Vec::new(), Instant::now());
         let (core, yields) = (&contention.cores[0], AtomicU32::new(0));
-        assert!(contention.yields(0, &yields));
-        assert_eq!(watched(&contention, LATER, WATCH / 4), YIELDS);
-        assert!(contention.yields(0, &yields));
+        assert!(contention.try_yield(0, &yields));
+        assert_eq!(watched(&contention, LONG_AFTER, WATCH / 4), YIELDS);
+        assert!(contention.try_yield(0, &yields));
         assert!(!contention.noticed.load(Relaxed));
-        // As long as nothing changes, each time is twice as long as the one before, within limits.
+        // As long as nothing changes, each period is twice as long as the one before, within
+        // limits.
         for block in [100, 200, 400, 800, 1000, 1000] {
             let block = Duration::from_millis(block);
-            assert_eq!(watched(&contention, LATER, WATCH), BLOCKS);
-            assert_eq!(core.until.load(Relaxed), LATER + nanoseconds(block));
-            assert!(!contention.yields(0, &yields));
+            assert_eq!(watched(&contention, LONG_AFTER, WATCH), BLOCKS);
+            assert_eq!(core.until.load(Relaxed), LONG_AFTER + nanoseconds(block));
+            assert!(!contention.try_yield(0, &yields));
         }
         assert!(contention.noticed.load(Relaxed) && contention.any_blocks());
-        // When the time is over, ranks yield again to find out.
+        // After a period of blocking, ranks yield again in order to measure.
         core.until.store(0, Relaxed);
-        assert!(contention.yields(0, &yields));
-        assert_eq!(watched(&contention, LATER, Duration::ZERO), YIELDS);
-        assert!(contention.yields(0, &yields));
+        assert!(contention.try_yield(0, &yields));
+        assert_eq!(watched(&contention, LONG_AFTER, Duration::ZERO), YIELDS);
+        assert!(contention.try_yield(0, &yields));
     }
 }

@@ -1,4 +1,4 @@
-//! Element types.
+//! The element types of vectors.
 
 use std::fmt::{Debug, Display};
 use std::hash::DefaultHasher;
@@ -6,12 +6,12 @@ use std::hash::DefaultHasher;
 use super::testdata::{Draw, Purpose};
 use crate::error::{Error, Result};
 
-/// A type that vectors are made of.
+/// A type of the elements of vectors.
 ///
 /// The trait is sealed: only this crate implements it. A transfer moves elements as bytes. A
 /// message of up to 16 bytes is carried in words that both partners read as initialized memory, and
-/// is combined where it lies there. Both are sound for a type that has no padding and no stricter
-/// alignment than these words, which no safe trait can promise of a type that it does not know.
+/// is combined in place there. Both are sound only for a type without padding whose alignment is
+/// not stricter than that of these words. No safe trait can guarantee that for a foreign type.
 ///
 /// ```compile_fail,E0277
 /// use oneport::run::{Element, ElementType};
@@ -33,18 +33,19 @@ use crate::error::{Error, Result};
 pub trait Element:
     sealed::Sealed + Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
 {
-    /// The type's run-time name.
+    /// The type as a value.
     const TYPE: ElementType;
 
     /// A test value: see [`crate::run::inputs`].
     #[doc(hidden)]
     fn sample(purpose: Purpose, draw: Draw) -> Self;
 
-    /// What a buffer holds that nobody has written, made of so many bits.
+    /// The initial value of buffer elements that no step has written yet, made from `bits`.
     #[doc(hidden)]
     fn poison(purpose: Purpose, bits: u64) -> Self;
 
-    /// What [`Operator::none`](super::Operator::none) makes of two elements: neither of them.
+    /// What [`Operator::none`](super::Operator::none) makes of two elements: a value different from
+    /// both.
     #[doc(hidden)]
     fn spoiled(a: Self, b: Self) -> Self;
 
@@ -52,21 +53,21 @@ pub trait Element:
     #[doc(hidden)]
     fn hash(values: &[Self], hasher: &mut DefaultHasher);
 
-    /// The built-in operator of this name, where the type has it.
+    /// The built-in operator `name`, if the type has it.
     #[doc(hidden)]
     fn built_in(name: &str) -> Option<super::operator::Operator<Self>>;
 }
 
-/// What the types promise that nobody else can implement [`Element`] for.
+/// Keeps other crates from implementing [`Element`].
 mod sealed {
     /// A type without padding, aligned to at most 8 bytes: see [`Element`](super::Element).
     ///
-    /// A type that promises neither can be let in by its messages never travelling inside a lane:
-    /// then they are lent, whatever their length, and nothing but the type itself reads its
-    /// bytes.
+    /// Types without these properties could be allowed if their messages never travelled inside a
+    /// lane: such messages would be lent, whatever their length, and only the type itself would
+    /// read its bytes.
     pub trait Sealed {}
 
-    /// The primitive numbers have no padding.
+    /// Primitive numbers have no padding.
     macro_rules! seal {
         ($($t:ty),*) => {
             $(impl Sealed for $t {})*
@@ -76,7 +77,7 @@ mod sealed {
     seal!(u8, i32, i64, u64, f32, f64);
 }
 
-/// The element types, by name.
+/// The element types, as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "Rust's own names")]
 pub enum ElementType {
@@ -120,10 +121,10 @@ impl ElementType {
         }
     }
 
-    /// The type with this name.
+    /// The element type called `name`.
     ///
     /// # Errors
-    /// Lists the names when there is none.
+    /// When there is none; the message lists all names.
     pub fn parse(name: &str) -> Result<ElementType> {
         ElementType::ALL
             .into_iter()

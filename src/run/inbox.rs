@@ -1,30 +1,33 @@
-//! What workers of a folded run tell each other: which rank has something to look at.
+//! The queues by which the workers of a multiplexed run tell each other which ranks have something
+//! to poll for.
 //!
-//! | teller | owner |
+//! | pushing worker | owner of the rank |
 //! |---|---|
 //! | 1. hands something over | 1. takes the whole list |
-//! | 2. marks the rank as told of | 2. takes the mark off a rank |
-//! | 3. unless it was: puts it on the owner's list | 3. looks at the rank |
+//! | 2. marks the rank's node as queued | 2. removes the mark of a rank |
+//! | 3. unless it was marked: adds the node to the owner's list | 3. polls the rank |
 //!
-//! Both sides of step 2 are read-modify-writes, so one comes first. If it is the teller's, the
-//! owner's, which acquires it, sees what was handed over. If it is the owner's, the teller finds no
-//! mark and puts the rank on the list again. A rank is on a list once at most, so one link a rank
-//! is enough, and lists are only ever taken whole, so no rank is mistaken for another (the ABA
-//! problem). `tests/model` checks this file.
+//! Both steps 2 are read-modify-writes of the same mark, so one comes first. If it is the pusher's,
+//! the owner's, which acquires it, sees what was handed over. If it is the owner's, the pusher
+//! finds no mark and adds the rank to the list again.
+//!
+//! A rank is on at most one list at a time, so one link per rank is enough. Lists are only ever
+//! taken whole, so no rank is mistaken for another (no ABA problem). `tests/model` checks this
+//! file.
 
 use super::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// No rank.
 const NONE: usize = usize::MAX;
 
-/// A list of ranks to which anybody adds and that one takes.
+/// A list of ranks: any worker adds to it, and its owner takes it.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Inbox {
     last: AtomicUsize,
 }
 
-/// A rank's place on its owner's list.
+/// The entry of a rank in its owner's list.
 #[derive(Debug)]
 pub(crate) struct QueueNode {
     queued: AtomicBool,
@@ -47,8 +50,8 @@ impl Inbox {
         }
     }
 
-    /// Tells the owner of `rank`; false when it has been told and has not looked since. `slips` are
-    /// those of all ranks.
+    /// Adds `rank` to the list. False if it was there already, and the owner has not polled it
+    /// since. `nodes` are those of all ranks.
     pub(crate) fn push(&self, nodes: &[QueueNode], rank: usize) -> bool {
         if nodes[rank].queued.swap(true, Ordering::AcqRel) {
             return false;
@@ -66,17 +69,17 @@ impl Inbox {
         }
     }
 
-    /// Whether there is anything to take.
+    /// Whether the list is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.last.load(Ordering::Relaxed) == NONE
     }
 
-    /// Owner: calls `each` for every rank that it has been told of.
+    /// Owner: takes the list and calls `each` for every rank in it.
     pub(crate) fn take(&self, nodes: &[QueueNode], mut each: impl FnMut(usize)) {
         let mut rank = self.last.swap(NONE, Ordering::Acquire);
         while rank != NONE {
-            // Once the mark is off, others may put it on a list again.
+            // Once the mark is removed, other workers may add the rank to the list again.
             let next = nodes[rank].next.load(Ordering::Relaxed);
             nodes[rank].queued.swap(false, Ordering::AcqRel);
             each(rank);

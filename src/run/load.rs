@@ -1,19 +1,19 @@
-//! What else than this process has kept some cores busy.
+//! Measures how busy other processes have kept some cores.
 
-/// What some cores have done until now, in ticks of the system's accounting, which are 10 ms as a
-/// rule.
+/// What some cores have done since the system started, in ticks of the system's accounting (usually
+/// 10 ms).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Load {
     cores: u64,
-    /// Idle or not.
+    /// All ticks, idle or busy.
     all: u64,
     busy: u64,
-    /// On whatever core.
+    /// Ticks of this process, on any core.
     by_this_process: u64,
 }
 
 impl Load {
-    /// Of the cores `ids`, where the system says what they do.
+    /// The load of the cores `ids`, if the system reports it.
     pub(super) fn now(ids: &[usize]) -> Option<Load> {
         let cores = std::fs::read_to_string("/proc/stat").ok()?;
         let process = std::fs::read_to_string("/proc/self/stat").ok()?;
@@ -30,8 +30,8 @@ impl Load {
             if !id.parse().is_ok_and(|id| ids.contains(&id)) {
                 continue;
             }
-            // user, nice, system, idle, waiting for devices, two kinds of interrupts, other guests
-            // of the host; what follows is counted among the first.
+            // user, nice, system, idle, iowait, irq, softirq, steal; the columns after these are
+            // included in the first two.
             let times: Vec<u64> = times
                 .split_whitespace()
                 .take(8)
@@ -43,8 +43,8 @@ impl Load {
             all += sum;
             busy += sum - idle;
         }
-        // The name of the program, in parentheses, may hold anything; the state and ten numbers
-        // follow it, and then the two wanted.
+        // The program's name, in parentheses, may contain anything. After it come the state, ten
+        // numbers, and then the two needed here: user and system time.
         let (_, rest) = process.rsplit_once(')')?;
         let mut times = rest.split_whitespace().skip(11);
         let mut time = || times.next()?.parse::<u64>().ok();
@@ -57,17 +57,17 @@ impl Load {
         })
     }
 
-    /// The part of the cores' time since `before` that others had, in percent, if that is certain
-    /// and worth a word.
-    pub(super) fn by_others_since(&self, before: &Load) -> Option<u64> {
-        const WORTH_A_WORD: u64 = 5;
+    /// The percentage of the cores' time since `before` that others had, if that is certain and
+    /// large enough to report.
+    pub(super) fn percent_by_others_since(&self, before: &Load) -> Option<u64> {
+        const MIN_PERCENT: u64 = 5;
         let all = self.all.saturating_sub(before.all);
         let busy = self.busy.saturating_sub(before.busy);
         let own = self.by_this_process.saturating_sub(before.by_this_process);
-        let peers = busy.saturating_sub(own).min(all);
+        let by_others = busy.saturating_sub(own).min(all);
         // Each number counts whole ticks.
         let margin = self.cores + 2;
-        (100 * peers.saturating_sub(margin) > WORTH_A_WORD * all).then(|| 100 * peers / all)
+        (100 * by_others.saturating_sub(margin) > MIN_PERCENT * all).then(|| 100 * by_others / all)
     }
 }
 
@@ -86,14 +86,14 @@ mod tests {
         let before = Load::read(&[1], BEFORE.0, BEFORE.1).unwrap();
         Load::read(&[1], &cores, &process)
             .unwrap()
-            .by_others_since(&before)
+            .percent_by_others_since(&before)
     }
 
     #[test]
-    fn others_had_what_this_process_had_not() {
-        // A hundred ticks: fifty idle, thirty this process's.
+    fn others_had_the_busy_time_beyond_this_process() {
+        // A hundred ticks: fifty idle, thirty of this process.
         assert_eq!(after("cpu1 40 0 20 150 0 0 0 10", "23 14"), Some(20));
-        // All its own; hardly anything.
+        // All of this process, then hardly anything of others.
         assert_eq!(after("cpu1 100 0 20 100 0 0 0 0", "83 24"), None);
         assert_eq!(after("cpu1 100 0 20 100 0 0 0 0", "80 20"), None);
         // Too short to tell.
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_not_made_up() {
+    fn unknown_loads_are_none() {
         assert_eq!(Load::read(&[2], BEFORE.0, BEFORE.1), None);
         assert_eq!(Load::read(&[1], "cpu1 1 2\n", BEFORE.1), None);
         assert_eq!(Load::read(&[1], BEFORE.0, "7 (x) R 1 2"), None);

@@ -1,8 +1,8 @@
-//! Running schedules with real bytes on real threads.
+//! Running schedules, and rank programs written by hand, with real bytes on real threads.
 //!
-//! A [`Team`] holds one pinned thread a rank, or one a core ([`Workers`]). [`Team::run`] interprets
-//! a schedule; every message carries the model clock, so each run returns both its wall-clock and
-//! its model time as executed.
+//! A [`Team`] holds one pinned thread per rank, or one per core ([`Workers`]). [`Team::run`]
+//! executes a schedule, [`Team::scope`] a rank program. Every message carries the model clock, so
+//! each run returns both its wall-clock time and its model time as executed.
 
 mod barrier;
 mod clock;

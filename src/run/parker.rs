@@ -1,72 +1,71 @@
-//! How one rank sleeps until another has something for it, without a wake-up being lost.
+//! How one rank sleeps until another rank has something for it, such that no wake-up is lost.
 //!
 //! | sleeper | waker |
 //! |---|---|
-//! | 1. announces that it will sleep | 1. hands something over |
-//! | 2. fence | 2. fence |
-//! | 3. looks once more for what it waits for | 3. looks whether the sleeper has announced itself |
-//! | 4. sleeps until the announcement is withdrawn | 4. if so, withdraws the announcement and rings |
+//! | 1. announces that it will sleep (`prepare`) | 1. hands something over |
+//! | 2. fence (`prepare`) | 2. fence (`order`) |
+//! | 3. polls once more for what it waits for | 3. looks for the announcement (`unpark`) |
+//! | 4. `sleep`: sleeps while the announcement stands | 4. if there is one: withdraws it, notifies |
 //!
-//! One of the two fences comes first. If it is the sleeper's, the waker sees the announcement; if
-//! it is the waker's, the sleeper sees what was handed over. Steps 4 hold a lock, so the bell
-//! cannot ring between the sleeper's look at the announcement and its sleep. `tests/model` checks
-//! this file.
+//! One of the two fences comes first in their total order. If it is the sleeper's, the waker sees
+//! the announcement in its step 3. If it is the waker's, the sleeper sees in its step 3 what was
+//! handed over. Both steps 4 hold the lock, so the waker cannot notify between the sleeper's last
+//! look at the announcement and its sleep. `tests/model` checks this file.
 
 use std::time::Instant;
 
 use super::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
 
-/// One rank's bell: it alone sleeps by it, anybody rings it.
+/// The place where one rank sleeps: only that rank sleeps here, and any rank may wake it.
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
     announced: AtomicBool,
     lock: Mutex<()>,
-    rung: Condvar,
+    wakeup: Condvar,
 }
 
 impl Parker {
-    /// Sleeper: says that it will sleep. What it waits for must be looked for once more before
-    /// [`Parker::sleep`].
+    /// Sleeper: announces that it will sleep. It must poll once more before [`Parker::sleep`].
     pub(crate) fn prepare(&self) {
         self.announced.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Sleeper: what it waits for has come, it will not sleep.
+    /// Sleeper: withdraws the announcement, because what it waits for has come.
     pub(crate) fn cancel(&self) {
         self.announced.store(false, Ordering::Relaxed);
     }
 
-    /// Sleeper: sleeps until the bell rings, `until` has come, or `over` is true when it looks.
+    /// Sleeper: sleeps until it is woken, until `until`, or until `over` is true when it looks.
     pub(crate) fn sleep(&self, until: Instant, over: impl Fn() -> bool) {
         let mut guard = self.lock.lock();
         while self.announced.load(Ordering::Relaxed) && !over() {
-            if self.rung.wait_until(&mut guard, until).timed_out() {
+            if self.wakeup.wait_until(&mut guard, until).timed_out() {
                 break;
             }
         }
         self.announced.store(false, Ordering::Relaxed);
     }
 
-    /// Waker, after handing something over: orders that before the look of [`Parker::ring`].
+    /// Waker, after handing something over: orders that before the look of [`Parker::unpark`].
     #[inline]
     pub(crate) fn order() {
         fence(Ordering::SeqCst);
     }
 
-    /// Waker, after [`Parker::order`]: wakes the sleeper if it has announced itself. Without `order`
-    /// it may sleep on.
+    /// Waker, after [`Parker::order`]: wakes the sleeper if it has announced itself. Without
+    /// `order` the sleeper may miss this wake-up.
     #[inline]
     pub(crate) fn unpark(&self) {
         if self.announced.load(Ordering::Relaxed) {
-            self.rouse();
+            self.unpark_announced();
         }
     }
 
     #[cold]
-    fn rouse(&self) {
+    fn unpark_announced(&self) {
         let _guard = self.lock.lock();
         self.announced.store(false, Ordering::Relaxed);
-        self.rung.notify_one();
+        self.wakeup.notify_one();
     }
 }

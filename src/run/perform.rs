@@ -297,7 +297,7 @@ impl Team {
         }
         let Reports { mut ranks, walls } =
             reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
-        warnings.extend(self.state.contention.by_others().map(|part| {
+        warnings.extend(self.state.contention.percent_by_others().map(|part| {
             format!(
                 "other processes, or the host of this machine, had {part}% of the time of the ranks' cores: wall-clock includes waiting for them"
             )

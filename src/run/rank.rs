@@ -386,7 +386,7 @@ impl<'t, T: Element> Rank<'t, T> {
             Ok(()) => Ok(()),
             Err(Missed::Aborted) => Err(self.stopped(Stop::Aborted, self.rank, step, "barrier")),
             Err(Missed::Late(peer)) => Err(self.stopped(Stop::Deadline, peer, step, "barrier")),
-            Err(Missed::InFlight(peer)) => Err(self.left(peer, step)),
+            Err(Missed::Left(peer)) => Err(self.left(peer, step)),
         }
     }
 

@@ -1,22 +1,22 @@
-//! Recording what an executor does when, at no cost when it is not wanted.
+//! Recording when an executor performs each step, at no cost when recording is off.
 
 use std::fmt::Debug;
 use std::time::Instant;
 
-/// What an executor tells about each step. The executor is compiled once for each recorder, so
+/// What an executor reports about each step. The executor is compiled once for each recorder, so
 /// [`Off`] leaves no trace in the code.
 pub(crate) trait Recorder: Debug {
     /// Whether anything is recorded.
     const ON: bool;
 
-    /// For a program of `steps` steps; times count from `epoch`.
+    /// For a program of `steps` steps. Times count from `epoch`.
     fn new(steps: usize, epoch: Instant) -> Self;
 
     /// Step `step` opens its port, or starts to compute.
     fn starts(&mut self, step: usize);
 
-    /// Step `step` is done, but not before `held`: under a paced clock it holds its port until its
-    /// time has come.
+    /// Step `step` ends, but not before `held`: under a paced clock it holds its port until its
+    /// model time has come.
     fn ends(&mut self, step: usize, held: Option<Instant>);
 
     /// Start and end of every step in the last repetition, in nanoseconds since the epoch.
@@ -45,7 +45,7 @@ impl Recorder for Off {
     }
 }
 
-/// Records wall-clock, into memory allocated beforehand.
+/// Records wall-clock times in memory allocated beforehand.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     epoch: Instant,

@@ -1,5 +1,5 @@
-//! What the transfer protocol, the bell and the barrier are written with, in one place, so that a
-//! model checker can stand in for it: `tests/model` compiles the same sources against loom.
+//! The synchronization primitives of transfers, the parker, the inbox and the barrier, in one
+//! place: `tests/model` compiles those sources against loom's primitives instead.
 
 use std::ptr;
 
@@ -12,7 +12,7 @@ pub(crate) use std::thread::yield_now;
 
 pub(crate) use parking_lot::{Condvar, Mutex};
 
-/// [`std::cell::UnsafeCell`] with the access functions that loom's has.
+/// [`std::cell::UnsafeCell`] with the access functions of loom's.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -33,15 +33,15 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A pointer that is handed over like the contents of an [`UnsafeCell`], by something else, but at
-/// which anybody may guess before that. It is stored as a pointer, so whoever gets it may access
-/// what it points to.
+/// A pointer that a protocol hands over like the contents of an [`UnsafeCell`], but that the other
+/// side may also read earlier, as a guess. It is stored as a pointer, so the side that gets it may
+/// access what it points to.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Word(AtomicPtr<()>);
 
 impl Word {
-    /// Points to nothing.
+    /// A null pointer.
     pub(crate) fn new() -> Self {
         Word(AtomicPtr::new(ptr::null_mut()))
     }
@@ -56,7 +56,7 @@ impl Word {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// What `get` may return: good for hints to the machine, and for nothing else.
+    /// Possibly the pointer that `get` would return. It may be used for a prefetch only.
     #[inline(always)]
     pub(crate) fn guess(&self) -> *mut () {
         self.get()

@@ -1,4 +1,56 @@
-//! Waiting for each other: spin, yield, park; the barrier; who has left; what went wrong first.
+//! What the ranks of a team share besides transfers: waiting, the barrier, failures, and which
+//! ranks have left.
+//!
+//! A rank waits in three stages ([`Waiter`]): it spins, then yields its core, then sleeps
+//! ([`Parker`]). Four small protocols make sure that it neither misses what it waits for nor waits
+//! for something that cannot come.
+//!
+//! # Sleep
+//!
+//! | waiting rank | rank that it waits for |
+//! |---|---|
+//! | 1. polls in vain, spins, yields | 1. hands something over |
+//! | 2. announces that it will sleep (`prepare`), fence | 2. `wake`: fence |
+//! | 3. polls once more | 3. `wake`: looks for the announcement |
+//! | 4. sleeps, unless there was progress (`cancel`) | 4. if it is there, ends the sleep (`unpark`) |
+//!
+//! `parker` proves that no wake-up is lost. [`Waiter::pause`] does step 2 in one call and step 4 in
+//! the next, so that its caller's loop does step 3. A sleep lasts at most `NAP_OVERSUBSCRIBED` or
+//! `NAP_ALONE`. Where every rank has a core, `wake` omits the fence: sleeps are rare and short
+//! there, and a missed wake-up costs one nap of 1 ms, which is cheaper than a fence in every
+//! message.
+//!
+//! # Leaving
+//!
+//! | leaving rank | partner that waits for it |
+//! |---|---|
+//! | 1. finishes its last step | 1. polls its transfer in vain |
+//! | 2. `leave`: stores the number of the run (release) | 2. `has_left`: loads it (acquire) |
+//! | | 3. if the rank has left: polls once more |
+//!
+//! A partner that sees that the rank has left also sees everything that the rank did before. So if
+//! its second poll finds nothing either, the transfer will never take place.
+//!
+//! # Barrier
+//!
+//! | departing rank (`depart`) | rank at a barrier (`barrier`) |
+//! |---|---|
+//! | 1. sees that its last barrier is open | 1. finds its barrier closed |
+//! | 2. if it has failed: sets `aborted` | 2. loads `departed` (acquire) |
+//! | 3. stores itself in `departed` (release) | 3. if set: looks at its barrier, then at `aborted` |
+//!
+//! A rank that arrived at the waiting rank's barrier departs only after that barrier has opened,
+//! unless it fails. In the first case step 3 finds the barrier open, in the second `aborted` set.
+//! If neither is so, the departed rank never arrived, and the barrier will never open.
+//!
+//! # Deadline
+//!
+//! | rank that keeps its pace (`pace`) | rank whose deadline has passed |
+//! |---|---|
+//! | 1. raises `paced_until` to its wake-up time | 1. loads `paced_until` |
+//! | 2. sleeps until then | 2. if later than the start of its wait: counts from there |
+//!
+//! Otherwise ranks that keep the pace of the model clock would count as late.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,31 +65,32 @@ use crate::error::Error;
 /// What the ranks of a team know of each other outside transfers.
 #[derive(Debug)]
 pub(crate) struct TeamState {
-    seats: Box<[Seat]>,
+    rank_states: Box<[RankState]>,
     /// By rank: the number of its core.
     core_of: Box<[usize]>,
     pub(super) contention: Contention,
     oversubscribed: bool,
     aborted: Line<AtomicBool>,
-    /// The first failure, and whether it only follows from another rank's.
+    /// The first failure, and whether it is only a consequence of another rank's failure.
     failure: Mutex<Option<(Error, bool)>>,
     barrier: Barrier,
-    /// The first rank that has finished the program that it was given in this run.
+    /// The first rank that has finished its program in this run, or [`NOBODY`].
     departed: Line<AtomicUsize>,
     epoch: Instant,
-    /// Until when, in nanoseconds since the epoch, some rank keeps to its pace: so long nobody can
-    /// be late.
+    /// The latest time until which a rank sleeps to keep its pace, in nanoseconds since the epoch.
+    /// Until then no rank is late.
     paced_until: Line<AtomicU64>,
 }
 
-/// One rank's own line: nobody writes it on the transfer path.
+/// The state of one rank, in a cache line of its own. Nobody writes it while messages are
+/// transferred.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Seat {
+struct RankState {
     parker: Parker,
     /// The last run that this rank has finished.
     left: AtomicU64,
-    /// One more than the generation of the barrier that it has arrived at last.
+    /// One more than the generation of the last barrier at which it has arrived.
     arrived: AtomicUsize,
     /// How often it has yielded.
     yields: AtomicU32,
@@ -55,13 +108,13 @@ struct Line<T>(T);
 pub(crate) enum Missed {
     /// A rank failed.
     Aborted,
-    /// This rank has finished its program without coming.
-    InFlight(usize),
-    /// The deadline passed before this rank came.
+    /// This rank has finished its program without arriving.
+    Left(usize),
+    /// The deadline passed before this rank arrived.
     Late(usize),
 }
 
-/// Why waiting ended without what was waited for.
+/// Why a wait ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// Another rank failed.
@@ -71,8 +124,9 @@ pub(crate) enum Stop {
 }
 
 impl TeamState {
-    /// Of as many ranks as `core_of` gives cores for, numbered from 0, which can have `cores` cores
-    /// at the same time; `ids` are those that the system knows them by.
+    /// State of a team of `core_of.len()` ranks. `core_of` gives each rank's core, numbered from 0;
+    /// `cores` is the number of cores that they can have at the same time; `ids` are the system's
+    /// numbers of the cores.
     pub(crate) fn new(core_of: &[usize], cores: usize, ids: Vec<usize>) -> Self {
         let epoch = Instant::now();
         let in_use = core_of.iter().max().map_or(0, |last| last + 1);
@@ -81,7 +135,7 @@ impl TeamState {
             ranks[core] += 1;
         }
         TeamState {
-            seats: core_of.iter().map(|_| Seat::default()).collect(),
+            rank_states: core_of.iter().map(|_| RankState::default()).collect(),
             core_of: core_of.into(),
             contention: Contention::new(ranks.into_iter(), ids, epoch),
             oversubscribed: core_of.len() > cores,
@@ -94,47 +148,48 @@ impl TeamState {
         }
     }
 
-    /// Whether two ranks take turns on one core.
+    /// Whether two ranks share a core.
     pub(crate) fn share_a_core(&self, a: usize, b: usize) -> bool {
         self.core_of[a] == self.core_of[b]
     }
 
-    /// Has `rank` yield, unless it must not.
-    fn yields(&self, rank: usize) -> bool {
+    /// Yields the core of `rank`. False, without yielding, if the rank must block instead: see
+    /// [`Contention`].
+    fn try_yield(&self, rank: usize) -> bool {
         let core = self.core_of[rank];
-        self.contention.yields(core, &self.seats[rank].yields)
+        self.contention
+            .try_yield(core, &self.rank_states[rank].yields)
     }
 
-    /// Says that `rank` is about to sleep.
-    fn gives(&self, rank: usize) {
-        self.contention.gives(self.core_of[rank]);
+    /// Notes that `rank` is about to sleep.
+    fn before_sleep(&self, rank: usize) {
+        self.contention.before_block(self.core_of[rank]);
     }
 
-    /// Wakes `rank` if it sleeps: call after handing it something.
+    /// Wakes `rank` if it sleeps. Call after handing something over to it.
     #[inline]
     pub(crate) fn wake(&self, rank: usize) {
         if self.oversubscribed {
-            // Where every rank has its core, sleeping is rare and short, and a missed wake-up costs
-            // one nap: not worth a fence a message.
+            // Without the fence a wake-up may be missed: see "Sleep" above.
             Parker::order();
         }
-        self.seats[rank].parker.unpark();
+        self.rank_states[rank].parker.unpark();
     }
 
     fn wake_all(&self) {
         Parker::order();
-        for seat in &self.seats {
-            seat.parker.unpark();
+        for rank in &self.rank_states {
+            rank.parker.unpark();
         }
     }
 
-    /// The first failure ends the run for everybody.
+    /// Records a failure and ends the run for all ranks. The first failure is the run's error.
     pub(crate) fn fail(&self, error: Error) {
         self.fail_with(error, false);
     }
 
-    /// As [`TeamState::fail`], by a rank whose partner has failed: what that says goes first, whenever
-    /// it comes.
+    /// As [`TeamState::fail`], for an error that is only a consequence of another rank's failure.
+    /// That rank's own error takes precedence, even if it comes later.
     pub(crate) fn fail_after(&self, error: Error) {
         self.fail_with(error, true);
     }
@@ -154,8 +209,8 @@ impl TeamState {
         self.aborted.0.load(Ordering::Relaxed)
     }
 
-    /// The first failure, if there was one; forgets it, and everything that a failed run leaves
-    /// behind. Call while nobody is inside a run.
+    /// Returns the run's failure, if there was one, and resets everything that a failed run leaves
+    /// behind. Call while no rank is inside a run.
     pub(crate) fn take_failure(&self) -> Option<Error> {
         self.aborted.0.store(false, Ordering::Relaxed);
         self.barrier.reset();
@@ -164,10 +219,10 @@ impl TeamState {
         self.failure.lock().take().map(|(error, _)| error)
     }
 
-    /// As [`sleep_until`], for a rank that keeps to its pace: others do not count this as being
-    /// late. Ends early when the run is aborted.
+    /// As [`sleep_until`], for a rank that keeps its pace: other ranks do not count it as late
+    /// meanwhile. Ends early when the run is aborted.
     pub(crate) fn pace(&self, instant: Instant, sharp: bool) {
-        /// An aborted run ends this soon.
+        /// Interval at which a sleeping rank checks whether the run is aborted.
         const SLICE: Duration = Duration::from_millis(50);
         let mut left = instant.saturating_duration_since(Instant::now());
         if !left.is_zero() {
@@ -186,24 +241,24 @@ impl TeamState {
         }
     }
 
-    /// The last moment until which some rank keeps to its pace.
+    /// The latest time until which a rank sleeps to keep its pace.
     fn paced_until(&self) -> Instant {
         let since = Duration::from_nanos(self.paced_until.0.load(Ordering::Relaxed));
         self.epoch + since
     }
 
-    /// Says that `rank` has finished run `run`.
+    /// Records that `rank` has finished run `run`.
     pub(crate) fn leave(&self, rank: usize, run: u64) {
-        self.seats[rank].left.store(run, Ordering::Release);
+        self.rank_states[rank].left.store(run, Ordering::Release);
     }
 
     /// Whether `rank` has finished run `run`.
     pub(crate) fn has_left(&self, rank: usize, run: u64) -> bool {
-        self.seats[rank].left.load(Ordering::Acquire) >= run
+        self.rank_states[rank].left.load(Ordering::Acquire) >= run
     }
 
-    /// As [`TeamState::leave`], for a rank whose program decides by itself when it meets the others:
-    /// whoever waits for it at a barrier waits in vain.
+    /// As [`TeamState::leave`], for a rank program that calls barriers by itself: ranks that wait
+    /// for it at a barrier learn that it will not come.
     pub(crate) fn depart(&self, rank: usize, run: u64) {
         self.leave(rank, run);
         let first = self.departed.0.load(Ordering::Relaxed) == NOBODY
@@ -217,8 +272,8 @@ impl TeamState {
         }
     }
 
-    /// Waits until all ranks are here, however long that takes: each of them comes, or has failed,
-    /// and that aborts.
+    /// Waits until all ranks are here, without a deadline: every rank arrives or fails, and a
+    /// failure aborts the run.
     pub(crate) fn meet(&self, rank: usize) -> Result<(), Stop> {
         let mut waiter = Waiter::new(self, rank, Duration::MAX, false);
         let Some(generation) = self.arrive(rank) else {
@@ -231,7 +286,7 @@ impl TeamState {
         Ok(())
     }
 
-    /// Waits until all ranks are here, unless one of them cannot come.
+    /// Waits until all ranks are here, or one of them cannot come any more.
     pub(crate) fn barrier(&self, waiter: &mut Waiter<'_>) -> Result<(), Missed> {
         let me = waiter.rank;
         let Some(generation) = self.arrive(me) else {
@@ -248,22 +303,22 @@ impl TeamState {
             }
             let departed = self.departed.0.load(Ordering::Acquire);
             if departed != NOBODY {
-                // A rank that has arrived does not leave before the barrier opens, unless it fails:
-                // then that was known first.
+                // If the departed rank had arrived here, the barrier would be open by now, or the
+                // run aborted: see "Barrier" above.
                 if self.barrier.is_open(generation) {
                     break;
                 }
                 return Err(if self.is_aborted() {
                     Missed::Aborted
                 } else {
-                    Missed::InFlight(departed)
+                    Missed::Left(departed)
                 });
             }
             if stop.is_some() {
-                if let Some(late) = self.is_late(generation) {
+                if let Some(late) = self.missing_rank(generation) {
                     return Err(Missed::Late(late));
                 }
-                // All are on their way through the door.
+                // All ranks have arrived, so the barrier is about to open.
                 std::thread::yield_now();
             }
         }
@@ -271,12 +326,15 @@ impl TeamState {
         Ok(())
     }
 
-    /// `rank` arrives at the barrier; the generation to wait for, unless it was the last to arrive.
+    /// Arrives at the barrier as `rank`. Returns the generation to wait for, or `None` if the
+    /// barrier is open.
     fn arrive(&self, rank: usize) -> Option<usize> {
-        /// About as long as a few switches between ranks take.
-        const A_WHILE: u32 = 300;
+        /// About the time of a few switches between ranks.
+        const BRIEF_SPINS: u32 = 300;
         let mark = self.barrier.generation().wrapping_add(1);
-        self.seats[rank].arrived.store(mark, Ordering::Relaxed);
+        self.rank_states[rank]
+            .arrived
+            .store(mark, Ordering::Relaxed);
         match self.barrier.arrive(rank) {
             Arrival::Opened => {
                 self.wake_all();
@@ -287,8 +345,8 @@ impl TeamState {
                 last_here,
             } => {
                 if last_here {
-                    // Nobody on this core can go on, so there is no use in yielding to them.
-                    for _ in 0..A_WHILE {
+                    // All ranks of this core have arrived, so yielding to them would be in vain.
+                    for _ in 0..BRIEF_SPINS {
                         if self.barrier.is_open(generation) {
                             return None;
                         }
@@ -301,19 +359,20 @@ impl TeamState {
     }
 
     /// The first rank that has not arrived at the barrier of `generation`.
-    fn is_late(&self, generation: usize) -> Option<usize> {
+    fn missing_rank(&self, generation: usize) -> Option<usize> {
         let mark = generation.wrapping_add(1);
-        self.seats
+        self.rank_states
             .iter()
-            .position(|seat| seat.arrived.load(Ordering::Relaxed) != mark)
+            .position(|rank| rank.arrived.load(Ordering::Relaxed) != mark)
     }
 }
 
-/// One rank's patience: how it waits depends on how long it has waited.
+/// How one rank waits: the longer it has waited, the more of its core it gives up.
 ///
-/// While ranks do not outnumber cores, the partner is at work on another core: spin. Otherwise it
-/// may need this very core: yield at once. When some hundred yields were in vain, park, so that an
-/// idle team burns nothing; or at once, where something else keeps the core busy ([`Contention`]).
+/// 1. Spin, if ranks do not outnumber cores: the partner is running on another core.
+/// 2. Yield, at once if ranks outnumber cores: the partner may need this core.
+/// 3. Sleep, after some hundred yields in vain, so that an idle team does not load the machine; or
+///    at once where another process keeps the core busy ([`Contention`]).
 #[derive(Debug)]
 pub(crate) struct Waiter<'c> {
     state: &'c TeamState,
@@ -323,19 +382,19 @@ pub(crate) struct Waiter<'c> {
     deadline: Duration,
     polls: u32,
     since: Option<Instant>,
-    announced: bool,
+    prepared: bool,
 }
 
-/// Longest nap: a parked rank looks around this often without being woken.
+/// The longest sleep: a sleeping rank polls this often without being woken.
 const NAP_OVERSUBSCRIBED: Duration = Duration::from_millis(100);
 const NAP_ALONE: Duration = Duration::from_millis(1);
 
 impl<'c> Waiter<'c> {
     pub(crate) fn new(state: &'c TeamState, rank: usize, deadline: Duration, paced: bool) -> Self {
         let oversubscribed = state.oversubscribed;
-        // A yield among p ranks visits a few of them each time: fewer yields suffice where each
-        // takes longer.
-        let many = u32::try_from(state.seats.len()).unwrap_or(u32::MAX);
+        // One yield among `p` ranks lets several of them run: with more ranks, each yield takes
+        // longer, and fewer of them suffice.
+        let many = u32::try_from(state.rank_states.len()).unwrap_or(u32::MAX);
         Waiter {
             state,
             rank,
@@ -348,24 +407,24 @@ impl<'c> Waiter<'c> {
             deadline,
             polls: 0,
             since: None,
-            announced: false,
+            prepared: false,
         }
     }
 
-    /// What was waited for has come.
+    /// To be called after progress: the next wait starts from the beginning.
     #[inline]
     pub(crate) fn progressed(&mut self) {
         if self.polls != 0 {
             self.polls = 0;
             self.since = None;
-            if self.announced {
-                self.announced = false;
-                self.state.seats[self.rank].parker.cancel();
+            if self.prepared {
+                self.prepared = false;
+                self.state.rank_states[self.rank].parker.cancel();
             }
         }
     }
 
-    /// Waits a little longer, at most until `until`. Look again after each call.
+    /// Waits a little, at most until `until`. The caller polls again after each call.
     #[inline]
     pub(crate) fn pause(&mut self, until: Option<Instant>) -> Result<(), Stop> {
         self.polls += 1;
@@ -380,13 +439,13 @@ impl<'c> Waiter<'c> {
         self.pause_longer(until)
     }
 
-    /// Spins for a moment, if this is a time to spin, until `stirs` says that there is something to
-    /// look at.
+    /// Spins briefly, if this is the stage for it, until `has_progress` says that polling would
+    /// make progress.
     #[inline]
     pub(crate) fn spin(&mut self, has_progress: impl Fn() -> bool) {
-        const MOMENT: u32 = 64;
+        const BRIEF_SPINS: u32 = 64;
         if self.polls < self.spins {
-            for _ in 0..MOMENT {
+            for _ in 0..BRIEF_SPINS {
                 if has_progress() {
                     break;
                 }
@@ -396,10 +455,10 @@ impl<'c> Waiter<'c> {
         }
     }
 
-    /// Whether it is time for a look at rarer causes of waiting, such as a partner that has left.
+    /// Whether it is time to check for rarer causes of waiting, such as a partner that has left.
     #[inline]
     pub(crate) fn long(&self) -> bool {
-        self.polls > self.spins && (self.polls.is_multiple_of(16) || self.announced)
+        self.polls > self.spins && (self.polls.is_multiple_of(16) || self.prepared)
     }
 
     #[cold]
@@ -407,27 +466,27 @@ impl<'c> Waiter<'c> {
         if self.state.is_aborted() {
             return Err(Stop::Aborted);
         }
-        if self.polls <= self.spins + self.yields && self.state.yields(self.rank) {
+        if self.polls <= self.spins + self.yields && self.state.try_yield(self.rank) {
             return Ok(());
         }
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        // A deadline beyond all time never passes.
+        // `None` is a deadline beyond the range of `Instant`, which never passes.
         let last = since.checked_add(self.deadline);
         if last.is_some_and(|last| now >= last) {
             let paced_until = self.state.paced_until();
             if paced_until <= since {
                 return Err(Stop::Deadline);
             }
-            // Peers were held up by their pace, not by a fault: start to count afresh when they go
-            // on.
+            // Other ranks slept to keep their pace: count the deadline anew from the end of their
+            // sleep.
             self.since = Some(paced_until);
             return Ok(());
         }
-        let parker = &self.state.seats[self.rank].parker;
-        if !self.announced {
-            // The caller looks once more before it comes back to sleep.
-            self.announced = true;
+        let parker = &self.state.rank_states[self.rank].parker;
+        if !self.prepared {
+            // The caller polls once more before the next call sleeps.
+            self.prepared = true;
             parker.prepare();
             return Ok(());
         }
@@ -440,15 +499,15 @@ impl<'c> Waiter<'c> {
             .into_iter()
             .flatten()
             .fold(now + nap, Instant::min);
-        self.state.gives(self.rank);
+        self.state.before_sleep(self.rank);
         parker.sleep(wake_at, || self.state.is_aborted());
-        self.announced = false;
+        self.prepared = false;
         Ok(())
     }
 }
 
-/// Sleeps until `instant`, or not at all. With `sharp`, wakes early and yields the rest of the
-/// time.
+/// Sleeps until `instant`; returns at once if it has passed. With `sharp`, wakes up early and
+/// yields for the rest of the time.
 pub(crate) fn sleep_until(instant: Instant, sharp: bool) {
     const EARLY: Duration = Duration::from_micros(80);
     let margin = if sharp { EARLY } else { Duration::ZERO };
@@ -463,11 +522,11 @@ pub(crate) fn sleep_until(instant: Instant, sharp: bool) {
     }
 }
 
-/// Asks the kernel to wake this thread on time; it may round wake-ups by 50 us otherwise.
+/// Asks the kernel to wake this thread on time. By default it may delay wake-ups by 50 us.
 pub(crate) fn ask_for_precise_timers() {
     #[cfg(target_os = "linux")]
     {
-        // A refusal only costs precision.
+        // If the kernel refuses, only precision is lost.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1_000));
     }
 }
