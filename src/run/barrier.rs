@@ -3,9 +3,9 @@
 //! Ranks that share a core count their arrivals in a counter of their own, whose cache line never
 //! leaves that core. Only the last rank of each core increments the counter that all cores share.
 //!
-//! This saves one switch between ranks per core where ranks wait by yielding: the last rank of a
-//! core need not yield, since all other ranks of its core are waiting too. It spins for a moment
-//! instead, and arrives first at the next barrier.
+//! Where ranks wait by yielding, each core then needs one switch fewer than it has ranks: the last
+//! rank of a core need not yield, since all other ranks of its core are waiting too. It spins for a
+//! moment instead, and arrives first at the next barrier.
 
 use super::sync::{AtomicUsize, Ordering};
 
