@@ -27,8 +27,8 @@ pub fn clock_work(bytes: usize, messages: u64) -> Duration {
     for _ in 0..messages {
         let theirs = black_box(sender.start(OUT, &[span], &[]));
         let ready = receiver.start(IN, &[], &[span]);
-        let takes = cost.transfer(0, 1, span.len as u64);
-        let end = black_box(max_time(ready, theirs) + takes);
+        let duration = cost.transfer(0, 1, span.len as u64);
+        let end = black_box(max_time(ready, theirs) + duration);
         receiver.transferred(IN, end);
         receiver.touched(span, true, end);
         sender.transferred(OUT, end);

@@ -1,18 +1,20 @@
-//! Senders that do not wait for their receivers.
+//! Native runs in which senders do not wait for their receivers.
 //!
 //! Where ranks share cores, a sender that waits for its receiver gives up its core twice: once for
-//! the receiver to run, once to go on. It may as well leave the message where it stands and go on:
-//! it has to wait only before it overwrites that, or sends to the same rank again. A short
-//! message that will be overwritten is copied to where the receiver finds it (the eager protocol,
-//! as message passing libraries call it): one buffer for each direction between two partners.
+//! the receiver to run, and once more to continue. Instead it may leave the message in place and
+//! continue. It has to wait only before it overwrites the message, or sends to the same rank again.
+//! A short message that will be overwritten is copied to a slot where the receiver finds it
+//! (message passing libraries call this the eager protocol); there is one slot for each direction
+//! between two partners.
 //!
-//! Who waits for nobody but for messages can do its steps one after another: see [`Sequence`].
+//! A rank that waits only for messages can perform its steps one after another: see [`Sequence`].
 //!
-//! Only the wall-clock profits. What a schedule means stays what the rules of time say, so
-//! * a schedule is run like that only if it cannot deadlock when everybody waits: it is proved
-//!   before;
-//! * the model clock, to which both ends of a transfer contribute, is carried by a repetition of
-//!   its own, in which everybody waits.
+//! Only the wall-clock time improves. The rules of time still define what a schedule means:
+//!
+//! - A schedule runs eagerly only if it cannot deadlock when all transfers are rendezvous. This is
+//!   proved before the run.
+//! - The model clock needs both ends of each transfer, so a separate repetition carries it, in
+//!   which all transfers are rendezvous.
 
 use super::element::Element;
 use super::executor::{Failure, Peers, RankExecutor, RunContext, timeout_error};
@@ -26,27 +28,28 @@ use crate::schedule::{Schedule, Span, Step, total_len};
 use crate::simulate::sequence::{Longest, Sequence};
 use crate::simulate::{Prepared, Simulation};
 
-/// The longest messages that `ranks` ranks on `cores` cores do not wait for.
+/// The longest messages for which a sender does not wait, with `ranks` ranks on `cores` cores.
 ///
-/// Where every rank has a core, partners who wait copy long messages together. Where they share
-/// cores, waiting costs turns, of which each takes the longer the more ranks go round, and copying
-/// what is overwritten saves some of them; what is copied must stay in the caches. As measured with
-/// 2, 4 and 8 ranks a core.
+/// Where every rank has a core, partners who wait copy long messages together, so only short
+/// messages are eager. Where ranks share cores, each wait costs switches between ranks, which take
+/// the longer the more ranks a core has. Copying messages that will be overwritten saves some of
+/// these waits, but the copies must stay in the caches. The limits were measured with 2, 4 and 8
+/// ranks per core.
 pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
-    const ALONE: u64 = 1 << 10;
+    const OWN_CORE: u64 = 1 << 10;
     const MIN_COPIED: u64 = 8 << 10;
     const MAX_COPIED: u64 = 32 << 10;
     if ranks <= cores {
         return Longest {
-            copied: ALONE,
-            borrowed: ALONE,
+            copied: OWN_CORE,
+            borrowed: OWN_CORE,
         };
     }
     let each = (ranks / cores.max(1)) as u64;
     let copied = match workers {
         Workers::Ranks => (each.saturating_mul(each) << 10).clamp(MIN_COPIED, MAX_COPIED),
-        // Nobody who waits takes turns.
-        Workers::Cores => ALONE,
+        // A rank that waits does not occupy the worker.
+        Workers::Cores => OWN_CORE,
     };
     Longest {
         copied,
@@ -54,21 +57,21 @@ pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> 
     }
 }
 
-/// Most memory for all buffers of a run.
+/// Maximum size of all slots of a run.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The buffers of a run, and what each rank does with them.
+/// The slots of a run, and the sequence of actions of each rank.
 #[derive(Debug)]
 pub(super) struct Eager {
     slots: Slots,
     sequences: Vec<Sequence>,
-    /// By rank and step: where its message is copied to, if it sends one that is.
+    /// By rank and step: the slot of the step's message, if it is a send whose message is copied.
     slot: Vec<Vec<u32>>,
 }
 
 impl Eager {
-    /// What the ranks do in `schedule`, unless a message is longer than `longest`, or it could
-    /// deadlock.
+    /// The eager form of `schedule`. `None` if a message is longer than `longest`, the schedule
+    /// could deadlock, or memory would not suffice.
     pub(super) fn of<T: Element>(
         schedule: &Schedule,
         program: &Program<'_>,
@@ -82,7 +85,7 @@ impl Eager {
         }
         let prepared = Prepared::new(schedule, cost.overlap).ok()?;
         let simulation = prepared.try_simulate(cost, size_of::<T>() as u64).ok()?;
-        // Where the copies would take too much, there are none.
+        // If the copies would take too much memory, no message is copied.
         [longest.copied, 0].into_iter().find_map(|copied| {
             Eager::with(
                 schedule.ports(),
@@ -108,7 +111,7 @@ impl Eager {
         };
         let ranks = || program.ranks.iter().enumerate();
         let sequences: Vec<Sequence> = ranks().map(sequence).collect::<Option<_>>()?;
-        // For every rank the steps whose messages are copied, and their lanes.
+        // For each rank: the steps whose messages are copied, and their lanes.
         let copies = |rank: usize| {
             let program = &program.ranks[rank];
             let copied = sequences[rank].actions().iter().filter(|a| a.copied);
@@ -118,7 +121,8 @@ impl Eager {
                 (i, 2 * program.wire[i] as usize + usize::from(up))
             })
         };
-        // The longest message of each lane, in lines of memory, and then where they begin.
+        // The length of each lane's longest message in cache lines, which then becomes the line at
+        // which its slot starts.
         let mut slots = vec![0u32; 2 * program.wires.len()];
         for (rank, program) in ranks() {
             for (i, lane) in copies(rank) {
@@ -150,18 +154,18 @@ impl Eager {
     }
 }
 
-/// One rank's way through its sequence.
+/// One rank's progress through its sequence.
 #[derive(Debug)]
 pub(super) struct EagerExecutor<'e, 'r, T> {
     rank: usize,
     eager: &'e Eager,
     program: &'e RankProgram<'r>,
     context: &'e RunContext<'r, T>,
-    /// The act to do next.
+    /// The next action.
     next: usize,
-    /// The step whose partner it has waited for last: not the act's own where that overwrites what
-    /// an earlier step has sent.
-    waits_in: usize,
+    /// The step whose partner it waited for last. This is an earlier send, not the action's own
+    /// step, when the action would overwrite a message in flight.
+    awaited_step: usize,
 }
 
 /// What a rank waits for.
@@ -169,7 +173,7 @@ pub(super) struct EagerExecutor<'e, 'r, T> {
 enum Awaited<'r> {
     /// A message.
     Offer(&'r Lane),
-    /// That the last message has been taken.
+    /// A free lane: the receiver has taken the last message.
     Room(&'r Lane),
 }
 
@@ -184,7 +188,7 @@ impl Awaited<'_> {
 }
 
 impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
-    /// Of `rank`, at its beginning.
+    /// An executor of `rank`, at the beginning of its sequence.
     pub(super) fn new(
         rank: usize,
         eager: &'e Eager,
@@ -197,7 +201,7 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
             program,
             context,
             next: 0,
-            waits_in: 0,
+            awaited_step: 0,
         }
     }
 
@@ -206,8 +210,8 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
         self.next = 0;
     }
 
-    /// Runs the program once, on a thread of its own, after [`EagerExecutor::begin`]; `run` numbers the
-    /// repetitions of the team's life.
+    /// Runs the program once, on a thread of its own, after [`EagerExecutor::begin`]. `run` numbers
+    /// the repetitions of the team's life.
     pub(super) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -233,8 +237,8 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
         Ok(())
     }
 
-    /// Who has nothing to do but to take one message, as most have in a broadcast, has begun at
-    /// about the same time as who sends it: the message is likely to be there in a fraction of
+    /// A rank whose only step is one receive, like most ranks of a broadcast, spins briefly: its
+    /// sender started at about the same time, so the message is likely to arrive in a fraction of
     /// the time that giving up the core takes.
     #[inline]
     fn spin_briefly(&self) {
@@ -254,11 +258,12 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
         }
     }
 
-    /// Goes as far as it can; what it waits for then, unless the program is done.
+    /// Performs as many actions as possible. Returns what the rank waits for then, or `None` if the
+    /// program is finished.
     ///
-    /// That a partner has left need not be looked for: a rank leaves when its program is done, and
-    /// all messages that it sends stand ready then. That what it has lent stays where it is
-    /// until it has been taken, is up to `memory`.
+    /// It need not check whether a partner has left: a rank leaves when its program is finished,
+    /// and then all messages that it sends have been offered. [`RankMemory`] keeps lent spans
+    /// unmodified until they are received.
     #[inline]
     fn progress(
         &mut self,
@@ -275,7 +280,7 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
                 let to = self.program.steps[sent].peer().unwrap_or(rank);
                 let lane = self.wire(sent).lane(rank, to);
                 if !lane.is_free() {
-                    self.waits_in = sent;
+                    self.awaited_step = sent;
                     return Ok(Some(Awaited::Room(lane)));
                 }
             }
@@ -283,7 +288,7 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
                 Step::Send { to, spans, .. } => {
                     let lane = self.wire(i).lane(rank, *to);
                     if !lane.is_free() {
-                        self.waits_in = i;
+                        self.awaited_step = i;
                         return Ok(Some(Awaited::Room(lane)));
                     }
                     if action.copied {
@@ -301,7 +306,7 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
                     };
                     let wire = self.wire(i);
                     if !take(memory, wire, spans, op, rank, i, *from)? {
-                        self.waits_in = i;
+                        self.awaited_step = i;
                         return Ok(Some(Awaited::Offer(wire.lane(*from, rank))));
                     }
                     peers.wake(*from);
@@ -342,12 +347,12 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'_, 'r, T> {
             .map_or(0, |action| action.step as usize)
     }
 
-    /// Nobody invites a sender that does not wait.
+    /// No receiver asks a sender for help that does not wait.
     fn wants_help(&self, _: &RankMemory<'_, 'r, T>) -> bool {
         false
     }
 
-    /// All partners will come, as the proof says that such a run begins with.
+    /// No partner can be missing: the schedule was proved free of deadlocks before the run.
     fn check_partners(
         &mut self,
         _: &mut RankMemory<'_, 'r, T>,
@@ -358,11 +363,15 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'_, 'r, T> {
     }
 
     fn timeout_error(&self) -> Error {
-        timeout_error(self.rank, self.waits_in, &self.program.steps[self.waits_in])
+        timeout_error(
+            self.rank,
+            self.awaited_step,
+            &self.program.steps[self.awaited_step],
+        )
     }
 }
 
-/// Takes in the message of step `i`, if it stands ready.
+/// Receives the message of step `i`, if it is offered.
 #[inline]
 fn take<T: Element>(
     memory: &mut RankMemory<'_, '_, T>,
@@ -373,7 +382,7 @@ fn take<T: Element>(
     i: usize,
     from: usize,
 ) -> Result<bool, Failure> {
-    /// The model clock is another repetition's.
+    /// Another repetition carries the model clock.
     const NO_CLOCK: Due = Due {
         ready: 0.0,
         takes: 0.0,
@@ -381,7 +390,7 @@ fn take<T: Element>(
     match memory.receive(wire, from, spans, op, false, NO_CLOCK) {
         Received::Done(_) => Ok(true),
         Received::Nothing => Ok(false),
-        // Its sender reports why.
+        // The sender reports its own error.
         Received::Poisoned => Err(Failure::Aborted),
         Received::Length(found) => Err(Failure::Own(
             ErrorKind::Length {

@@ -1,9 +1,9 @@
-//! The interpreter that runs one rank's program: every port list goes as far as it can, over and
+//! The executor of one rank's program: it advances every port list as far as possible, over and
 //! over.
 //!
 //! It follows the rules of [`crate::schedule`] by the same analysis
-//! ([`LocalOrder`](crate::schedule::LocalOrder)) that the simulator uses, and computes the same
-//! sums in the same order, so the model times agree to the last bit.
+//! ([`LocalOrder`](crate::schedule::LocalOrder)) as the simulator, and computes the same sums in
+//! the same order, so the model times agree to the last bit.
 
 use std::time::{Duration, Instant};
 
@@ -32,13 +32,13 @@ pub(crate) struct RunContext<'r, T> {
     pub(crate) deadline: Duration,
     pub(crate) paced: bool,
     pub(crate) share_copies: bool,
-    /// Bytes from which on messages go past the caches.
+    /// Length in bytes from which on messages are copied with streaming stores.
     pub(crate) streams_from: usize,
 }
 
-/// How a rank's executor reaches the others.
+/// How a rank's executor reaches the other ranks.
 pub(crate) trait Peers {
-    /// `rank` has something to look at.
+    /// Tells `rank` that polling may make progress.
     fn wake(&self, rank: usize);
 
     /// Whether `rank` has finished run `run`.
@@ -56,26 +56,26 @@ impl Peers for TeamState {
     }
 }
 
-/// A rank's program under way, for somebody who takes turns at several.
+/// A rank's program during a run, for a worker that runs several of them in turn.
 pub(crate) trait RankExecutor<'r, T: Element> {
-    /// Goes as far as it can.
+    /// Makes as much progress as possible.
     fn poll(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         peers: &impl Peers,
     ) -> Result<(), Failure>;
 
-    /// Whether the whole program is done.
+    /// Whether all steps are finished.
     fn is_done(&self) -> bool;
 
-    /// The step that it is at, for errors.
+    /// The step being performed, for errors.
     fn step(&self) -> usize;
 
-    /// Whether a receiver would have this rank copy a part of its message.
+    /// Whether a receiver asks this rank to copy a part of its message.
     fn wants_help(&self, memory: &RankMemory<'_, 'r, T>) -> bool;
 
-    /// Looks for partners that will never come: they have left, or need the port that this rank
-    /// holds. True when a transfer ended meanwhile.
+    /// Checks for partners that will never come: they have left, or they need the port that this
+    /// rank holds. True if a transfer made progress meanwhile.
     fn check_partners(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -83,7 +83,7 @@ pub(crate) trait RankExecutor<'r, T: Element> {
         run: u64,
     ) -> Result<bool, Failure>;
 
-    /// The error of a rank that waits for ever.
+    /// The error of a rank whose deadline has passed.
     fn timeout_error(&self) -> Error;
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum Failure {
     Aborted,
 }
 
-/// One rank of a run, reused from repetition to repetition.
+/// The executor of one rank, reused in all repetitions of a run.
 #[derive(Debug)]
 pub(crate) struct Executor<'r, T: Element, R> {
     rank: usize,
@@ -106,11 +106,11 @@ pub(crate) struct Executor<'r, T: Element, R> {
     times: Vec<f64>,
     lists: Vec<List>,
     next_local: usize,
-    /// The step that holds each real port.
+    /// By enforced port: the step that holds it.
     held: Vec<Option<u32>>,
     finished: usize,
     finish: f64,
-    /// The step being worked on, for errors.
+    /// The step being performed, for errors.
     at: usize,
     /// Model time 0 of a paced clock.
     start: Instant,
@@ -128,17 +128,17 @@ enum Phase {
     /// The next step has not started.
     #[default]
     Idle,
-    /// Its transfer is open; for a receive, the model time from which it may start.
+    /// Its transfer is open. For a receive, this is the model time from which it may start.
     Open(f64),
-    /// Its message is combined; earlier steps on other ports have not finished, so the model time
-    /// is not known yet.
+    /// Its message is combined, but the model time of that is not known yet: earlier steps on other
+    /// ports have not finished.
     Combined,
 }
 
-/// What one look at a rank's lists brought.
+/// The result of polling all lists of a rank once.
 struct Poll {
-    moved: bool,
-    /// The earliest model time at which a step may start that is ready but for the pace.
+    progressed: bool,
+    /// The earliest model time at which a step may start that waits for nothing but the pace.
     gate: Option<f64>,
 }
 
@@ -165,12 +165,12 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         }
     }
 
-    /// What it recorded.
+    /// The recorder that was given to [`Executor::new`].
     pub(crate) fn recorder(&mut self) -> &mut R {
         &mut self.recorder
     }
 
-    /// Goes back to the start of the program. `start` is model time 0 for a paced clock.
+    /// Goes back to the start of the program. `start` is model time 0 of a paced clock.
     pub(crate) fn begin(&mut self, start: Instant) {
         self.start = start;
         self.times.fill(f64::NAN);
@@ -179,14 +179,14 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         (self.next_local, self.finished, self.finish) = (0, 0, 0.0);
     }
 
-    /// The model time at which the last step done so far ended.
+    /// The model time at which the last step finished so far ended.
     pub(crate) fn finish(&self) -> f64 {
         self.finish
     }
 
-    /// Runs the program once, after [`Executor::begin`], on a thread of its own; the model time at
-    /// which this rank finishes. `start` is model time 0 for a paced clock; `run` numbers the
-    /// repetitions of the team's life.
+    /// Runs the program once, after [`Executor::begin`], on a thread of its own. Returns the model
+    /// time at which this rank finishes. `start` is model time 0 of a paced clock; `run` numbers
+    /// the repetitions of the team's life.
     pub(crate) fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -198,7 +198,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         let mut waiter = Waiter::new(s.state, self.rank, s.deadline, s.paced);
         while !self.is_done() {
             let poll = self.progress(memory, s.state)?;
-            if poll.moved {
+            if poll.progressed {
                 waiter.progressed();
                 continue;
             }
@@ -231,7 +231,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         Ok(self.finish)
     }
 
-    /// Whether an open transfer has something to look at.
+    /// Whether polling an open transfer would make progress.
     #[inline]
     fn has_progress(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
         let mut lists = self.lists.iter().zip(&self.program.lists).enumerate();
@@ -251,28 +251,28 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         })
     }
 
-    /// Takes every list as far as it can go.
+    /// Advances every list as far as possible.
     fn progress(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
         peers: &impl Peers,
     ) -> Result<Poll, Failure> {
         let mut poll = Poll {
-            moved: false,
+            progressed: false,
             gate: None,
         };
         for list in 0..self.lists.len() {
             while self.advance(list, memory, peers, &mut poll)? {
-                poll.moved = true;
+                poll.progressed = true;
             }
         }
         while self.advance_local(memory, &mut poll) {
-            poll.moved = true;
+            poll.progressed = true;
         }
         Ok(poll)
     }
 
-    /// Takes list `list` one phase further; false when it has to wait.
+    /// Advances list `list` by one phase; false if it has to wait.
     fn advance(
         &mut self,
         list: usize,
@@ -376,7 +376,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         }
     }
 
-    /// The transfer of step `i` ended at `end`.
+    /// The transfer of step `i` ended at model time `end`.
     fn transferred(&mut self, list: usize, i: usize, step: &Step, end: f64) {
         self.record_end(i, end);
         self.happens(Event::transferred(i), end);
@@ -397,7 +397,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         }
     }
 
-    /// Step `i` is done, at model time `end`.
+    /// Step `i` ended at model time `end`.
     fn record_end(&mut self, i: usize, end: f64) {
         if R::ON {
             let held = (self.context.paced).then(|| self.start + nanoseconds(end));
@@ -411,10 +411,10 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         self.finished += 1;
     }
 
-    /// Runs the next local step; false when it has to wait or there is none.
+    /// Performs the next local step; false if it has to wait or there is none.
     fn advance_local(&mut self, memory: &mut RankMemory<'_, 'r, T>, poll: &mut Poll) -> bool {
-        // With overlap a local step need not wait for earlier ones, so look at all that remain;
-        // otherwise they go in order.
+        // With overlap, a local step need not wait for earlier local steps, so all remaining ones
+        // are tried; without, they are performed in order.
         let remaining = self.program.local.len() - self.next_local;
         let window = if self.context.cost.overlap {
             remaining
@@ -461,8 +461,8 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         false
     }
 
-    /// The model time from which step `i` may start, once it may: what it waits for has happened,
-    /// and under a paced clock the time has come.
+    /// The model time from which step `i` may start, if all that it waits for has happened and,
+    /// under a paced clock, that time has come.
     fn may_start(&self, i: usize, poll: &mut Poll) -> Option<f64> {
         let ready = self.happened(self.program.order.before_start(i))?;
         if self.context.paced && Instant::now() < self.start + nanoseconds(ready) {
@@ -472,7 +472,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         Some(ready)
     }
 
-    /// The latest of `events`, if all have happened.
+    /// The time of the latest of `events`, if all have happened.
     fn happened(&self, events: &[Event]) -> Option<f64> {
         let mut latest = 0.0;
         for e in events {
@@ -517,7 +517,7 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         &self.context.wires[self.program.wire[i] as usize]
     }
 
-    /// Steps whose transfers are open.
+    /// Open transfers: list and step of each.
     fn open_steps(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.lists.iter().enumerate().filter_map(|(list, l)| {
             let i = *self.program.lists[list].get(l.next)? as usize;
@@ -532,7 +532,7 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for Executor<'r, T, R> {
         memory: &mut RankMemory<'_, 'r, T>,
         peers: &impl Peers,
     ) -> Result<(), Failure> {
-        while self.progress(memory, peers)?.moved {}
+        while self.progress(memory, peers)?.progressed {}
         Ok(())
     }
 
@@ -560,17 +560,18 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for Executor<'r, T, R> {
             let Some(peer) = step.peer() else { continue };
             let port = step.port().unwrap_or(0);
             let left = peers.has_left(peer, run);
-            // Both partners send to each other and have one port each: neither can receive.
+            // Both partners send to each other through their only ports, so neither can receive.
             let head_on = self.context.ports == Ports::UNI
                 && step.is_send()
                 && self.wire(i).lane(peer, self.rank).is_offered();
             if !left && !head_on {
                 continue;
             }
-            // The partner may have ended this transfer before it left, or before it sent: whoever
-            // sees the one sees the other.
+            // The partner may have ended this transfer before it left, or before it offered its own
+            // message. Having seen the latter, this rank also sees the former, so it polls once
+            // more.
             let mut poll = Poll {
-                moved: false,
+                progressed: false,
                 gate: None,
             };
             if self.advance(list, memory, peers, &mut poll)? {
@@ -620,7 +621,7 @@ fn bytes<T>(step: &Step) -> u64 {
     cost::bytes(step.len(), size_of::<T>() as u64)
 }
 
-/// A model time in nanoseconds as a duration.
+/// Converts a model time in nanoseconds into a duration.
 pub(crate) fn nanoseconds(time: f64) -> Duration {
     Duration::try_from_secs_f64(time * 1e-9).unwrap_or(Duration::MAX / 4)
 }

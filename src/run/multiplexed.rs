@@ -1,14 +1,13 @@
-//! Folded runs: one pinned worker a core takes turns at its ranks' programs.
+//! Multiplexed runs: one pinned worker per core runs the programs of several ranks in turn.
 //!
-//! A worker owns a contiguous part of the ranks. Each rank is an [`Executor`], the very interpreter
-//! that otherwise has a thread to itself, so steps, checks, errors and the model clock are the
-//! same. A rank is looked at when something has happened that it may be waiting for: a partner has
-//! offered it a message, or taken one in. So a worker never asks a rank in vain, and the work is
-//! linear in the number of steps, however many ranks there are. Workers tell each other by an
-//! [`Inbox`] each.
+//! A worker owns a contiguous range of ranks. Each rank has the same [`Executor`] that otherwise
+//! has a thread of its own, so steps, checks, errors and the model clock are the same. A rank is
+//! polled only when something has happened that it may be waiting for: a partner has offered it a
+//! message, or received one from it. So the work is linear in the number of steps, however many
+//! ranks there are. Workers notify each other through one [`Inbox`] each.
 //!
-//! When a worker has nothing left to look at, it waits like a rank does, within the same deadline.
-//! A lone worker knows then that no rank can ever go on.
+//! A worker that has no rank to poll waits like a rank does, with the same deadline. If there is
+//! only one worker, it then knows at once that no rank can ever make progress.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -29,7 +28,8 @@ use super::testdata::Wrong;
 use super::transfer::RankMemory;
 use super::wait::{Stop, TeamState, Waiter};
 
-/// Runs `job` on the team's workers; nothing when one of them failed, which the crowd knows then.
+/// Runs `job` on the team's workers. `None` if one of them failed; the team's state then has the
+/// failure.
 pub(super) fn run<T: Element, R: Recorder>(team: &Team, job: &Job<'_, T>) -> Option<Reports<T>> {
     let workers = WorkerSet::new(&team.state, team.ranks(), team.threads());
     let reports: Vec<Mutex<Option<WorkerReport<T>>>> =
@@ -60,7 +60,7 @@ pub(super) fn run<T: Element, R: Recorder>(team: &Team, job: &Job<'_, T>) -> Opt
     Some(all)
 }
 
-/// Of each of a worker's ranks, and of all its repetitions.
+/// The reports of a worker's ranks, and the times of its repetitions.
 type WorkerReport<T> = (Vec<RankReport<T>>, Vec<Wall>);
 
 /// What all workers share.
@@ -87,28 +87,29 @@ impl<'f> WorkerSet<'f> {
 
     /// First rank of worker `worker`.
     fn first(&self, worker: usize) -> usize {
-        // Fewer workers than ranks, of which there are fewer than fit into memory: no overflow.
+        // This cannot overflow: there are fewer workers than ranks, and fewer ranks than fit into
+        // memory.
         worker * self.ranks / self.inboxes.len()
     }
 
     fn owner(&self, rank: usize) -> usize {
-        // The last worker whose first rank is not beyond `rank`.
+        // The last worker whose first rank is at most `rank`.
         ((rank + 1) * self.inboxes.len() - 1) / self.ranks
     }
 }
 
-/// One worker, between two ranks' turns.
+/// One worker.
 #[derive(Debug)]
 struct Worker<'f> {
     workers: &'f WorkerSet<'f>,
     me: usize,
     first: usize,
     last: usize,
-    /// Own ranks to look at, the latest first: what they need is still in the cache.
+    /// Own ranks to poll, as a stack: the data of the last one is still in the cache.
     ready: RefCell<Vec<usize>>,
     /// By own rank: whether it is in `ready`.
     is_ready: Box<[Cell<bool>]>,
-    /// The rank being looked at, and its step, for errors.
+    /// The rank being polled, and its step, for errors.
     at: Cell<(usize, usize)>,
 }
 
@@ -144,20 +145,20 @@ impl<'f> Worker<'f> {
         }
     }
 
-    /// All repetitions of this worker's ranks.
+    /// Runs all repetitions of this worker's ranks.
     fn work<'j, T: Element, R: Recorder>(
         &self,
         job: &Job<'j, T>,
     ) -> Result<WorkerReport<T>, Failure> {
         let own = self.first..self.last;
         let mut executors: Vec<Executor<'j, T, R>> = Vec::with_capacity(own.len());
-        let mut courses: Vec<EagerExecutor<'j, 'j, T>> = Vec::new();
+        let mut eager_executors: Vec<EagerExecutor<'j, 'j, T>> = Vec::new();
         let mut buffers = Vec::with_capacity(own.len());
         for rank in own.clone() {
             let program = &job.program.ranks[rank];
             let recorder = R::new(program.steps.len(), job.epoch);
             executors.push(Executor::new(rank, program, job.context, recorder));
-            courses.extend(
+            eager_executors.extend(
                 job.eager
                     .map(|e| EagerExecutor::new(rank, e, program, job.context)),
             );
@@ -174,10 +175,10 @@ impl<'f> Worker<'f> {
                 let streams_from = job.context.streams_from;
                 memories.push(RankMemory::new(rank, buffer, lists, streams_from));
             }
-            // Without clock, but for the first repetition.
+            // Only the first repetition carries the model clock.
             let eager = job.eager.is_some() && n > 0;
             if eager {
-                courses.iter_mut().for_each(EagerExecutor::begin);
+                eager_executors.iter_mut().for_each(EagerExecutor::begin);
             } else {
                 executors.iter_mut().for_each(|e| e.begin(job.epoch));
             }
@@ -186,7 +187,7 @@ impl<'f> Worker<'f> {
             let waiter = Waiter::new(self.workers.state, self.me, job.context.deadline, false);
             let run = job.first_run + n as u64;
             if eager {
-                self.run_once(&mut courses, &mut memories, waiter, run)?;
+                self.run_once(&mut eager_executors, &mut memories, waiter, run)?;
             } else {
                 self.run_once(&mut executors, &mut memories, waiter, run)?;
             }
@@ -208,7 +209,7 @@ impl<'f> Worker<'f> {
         Ok((reports, walls))
     }
 
-    /// One repetition.
+    /// Runs one repetition.
     fn run_once<'j, T: Element>(
         &self,
         programs: &mut [impl RankExecutor<'j, T>],
@@ -221,7 +222,7 @@ impl<'f> Worker<'f> {
         (self.first..self.last)
             .rev()
             .for_each(|rank| self.must_poll(rank));
-        let mut in_vain = 0u32;
+        let mut idle_polls = 0u32;
         loop {
             if !inbox.is_empty() {
                 inbox.take(&self.workers.nodes, |rank| self.must_poll(rank));
@@ -232,8 +233,8 @@ impl<'f> Worker<'f> {
                 if self.has_left(rank, run) {
                     continue;
                 }
-                if in_vain > 0 {
-                    in_vain = 0;
+                if idle_polls > 0 {
+                    idle_polls = 0;
                     waiter.progressed();
                 }
                 self.poll(rank, program, memory)?;
@@ -246,19 +247,20 @@ impl<'f> Worker<'f> {
             if unfinished == 0 {
                 return Ok(());
             }
-            // Nothing to look at: somebody else's rank has to go on first, if there is anybody
-            // else.
+            // No rank to poll: a rank of another worker, if there is one, has to make progress
+            // first.
             let alone = self.workers.inboxes.len() == 1;
-            // Whoever would share the copying of a message tells nobody; it is only done where each
-            // worker has one rank.
+            // A receiver that asks its sender to copy pieces does not notify it. Messages are
+            // shared only where each worker has one rank, so this worker polls its one rank for
+            // that.
             if let ([program], [memory]) = (&*programs, &*memories)
                 && program.wants_help(memory)
             {
                 self.must_poll(self.first);
                 continue;
             }
-            in_vain = in_vain.saturating_add(1);
-            if alone || (in_vain >= 1024 && in_vain.is_power_of_two()) {
+            idle_polls = idle_polls.saturating_add(1);
+            if alone || (idle_polls >= 1024 && idle_polls.is_power_of_two()) {
                 self.check(programs, memories, run)?;
             }
             if alone && self.ready.borrow().is_empty() {
@@ -272,7 +274,7 @@ impl<'f> Worker<'f> {
         }
     }
 
-    /// Takes `rank` as far as it can go.
+    /// Polls `rank`, which makes as much progress as possible.
     fn poll<'j, T: Element>(
         &self,
         rank: usize,
@@ -288,7 +290,7 @@ impl<'f> Worker<'f> {
         at.program.poll(memory, self)
     }
 
-    /// Looks for ranks whose partners will never come.
+    /// Checks all ranks for partners that will never come.
     fn check<'j, T: Element>(
         &self,
         programs: &mut [impl RankExecutor<'j, T>],
@@ -304,7 +306,7 @@ impl<'f> Worker<'f> {
         Ok(())
     }
 
-    /// The error of the first rank that waits for ever.
+    /// The error of the first unfinished rank.
     fn timeout_error<'j, T: Element>(&self, programs: &[impl RankExecutor<'j, T>]) -> Failure {
         match programs.iter().find(|p| !p.is_done()) {
             Some(program) => Failure::Own(program.timeout_error()),
@@ -325,7 +327,7 @@ impl<'f> Worker<'f> {
     }
 }
 
-/// Remembers where a rank was when it is dropped: also by a panic.
+/// On drop, also by a panic, records the step at which the rank was.
 struct At<'a, 'f, 'j, T: Element, I: RankExecutor<'j, T>> {
     worker: &'a Worker<'f>,
     rank: usize,

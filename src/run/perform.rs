@@ -365,11 +365,11 @@ impl Team {
             let program = &job.program.ranks[rank];
             let recorder = R::new(program.steps.len(), epoch);
             let mut executor = Executor::new(rank, program, context, recorder);
-            let mut course = job
+            let mut eager_executor = job
                 .eager
                 .map(|e| EagerExecutor::new(rank, e, program, context));
             // Whether that is what the rank is at.
-            let mut on_course = false;
+            let mut runs_eagerly = false;
             let work = AssertUnwindSafe(|| {
                 let layout = &job.schedule.layout()[rank];
                 // Allocated and first touched by the rank's own thread.
@@ -388,11 +388,11 @@ impl Team {
                     let start = start_together(&self.state, rank, epoch, &start_ns, context.paced)?;
                     let entry = Instant::now();
                     let run = job.first_run + n as u64;
-                    match &mut course {
-                        Some(course) if n > 0 => {
-                            on_course = true;
-                            course.begin();
-                            course.run(&mut memory, run)?;
+                    match &mut eager_executor {
+                        Some(eager_executor) if n > 0 => {
+                            runs_eagerly = true;
+                            eager_executor.begin();
+                            eager_executor.run(&mut memory, run)?;
                         }
                         _ => model_time = executor.run(&mut memory, start, run)?,
                     }
@@ -414,8 +414,8 @@ impl Team {
                 Ok(Err(Failure::Aborted)) => {}
                 Ok(Err(Failure::Own(error))) => self.state.fail(error),
                 Err(payload) => {
-                    let course = course.as_ref().filter(|_| on_course);
-                    let step = course.map_or_else(|| executor.step(), RankExecutor::step);
+                    let eager_executor = eager_executor.as_ref().filter(|_| runs_eagerly);
+                    let step = eager_executor.map_or_else(|| executor.step(), RankExecutor::step);
                     self.state.fail(panicked(rank, step, &*payload));
                 }
             }

@@ -1,15 +1,15 @@
-//! What one rank of a scope works with besides its buffer: its ports, its model clock, and a record
-//! of what it did.
+//! The state of one rank in a scope besides its buffer: its port, its model clock, and a record of
+//! its steps.
 //!
-//! Operations that write the buffer take it as `&mut`, sending takes it as `&`: so a program may
-//! look at its buffer while it sends.
+//! Operations that write the buffer take it as `&mut`, sending takes it as `&`, so a program may
+//! read its buffer while it sends.
 
 use std::time::Instant;
 
 use super::clock::{IN, OUT, OnlineClock};
 use super::element::Element;
 use super::executor::nanoseconds;
-use super::scope::ScopeSetting;
+use super::scope::ScopeContext;
 use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::wait::{Missed, Stop, Waiter};
 use crate::cost::Ports;
@@ -19,15 +19,15 @@ use crate::schedule::{Order, Span, Step};
 /// The buffer of one rank of a scope.
 pub(super) type Memory<'t, T> = RankMemory<'t, 't, T>;
 
-/// What all of an endpoint's parts work with.
+/// What all parts of an endpoint share.
 #[derive(Debug)]
 pub(super) struct Rank<'t, T: Element> {
     pub(super) rank: usize,
-    pub(super) context: &'t ScopeSetting<'t, T>,
+    pub(super) context: &'t ScopeContext<'t, T>,
     waiter: Waiter<'t>,
     pub(super) clock: OnlineClock,
     open: Option<Open>,
-    /// Wires to the last partners, by the last bits of their ranks.
+    /// A cache of wires to recent partners, indexed by the partner's rank modulo `PARTNERS`.
     partners: [Option<(usize, &'t Wire)>; PARTNERS],
     start: Instant,
     failed: bool,
@@ -37,7 +37,7 @@ pub(super) struct Rank<'t, T: Element> {
     pub(super) record: Option<Vec<Step>>,
 }
 
-/// Enough for a tree's or a ring's neighbours.
+/// Enough for the neighbours in a tree or a ring.
 const PARTNERS: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
@@ -45,12 +45,12 @@ struct Open {
     to: usize,
     span: Span,
     step: usize,
-    /// Whether an [`OpenSend`] stands for it.
+    /// Whether an [`OpenSend`](super::OpenSend) represents it.
     guarded: bool,
 }
 
 impl<'t, T: Element> Rank<'t, T> {
-    pub(super) fn new(rank: usize, context: &'t ScopeSetting<'t, T>, start: Instant) -> Self {
+    pub(super) fn new(rank: usize, context: &'t ScopeContext<'t, T>, start: Instant) -> Self {
         Rank {
             rank,
             context,
@@ -66,7 +66,7 @@ impl<'t, T: Element> Rank<'t, T> {
         }
     }
 
-    /// Ends the program: the model time at which the rank finished, and what it did.
+    /// Ends the program. Returns the model time at which the rank finished, and its recorded steps.
     pub(super) fn finish(&mut self, memory: &Memory<'t, T>) -> Result<(f64, Option<Vec<Step>>)> {
         self.usable(None)?;
         self.close_send(memory)?;
@@ -77,7 +77,8 @@ impl<'t, T: Element> Rank<'t, T> {
         Ok((self.clock.finish, self.record.take()))
     }
 
-    /// Refuses to work after a failure, or while a forgotten send holds the port of list `list`.
+    /// Fails after an earlier failure, or while an [`OpenSend`](super::OpenSend) that was forgotten
+    /// holds the port that list `list` needs.
     #[inline]
     pub(super) fn usable(&self, list: Option<usize>) -> Result<()> {
         if self.failed || self.open.is_some_and(|open| open.guarded) {
@@ -109,7 +110,7 @@ impl<'t, T: Element> Rank<'t, T> {
         }
     }
 
-    /// The wire to `peer`, if that is another rank.
+    /// The wire to `peer`, which must be another rank.
     #[inline]
     fn wire(&mut self, peer: usize) -> Result<&'t Wire> {
         match self.partners[peer % PARTNERS] {
@@ -215,7 +216,7 @@ impl<'t, T: Element> Rank<'t, T> {
         Ok(())
     }
 
-    /// Looks after the open send, if there is one; true when it has ended.
+    /// Polls the open send, if there is one; true if it has ended.
     #[inline]
     fn poll_send(&mut self, memory: &Memory<'t, T>) -> Result<bool> {
         let Some(open) = self.open else {
@@ -257,7 +258,7 @@ impl<'t, T: Element> Rank<'t, T> {
         if self.open.is_some()
             && (!s.ports.is_bidirectional() || memory.conflict(&[span]).is_some())
         {
-            // The same port, or a span that is being sent.
+            // The send holds the same port, or the span to be written is being sent.
             self.close_send(memory)?;
         }
         let ready = self.clock.start(IN, &[], &[span]);
@@ -299,8 +300,8 @@ impl<'t, T: Element> Rank<'t, T> {
             if s.cost.overlap {
                 done = end + time;
             } else {
-                // The combination waits for the send that is open, and everything later waits for
-                // the combination.
+                // The combination waits for the open send, and all later steps wait for the
+                // combination.
                 self.close_send(memory)?;
                 done = self.clock.compute(time);
             }
@@ -390,7 +391,7 @@ impl<'t, T: Element> Rank<'t, T> {
         }
     }
 
-    /// `peer` has finished its program, and this rank still waits for it.
+    /// The error when `peer` has finished its program while this rank still waits for it.
     #[cold]
     fn left(&mut self, peer: usize, step: usize) -> Error {
         self.failed = true;
@@ -410,20 +411,20 @@ impl<'t, T: Element> Rank<'t, T> {
             return Err(self.stopped(stop, peer, step, what));
         }
         if self.waiter.long() {
-            self.look_around(peer, step, what)
+            self.check_partner(peer, step, what)
         } else {
             Ok(())
         }
     }
 
-    /// Whether `peer` can never come.
+    /// Fails if `peer` can never come.
     #[cold]
-    fn look_around(&mut self, peer: usize, step: usize, what: &'static str) -> Result<()> {
+    fn check_partner(&mut self, peer: usize, step: usize, what: &'static str) -> Result<()> {
         let s = self.context;
         let wire = s.wires.wire(self.rank, peer);
         let sends = what == "send";
-        // What the partner did before it left, or before it sent something itself, is seen after
-        // that was.
+        // A rank that sees that the partner has left, or has offered a message, also sees what the
+        // partner did before that. So both conditions are evaluated only afterwards.
         let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
         let offered = || wire.lane(peer, self.rank).is_offered();
         if s.state.has_left(peer, s.run) {
@@ -433,7 +434,7 @@ impl<'t, T: Element> Rank<'t, T> {
             }
         }
         if sends && s.ports == Ports::UNI && offered() && waiting() {
-            // Both send to each other through their only ports.
+            // Both partners send to each other through their only ports.
             self.failed = true;
             return Err(ErrorKind::PortBusy {
                 rank: self.rank,
@@ -464,7 +465,7 @@ impl<'t, T: Element> Rank<'t, T> {
         }
     }
 
-    /// Under a paced clock nothing starts before its model time.
+    /// Under a paced clock, waits until model time `ready` before a step starts.
     #[inline]
     fn gate(&self, ready: f64) {
         if self.context.paced {
@@ -473,7 +474,7 @@ impl<'t, T: Element> Rank<'t, T> {
         }
     }
 
-    /// Under a paced clock nothing ends before its model time.
+    /// Under a paced clock, waits until model time `end` before a step ends.
     #[inline]
     fn hold(&self, end: f64) {
         self.gate(end);

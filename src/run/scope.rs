@@ -1,4 +1,4 @@
-//! Running rank programs written by hand.
+//! Running rank programs written by hand: [`Team::scope`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -19,21 +19,21 @@ use crate::error::{Error, Result};
 use crate::schedule::{Layout, Schedule, Step};
 use crate::simulate::max_time;
 
-/// How rank programs are run: see [`Team::scope`].
+/// Options of [`Team::scope`].
 #[derive(Debug, Clone)]
 pub struct ScopeOptions<T> {
-    /// What [`Endpoint::recv_combine`] and [`Endpoint::combine`] combine with.
+    /// The operator of [`Endpoint::recv_combine`] and [`Endpoint::combine`].
     pub operator: Operator<T>,
     /// The cost model of the model clock.
     pub cost: CostModel,
     /// Native or paced.
     pub clock: Clock,
-    /// Whether to record what every rank does.
+    /// Whether to record the steps of every rank.
     pub record: bool,
 }
 
 impl<T: Element> ScopeOptions<T> {
-    /// Native, not recorded, `alpha` of 1 us and 0.1 ns a byte.
+    /// Native clock, no record, `alpha` of 1 us and `beta` of 0.1 ns per byte.
     pub fn new(operator: Operator<T>) -> Self {
         ScopeOptions {
             operator,
@@ -44,14 +44,14 @@ impl<T: Element> ScopeOptions<T> {
     }
 }
 
-/// What came out of [`Team::scope`].
+/// The result of [`Team::scope`].
 #[derive(Debug, Clone)]
 pub struct ScopeOutcome<R> {
     /// What each rank's program returned.
     pub results: Vec<R>,
     /// Model time at which each rank finished.
     pub rank_times: Vec<f64>,
-    /// Steps of each rank, if they were recorded.
+    /// The steps of each rank, if they were recorded.
     programs: Option<Vec<Vec<Step>>>,
     ports: Ports,
 }
@@ -62,7 +62,7 @@ impl<R> ScopeOutcome<R> {
         self.rank_times.iter().copied().fold(0.0, max_time)
     }
 
-    /// What the ranks did, as a schedule for `collective` with these buffers.
+    /// The recorded steps as a schedule for `collective` on these buffers.
     ///
     /// # Errors
     /// When nothing was recorded, or as [`Schedule::new`].
@@ -74,20 +74,20 @@ impl<R> ScopeOutcome<R> {
     }
 }
 
-/// What a rank's program returned, its model time, and what it did.
+/// The value that a rank's program returned, its model time, and its recorded steps.
 type Report<R> = (R, f64, Option<Vec<Step>>);
 
-/// A rank's buffer, and its report once it is done.
+/// A rank's buffer, and its report once it has finished.
 type Slot<'b, T, R> = (&'b mut Vec<T>, Option<Report<R>>);
 
 /// What all ranks of a scope share.
 #[derive(Debug)]
-pub(super) struct ScopeSetting<'t, T> {
+pub(super) struct ScopeContext<'t, T> {
     pub(super) state: &'t TeamState,
     pub(super) wires: &'t WireTable,
     pub(super) operator: &'t Operator<T>,
     pub(super) cost: &'t CostModel,
-    /// The same, where it is one line.
+    /// The cost model as one line, if it is homogeneous.
     pub(super) line: Option<OneLine>,
     pub(super) ports: Ports,
     pub(super) deadline: Duration,
@@ -98,8 +98,8 @@ pub(super) struct ScopeSetting<'t, T> {
     pub(super) run: u64,
 }
 
-/// Wires between any two ranks, made when first used: among thousands of ranks, few pairs ever
-/// meet.
+/// Wires between all pairs of ranks, made on first use: among thousands of ranks, few pairs ever
+/// communicate.
 #[derive(Debug)]
 pub(super) struct WireTable {
     rows: Vec<Lazy<Box<[Lazy<Wire>]>>>,
@@ -125,11 +125,11 @@ impl WireTable {
 }
 
 impl Team {
-    /// Runs `body` on every rank, with an endpoint on its buffer.
+    /// Runs `body` on every rank, with an endpoint on that rank's buffer.
     ///
-    /// The port model is in the type of the endpoint. With [`ScopeOptions::record`] the steps
-    /// become a [`Schedule`] that can be checked, simulated and drawn; the model clock of the
-    /// run equals its simulation.
+    /// The type of the endpoint determines the port model. With [`ScopeOptions::record`] the steps
+    /// become a [`Schedule`] that can be checked, simulated and drawn; its simulation takes exactly
+    /// the model time of the run.
     ///
     /// # Example
     /// ```
@@ -154,7 +154,9 @@ impl Team {
     ///
     /// # Errors
     /// The first error that a rank's program returns, or its panic as
-    /// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked). The team can be used again.
+    /// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked). Also when the team has a thread per
+    /// core, the cost model is invalid or is not for this number of ranks, or there is not one
+    /// buffer per rank. The team can be used again.
     pub fn scope<T, P, R, F>(
         &mut self,
         buffers: &mut [Vec<T>],
@@ -184,7 +186,7 @@ impl Team {
         self.runs += 1;
         let wires = WireTable::new(self.ranks());
         let bytes = buffers.iter().map(|b| b.len()).sum::<usize>() * size_of::<T>();
-        let context = ScopeSetting {
+        let context = ScopeContext {
             state: &self.state,
             wires: &wires,
             operator: &options.operator,
@@ -213,7 +215,7 @@ impl Team {
             let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, &context, start), memory);
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();
-            // What is left to do may run the operator once more, which may panic as well.
+            // Finishing may run the operator once more, which may panic too.
             let result = result.and_then(|value| {
                 catch_unwind(AssertUnwindSafe(|| {
                     let value = value?;
@@ -222,7 +224,7 @@ impl Team {
                 }))
             });
             let follows = endpoint.follows();
-            // Sends that are still open are taken back before anybody hears of a failure.
+            // Open sends are retracted before any rank hears of a failure.
             drop(endpoint);
             match result {
                 Ok(Ok(done)) => *report = Some(done),
