@@ -1,10 +1,12 @@
-//! Endpoints: rank programs written by hand, with the port model in their types.
+//! Endpoints: what rank programs written by hand communicate through, with the port model in their
+//! types.
 //!
-//! An endpoint works on its rank's buffer by spans, like a schedule's steps, so what it did can be
-//! recorded and checked, drawn and simulated like any schedule; see [`Team::scope`].
+//! An endpoint works on spans of its rank's buffer, like the steps of a schedule. So its operations
+//! can be recorded, and the record can be checked, drawn and simulated like any schedule; see
+//! [`Team::scope`](super::Team::scope).
 //!
-//! A unidirectional endpoint has one port: everything that uses it takes `&mut self`, so while a
-//! transfer is open nothing else can be.
+//! A unidirectional endpoint has one port. All operations that use it take `&mut self`, so while a
+//! transfer is open, no other can be opened.
 //!
 //! ```compile_fail,E0499
 //! # use oneport::run::{Endpoint, Unidirectional};
@@ -15,7 +17,7 @@
 //! }
 //! ```
 //!
-//! A bidirectional endpoint splits into one port out and one port in, which may both be open, but
+//! A bidirectional endpoint splits into one port out and one port in. Both may be open at once, but
 //! neither twice.
 //!
 //! ```
@@ -39,7 +41,7 @@
 //! }
 //! ```
 //!
-//! A unidirectional endpoint cannot exchange, nor be split:
+//! A unidirectional endpoint can neither exchange nor be split:
 //!
 //! ```compile_fail,E0599
 //! # use oneport::run::{Endpoint, Unidirectional};
@@ -60,7 +62,7 @@ use crate::schedule::{Order, Span, Step};
 
 /// A port model, as a type.
 pub trait PortModel: sealed::Sealed + Send + Sync + 'static {
-    /// The same as a value.
+    /// The port model as a value.
     const PORTS: Ports;
 }
 
@@ -86,28 +88,32 @@ mod sealed {
     impl Sealed for super::Bidirectional {}
 }
 
-/// One rank's ends of all its channels, and its buffer.
+/// One rank's access to its buffer and to all other ranks.
 ///
-/// All operations are synchronous: a send ends when the partner has the message. A unidirectional
-/// [`send`](Endpoint::send) returns then; a bidirectional one returns as soon as the port is open,
-/// and whatever needs the port or writes the span waits (rules 1 and 2 of [`crate::schedule`]), so
-/// a program that sends before it receives may exchange. Its model clock follows the same rules.
+/// All transfers are synchronous: a send ends when the partner has received the message. A
+/// unidirectional [`send`](Endpoint::send) returns at that time. A bidirectional one returns as
+/// soon as its port is open, and later operations that need the port or write the span wait for it
+/// (rules 1 and 2 of [`crate::schedule`]), so a program that sends before it receives may exchange
+/// messages. The model clock follows the same rules.
 ///
 /// # Errors
-/// Every operation returns [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a peer or a span that
-/// does not exist, [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy) when a port is still held by
-/// an [`OpenSend`] that was forgotten, and [`ErrorKind::Deadline`](crate::ErrorKind::Deadline),
-/// [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft) or
-/// [`ErrorKind::Length`](crate::ErrorKind::Length) when the transfer cannot complete. After one of
-/// the latter the endpoint only returns errors.
+/// Every operation returns one of these:
+/// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a peer or a span that does not exist.
+/// - [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy) while an [`OpenSend`] that was forgotten
+///   holds the port, and when two unidirectional ranks send to each other.
+/// - [`ErrorKind::Deadline`](crate::ErrorKind::Deadline),
+///   [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft) or
+///   [`ErrorKind::Length`](crate::ErrorKind::Length) when the transfer cannot complete.
+///
+/// After a transfer has failed, the endpoint only returns errors.
 #[derive(Debug)]
 pub struct Endpoint<'t, T: Element, P: PortModel = Bidirectional> {
     parts: Parts<'t, T>,
     ports: PhantomData<P>,
 }
 
-/// What the ports of a split endpoint share. Sending only looks at the memory, so it may be looked
-/// at meanwhile.
+/// What the ports of a split endpoint share. Sending only reads the memory, so a program may read
+/// it at the same time.
 #[derive(Debug)]
 struct Parts<'t, T: Element> {
     rank: RefCell<Rank<'t, T>>,
@@ -133,7 +139,7 @@ pub struct RecvPort<'e, 't, T: Element> {
     parts: &'e Parts<'t, T>,
 }
 
-/// A send under way; it holds its port until it has been waited for (dropping it waits too).
+/// An open send. It holds its port until it has been waited for; dropping it waits too.
 #[must_use = "dropping an open send waits for it"]
 #[derive(Debug)]
 pub struct OpenSend<'p, 't, T: Element> {
@@ -166,10 +172,10 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         self.parts.memory.get_mut().data()
     }
 
-    /// The rank's buffer, for writing; waits for an open send first.
+    /// The rank's buffer, for writing. Waits for an open send first.
     ///
     /// # Errors
-    /// When that send fails.
+    /// As described at [`Endpoint`], also when the open send fails.
     pub fn data_mut(&mut self) -> Result<&mut [T]> {
         let (rank, memory) = self.parts.both();
         rank.usable(None)?;
@@ -180,7 +186,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// Sends `span` to rank `to`.
     ///
     /// # Errors
-    /// As described at [`Endpoint`], here and in the other operations.
+    /// As described at [`Endpoint`].
     #[inline]
     pub fn send(&mut self, to: usize, span: impl Into<Span>) -> Result<()> {
         let (rank, memory) = self.parts.both();
@@ -192,8 +198,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         }
     }
 
-    /// Opens a send of `span` to rank `to`; the port is free again when it has been waited for. A
-    /// bidirectional endpoint is [split](Endpoint::split) to receive meanwhile.
+    /// Opens a send of `span` to rank `to`. The port is free again after [`OpenSend::wait`]. To
+    /// receive meanwhile, [split](Endpoint::split) a bidirectional endpoint.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -213,7 +219,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         rank.recv(memory, from, span.into(), None)
     }
 
-    /// Receives from rank `from` and combines into `span`, with the scope's operator.
+    /// Receives from rank `from` and combines the message into `span` with the scope's operator.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -231,7 +237,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         rank.local(memory, src.into(), dst.into(), None)
     }
 
-    /// Combines `src` into `dst`, with the scope's operator.
+    /// Combines `src` into `dst` with the scope's operator.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -245,17 +251,21 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         rank.local(memory, src.into(), dst.into(), Some(order))
     }
 
-    /// Waits for all ranks. Not a step: it takes no model time and is not recorded.
+    /// Waits for all ranks. This is not a step: it takes no model time and is not recorded.
     ///
     /// # Errors
-    /// See [`Endpoint`]; [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft), at once, when a
-    /// rank has finished its program without coming.
+    /// See [`Endpoint`]. If a rank has finished its program without arriving,
+    /// [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft), at once.
     pub fn barrier(&mut self) -> Result<()> {
         let (rank, memory) = self.parts.both();
         rank.barrier(memory)
     }
 
-    /// The model time at which everything that this rank has done is finished.
+    /// The model time at which all operations of this rank so far are finished. Waits for an open
+    /// send first.
+    ///
+    /// # Errors
+    /// See [`Endpoint`].
     pub fn model_time(&mut self) -> Result<f64> {
         let (rank, memory) = self.parts.both();
         rank.usable(None)?;
@@ -263,12 +273,12 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         Ok(rank.clock.finish)
     }
 
-    /// What it combines with.
+    /// The scope's operator.
     pub fn operator(&self) -> &'t Operator<T> {
         self.parts.rank.borrow().context.operator
     }
 
-    /// Ends the program: the model time at which the rank finished, and what it did.
+    /// Ends the program. Returns the model time at which the rank finished, and its recorded steps.
     pub(super) fn finish(&mut self) -> Result<(f64, Option<Vec<Step>>)> {
         let (rank, memory) = self.parts.both();
         rank.finish(memory)
@@ -302,7 +312,7 @@ impl<'t, T: Element> Endpoint<'t, T, Bidirectional> {
         rank.close_and_hold(memory)
     }
 
-    /// The two ports, to be open side by side.
+    /// The two ports, which may be open at the same time.
     pub fn split(&mut self) -> (SendPort<'_, 't, T>, RecvPort<'_, 't, T>) {
         let parts = &self.parts;
         (SendPort { parts }, RecvPort { parts })
@@ -343,7 +353,7 @@ impl<T: Element> RecvPort<'_, '_, T> {
             .recv(&mut memory.borrow_mut(), from, span.into(), Some(order))
     }
 
-    /// The rank's buffer. While it is looked at, the other port may send, but this one cannot
+    /// The rank's buffer. While it is borrowed, the other port may send, but this one cannot
     /// receive:
     ///
     /// ```
@@ -371,7 +381,7 @@ impl<T: Element> RecvPort<'_, '_, T> {
 }
 
 impl<T: Element> OpenSend<'_, '_, T> {
-    /// Waits until the partner has the message.
+    /// Waits until the partner has received the message.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -385,12 +395,12 @@ impl<T: Element> OpenSend<'_, '_, T> {
 
 impl<T: Element> Drop for OpenSend<'_, '_, T> {
     fn drop(&mut self) {
-        // A rank that panics takes its offer back instead of waiting.
+        // A rank that panics does not wait: its offer is retracted later.
         if !std::thread::panicking()
             && let Ok(mut rank) = self.parts.rank.try_borrow_mut()
             && let Ok(memory) = self.parts.memory.try_borrow()
         {
-            // A failure is kept, and returned by the next operation.
+            // The endpoint remembers a failure, and the next operation returns it.
             let _ = rank.close_and_hold(&memory);
         }
     }

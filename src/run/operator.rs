@@ -1,4 +1,4 @@
-//! Operators that reductions combine with.
+//! The operators of reductions.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +12,7 @@ use super::transfer::combine_each;
 use crate::error::{Error, Result};
 use crate::schedule::Order;
 
-/// An associative operator on elements, built in or the user's.
+/// An associative operator on elements, built in or defined by the user.
 ///
 /// ```
 /// use oneport::run::Operator;
@@ -26,7 +26,7 @@ use crate::schedule::Order;
 pub struct Operator<T> {
     name: Arc<str>,
     commutes: bool,
-    /// What test values have to show, where it is known what the operator does.
+    /// How test values have to be chosen, if the operator is known.
     purpose: Purpose,
     combine: Combine<T>,
 }
@@ -39,16 +39,16 @@ enum Combine<T> {
 }
 
 impl<T: Element> Operator<T> {
-    /// Names of the built-in operators; integers have all of them, floats the first four, and
-    /// `affine` is for `u64`.
+    /// Names of the built-in operators. Integers have all of them except `affine`, floats the first
+    /// four, and `affine` is for `u64` only.
     ///
     /// `affine` does not commute: an element packs a map `x → a x + b` over 32-bit integers (`a` in
     /// the high half), and `f ⊕ g` is `f` after `g`.
     pub const NAMES: [&'static str; 8] =
         ["sum", "prod", "min", "max", "band", "bor", "bxor", "affine"];
 
-    /// An operator of your own: associative, and `commutes` says whether `f(a, b) = f(b, a)` for
-    /// all operands.
+    /// An operator defined by the user. `f` must be associative; `commutes` says whether
+    /// `f(a, b) = f(b, a)` for all operands.
     pub fn new(name: &str, commutes: bool, f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Self {
         Operator {
             name: name.into(),
@@ -58,18 +58,18 @@ impl<T: Element> Operator<T> {
         }
     }
 
-    /// For collectives that combine nothing: a schedule that combines all the same spoils its data,
-    /// and shows it.
+    /// The operator for collectives that combine nothing: a schedule that combines nevertheless
+    /// makes its data visibly wrong.
     pub fn none() -> Self {
         Operator::kernel("none", Purpose::Any, |acc, other| {
             combine_each(acc, other, T::spoiled);
         })
     }
 
-    /// A built-in operator.
+    /// The built-in operator `name`.
     ///
     /// # Errors
-    /// When there is none of this name, or not for this element type.
+    /// When there is no operator of this name, or not for this element type.
     pub fn named(name: &str) -> Result<Self> {
         T::built_in(name).ok_or_else(|| {
             Error::usage(if Self::NAMES.contains(&name) {
@@ -96,12 +96,12 @@ impl<T: Element> Operator<T> {
         self.purpose
     }
 
-    /// Its name.
+    /// The operator's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether operands may change places.
+    /// Whether the operator commutes.
     pub fn commutes(&self) -> bool {
         self.commutes
     }
@@ -137,7 +137,7 @@ impl<T> fmt::Debug for Operator<T> {
     }
 }
 
-/// A kernel over whole slices, in vectors.
+/// A vectorized kernel over whole slices.
 macro_rules! kernel {
     ($f:expr) => {
         |acc, other| combine_each(acc, other, $f)
@@ -244,7 +244,7 @@ macro_rules! float {
     };
 }
 
-/// The operator of affine maps, which is there for one type only.
+/// The operator of affine maps, which exists for `u64` only.
 fn affine_maps(name: &str) -> Option<Operator<u64>> {
     (name == "affine").then(|| Operator {
         purpose: Purpose::Affine,

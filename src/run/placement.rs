@@ -1,25 +1,24 @@
-//! Which core each thread of a team is pinned to, and how many cores that makes.
+//! The choice of the core that each thread of a team is pinned to.
 
 use core_affinity::CoreId;
 
 use super::team::Workers;
 use crate::error::{Error, Result};
 
-/// Where the threads of a team run.
+/// The cores of a team's threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Placement {
-    /// By thread: the core to pin it to; empty where the system does not say which cores there
-    /// are.
+    /// By thread: the core to pin it to. Empty where the system does not report its cores.
     pub(super) pins: Vec<CoreId>,
-    /// By thread: its core, in a numbering of the cores in use from 0.
+    /// By thread: its core, where the cores in use are numbered from 0.
     pub(super) core_of: Vec<usize>,
-    /// Cores that the threads can have at the same time: different ones, and no more than the CPU
-    /// quota grants.
+    /// Number of cores that the threads can have at the same time: distinct cores, but no more than
+    /// the CPU quota grants.
     pub(super) cores: usize,
 }
 
 impl Placement {
-    /// Of a team of `ranks` ranks on this machine; `named` as in
+    /// Places a team of `ranks` ranks on this machine; `named` is
     /// [`TeamOptions::cores`](super::TeamOptions::cores).
     ///
     /// # Errors
@@ -31,14 +30,14 @@ impl Placement {
     ) -> Result<Placement> {
         let available = core_affinity::get_core_ids().unwrap_or_default();
         let available: Vec<usize> = available.iter().map(|c| c.id).collect();
-        // On Linux this honours the CPU quotas of the control group and of all groups above it, of
-        // both versions.
+        // On Linux this respects the CPU quotas of the control group and of all groups above it, in
+        // both versions of control groups.
         let granted = std::thread::available_parallelism().map_or(1, usize::from);
         Placement::new(ranks, workers, named, &available, granted)
     }
 
-    /// Of a team of `ranks` ranks where the cores `available` may be used, `granted` of them at the
-    /// same time.
+    /// Places a team of `ranks` ranks where the process may use the cores `available`, `granted` of
+    /// them at the same time.
     fn new(
         ranks: usize,
         workers: Workers,
@@ -48,9 +47,9 @@ impl Placement {
     ) -> Result<Placement> {
         let granted = granted.max(1);
         let list = match named {
-            // Threads that outnumber a quota are stopped for most of its period as soon as they
-            // have spent it together. So no more cores are used than it pays for: ranks that share
-            // a core never spend more than its time.
+            // When threads on more cores than the quota grants have spent the quota together, the
+            // system stops them all for most of its period. So by default no more cores are used
+            // than the quota grants: ranks that share a core never spend more than its time.
             None => &available[..available.len().min(granted)],
             Some(named) => {
                 if let Some(core) = named.iter().find(|c| !available.contains(c)) {
@@ -86,8 +85,8 @@ impl Placement {
         }
         let pins: Vec<usize> = list.iter().copied().cycle().take(threads).collect();
         let number = |core: &usize| different.iter().position(|d| d == core).unwrap_or(0);
-        // Cores in the order in which they are named first, so the first threads' cores have the
-        // first numbers.
+        // Cores are numbered in the order in which they are first named, so the first threads'
+        // cores have the lowest numbers.
         let core_of: Vec<usize> = pins.iter().map(number).collect();
         let in_use = in_use(&core_of);
         Ok(Placement {
@@ -102,12 +101,12 @@ impl Placement {
         self.core_of.len()
     }
 
-    /// Number of different cores that threads are on, be there a quota or not.
+    /// Number of distinct cores that threads are pinned to, whatever the quota.
     pub(super) fn in_use(&self) -> usize {
         in_use(&self.core_of)
     }
 
-    /// Those cores, as the system numbers them; none where it does not say which there are.
+    /// The system's numbers of these cores; empty where it does not report its cores.
     pub(super) fn ids(&self) -> Vec<usize> {
         let mut ids: Vec<usize> = self.pins.iter().map(|c| c.id).collect();
         ids.sort_unstable();
@@ -116,7 +115,7 @@ impl Placement {
     }
 }
 
-/// How many cores there are in `core_of`, which numbers them from 0.
+/// Number of cores in `core_of`, which numbers them from 0.
 fn in_use(core_of: &[usize]) -> usize {
     core_of.iter().max().map_or(0, |last| last + 1)
 }
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_named_twice_is_one_core() {
+    fn a_core_named_twice_counts_once() {
         use Workers::{Cores, Ranks};
         assert_eq!(
             place(2, Ranks, Some(&[1, 1]), 4),
@@ -167,7 +166,7 @@ mod tests {
         // Neighbours share a core.
         let pairs = place(4, Ranks, Some(&[0, 0, 1, 1]), 4);
         assert_eq!(pairs, (vec![0, 0, 1, 1], vec![0, 0, 1, 1], 2));
-        // Two ranks do not get as far as the second core.
+        // Two ranks do not reach the second core.
         assert_eq!(
             place(2, Ranks, Some(&[0, 0, 1]), 4),
             (vec![0, 0], vec![0, 0], 1)
@@ -179,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_pays_for_fewer_cores() {
+    fn a_quota_limits_the_cores() {
         use Workers::{Cores, Ranks};
         assert_eq!(
             place(4, Ranks, None, 2),
             (vec![0, 1, 0, 1], vec![0, 1, 0, 1], 2)
         );
         assert_eq!(place(4, Cores, None, 1), (vec![0], vec![0], 1));
-        // Threads are where they were put, and share what the quota grants.
+        // Threads stay on the named cores, and share what the quota grants.
         let spread = place(4, Ranks, Some(&[0, 1, 4, 5]), 2);
         assert_eq!(spread, (vec![0, 1, 4, 5], vec![0, 1, 2, 3], 2));
         assert_eq!(

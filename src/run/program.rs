@@ -1,4 +1,4 @@
-//! A schedule made ready for execution: port lists, peers' wires and dependencies resolved once.
+//! A schedule prepared for execution: port lists, wires and dependencies are resolved once.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step, total_len};
 
-/// What all ranks of a team do in a run of one schedule.
+/// The programs of all ranks in a run of one schedule, and their wires.
 #[derive(Debug)]
 pub(crate) struct Program<'s> {
     pub(crate) ranks: Vec<RankProgram<'s>>,
     pub(crate) wires: Vec<Wire>,
 }
 
-/// What one rank does.
+/// The program of one rank.
 #[derive(Debug)]
 pub(crate) struct RankProgram<'s> {
     pub(crate) steps: &'s [Step],
@@ -24,15 +24,16 @@ pub(crate) struct RankProgram<'s> {
     pub(crate) lists: Vec<Vec<u32>>,
     /// Local steps, in program order.
     pub(crate) local: Vec<u32>,
-    /// For every step that is half of a transfer, the index of its wire.
+    /// By step: the index of its wire if it is a transfer, otherwise 0.
     pub(crate) wire: Vec<u32>,
 }
 
 impl<'s> Program<'s> {
-    /// Resolves `schedule`; `overlap` as in the cost model.
+    /// Prepares `schedule`; `overlap` as in the cost model.
     ///
     /// # Errors
-    /// When a step names a port that does not exist, or a rank as its own peer.
+    /// When a step names a port that does not exist, or its own rank as its peer, or a local step's
+    /// source and destination overlap or differ in length.
     pub(crate) fn new(schedule: &'s Schedule, overlap: bool) -> Result<Self> {
         let ports: Ports = schedule.ports();
         let mut scratch = OrderScratch::default();
@@ -91,15 +92,16 @@ fn local_is_sound(rank: usize, i: u32, step: &Step) -> Result<()> {
     )))
 }
 
-/// Which messages share a wire: those between the same two ranks through the same port of each.
+/// Assigns wires to messages: messages between the same two ranks through the same port of each
+/// share a wire.
 ///
-/// A port has one transfer open at most, so each lane of a wire has one message in it at most, and
+/// A port has at most one open transfer, so each lane of a wire holds at most one message, and
 /// messages stay in order. Ranks with several ports may have several messages to the same partner
-/// on their way at once; rule 4 says through which port of the partner each arrives.
+/// in flight at once; rule 4 determines through which port of the partner each arrives.
 struct Wiring {
     numbers: HashMap<[(usize, usize); 2], u32>,
-    /// For ranks with several ports, the ports of all ranks' steps, one after another, and which
-    /// step meets which.
+    /// For ranks with several ports: the ports of all ranks' steps, one rank after another, and the
+    /// matching of sends and receives.
     several: Option<(Vec<usize>, Matching)>,
 }
 
@@ -108,7 +110,7 @@ impl Wiring {
         let several = if schedule.ports().k() > 1 {
             let steps = schedule.programs().iter().flatten();
             let ports = steps.map(|s| s.port().unwrap_or(0)).collect();
-            // Mismatches end in errors when they are run into.
+            // Mismatches are reported when the run reaches them.
             Some((ports, Matching::new(schedule, |_| ())?))
         } else {
             None
@@ -119,7 +121,7 @@ impl Wiring {
         })
     }
 
-    /// The number of the wire that step `i` of `rank` uses.
+    /// The index of the wire that step `i` of `rank` uses.
     fn wire(&mut self, rank: usize, i: u32, port: usize, peer: usize) -> u32 {
         let peer_port = match &self.several {
             None => 0,

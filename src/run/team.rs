@@ -1,4 +1,4 @@
-//! Teams: pinned threads, one a rank or one a core, living across runs.
+//! Teams: pinned threads, one per rank or one per core, that live across runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
@@ -12,34 +12,34 @@ use super::wait::{TeamState, ask_for_precise_timers};
 use crate::error::{Error, Result};
 use crate::system::Gate;
 
-/// How a team is set up: see [`Team::with`].
+/// Options of [`Team::with`].
 #[derive(Debug, Clone)]
 pub struct TeamOptions {
-    /// Cores to pin to, round-robin; by default all cores of this process, but no more than its
-    /// CPU quota pays for. A core that is named twice has two places in the round: `[0, 0, 1,
-    /// 1]` puts neighbours on the same core.
+    /// Cores to pin the threads to, round-robin. By default these are all cores of this process,
+    /// but no more than its CPU quota grants. A core may be named more than once: `[0, 0, 1, 1]`
+    /// puts neighbouring ranks on the same core.
     pub cores: Option<Vec<usize>>,
-    /// Stack of each thread.
+    /// Stack size of each thread.
     pub stack_bytes: usize,
     /// How long a rank waits for a partner before the run ends in an error.
     pub deadline: Duration,
     /// Whether both partners of a transfer copy parts of a long message, where every rank has a
     /// core of its own.
     pub share_copies: bool,
-    /// Who does the ranks' work.
+    /// Whether each rank or each core has a thread.
     pub workers: Workers,
 }
 
-/// Who does the work of a team's ranks.
+/// Which threads run the ranks' programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Workers {
-    /// A thread for each rank.
+    /// One thread per rank.
     #[default]
     Ranks,
-    /// A thread for each core, which takes turns at its ranks' programs: *folded* runs. The same
-    /// steps move the same bytes under the same rules, with the same model clock, but no rank
-    /// ever waits for a core, and far more ranks fit. For schedules under the native
-    /// clock only: rank programs written by hand, and the paced clock, need a thread for each rank.
+    /// One thread per core, which runs the programs of several ranks in turn (a *multiplexed* run).
+    /// The same steps move the same bytes under the same rules, with the same model clock, but no
+    /// rank ever waits for a core, and far more ranks fit. Only for schedules under the native
+    /// clock: rank programs written by hand and the paced clock need a thread per rank.
     Cores,
 }
 
@@ -55,8 +55,8 @@ impl Default for TeamOptions {
     }
 }
 
-/// `p` ranks, each a pinned thread, or [folded](Workers::Cores) onto one thread a core. Threads
-/// start once and serve any number of runs; between runs they sleep.
+/// `p` ranks, each with a pinned thread of its own, or [multiplexed](Workers::Cores) on one thread
+/// per core. Threads start once and serve any number of runs; between runs they sleep.
 ///
 /// # Example
 /// ```
@@ -82,14 +82,14 @@ pub struct Team {
     pub(super) deadline: Duration,
     pub(super) share_copies: bool,
     pub(super) cores: usize,
-    /// Cores that threads are pinned to beyond what the CPU quota pays for.
+    /// Cores that threads are pinned to in excess of the CPU quota.
     pub(super) unpaid_cores: usize,
     pub(super) pinned: bool,
     pub(super) runs: u64,
 }
 
 impl Team {
-    /// A team of `ranks` threads with [`TeamOptions::default`].
+    /// A team of `ranks` ranks with [`TeamOptions::default`].
     ///
     /// # Errors
     /// As [`Team::with`].
@@ -97,20 +97,20 @@ impl Team {
         Team::with(ranks, &TeamOptions::default())
     }
 
-    /// A team of `ranks` ranks. With a thread for each, rank `r` is pinned to core `r mod n` of the
-    /// `n` cores named.
+    /// A team of `ranks` ranks. With a thread per rank, rank `r` is pinned to the `r mod n`-th of
+    /// the `n` cores in [`TeamOptions::cores`].
     ///
     /// # Errors
-    /// When there is no rank, there would be more threads than [`Team::most_ranks`], a core does
-    /// not exist, or the system refuses a thread.
+    /// When `ranks` is 0, there would be more threads than [`Team::max_ranks`], a core is not
+    /// available, or the system refuses a thread.
     pub fn with(ranks: usize, options: &TeamOptions) -> Result<Team> {
         if ranks == 0 {
             return Err(Error::usage("a team needs at least one rank (-p 0)"));
         }
-        let most = Team::max_ranks();
-        if ranks > most && options.workers == Workers::Ranks {
+        let max = Team::max_ranks();
+        if ranks > max && options.workers == Workers::Ranks {
             return Err(Error::usage(format!(
-                "{ranks} ranks are more threads than the {most} that this system can hold: fold them onto one worker a core"
+                "{ranks} ranks are more threads than the {max} that this system can hold: fold them onto one worker a core"
             )));
         }
         let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;
@@ -153,9 +153,9 @@ impl Team {
                     let _ = ready.send(pinned);
                     drop(pass);
                     for scoped_job in jobs {
-                        // Errands catch what ranks throw; what they throw back (a panic's payload
-                        // may panic when dropped) must not end the thread,
-                        // for which the others would wait.
+                        // Jobs catch the panics of ranks, but dropping a panic's payload may panic
+                        // again. That must not end the thread, because the others would wait for
+                        // its report.
                         if let Err(payload) =
                             catch_unwind(AssertUnwindSafe(|| scoped_job.run(rank)))
                         {
@@ -177,11 +177,11 @@ impl Team {
         Ok(team)
     }
 
-    /// The greatest team with a thread for each rank that this system can hold.
+    /// The largest number of ranks that a team with a thread per rank can have on this system.
     ///
-    /// Each thread takes four mappings of memory (a stack, a signal stack and their guard pages),
-    /// and one that cannot get its own would abort the process; a fifth is left for everything
-    /// else.
+    /// Each thread takes four memory mappings (a stack, a signal stack and their guard pages), and
+    /// a thread that cannot get its own would abort the process. A fifth mapping per thread is left
+    /// for everything else.
     pub fn max_ranks() -> usize {
         const MAPPINGS_A_THREAD: usize = 5;
         std::fs::read_to_string("/proc/sys/vm/max_map_count")
@@ -195,7 +195,7 @@ impl Team {
         self.ranks
     }
 
-    /// Who does the ranks' work.
+    /// Whether each rank or each core has a thread.
     pub fn workers(&self) -> Workers {
         self.workers
     }
@@ -205,17 +205,18 @@ impl Team {
         self.threads.len()
     }
 
-    /// Cores that a team of `ranks` ranks with these options would share: see [`Team::cores`].
+    /// Number of cores that a team of `ranks` ranks with these options would share: see
+    /// [`Team::cores`].
     ///
     /// # Errors
-    /// When a named core does not exist.
+    /// When a named core is not available.
     pub fn cores_for(ranks: usize, options: &TeamOptions) -> Result<usize> {
         let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;
         Ok(placement.cores)
     }
 
-    /// Cores that the ranks share: different ones with a rank on them, and no more than the CPU
-    /// quota of this process grants.
+    /// Number of cores that the ranks share: distinct cores with a rank on them, but no more than
+    /// the CPU quota of this process grants.
     pub fn cores(&self) -> usize {
         self.cores
     }
@@ -235,7 +236,8 @@ impl Team {
         self.deadline = deadline;
     }
 
-    /// Lends `f` to all threads until all have returned from it. `f` must not unwind.
+    /// Runs `f` on all threads, and returns when all of them have returned from it. `f` must not
+    /// unwind.
     pub(super) fn run_on_all(&self, f: &(dyn Fn(usize) + Sync)) {
         run_on_all(&self.jobs, &self.reports, f);
     }
@@ -243,7 +245,7 @@ impl Team {
 
 impl Drop for Team {
     fn drop(&mut self) {
-        // Closed channels end the threads' loops.
+        // The threads' loops end when their channels are closed.
         self.jobs.clear();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
