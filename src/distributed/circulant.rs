@@ -1,37 +1,45 @@
-//! Circulant schedules without a plan: each rank computes its own and gathers those of the others.
+//! Gathering of circulant schedules: each rank computes its own receive schedule and gathers those
+//! of the other ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules", section 2.4 and Algorithm 7. Ports: bidirectional, one-ported. Symbols: `p` ranks,
-//! `q = ceil(log2 p)`.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", section 2.4 and Algorithm 7.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `q = ceil(log2 p)`.
+//! - Rounds: `q`.
+//! - Time: `q alpha + (p-1) beta 8 ceil(q/8)`, and `O(log p)` per rank to compute its own schedule.
+//! - Volume: each rank receives `p - 1` blocks of `q` bytes, padded to whole elements of 8 bytes.
+//! - Restrictions: none.
 //!
-//! The irregular allgather ([`crate::plan::circulant::allgatherv`]) wants every rank to know the
-//! receive schedules of all. Computing them takes a rank `O(p log p)` time; gathering them takes it
-//! `O(log p)` for its own, and `q` rounds in which it receives `p - 1` blocks of `q` bytes. In
-//! round `k` rank `r` has the schedules of ranks `r` to `r + skip[k] - 1` (modulo `p`), in this
-//! order: it sends as many of them to rank `r - skip[k]` as that still lacks.
+//! The irregular allgather ([`crate::plan::circulant::allgatherv`]) needs the receive schedules of
+//! all ranks at every rank. To compute all of them would take each rank `O(p log p)` time.
+//! Gathering them instead takes the time above.
 //!
-//! Time: `q alpha + (p-1) beta 8 ceil(q/8)`. Restrictions: none.
+//! In round `k` rank `r` has the schedules of ranks `r` to `r + skip[k] - 1` (modulo `p`), in this
+//! order. It sends rank `r - skip[k]` as many of them as that rank still lacks.
 //!
-//! `p = 3`, skips 1, 2: 0→2, 1→0 and 2→1 send their own; then 0→1, 1→2 and 2→0.
+//! Example: for `p = 3`, with skips 1 and 2, ranks send their own schedules 0→2, 1→0 and 2→1 in
+//! round 0; then 0→1, 1→2 and 2→0.
 
 use crate::error::{Error, Result};
 use crate::plan::circulant::schedule::Circulant;
 use crate::run::{Bidirectional, Endpoint};
 use crate::schedule::Span;
 
-/// Bytes in an element of the buffer.
+/// Bytes of an element of the buffer.
 const BYTES: usize = size_of::<u64>();
 
-/// Elements that [`gather_schedules`] needs in every rank's buffer.
+/// Number of elements that [`gather_schedules`] needs in every rank's buffer.
 pub fn control_elements(ranks: usize) -> usize {
     let rounds = ranks.max(1).next_power_of_two().ilog2() as usize;
     ranks.saturating_mul(rounds.div_ceil(BYTES))
 }
 
-/// Gathers the receive schedules of all ranks, each of which computes its own: `recv[r * q + k]`,
-/// as
-/// [`Allgatherv::with_schedules`](crate::plan::circulant::allgatherv::Allgatherv::with_schedules)
-/// takes them. All ranks call it. The first [`control_elements`] of the buffer are overwritten.
+/// Gathers the receive schedules of all ranks. All ranks call it, and each computes its own
+/// schedule.
+///
+/// Returns `recv[r * q + k]`, in the form of
+/// [`Allgatherv::with_schedules`](crate::plan::circulant::allgatherv::Allgatherv::with_schedules).
+/// The first [`control_elements`] elements of the buffer are overwritten.
 ///
 /// ```
 /// use oneport::plan::circulant::{schedule::Circulant, tables::Tables};

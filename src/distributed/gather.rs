@@ -1,60 +1,67 @@
-//! Irregular gather and scatter without a plan: ranks that know only their own block find the
+//! Irregular gather and scatter without a plan: ranks that know only their own block build the
 //! adaptive tree together, then use it.
 //!
-//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
-//! Scatter", Lemma 3 and Theorem 1. Ports: bidirectional, one-ported. The tree is that of
-//! [`crate::plan::gather::binomial::adaptive`].
+//! - Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
+//!   Scatter", Lemma 3 and Theorem 1.
+//! - Tree: that of [`crate::plan::gather::binomial::adaptive`].
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, root `r`, block of `m_i` elements at rank `i`.
+//! - Control messages: 3 elements each. At most `2 ceil(log2 p) - 1` of them depend on each other,
+//!   since in iteration 0, where fixed root and gather root are the same rank, no gather root has
+//!   to be told anything.
+//! - Time with the gather, for `gamma_copy = 0`: `3 ceil(log2 p) alpha + beta sum_{i != r} m_i`,
+//!   plus `(2 ceil(log2 p) - 1) beta` times the bytes of a control message, plus the time for which
+//!   a given root waits for slower subcubes.
 //!
-//! The ranks `[a 2^d, (a + 1) 2^d)` are a subcube, the last one possibly cut off. Its *fixed root*
-//! is its last rank, which everybody can tell; its *gather root*, where its data will be gathered,
-//! is known to these two alone. In iteration `d` the fixed roots of two adjacent subcubes exchange
-//! what they know of theirs: gather root, its block, all other data. Each passes that on to its
-//! gather root, if that is another rank. Now four ranks can tell which gather root receives, how
-//! much, and which sends; the higher fixed root is that of the joined subcube. Messages have 3
-//! elements; at most `2 ceil(log2 p) - 1` of them depend on each other, as nobody is told anything
-//! in iteration 0, where both roots are the same rank.
+//! The ranks `[a 2^d, (a + 1) 2^d)` are a subcube; the last one may be cut off. Its *fixed root* is
+//! its last rank, which every rank can compute. Its *gather root* is the rank at which its data
+//! will be gathered; only the fixed root and the gather root know it.
 //!
-//! Time with the gather, for `gamma_copy = 0`: `3 ceil(log2 p) alpha + beta sum_{i != r} m_i`, `(2
-//! ceil(log2 p) - 1) beta` times a control message's bytes, and what a given root waits for slower
-//! subcubes.
+//! In iteration `d` the fixed roots of two adjacent subcubes exchange what they know about their
+//! subcubes: gather root, its block, all other data. Each of them passes that on to its gather
+//! root, if that is another rank. Now four ranks can compute which gather root receives, how much,
+//! and which one sends. The higher fixed root becomes that of the joined subcube.
 
 use crate::error::{Error, Result};
 use crate::plan::gather::binomial::Cube;
 use crate::run::{Bidirectional, Element, Endpoint, PortModel};
 use crate::schedule::{Layout, Span};
 
-/// What one rank does in a gather.
+/// The part of one rank in a gather or scatter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherPart {
-    /// Elements of the rank's own block.
+    /// Number of elements of the rank's own block.
     pub block: usize,
-    /// What it receives, in this order.
+    /// The messages that it receives, in this order.
     pub receives: Vec<Received>,
-    /// Where it sends all it has then; `None` for the root.
+    /// The rank to which it then sends all that it has gathered; `None` for the root.
     pub parent: Option<usize>,
 }
 
-/// A message to receive.
+/// A message that a rank receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// From which rank.
+    /// The sender.
     pub from: usize,
-    /// Its elements; nothing is sent if there are none.
+    /// Number of elements. If it is 0, nothing is sent.
     pub elements: usize,
-    /// Whether its blocks stand before those that the receiver has so far.
+    /// Whether its blocks precede those that the receiver has gathered so far.
     pub before: bool,
 }
 
-/// Elements that [`GatherPart::find`] needs in every rank's buffer.
+/// Number of elements that [`GatherPart::find`] needs in every rank's buffer.
 pub const CONTROL: usize = 6;
 
 const MINE: Span = Span::new(0, 3);
 const THEIRS: Span = Span::new(3, 3);
 
 impl GatherPart {
-    /// Finds this rank's part in gathering `block` elements from it, and what others have, at
-    /// `root`, or where it takes least (`None`). All ranks call it with the same root. The
-    /// first [`CONTROL`] elements of the buffer are overwritten.
+    /// Finds this rank's part in gathering the blocks of all ranks, of which its own has `block`
+    /// elements.
+    ///
+    /// The root is `root`; with `None` it is the rank where the gather takes the least time. All
+    /// ranks call it with the same root. The first [`CONTROL`] elements of the buffer are
+    /// overwritten.
     ///
     /// # Errors
     /// When the root is not one of the ranks, the buffer is too short, a size does not fit, or as
@@ -85,7 +92,7 @@ impl GatherPart {
             receives: Vec::new(),
             parent: None,
         };
-        // What this rank knows as fixed root, and as gather root.
+        // What this rank knows as a fixed root, and as a gather root.
         let (mut fixed, mut gather) = (Some(own), Some(own));
         let mut width = 1;
         while width < p {
@@ -101,7 +108,7 @@ impl GatherPart {
                         endpoint.send(mine.root, THEIRS)?;
                     }
                     theirs = Some(other);
-                    // The higher one stays the fixed root.
+                    // The higher fixed root stays one.
                     fixed = (!low).then(|| {
                         let receives = receives(root, low, mine, other);
                         if receives {
@@ -137,14 +144,14 @@ impl GatherPart {
         Ok(part)
     }
 
-    /// All that this rank gathers, in elements.
+    /// Number of elements that this rank gathers, including its own block.
     pub fn gathered(&self) -> usize {
         self.block + self.receives.iter().map(|r| r.elements).sum::<usize>()
     }
 
-    /// The buffer for [`GatherPart::gather`] and [`GatherPart::scatter`]: the own block first,
-    /// then, at a rank that receives, room for all that it gathers. The output is that of a
-    /// gather; a scatter has input and output the other way round.
+    /// The buffer for [`GatherPart::gather`] and [`GatherPart::scatter`]: the rank's own block
+    /// first, then, if the rank receives, room for all that it gathers. Input and output spans are
+    /// those of a gather; a scatter swaps them.
     pub fn layout(&self) -> Layout {
         let all = self.all();
         let spans = |span: Span| (span.len > 0).then_some(span).into_iter().collect();
@@ -159,7 +166,8 @@ impl GatherPart {
         }
     }
 
-    /// Gathers: a buffer as [`GatherPart::layout`] says, with the own block in place.
+    /// Gathers. The buffer must have the form of [`GatherPart::layout`], with the rank's own block
+    /// in place.
     ///
     /// # Errors
     /// As described at [`Endpoint`].
@@ -182,8 +190,8 @@ impl GatherPart {
         }
     }
 
-    /// Scatters: the gather backwards. All blocks stand at the root where [`GatherPart::gather`]
-    /// puts them; every rank ends with its own in place.
+    /// Scatters: the gather in reverse. The root must hold all blocks where [`GatherPart::gather`]
+    /// puts them; at the end every rank has its own block in place.
     ///
     /// # Errors
     /// As described at [`Endpoint`].
@@ -212,8 +220,7 @@ impl GatherPart {
         Span::new(0, self.block)
     }
 
-    /// Where all that is gathered stands: a rank that receives nothing leaves its block where it
-    /// is.
+    /// The span of all gathered data. A rank that receives nothing leaves its block where it is.
     fn all(&self) -> Span {
         let base = if self.receives.is_empty() {
             0
@@ -223,7 +230,7 @@ impl GatherPart {
         Span::new(base, self.gathered())
     }
 
-    /// Where the own block goes, and what is received.
+    /// The span of the own block among the gathered data, and the span of each received message.
     fn places(&self) -> (Span, Vec<Span>) {
         let before = self.receives.iter().filter(|r| r.before);
         let mut low = self.all().offset + before.map(|r| r.elements).sum::<usize>();
@@ -242,7 +249,7 @@ impl GatherPart {
     }
 }
 
-/// Tells another fixed root about this one's subcube, and is told about the other's.
+/// Exchanges what two fixed roots know about their subcubes; returns what the other one knows.
 fn exchanged(
     endpoint: &mut Endpoint<'_, u64, Bidirectional>,
     mine: Cube,

@@ -1,20 +1,24 @@
-//! Uni-greedy reduction without a schedule: every rank finds out as it goes what to do next.
+//! Uni-greedy reduction without a schedule: every rank computes its next transfer as it goes.
 //!
-//! Source: Lowery & Langou, algorithm 1 and figure 2. Ports: unidirectional, one-ported.
-//! Symbols, rounds, volume and time: as [`uni_greedy`](crate::plan::pipeline::uni_greedy).
-//! Restrictions: the operator must commute.
+//! - Source: Lowery & Langou, algorithm 1 and figure 2.
+//! - Ports: unidirectional, one-ported.
+//! - Symbols: `p` ranks, `q` segments.
+//! - Rounds, volume and time: as [`uni_greedy`](crate::plan::pipeline::uni_greedy).
+//! - Computation at each rank: constant time for each of the `q (p - 1)` transfers, and memory for
+//!   `p` states.
+//! - Restrictions: the operator must commute.
 //!
-//! All ranks compute the same sequence of transfers ([`transfers`]) and each performs those that
-//! name it: constant time a transfer, `q (p - 1)` of them, and memory for `p` states. A rank
-//! handles the segments in order, so two buffers of one segment are enough:
+//! All ranks compute the same sequence of transfers ([`transfers`]), and each performs those that
+//! name it. A rank handles the segments in order, so two buffers of one segment each are enough:
 //!
-//! | what comes | where it goes |
+//! | message | destination |
 //! |---|---|
-//! | a segment's first message | the first buffer; the rank's own segment is combined into that |
-//! | its further messages | the second buffer, which is combined into the first |
+//! | the first of a segment | the first buffer; the rank's own segment is combined into it |
+//! | further ones of the segment | the second buffer, which is combined into the first |
 //!
-//! and the first buffer is sent, or, where nothing came, the rank's own segment straight from the
-//! vector. So the input of every rank but the root stays as it was; the root combines in place.
+//! Then the first buffer is sent or, if the rank received nothing, its own segment straight from
+//! the vector. So the input of every rank but the root remains unchanged. The root combines in
+//! place.
 
 use crate::error::{Error, Result};
 use crate::plan::Request;
@@ -22,21 +26,20 @@ use crate::plan::pipeline::uni_greedy::transfers;
 use crate::run::{Element, Endpoint, Unidirectional};
 use crate::schedule::{Layout, Order, Span};
 
-/// Reduces a vector to the request's root, deciding about every transfer as it goes: one rank's
-/// part, to be run by all ranks.
+/// Reduces a vector to the request's root, computing every transfer as it goes. All ranks run it.
 ///
-/// A rank's buffer holds the vector (`m` elements) and, except at the root, two segment buffers
-/// (twice the largest segment); a longer buffer will do as well: see [`uni_greedy_layout`]. At the
-/// end the root holds the result in place of its vector, and the others' vectors are unchanged. The
-/// segments, the root, the cost model and the element size come from `request`, which must be the
-/// same at all ranks; its ports do not matter.
-///
-/// Under the same cost model, without overlap of communication and computation, the run takes
-/// exactly the model time of the planned uni-greedy.
+/// - Buffer: the vector (`m` elements) and, except at the root, two segment buffers (twice the
+///   largest segment); see [`uni_greedy_layout`]. A longer buffer is allowed.
+/// - Result: at the end the root holds the result in place of its vector. The vectors of the other
+///   ranks are unchanged.
+/// - Request: the segments, the root, the cost model and the element size come from `request`,
+///   which must be the same at all ranks. Its ports do not matter.
+/// - Time: under the same cost model, without overlap of communication and computation, exactly the
+///   model time of the planned uni-greedy.
 ///
 /// # Errors
-/// When the request is for another number of ranks, the operator does not commute or operands must
-/// be kept in order, the buffer is too short, or as [`Endpoint`].
+/// When the request is for another number of ranks, the operator does not commute, the request
+/// keeps operands in order, the buffer is too short, or as described at [`Endpoint`].
 ///
 /// # Example
 /// ```
@@ -75,8 +78,7 @@ pub fn uni_greedy_reduce<T: Element>(
     let real = |v: u32| (v as usize + root) % ranks;
     let spans = request.segments.spans();
     let buffers = Buffers::new(request);
-    // Where this rank's contribution to the current segment stands, once something has been
-    // combined with it.
+    // This rank's partial result for the current segment, after its first combination.
     let mut combined: Option<Span> = None;
     for t in transfers(request) {
         let (from, to) = (real(t.from), real(t.to));
@@ -102,7 +104,7 @@ pub fn uni_greedy_reduce<T: Element>(
     Ok(())
 }
 
-/// The buffers that [`uni_greedy_reduce`] works on, rank by rank.
+/// The buffers that [`uni_greedy_reduce`] needs, by rank.
 ///
 /// # Errors
 /// When there is no rank, the root is out of range, or a buffer would be too long.
@@ -121,7 +123,7 @@ pub fn uni_greedy_layout(request: &Request) -> Result<Vec<Layout>> {
     Ok((0..request.ranks).map(layout).collect())
 }
 
-/// The two segment buffers behind the vector.
+/// The two segment buffers after the vector.
 #[derive(Debug, Clone, Copy)]
 struct Buffers {
     elements: usize,
@@ -137,7 +139,7 @@ impl Buffers {
         }
     }
 
-    /// Where both end.
+    /// End of the second buffer.
     fn end(self) -> Result<usize> {
         self.largest
             .checked_mul(2)
@@ -145,12 +147,12 @@ impl Buffers {
             .ok_or_else(|| Error::usage("the vector and two segment buffers are too long"))
     }
 
-    /// Part of the first buffer, as long as `segment`.
+    /// The beginning of the first buffer, as long as `segment`.
     fn first(self, segment: Span) -> Span {
         Span::new(self.elements, segment.len)
     }
 
-    /// Part of the second buffer, as long as `segment`.
+    /// The beginning of the second buffer, as long as `segment`.
     fn second(self, segment: Span) -> Span {
         Span::new(self.elements + self.largest, segment.len)
     }
@@ -230,7 +232,7 @@ mod tests {
         options
     }
 
-    /// Runs it and compares data, model time and the recorded schedule with what they must be.
+    /// Runs the reduction and verifies its data, its model time and the recorded schedule.
     fn verify(team: &mut Team, request: &Request, operator: &str) {
         let collective = Collective::Reduce { root: request.root };
         let layout = uni_greedy_layout(request).unwrap();
@@ -266,7 +268,7 @@ mod tests {
         };
         let rank_times = outcome.rank_times.clone();
         assert_eq!(rank_times, time(&planned), "{request:?}");
-        // The evaluator jumps over periods, which rounds differently.
+        // The evaluator skips whole periods, which rounds differently.
         let evaluated = pipeline::uni_greedy::time(request).unwrap();
         let difference = (outcome.model_time() - evaluated).abs();
         assert!(difference <= 1e-12 * evaluated, "{request:?}");
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_buffer_will_do() {
+    fn a_longer_buffer_is_allowed() {
         let r = request(3, &[2, 2], 1);
         let mut buffers = vec![vec![1i64; 50]; 3];
         Team::new(3)

@@ -1,8 +1,8 @@
-//! Rank programs: collectives that every rank carries out by itself over its
-//! [endpoint](crate::run::Endpoint), without a plan that anybody made for all.
+//! Collectives as rank programs: every rank decides by itself, over its
+//! [endpoint](crate::run::Endpoint), what to do, without a plan made for all ranks.
 //!
-//! An executor knows no algorithm; these do, and use nothing of the executor but endpoints. Each
-//! does what a planner of the same name would tell it to do.
+//! Each of them performs the steps that the planner of the same name would give its rank. They know
+//! an algorithm, which an executor does not, and use nothing of the executor but endpoints.
 
 pub mod circulant;
 pub mod gather;

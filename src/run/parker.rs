@@ -5,7 +5,7 @@
 //! | 1. announces that it will sleep (`prepare`) | 1. hands something over |
 //! | 2. fence (`prepare`) | 2. fence (`order`) |
 //! | 3. polls once more for what it waits for | 3. looks for the announcement (`unpark`) |
-//! | 4. `sleep`: sleeps while the announcement stands | 4. if there is one: withdraws it, notifies |
+//! | 4. sleeps while it is announced (`sleep`) | 4. if there is one: withdraws it, notifies |
 //!
 //! One of the two fences comes first in their total order. If it is the sleeper's, the waker sees
 //! the announcement in its step 3. If it is the waker's, the sleeper sees in its step 3 what was

@@ -1,4 +1,4 @@
-//! Running a schedule on a team: what goes in, who does it, what comes out.
+//! Running a schedule on a team: options, repetitions, and the outcome with its times and data.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,41 +24,43 @@ use crate::report::Trace;
 use crate::schedule::{Layout, Schedule, total_len};
 use crate::simulate::{Prepared, max_time};
 
-/// Whether a run goes flat out or at the pace of its cost model.
+/// Whether a run goes at full speed or at the pace of its cost model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
     /// As fast as the machine allows.
     #[default]
     Native,
     /// No step starts, and no rank finishes, before its model time (in nanoseconds since the common
-    /// start) has come in wall-clock.
+    /// start) has passed in wall-clock time.
     Paced,
 }
 
-/// How a schedule is run.
+/// Options of [`Team::run`] and [`Team::run_verified`].
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// Native or paced.
     pub clock: Clock,
-    /// The cost model of the model clock; in nanoseconds and bytes for a paced run.
+    /// The cost model of the model clock. For a paced run its units are nanoseconds and bytes.
     pub cost: CostModel,
-    /// Timed repetitions. Start and end of each, those of the warm-up included, are kept for each
-    /// thread: 16 bytes.
+    /// Number of timed repetitions. For each thread, start and end of every repetition, including
+    /// the warm-up, are kept: 16 bytes.
     pub repetitions: usize,
-    /// Repetitions before them that are not counted.
+    /// Number of repetitions before them that are not timed.
     pub warmup: usize,
-    /// Ports that the ranks really have, if not those the schedule was made for: opening a busy
-    /// one is an error.
+    /// Ports that the ranks really have, if they differ from those of the schedule. Opening a busy
+    /// port is an error.
     pub ports: Option<Ports>,
-    /// Whether to record when every transfer and computation took place: [`Outcome::trace`].
-    /// Reading the clock twice a step takes some time of its own; without it there is no cost
+    /// Whether to record when every transfer and computation takes place: [`Outcome::trace`].
+    /// Recording reads the clock twice per step, which takes some time. Without it there is no cost
     /// at all.
     pub trace: bool,
-    /// Whether senders of a native run may go on without waiting for their receivers: those of
-    /// short messages where every rank has a core, all of them where ranks share cores. They
-    /// wait only before they overwrite what they have sent, or send to the same rank
-    /// again. Shorter wall-clock, nothing else: the model clock is then carried by a repetition
-    /// before the others. Without it every transfer of a run is a rendezvous.
+    /// Whether senders of a native run need not wait for their receivers.
+    ///
+    /// Where every rank has a core, this applies to short messages; where ranks share cores, to all
+    /// messages. A sender then waits only before it overwrites a message that has not been
+    /// received, or sends to the same rank again. This shortens the wall-clock time and changes
+    /// nothing else: a repetition before the others carries the model clock. Without this option
+    /// every transfer is a rendezvous.
     pub eager: bool,
 }
 
@@ -76,67 +78,67 @@ impl Default for RunOptions {
     }
 }
 
-/// What came out of a run.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome<T> {
-    /// What every rank's output spans held after the last repetition, in order.
+    /// The contents of every rank's output spans after the last repetition, in order.
     pub outputs: Vec<Vec<T>>,
-    /// Model time as executed: carried along with the messages, equal to what [`crate::simulate`]
-    /// computes.
+    /// Model time as executed: carried along with the messages, and equal to what
+    /// [`crate::simulate`] computes.
     pub model_time: f64,
     /// Model time at which each rank finished.
     pub rank_times: Vec<f64>,
-    /// Wall-clock of every counted repetition, in nanoseconds. The slowest rank's own time where
-    /// every rank has a core; otherwise, in a folded run, and under a paced clock, from the
-    /// first start to the last end.
+    /// Wall-clock time of every timed repetition, in nanoseconds. Where every rank has a core, it
+    /// is the time of the slowest rank. In oversubscribed, multiplexed and paced runs it is the
+    /// time from the first start to the last end.
     pub wall: Histogram<u64>,
-    /// All of them together, exactly: the histogram's buckets round.
+    /// The exact sum of these times; the histogram's buckets round.
     pub wall_total: Duration,
     /// Whether every thread was pinned to its core.
     pub pinned: bool,
     /// Whether ranks outnumber cores.
     pub oversubscribed: bool,
-    /// Whether each rank had a thread, or each core.
+    /// Whether each rank or each core had a thread.
     pub workers: Workers,
-    /// Whether senders went on without waiting for their receivers: [`RunOptions::eager`].
+    /// Whether senders did not wait for their receivers: [`RunOptions::eager`].
     pub eager: bool,
-    /// What a reader of the wall-clock should know.
+    /// What a reader of the wall-clock times should know.
     pub warnings: Vec<String>,
-    /// The first wrong element of the first repetition whose outputs were not as expected, if one
-    /// was: see [`Team::run_verified`].
+    /// The first wrong element, in the first repetition with wrong outputs, if there was one: see
+    /// [`Team::run_verified`].
     pub mismatch: Option<Mismatch<T>>,
-    /// Repetitions, those of the warm-up included, of which every rank's output was compared: none
-    /// of a run on inputs of the caller's.
+    /// Number of repetitions, including the warm-up, after which every rank's output was compared.
+    /// It is 0 for a run on inputs given by the caller.
     pub compared: usize,
-    /// What happened when in the last repetition, if [`RunOptions::trace`] asked for it:
-    /// wall-clock, in nanoseconds since the first rank started. A message is combined while it
-    /// arrives. Under a paced clock a step is shown until the model lets it end, however
-    /// soon its bytes have moved.
+    /// When each step of the last repetition took place, if [`RunOptions::trace`] is set:
+    /// wall-clock time in nanoseconds since the first rank started. A message is combined while it
+    /// arrives. Under a paced clock, a step lasts until the model lets it end, however soon its
+    /// bytes have moved.
     pub trace: Option<Trace>,
 }
 
-/// The most repetitions, of all threads together, whose start and end are kept: 1.6 GB.
+/// Maximum number of repetitions, summed over all threads, whose start and end are kept: 1.6 GB.
 const MAX_RECORDS: usize = 100_000_000;
 
 impl<T> Outcome<T> {
-    /// Whether every rank's output was compared after every repetition, and right each time.
+    /// Whether every rank's output was compared after every repetition and was right each time.
     pub fn is_verified(&self) -> bool {
         self.compared > 0 && self.mismatch.is_none()
     }
 }
 
 impl Team {
-    /// Runs `schedule` with real bytes: `inputs[rank]` goes into the rank's input spans before
-    /// every repetition, and what its output spans hold after the last one comes back. The rest
-    /// of each buffer starts with values that spoil what they are combined with, and that
-    /// differ between repetitions.
+    /// Runs `schedule` with real bytes. Before every repetition, `inputs[rank]` is copied into the
+    /// rank's input spans. [`Outcome::outputs`] are the contents of the output spans after the last
+    /// repetition. The rest of each buffer starts with values that spoil whatever they are combined
+    /// with, and that differ between repetitions.
     ///
     /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an
     /// error.
     ///
     /// # Errors
     /// When team, schedule, inputs and options do not fit together, there are more than 100,000,000
-    /// repetitions of all threads together, or a rank fails: [`ErrorKind::Deadline`],
+    /// repetitions summed over all threads, or a rank fails: [`ErrorKind::Deadline`],
     /// [`ErrorKind::PartnerLeft`], [`ErrorKind::Length`], [`ErrorKind::PortBusy`],
     /// [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
     pub fn run<T: Element>(
@@ -154,18 +156,19 @@ impl Team {
         self.run_on(schedule, operator, options, data)
     }
 
-    /// Runs `schedule` on test data, and compares what every rank's output spans hold after every
-    /// repetition with a sequential computation: [`Outcome::is_verified`], [`Outcome::mismatch`].
+    /// Runs `schedule` on test data, and compares every rank's output spans after every repetition
+    /// with a sequential computation: [`Outcome::is_verified`], [`Outcome::mismatch`].
     ///
-    /// Inputs are [`inputs`](super::inputs) for the first repetition, and others for each one after
-    /// it (for at least four in a row, where vectors are so long or repetitions so many that
-    /// preparing more would take its time). Right data are no proof: the operators of minima,
-    /// maxima and bits forgive a contribution that is counted twice.
-    /// [`check`](crate::check::check) proves a schedule.
+    /// The first repetition uses the values of [`inputs`](super::inputs), and each later one uses
+    /// others. If vectors are so long or repetitions so many that preparing the data would take too
+    /// long, at least four repetitions in a row have different data.
+    ///
+    /// Right data are no proof: the operators of minima, maxima and bits do not show a contribution
+    /// that is counted twice. [`check`](crate::check::check) proves a schedule.
     ///
     /// # Errors
     /// As [`Team::run`], and as [`Collective::promises`](crate::Collective::promises). Wrong data
-    /// are no error.
+    /// are not an error.
     ///
     /// # Example
     /// ```
@@ -191,7 +194,7 @@ impl Team {
         self.run_on(schedule, operator, options, data)
     }
 
-    /// Runs `schedule` on what `data` gives for so many repetitions.
+    /// Runs `schedule` on the data that `data` prepares for a given number of repetitions.
     fn run_on<'d, T: Element>(
         &mut self,
         schedule: &'d Schedule,
@@ -219,7 +222,7 @@ impl Team {
         let mut warnings = Vec::new();
         let mut deadline = self.deadline;
         if paced {
-            // Ranks may rightly wait as long as the whole run takes.
+            // Ranks may legitimately wait for as long as the whole run takes.
             if let Ok(prepared) = Prepared::new(schedule, options.cost.overlap) {
                 let time = prepared
                     .simulate(&options.cost, size_of::<T>() as u64)
@@ -272,7 +275,7 @@ impl Team {
                 longest_messages(self.workers, self.ranks(), self.cores),
             )
         };
-        // The clock needs a repetition of its own where messages are sent eagerly.
+        // Eager repetitions carry no model clock, so it needs a repetition of its own.
         let warmup = options.warmup.max(usize::from(eager.is_some()));
         let repetitions = self.repetitions(warmup, options.repetitions)?;
         let data = data(repetitions)?;
@@ -358,7 +361,7 @@ impl Team {
     fn run_on_threads<T: Element, R: Recorder>(&self, job: &Job<'_, T>) -> Option<Reports<T>> {
         let Job { context, epoch, .. } = *job;
         let start_ns = AtomicU64::new(0);
-        /// Of one rank, and of its repetitions.
+        /// The report of a rank, and the times of its repetitions.
         type Slot<T> = Mutex<Option<(RankReport<T>, Vec<Wall>)>>;
         let reports: Vec<Slot<T>> = (0..self.ranks()).map(|_| Mutex::new(None)).collect();
         let rank_main = |rank: usize| {
@@ -368,11 +371,11 @@ impl Team {
             let mut eager_executor = job
                 .eager
                 .map(|e| EagerExecutor::new(rank, e, program, context));
-            // Whether that is what the rank is at.
+            // Whether the rank is in an eager repetition, for errors.
             let mut runs_eagerly = false;
             let work = AssertUnwindSafe(|| {
                 let layout = &job.schedule.layout()[rank];
-                // Allocated and first touched by the rank's own thread.
+                // The rank's own thread allocates and first touches its buffer.
                 let mut buffer = allocate(rank, layout.len).map_err(Failure::Own)?;
                 let mut walls = job.walls()?;
                 let (mut model_time, mut wrong) = (0.0, None);
@@ -399,8 +402,8 @@ impl Team {
                     let exit = Instant::now();
                     let entry = if context.paced { start } else { entry };
                     walls.push(job.wall(entry, exit));
-                    // Peers may still take from this buffer; and it is not refilled at the expense
-                    // of who is still at work.
+                    // Peers may still read this buffer. Besides, comparing and refilling it now
+                    // would slow down ranks that are still running.
                     meet(&self.state, rank)?;
                     drop(memory);
                     wrong = wrong.or_else(|| job.data.wrong(rank, n, &buffer));
@@ -428,7 +431,7 @@ impl Team {
         Some(Reports { ranks, walls })
     }
 
-    /// All repetitions, if the start and end of each can be kept for each thread.
+    /// The number of all repetitions, if the start and end of each can be kept for each thread.
     fn repetitions(&self, warmup: usize, timed: usize) -> Result<usize> {
         let all = warmup.checked_add(timed);
         let records = all.and_then(|all| all.checked_mul(self.threads()));
@@ -472,10 +475,10 @@ impl Team {
         Ok(())
     }
 
-    /// Warns when waking this many ranks this often is more than the cores can do in the model
+    /// A warning if the cores cannot wake the ranks as often as the schedule needs within its model
     /// time.
     fn pace_warning(&self, schedule: &Schedule, model_ns: f64) -> Option<String> {
-        /// Time to wake a rank, do its part of a transfer and put it to sleep again.
+        /// Time to wake a rank, perform its part of a transfer and put it to sleep again.
         const WAKE_NS: f64 = 5_000.0;
         let halves = schedule
             .programs()
@@ -497,7 +500,7 @@ impl Team {
     }
 }
 
-/// Refuses inputs that do not fill the input spans.
+/// Refuses inputs that do not fill the input spans exactly.
 fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
     if inputs.len() != layout.len() {
         return Err(Error::usage(format!(
@@ -518,24 +521,24 @@ fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
     Ok(())
 }
 
-/// What a team's threads are to do.
+/// What the threads of a team need for a run of one schedule.
 #[derive(Debug)]
 pub(super) struct Job<'j, T> {
     pub(super) schedule: &'j Schedule,
     pub(super) program: &'j Program<'j>,
     pub(super) data: &'j RunData<'j, T>,
     pub(super) context: &'j RunContext<'j, T>,
-    /// For messages sent eagerly in all repetitions but the first, which carries the clock.
+    /// For eager messages in all repetitions but the first, which carries the model clock.
     pub(super) eager: Option<&'j Eager>,
     pub(super) repetitions: usize,
-    /// Repetitions are numbered throughout the team's life.
+    /// The number of the first repetition; repetitions are numbered throughout the team's life.
     pub(super) first_run: u64,
     pub(super) epoch: Instant,
 }
 
 impl<T> Job<'_, T> {
-    /// Room for the start and end of every repetition of a thread, or an error where there is not
-    /// that much memory.
+    /// Allocates memory for the start and end of every repetition of a thread, or fails if there is
+    /// not enough.
     pub(super) fn walls(&self) -> std::result::Result<Vec<Wall>, Failure> {
         let mut walls = Vec::new();
         walls.try_reserve_exact(self.repetitions).map_err(|e| {
@@ -559,27 +562,27 @@ impl<T> Job<'_, T> {
 /// Start and end of a repetition, in nanoseconds since the run's epoch.
 pub(super) type Wall = (u64, u64);
 
-/// What came back.
+/// The reports of all ranks, and the times of all threads.
 #[derive(Debug)]
 pub(super) struct Reports<T> {
     pub(super) ranks: Vec<RankReport<T>>,
-    /// Every repetition of each thread.
+    /// By thread: the times of its repetitions.
     pub(super) walls: Vec<Vec<Wall>>,
 }
 
 #[derive(Debug)]
 pub(super) struct RankReport<T> {
     output: Vec<T>,
-    /// The output of the first repetition after which it was wrong.
+    /// The rank's first wrong output.
     wrong: Option<Wrong<T>>,
     model_time: f64,
-    /// Start and end of each step of the last repetition, in nanoseconds since the run's epoch, if
+    /// Start and end of each step in the last repetition, in nanoseconds since the run's epoch, if
     /// recorded.
     recorded: Vec<(u64, u64)>,
 }
 
 impl<T: Element> RankReport<T> {
-    /// Of a rank whose program is done.
+    /// The report of a rank after its last repetition.
     pub(super) fn new<R: Recorder>(
         executor: &mut Executor<'_, T, R>,
         buffer: &[T],
@@ -605,13 +608,14 @@ pub(super) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + 
     .into()
 }
 
-/// Waits for everybody, be it ranks or workers: for their set-up and their last repetition, not for
-/// a transfer.
+/// Waits for all ranks or workers, without a deadline: they are setting up or finishing a
+/// repetition, not waiting for a transfer.
 pub(super) fn meet(state: &TeamState, me: usize) -> std::result::Result<(), Failure> {
     state.meet(me).map_err(|_| Failure::Aborted)
 }
 
-/// Waits for all ranks; for a paced clock, agrees on a start a little ahead and waits for it too.
+/// Waits for all ranks. For a paced clock, agrees on a start time slightly in the future and waits
+/// for it too.
 pub(super) fn start_together(
     state: &TeamState,
     rank: usize,
@@ -636,7 +640,7 @@ pub(super) fn start_together(
     Ok(start)
 }
 
-/// A rank's buffer, or an error where there is not that much memory.
+/// Allocates a rank's buffer, or fails if there is not enough memory.
 pub(super) fn allocate<T: Element>(rank: usize, len: usize) -> Result<Vec<T>> {
     let mut buffer = Vec::new();
     buffer.try_reserve_exact(len).map_err(|e| {

@@ -1,4 +1,4 @@
-//! The choice of the core that each thread of a team is pinned to.
+//! The choice of the core that each thread of a team is pinned to, and the number of cores in use.
 
 use core_affinity::CoreId;
 

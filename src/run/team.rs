@@ -105,12 +105,12 @@ impl Team {
     /// available, or the system refuses a thread.
     pub fn with(ranks: usize, options: &TeamOptions) -> Result<Team> {
         if ranks == 0 {
-            return Err(Error::usage("a team needs at least one rank (-p 0)"));
+            return Err(Error::usage("a team needs at least one rank"));
         }
         let max = Team::max_ranks();
         if ranks > max && options.workers == Workers::Ranks {
             return Err(Error::usage(format!(
-                "{ranks} ranks are more threads than the {max} that this system can hold: fold them onto one worker a core"
+                "{ranks} ranks are more threads than the {max} that this system can hold: run them on one worker per core"
             )));
         }
         let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;

@@ -1,16 +1,18 @@
-//! Test data: inputs that betray a wrong schedule, and what every rank must hold after a right one.
+//! Test data: inputs that reveal a wrong schedule, and the outputs that every rank must hold after
+//! a right one.
 //!
-//! A test value is a function of the data set, the rank and the index, made from 64 scrambled bits;
-//! so no value tells anything about another, and nothing repeats. How the bits become a value
-//! depends on the operator ([`Purpose`]), for two reasons. A value must never be an operator's
-//! identity (0 and 1 among them): a contribution that is lost, or counted twice, would change
-//! nothing. And the result has to show as many contributions as it can: the sum of floats is exact,
-//! factors can be divided out again, and of the values that a minimum or maximum is taken of, a
-//! different rank's is the extreme for each element.
-//!
-//! The rest of a buffer holds *poison*: values that no input has and that spoil whatever they are
-//! combined with. Both change from repetition to repetition, so what is left of an earlier one is
-//! as wrong as what was never written.
+//! - Values: a test value is a function of the data set, the rank and the index, made from 64
+//!   scrambled bits. So no value tells anything about another, and nothing repeats. The operator
+//!   determines how the bits become a value ([`Purpose`]).
+//! - No identities: a value is never an identity of an operator (0 and 1 among them), since a
+//!   contribution that is lost, or counted twice, would then change nothing.
+//! - Visibility: the result shows as many contributions as possible. Sums of floats are exact,
+//!   factors can be divided out again, and for minima and maxima a different rank holds the extreme
+//!   value of each element.
+//! - Poison: the rest of a buffer holds values that no input has and that spoil whatever they are
+//!   combined with.
+//! - Repetitions: both inputs and poison change from repetition to repetition, so data left over
+//!   from an earlier one are as wrong as data never written.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,49 +26,50 @@ use crate::distribution::Generator;
 use crate::error::Result;
 use crate::schedule::{Layout, Order, Span, total_len};
 
-/// What test values are for, which decides how they are chosen.
+/// What test values are used for, which determines how they are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Purpose {
-    /// They are moved, or combined by an operator of which nothing is known: any values.
+    /// They are moved, or combined by an unknown operator: any values.
     Any,
-    /// They are added: odd integers, so that no multiple of one vanishes; floats whose sums are
+    /// They are added: odd integers, so that no multiple of one vanishes, and floats whose sums are
     /// exact.
     Sum,
-    /// They are multiplied: integers that have an inverse and a large order, powers of two.
+    /// They are multiplied: integers that have an inverse and a large order, and floats that are
+    /// powers of two.
     Product,
-    /// The smallest is kept: a different rank has it for each element.
+    /// The smallest is kept: a different rank holds it for each element.
     Min,
-    /// The largest is kept.
+    /// The largest is kept: a different rank holds it for each element.
     Max,
-    /// Bits are intersected: few are zero, so that most of those in the result are one rank's.
+    /// Bitwise and: few bits are zero, so that most zeros of the result come from one rank.
     And,
-    /// Bits are united: few are one.
+    /// Bitwise or: few bits are one, so that most ones of the result come from one rank.
     Or,
-    /// Affine maps are composed: factors as in products.
+    /// Affine maps are composed: factors as for products.
     Affine,
 }
 
-/// The scrambled bits of which one test value is made.
+/// The scrambled bits from which one test value is made.
 #[derive(Debug, Clone, Copy)]
 #[doc(hidden)]
 pub struct Draw {
     /// As many low bits as the type has; the others are 0.
     pub(super) bits: u64,
-    /// The same for all ranks: 64 bits of the element.
+    /// 64 bits of the element's index, the same for all ranks.
     pub(super) shared: u64,
     pub(super) rank: usize,
     pub(super) ranks: usize,
 }
 
 impl Draw {
-    /// Whether this rank's is the one value of an element that stands out.
+    /// Whether this rank holds the extreme value of the element.
     fn wins(&self) -> bool {
         (u128::from(self.shared) * self.ranks as u128) >> 64 == self.rank as u128
     }
 }
 
-/// Number `n` of the sequence that `key` starts.
+/// Number `n` of the pseudo-random sequence of `key`.
 fn scrambled(key: u64, n: u64) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     Generator::new(key.wrapping_add(n.wrapping_mul(STEP))).next_u64()
@@ -77,7 +80,7 @@ fn scrambled(key: u64, n: u64) -> u64 {
 struct Samples {
     purpose: Purpose,
     ranks: usize,
-    /// Of everything in this set.
+    /// Key of all values of this set.
     key: u64,
 }
 
@@ -144,8 +147,8 @@ pub fn inputs<T: Element>(
         .collect()
 }
 
-/// What every rank must hold in its output spans: computed from the inputs one after another, in
-/// rank order, with no schedule involved.
+/// The contents that every rank's output spans must have, computed from the inputs sequentially in
+/// rank order, without a schedule.
 ///
 /// # Errors
 /// As [`Collective::promises`].
@@ -171,8 +174,8 @@ fn purpose<T: Element>(collective: &Collective, operator: &Operator<T>) -> Purpo
     }
 }
 
-/// Hands what each rank must hold to `take`, rank after rank, with whether that differs from what
-/// the rank before must hold.
+/// Calls `take` for each rank in turn with its expected output, and with whether that differs from
+/// the expected output of the previous rank.
 fn each_output<'i, T: Element>(
     collective: &Collective,
     layout: &[Layout],
@@ -198,7 +201,7 @@ fn each_output<'i, T: Element>(
     Ok(())
 }
 
-/// The last combination: a scan's next is the same with one rank more.
+/// The last combination. The next one of a scan continues it with one more rank.
 #[derive(Debug, Default)]
 struct Combined<T> {
     ranks: Range<usize>,
@@ -237,19 +240,19 @@ impl<T: Element> Combined<T> {
     }
 }
 
-/// The first element of a run's outputs that is not as expected.
+/// The first wrong element of a run's outputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Mismatch<T> {
-    /// The repetition, counted from 0, those of the warm-up included.
+    /// The repetition, counted from 0 and including the warm-up.
     pub repetition: usize,
     /// The rank.
     pub rank: usize,
     /// The element's index in the rank's output.
     pub index: usize,
-    /// What it should be.
+    /// The right value.
     pub expected: T,
-    /// What it is.
+    /// The value in the output.
     pub found: T,
 }
 
@@ -269,7 +272,7 @@ impl<T: fmt::Display> fmt::Display for Mismatch<T> {
     }
 }
 
-/// What the buffers of a run start from, and what becomes of them.
+/// The input data of a run, and what is needed to verify its outputs.
 #[derive(Debug)]
 pub(super) struct RunData<'d, T> {
     layout: &'d [Layout],
@@ -279,13 +282,13 @@ pub(super) struct RunData<'d, T> {
 
 #[derive(Debug)]
 enum Inputs<'d, T> {
-    /// The caller's, the same in each repetition; the caller knows what is to come of them.
+    /// Given by the caller and the same in each repetition. Outputs are not verified.
     Given(&'d [Vec<T>]),
-    /// Those of one data set after another, with what every rank must hold.
+    /// Test data, one set after another, with the expected outputs.
     Sampled(ExpectedOutputs<'d, T>),
 }
 
-/// Digests of what every rank must hold after a repetition: of each data set, rank by rank.
+/// Digests of the expected outputs: for each data set, rank by rank.
 #[derive(Debug)]
 struct ExpectedOutputs<'d, T> {
     collective: &'d Collective,
@@ -294,7 +297,7 @@ struct ExpectedOutputs<'d, T> {
     digests: Vec<u64>,
 }
 
-/// An output that was not as expected: of which repetition, and what it was.
+/// A wrong output: the repetition, and the output's contents.
 pub(super) type Wrong<T> = (usize, Vec<T>);
 
 impl<'d, T: Element> RunData<'d, T> {
@@ -311,8 +314,8 @@ impl<'d, T: Element> RunData<'d, T> {
         }
     }
 
-    /// Test data for so many repetitions: other values for each, as long as that stays cheap;
-    /// otherwise at least four in a row differ.
+    /// Test data for `repetitions` repetitions. Each has a data set of its own as long as that is
+    /// cheap; otherwise at least four repetitions in a row have different data.
     ///
     /// # Errors
     /// As [`Collective::promises`].
@@ -322,11 +325,11 @@ impl<'d, T: Element> RunData<'d, T> {
         operator: &'d Operator<T>,
         repetitions: usize,
     ) -> Result<Self> {
-        /// Data sets in a row that differ, whatever they cost.
+        /// Minimum number of data sets, whatever they cost.
         const MIN_SETS: usize = 4;
-        /// Elements of all data sets together: about 0.1 s.
+        /// Maximum number of elements in all data sets together: preparing them takes about 0.1 s.
         const MAX_ELEMENTS: usize = 1 << 25;
-        /// Digests of all data sets together: 8 MiB.
+        /// Maximum number of digests of all data sets together: 8 MiB.
         const MAX_DIGESTS: usize = 1 << 20;
         let lengths = layout
             .iter()
@@ -383,12 +386,12 @@ impl<'d, T: Element> RunData<'d, T> {
         )
     }
 
-    /// Whether outputs are compared with what they should be.
+    /// Whether outputs are verified.
     pub(super) fn is_verified(&self) -> bool {
         matches!(self.inputs, Inputs::Sampled(_))
     }
 
-    /// Fills the buffer of `rank` for a repetition: its input where that belongs, poison everywhere
+    /// Fills the buffer of `rank` for a repetition: input in the input spans, poison everywhere
     /// else.
     pub(super) fn fill(&self, rank: usize, repetition: usize, buffer: &mut [T]) {
         let poisons = scrambled(repetition as u64, rank as u64);
@@ -421,7 +424,7 @@ impl<'d, T: Element> RunData<'d, T> {
         (!right).then(|| (repetition, packed(buffer, output)))
     }
 
-    /// The first wrong element of `rank`, whose output was wrong.
+    /// The first wrong element in `wrong`, the wrong output of `rank`.
     ///
     /// # Errors
     /// As [`Collective::promises`].
@@ -435,7 +438,7 @@ impl<'d, T: Element> RunData<'d, T> {
             if at == rank {
                 let mut pairs = output.iter().zip(found).enumerate();
                 mismatch = pairs.find_map(|(index, (&expected, &found))| {
-                    // As the digest sees them: by all their bits.
+                    // Compare all bits, as the digest does.
                     let bits = |value| digest(std::iter::once([value].as_slice()));
                     (bits(expected) != bits(found)).then_some(Mismatch {
                         repetition: *repetition,
@@ -452,7 +455,7 @@ impl<'d, T: Element> RunData<'d, T> {
     }
 }
 
-/// The elements of some spans, one after another.
+/// The elements of `spans`, one after another.
 pub(super) fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
     spans
         .iter()
@@ -461,7 +464,7 @@ pub(super) fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
         .collect()
 }
 
-/// A hash of all bits of the elements in order, however they are split into parts.
+/// A hash of all bits of the elements in order, independent of how they are split into parts.
 fn digest<'v, T: Element>(parts: impl Iterator<Item = &'v [T]>) -> u64 {
     const CHUNK: usize = 256;
     let mut hasher = DefaultHasher::new();
@@ -496,9 +499,9 @@ pub(super) fn sample_integer(purpose: Purpose, draw: Draw, width: u32, signed: b
     let top = 1 << (width - 1);
     let bits = draw.bits;
     match purpose {
-        // Neither 0, 1, -1 nor the least or the greatest number, signed or not, nor poison.
+        // Not 0, 1 or -1, not the smallest or largest number (signed or unsigned), and not poison.
         Purpose::Any => (bits & top) | (bits & (top - 1)).clamp(FEW, top - 2),
-        // Neither 1 nor -1.
+        // Not 1 or -1.
         Purpose::Sum => (bits | 1).clamp(3, mask - 2),
         Purpose::Product => factor(bits),
         Purpose::Max => largest(bits, draw.wins(), width) ^ if signed { top } else { 0 },
@@ -509,18 +512,19 @@ pub(super) fn sample_integer(purpose: Purpose, draw: Draw, width: u32, signed: b
     }
 }
 
-/// A value of `width` bits that no test value is, and that spoils what it is combined with.
+/// A value of `width` bits that no test value has, and that spoils what it is combined with.
 pub(super) fn poison_integer(purpose: Purpose, bits: u64, width: u32, signed: bool) -> u64 {
     let mask = u64::MAX >> (64 - width);
     let top = 1 << (width - 1);
     let sign = if signed { top } else { 0 };
-    // Above all values that are largest.
+    // Above all test values for maxima.
     let above = mask - bits % ((1 << (width - 4)) - FEW);
     match purpose {
         Purpose::Any => top + 1 + bits % (FEW - 1),
-        // Sums of odd numbers stay odd or become even; of each number of ranks, one or the other.
+        // A sum of `n` odd values has the parity of `n`. Poison is even, so a sum in which poison
+        // replaces a value has the other parity.
         Purpose::Sum => (bits & mask & !1).max(2),
-        // Even, and so are all their multiples.
+        // Even, and so are all multiples.
         Purpose::Product => bits & mask & !1,
         Purpose::Max => above ^ sign,
         Purpose::Min => (mask - above) ^ sign,
@@ -530,15 +534,16 @@ pub(super) fn poison_integer(purpose: Purpose, bits: u64, width: u32, signed: bo
     }
 }
 
-/// How many values are set apart for poison, and one more.
+/// One more than the number of values reserved for poison.
 const FEW: u64 = 5;
 
-/// A factor: 3 or 5 modulo 8, hence of the largest order modulo a power of two, and never 1 or -1.
+/// A factor that is 3 or 5 modulo 8: it has the largest order modulo a power of two, and is never 1
+/// or -1.
 fn factor(bits: u64) -> u64 {
     bits & !7 | if bits & 4 == 0 { 3 } else { 5 }
 }
 
-/// A number in the lower half of those of `width` bits, or, if it `wins`, in the upper half.
+/// A number in the lower half of the numbers of `width` bits or, if it `wins`, in the upper half.
 fn largest(bits: u64, wins: bool, width: u32) -> u64 {
     let half = 1 << (width - 1);
     if wins {
@@ -548,13 +553,13 @@ fn largest(bits: u64, wins: bool, width: u32) -> u64 {
     }
 }
 
-/// A number with one bit that all ranks have, and few others: each with a probability of about one
-/// over the number of ranks, at most a quarter.
+/// A number with one bit that all ranks have, and few others: each other bit is set with a
+/// probability of about one over the number of ranks, at most a quarter.
 fn few_bits(draw: Draw, width: u32) -> u64 {
     let halvings = draw.ranks.next_power_of_two().ilog2().max(2);
     let mut more = Generator::new(scrambled(draw.shared ^ draw.bits, draw.rank as u64));
     let few = (1..halvings).fold(draw.bits, |few, _| few & more.next_u64());
-    // Neither the lowest nor the highest bit: 1 and the least and greatest signed numbers are
+    // Not the lowest or the highest bit: 1 and the smallest and largest signed numbers are
     // identities.
     let common = 1 << (1 + draw.shared % u64::from(width - 2));
     if (few | common).count_ones() >= width - 1 {
@@ -564,7 +569,8 @@ fn few_bits(draw: Draw, width: u32) -> u64 {
     }
 }
 
-/// A test value of a float type with `precision` bits, as wide as its bit pattern, `draw.bits`.
+/// A test value of a float type with `precision` bits of significand and `width` bits in all, made
+/// from `draw.bits`.
 #[expect(clippy::cast_precision_loss, reason = "numbers below 2^precision")]
 pub(super) fn sample_float(
     purpose: Purpose,
@@ -575,21 +581,21 @@ pub(super) fn sample_float(
 ) -> f64 {
     let sign = if draw.bits & 1 == 0 { 1.0 } else { -1.0 };
     let (rest, rest_bits) = (draw.bits >> 1, width - 1);
-    // From 1 to below 2, with all bits of the significand.
+    // In `[1, 2)`, with all bits of the significand.
     let fraction = {
         let significand = rest >> (rest_bits - (precision - 1)) | 1 << (precision - 1);
         significand as f64 / (1u64 << (precision - 1)) as f64
     };
     match purpose {
         Purpose::Sum => {
-            // Whole numbers: sums stay below 2^precision.
+            // Integers so small that sums stay below `2^precision`.
             let values = ((1u64 << precision) / draw.ranks.max(1) as u64).max(4) - 2;
             let number = (u128::from(rest) * u128::from(values)) >> rest_bits;
             sign * (2 + number) as f64
         }
         Purpose::Product => {
-            // Powers of two whose products of all ranks are neither too large nor too small: with
-            // many ranks, some contribute no more than a sign.
+            // Powers of two such that the product over all ranks neither overflows nor underflows.
+            // With many ranks, some contribute only a sign.
             let room = u64::from(max_exponent - 2);
             let ranks = draw.ranks.max(1) as u64;
             let stride = ranks.div_ceil(room);
@@ -600,8 +606,8 @@ pub(super) fn sample_float(
             if number == max || !turn.is_multiple_of(stride) {
                 -1.0
             } else {
-                // 2^(number - max), by its bits: an exponent above 52 of the significand, of bias
-                // 1023.
+                // `2^(number - max)`, by its bits: the exponent, with bias 1023, is stored above
+                // the 52 bits of the significand.
                 sign * f64::from_bits((1023 + number - max) << 52)
             }
         }
@@ -617,14 +623,14 @@ pub(super) fn sample_float(
                 -value
             }
         }
-        // From 2 to below 2^9, positive or negative.
+        // Absolute value in `[2, 2^9)`.
         _ => sign * fraction * f64::from(2u32 << (draw.bits >> 1 & 7)),
     }
 }
 
-/// A float that no test value is, and that spoils what it is combined with.
+/// A float that no test value has, and that spoils what it is combined with.
 pub(super) fn poison_float(purpose: Purpose, bits: u64) -> f64 {
-    // A comparison with NaN keeps the other operand.
+    // Not NaN here: a comparison with NaN keeps the other operand.
     let large = 4096.0 * f64::from(1 + (bits & 0xff) as u16);
     match purpose {
         Purpose::Max => large,
@@ -661,7 +667,7 @@ mod tests {
         bits.map(|bits| T::poison(purpose, bits)).collect()
     }
 
-    /// What the built-in operators of all types leave alone when they combine it.
+    /// Checks that no test value is one of `identities`, NaN, or poison.
     fn check_values<T: Element>(identities: &[T]) {
         for purpose in PURPOSES {
             if purpose == Purpose::Affine && T::built_in("affine").is_none() {
@@ -677,8 +683,8 @@ mod tests {
                     }
                 }
             }
-            // It changes between repetitions (where it is no NaN, which is never equal to
-            // anything).
+            // Poison changes between repetitions. (For NaN this holds trivially: it is never equal
+            // to anything.)
             assert!(
                 poison.iter().any(|value| *value != poison[0]),
                 "{purpose:?}"
@@ -724,8 +730,8 @@ mod tests {
         check_poison::<f64>();
     }
 
-    /// Whether the result of combining 6 ranks shows each contribution in some of 400 elements:
-    /// that it is missing, that it counts twice or three times, that another's stands for it.
+    /// Checks that the result of combining 6 ranks reveals each faulty contribution in some of 400
+    /// elements: one that is missing, counted twice or three times, or replaced by another rank's.
     fn check_visible<T: Element>(name: &str) {
         let Ok(op) = Operator::<T>::named(name) else {
             return;
@@ -790,7 +796,7 @@ mod tests {
                 }
             }
         }
-        // A part of an input is that part of the whole, wherever it begins.
+        // A part of an input equals that part of the whole, wherever it begins.
         for first in 0..20 {
             let mut part = [0u8; 30];
             Samples::new(Purpose::Any, 8, 0).fill(0, first, &mut part);

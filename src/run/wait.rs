@@ -12,7 +12,7 @@
 //! | 1. polls in vain, spins, yields | 1. hands something over |
 //! | 2. announces that it will sleep (`prepare`), fence | 2. `wake`: fence |
 //! | 3. polls once more | 3. `wake`: looks for the announcement |
-//! | 4. sleeps, unless there was progress (`cancel`) | 4. if it is there, ends the sleep (`unpark`) |
+//! | 4. sleeps, or after progress does not (`cancel`) | 4. if there is one: `unpark` |
 //!
 //! `parker` proves that no wake-up is lost. [`Waiter::pause`] does step 2 in one call and step 4 in
 //! the next, so that its caller's loop does step 3. A sleep lasts at most `NAP_OVERSUBSCRIBED` or
@@ -37,7 +37,7 @@
 //! |---|---|
 //! | 1. sees that its last barrier is open | 1. finds its barrier closed |
 //! | 2. if it has failed: sets `aborted` | 2. loads `departed` (acquire) |
-//! | 3. stores itself in `departed` (release) | 3. if set: looks at its barrier, then at `aborted` |
+//! | 3. stores itself in `departed` (release) | 3. if set: looks at barrier and `aborted` again |
 //!
 //! A rank that arrived at the waiting rank's barrier departs only after that barrier has opened,
 //! unless it fails. In the first case step 3 finds the barrier open, in the second `aborted` set.

@@ -12,15 +12,16 @@
 //!
 //! | state | who may touch the fields | who leaves it, and how |
 //! |---|---|---|
-//! | `IDLE`, `DONE`, `REFUSED` | sender | sender: writes the fields, stores `INLINE` or `BORROWED` |
+//! | `IDLE`, `DONE`, `REFUSED` | sender | sender: writes fields, stores `INLINE` or `BORROWED` |
 //! | `INLINE` | receiver; they hold the message | receiver: writes the clock, stores `DONE` |
-//! | `BORROWED` | receiver, once exchanged to `TAKEN` | receiver → `TAKEN`; sender → `IDLE` (retracts) |
+//! | `BORROWED` | receiver, after its exchange | receiver → `TAKEN`; sender → `IDLE` (retracts) |
 //! | `TAKEN` | receiver; it also reads the lent memory | receiver → `SHARED`, `DONE` or `REFUSED` |
 //! | `SHARED` | receiver; both partners copy pieces | receiver → `DONE` or `REFUSED` |
 //!
 //! Every store that hands the lane over is a release, and every load that takes it over is an
 //! acquire, so the side that may touch the fields sees what its partner wrote. Both sides can leave
-//! `BORROWED`, so it is left by compare-and-exchange. (For a retracted `INLINE` offer, see below.)
+//! `BORROWED`, so it is left by compare-and-exchange, and the fields belong to the side whose
+//! exchange succeeded. (For a retracted `INLINE` offer, see below.)
 //!
 //! # Why no byte is touched after the partner has left
 //!
