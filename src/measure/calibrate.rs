@@ -1,37 +1,39 @@
-//! Alpha, beta, gamma and gamma_copy of this machine.
+//! Calibration: measures this machine and fits alpha, beta, gamma and gamma_copy.
 //!
-//! # What is measured, and in which state
+//! # What is measured
 //!
-//! Everything is measured by [`Team::run`](crate::run::Team::run), as collectives are run: before
-//! each repetition every rank writes its own input anew, so a message comes out of the cache of the
-//! core that wrote it (or out of memory, when it is large), not out of a cache that earlier
-//! repetitions warmed; the time is that of the slower rank, from a common barrier on. A calibration
-//! in an idealised state would promise times that no run reaches.
+//! Every measurement is a [`Team::run`](crate::run::Team::run), like a run of a collective. Before
+//! each repetition every rank writes its own input anew. A message is therefore read from the cache
+//! of the core that wrote it (or from memory, if it is large), not from a cache that earlier
+//! repetitions warmed. The time is that of the slower rank, measured from a common barrier. A
+//! calibration under ideal conditions would predict times that no run reaches.
 //!
-//! * A message: half of a ping-pong (rank 0 sends, then receives; rank 1 the other way round), 0 B
+//! - Message: half of a ping-pong (rank 0 sends, then receives; rank 1 receives, then sends), 0 B
 //!   to 32 MiB (quick: 16 MiB).
-//! * Combining: the same with combining receives. Its cost is what they add: reductions combine in
-//!   the pass that receives, in which most of the arithmetic hides behind the memory; a combination
-//!   of its own would say too much.
-//! * Combining what a rank holds into what it has sent: an exchange with that after it, less the
-//!   exchange. It takes the lines back that the partner's core has read, so it costs more than
-//!   arithmetic.
-//! * Taking turns: a ping-pong of 8 bytes between two ranks on the first core.
-//! * Copying: both ranks copy locally, less the time of a run without a step.
+//! - Combining: the same ping-pong with combining receives. The cost of combining is the additional
+//!   time. Reductions combine in the pass that receives, where most of the arithmetic hides behind
+//!   the memory accesses; a separate combination would overestimate the cost.
+//! - Combining locally: an exchange, after which each rank combines the received data into the data
+//!   it sent, minus the time of the exchange alone. This fetches back the cache lines that the
+//!   partner's core has read, so it costs more than the arithmetic.
+//! - Sharing a core: a ping-pong of 8 bytes between two ranks on the first core.
+//! - Copying: both ranks copy locally, minus the time of a run without a step.
 //!
-//! All sizes take turns, several times over, so that a disturbance meets all of them and not one. A
-//! turn is as many repetitions as fit its share of time, and gives their median; a size's time is
-//! the lower quartile of its turns.
+//! The sizes are measured turn by turn, so that a disturbance affects all of them instead of one. A
+//! turn consists of as many repetitions as fit its time slice and yields their median. The time of
+//! a size is the lower quartile of its turns.
 //!
 //! # What is fitted
 //!
-//! See [`fit`](super::fit): one line in any case, and pieces where it does not do. `gamma` and
+//! See [`fit`](super::fit): always one line, and pieces if one line is not good enough. `gamma` and
 //! `gamma_copy` are lines through zero.
 //!
-//! # When it is refused
+//! # When a calibration is refused
 //!
-//! Without two cores, with a slope that is not positive, or when the model is off by more than 25%
-//! in the median, or samples of one size differ by more than 300%.
+//! - There are fewer than two cores.
+//! - A slope or start-up time is not positive.
+//! - The median error of the model exceeds 25%.
+//! - Samples of one size differ by more than 300% in the median.
 
 use super::fit::{self, Curve, Measured, median};
 use super::probe::{Bench, Effort, Probe, Work};
@@ -39,34 +41,34 @@ use super::profile::{self, Machine, Point, Profile};
 use crate::cost::{Links, Pieces};
 use crate::error::{Error, Result};
 
-/// A fit whose median relative error is above this is refused.
+/// A fit with a larger median relative error is refused.
 const MAX_ERROR: f64 = 0.25;
 /// Samples of one size that differ by more than this, in the median over the sizes, are too noisy
-/// to be fitted.
+/// to fit.
 const MAX_NOISE: f64 = 3.0;
-/// Noise, and change between first and last turn, from which on a warning is due.
+/// Noise, or change between the first and the last turn, that causes a warning.
 const NOISY: f64 = 0.1;
-/// Greatest error of a point that passes without a warning.
+/// Largest relative error of a point that causes no warning.
 const FAR_OFF: f64 = 0.5;
-/// Combining what a rank holds is told apart from combining what comes where it takes this much
-/// longer.
-const DEARER: f64 = 1.05;
+/// Local combining gets a cost of its own if it takes this many times as long as combining while
+/// receiving.
+const LOCAL_COMBINE_RATIO: f64 = 1.05;
 
-/// What to calibrate.
+/// Options of a calibration.
 #[derive(Debug, Clone, Default)]
 pub struct Calibration {
-    /// Cores, of which the first two are measured; all cores of this process by default.
+    /// Cores to use, of which the first two are measured. By default all cores of this process.
     pub cores: Option<Vec<usize>>,
-    /// Measure each pair of cores.
+    /// Also measure each pair of cores.
     pub pairs: bool,
-    /// Take fewer sizes and less time: about two seconds instead of fifteen.
+    /// Use fewer sizes and less time: about two seconds instead of fifteen.
     pub quick: bool,
 }
 
 /// Measures this machine and fits the cost model's parameters, in nanoseconds and nanoseconds per
 /// byte.
 ///
-/// `progress` is told how much is done, of how much.
+/// `progress` is called with the number of finished measurements and their total.
 ///
 /// ```no_run
 /// use oneport::measure::{Calibration, calibrate};
@@ -76,9 +78,9 @@ pub struct Calibration {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for cores that do not exist or are the same;
-/// [`ErrorKind::System`](crate::ErrorKind::System) where there are fewer than two, or the
-/// measurements mean nothing: it says why.
+/// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) if cores do not exist or are listed twice.
+/// - [`ErrorKind::System`](crate::ErrorKind::System) if there are fewer than two cores, or if the
+///   measurements are meaningless; the message gives the reason.
 pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) -> Result<Profile> {
     let cores = two_or_more(options.cores.clone())?;
     let measured: Vec<usize> = if options.pairs {
@@ -97,7 +99,7 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
     let pair_steps = brief.turns * brief.sizes().len();
     let all_steps = own_steps + others.len() * pair_steps;
 
-    let mut warnings = before(options.quick);
+    let mut warnings = setup_warnings(options.quick);
     let mut bench = Bench::of_two(&measured[..2])?;
     let mut probes: Vec<Probe> = Vec::new();
     for work in Work::ALL {
@@ -106,12 +108,17 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
             probes.push(Probe::new(work, bytes)?);
         }
     }
-    bench.take_turns(&mut probes, effort, |done, of| {
+    bench.measure_interleaved(&mut probes, effort, |done, of| {
         progress(own_steps * done / of.max(1), all_steps);
     })?;
     let fits = Fits::of(&probes)?;
     let noise = noise(&probes);
-    warnings.extend(after(&probes, noise, &fits, bench.team.pinned())?);
+    warnings.extend(quality_warnings(
+        &probes,
+        noise,
+        &fits,
+        bench.team.pinned(),
+    )?);
 
     let (alpha, beta) = fits.line;
     let mut profile = Profile {
@@ -130,7 +137,7 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
     };
     drop(bench);
     let mut turns = vec![Probe::new(Work::Message, 8)?];
-    Bench::of_two(&measured[..1])?.take_turns(&mut turns, effort, |_, _| {})?;
+    Bench::of_two(&measured[..1])?.measure_interleaved(&mut turns, effort, |_, _| {})?;
     profile.shared_alpha = turns.first().map(Probe::time);
     profile.fill_points(&fits)?;
     if options.pairs {
@@ -149,7 +156,7 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
     Ok(profile)
 }
 
-/// The cores to measure: two at least, all different.
+/// Returns the cores to measure: at least two, all different.
 fn two_or_more(wanted: Option<Vec<usize>>) -> Result<Vec<usize>> {
     if let Some(cores) = &wanted {
         if let Some(twice) = cores
@@ -182,7 +189,7 @@ fn two_or_more(wanted: Option<Vec<usize>>) -> Result<Vec<usize>> {
 /// Alpha and beta.
 type Line = (f64, f64);
 
-/// What was measured, and the curves through it.
+/// The measured points and the curves fitted to them.
 #[derive(Debug)]
 struct Fits {
     message: Vec<Measured>,
@@ -219,8 +226,8 @@ impl Fits {
                 100.0 * MAX_ERROR
             )));
         }
-        // What `work` takes longer than what it contains.
-        let beyond = |work: Work, contained: &[Measured]| -> Vec<Measured> {
+        // The additional time of `work` compared with the operation that it contains.
+        let additional_time = |work: Work, contained: &[Measured]| -> Vec<Measured> {
             times(work)
                 .filter_map(|(bytes, whole)| {
                     let without = contained.iter().find(|m| m.bytes == bytes)?;
@@ -235,17 +242,17 @@ impl Fits {
         let exchange: Vec<Measured> = times(Work::Exchange)
             .map(|(n, t)| Measured::new(n, t))
             .collect();
-        let combine = beyond(Work::Combine, &message);
-        let combine_own = beyond(Work::CombineOwn, &exchange);
+        let combine = additional_time(Work::Combine, &message);
+        let combine_own = additional_time(Work::CombineOwn, &exchange);
         let idle = times(Work::Copy).find(|c| c.0 == 0).map_or(0.0, |c| c.1);
         let copy: Vec<Measured> = times(Work::Copy)
             .filter(|&(bytes, time)| bytes > 0 && time > idle)
             .map(|(bytes, time)| Measured::new(bytes, time - idle))
             .collect();
         let (gamma, combining) = rate(&combine);
-        // Only where it is a cost of its own.
+        // Kept only if local combining is more expensive than combining while receiving.
         let combining_own = fit::curve(&combine_own, true)
-            .filter(|own| own.len() > 1 || own.first_line().1 > DEARER * gamma);
+            .filter(|own| own.len() > 1 || own.first_line().1 > LOCAL_COMBINE_RATIO * gamma);
         let (gamma_copy, copying) = rate(&copy);
         Ok(Fits {
             message,
@@ -264,14 +271,14 @@ impl Fits {
         })
     }
 
-    /// How far gamma_copy, or the pieces in its place, are off in the median.
-    fn copies_off(&self) -> f64 {
+    /// Median relative error of `gamma_copy`, or of the pieces that replace it.
+    fn copy_error(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "sizes of copies")]
-        let says = |bytes: u64| match &self.copying {
+        let predicted = |bytes: u64| match &self.copying {
             Some(curve) => curve.at(bytes),
             None => self.gamma_copy * bytes as f64,
         };
-        let off = |m: &Measured| (says(m.bytes) / m.time - 1.0).abs();
+        let off = |m: &Measured| (predicted(m.bytes) / m.time - 1.0).abs();
         match self.copy.is_empty() {
             true => 1.0,
             false => median(&mut self.copy.iter().map(off).collect::<Vec<_>>()),
@@ -294,14 +301,14 @@ impl Fits {
     }
 }
 
-/// A time per byte, and a curve that fits better, if there is one.
+/// Fits the time per byte, and a curve if it fits better.
 fn rate(points: &[Measured]) -> (f64, Option<Curve>) {
     let line = fit::line(points, true);
     let rate = line.map_or(0.0, |line| line.first_line().1.max(0.0));
     (rate, fit::curve(points, true).filter(|c| c.len() > 1))
 }
 
-/// The line through messages' times, unless it means nothing.
+/// Fits the line through the times of messages; an error if its parameters are not positive.
 fn meaningful_line(message: &[Measured]) -> Result<(Line, fit::FitError)> {
     let line = fit::line(message, false).ok_or_else(too_few)?;
     let (alpha, beta) = line.first_line();
@@ -371,7 +378,7 @@ impl Profile {
     }
 }
 
-/// Alpha and beta between two other cores.
+/// Measures alpha and beta between two other cores.
 fn one_pair(
     cores: &[usize; 2],
     effort: Effort,
@@ -383,7 +390,7 @@ fn one_pair(
         .map(|n| Probe::new(Work::Message, n))
         .collect();
     let mut probes = probes?;
-    Bench::of_two(cores)?.take_turns(&mut probes, effort, progress)?;
+    Bench::of_two(cores)?.measure_interleaved(&mut probes, effort, progress)?;
     let points: Vec<Measured> = probes
         .iter()
         .map(|p| Measured::new(p.bytes, p.time()))
@@ -393,7 +400,7 @@ fn one_pair(
     Ok(line.0)
 }
 
-/// Pairs' lines as matrices; there is no link from a core to itself.
+/// Arranges the pairs' lines as matrices; a core has no link to itself.
 fn matrices(cores: usize, lines: &[(usize, usize, Line)], fits: &Fits) -> Links {
     let mut links = Links {
         alpha: vec![vec![None; cores]; cores],
@@ -410,13 +417,13 @@ fn matrices(cores: usize, lines: &[(usize, usize, Line)], fits: &Fits) -> Links 
     links
 }
 
-/// Noise in the median over the probes.
+/// Median noise of the probes.
 fn noise(probes: &[Probe]) -> f64 {
     median(&mut probes.iter().map(Probe::noise).collect::<Vec<_>>())
 }
 
-/// What can be told before anything is measured.
-fn before(quick: bool) -> Vec<String> {
+/// Warnings that need no measurement.
+fn setup_warnings(quick: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     if quick {
         warnings.push("a quick calibration: fewer sizes, less time for each".to_string());
@@ -424,7 +431,8 @@ fn before(quick: bool) -> Vec<String> {
     let allowed = std::thread::available_parallelism().map_or(2, usize::from);
     if allowed < 2 {
         warnings.push(
-            "the system grants this process less than two cores' time: ranks wait for each other's turn".to_string(),
+            "the system grants this process less than two cores' time: the ranks have to share it"
+                .to_string(),
         );
     }
     let cores = core_affinity::get_core_ids().map_or(2, |ids| ids.len());
@@ -438,17 +446,22 @@ fn before(quick: bool) -> Vec<String> {
     warnings
 }
 
-/// Runnable tasks, averaged over the last minute, where the system says so.
+/// Runnable tasks, averaged over the last minute, if the system reports them.
 fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// What the measurements say about themselves.
+/// Warnings about the quality of the measurements.
 ///
 /// # Errors
-/// When they are too noisy to mean anything.
-fn after(probes: &[Probe], noise: f64, fits: &Fits, pinned: bool) -> Result<Vec<String>> {
+/// If the measurements are too noisy.
+fn quality_warnings(
+    probes: &[Probe],
+    noise: f64,
+    fits: &Fits,
+    pinned: bool,
+) -> Result<Vec<String>> {
     let percent = |x: f64| format!("{:.0}%", 100.0 * x);
     if noise > MAX_NOISE {
         return Err(Error::system(format!(
@@ -495,10 +508,10 @@ fn after(probes: &[Probe], noise: f64, fits: &Fits, pinned: bool) -> Result<Vec<
     if fits.gamma == 0.0 && fits.combining.is_none() {
         warnings.push("combining took no longer than receiving: gamma is 0".into());
     }
-    let off = fits.copies_off();
+    let off = fits.copy_error();
     if off > MAX_ERROR {
         warnings.push(format!(
-            "gamma_copy means little: what it says of copies is off by {} in the median",
+            "gamma_copy is unreliable: its predictions for copies are off by {} in the median",
             percent(off)
         ));
     }
@@ -510,7 +523,7 @@ mod tests {
     use super::*;
     use crate::cost::CostModel;
 
-    /// Probes that took the times that a model says.
+    /// Probes whose times follow the given model.
     fn probes(model: impl Fn(Work, f64) -> f64) -> Vec<Probe> {
         let mut probes = Vec::new();
         for work in Work::ALL {
@@ -532,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_says_is_found_again() {
+    fn the_parameters_of_synthetic_times_are_recovered() {
         let probes = probes(|work, n| match work {
             Work::Message => 2.0 * (150.0 + 0.04 * n),
             Work::Combine => 2.0 * (150.0 + 0.05 * n),
@@ -548,15 +561,19 @@ mod tests {
         assert_eq!(fits.pieces(), None);
         assert!(fits.error.worst < 1e-6);
         assert!(noise(&probes) < 0.01);
-        assert!(after(&probes, 0.0, &fits, true).unwrap().is_empty());
-        let warnings = after(&probes, 0.2, &fits, false).unwrap();
+        assert!(
+            quality_warnings(&probes, 0.0, &fits, true)
+                .unwrap()
+                .is_empty()
+        );
+        let warnings = quality_warnings(&probes, 0.2, &fits, false).unwrap();
         assert_eq!(warnings.len(), 2, "{warnings:?}");
-        let refusal = after(&probes, 3.5, &fits, true).unwrap_err();
+        let refusal = quality_warnings(&probes, 3.5, &fits, true).unwrap_err();
         assert!(refusal.to_string().contains("refused"), "{refusal}");
     }
 
     #[test]
-    fn pieces_where_one_line_does_not_do() {
+    fn pieces_are_fitted_where_one_line_is_not_enough() {
         let long = |n: f64| (n - 1_048_576.0).max(0.0);
         let probes = probes(|work, n| match work {
             Work::Message => 2.0 * (200.0 + 0.01 * n + 0.06 * long(n)),
@@ -575,13 +592,13 @@ mod tests {
         let cost = CostModel::default().pieces(pieces).unwrap();
         near(cost.combine_local(0, 1000), 20.0);
         assert_eq!(fits.gamma, 0.0);
-        let warnings = after(&probes, 0.0, &fits, true).unwrap();
+        let warnings = quality_warnings(&probes, 0.0, &fits, true).unwrap();
         assert!(warnings[0].contains("gamma is 0"), "{warnings:?}");
     }
 
     #[test]
-    fn a_meaningless_copying_rate_is_said() {
-        // One size in two took long.
+    fn a_meaningless_copying_rate_causes_a_warning() {
+        // Every other size is slow.
         let odd = |n: f64| n.log2().floor() % 2.0;
         let probes = probes(|work, n| match work {
             Work::Message | Work::Combine => 2.0 * (150.0 + 0.04 * n),
@@ -589,8 +606,8 @@ mod tests {
             Work::Copy => 70.0 + 0.02 * n * (1.0 + 20.0 * odd(n)),
         });
         let fits = Fits::of(&probes).unwrap();
-        assert!(fits.copies_off() > MAX_ERROR, "{}", fits.copies_off());
-        let warnings = after(&probes, 0.0, &fits, true).unwrap();
+        assert!(fits.copy_error() > MAX_ERROR, "{}", fits.copy_error());
+        let warnings = quality_warnings(&probes, 0.0, &fits, true).unwrap();
         assert!(
             warnings.iter().any(|w| w.contains("gamma_copy")),
             "{warnings:?}"
@@ -598,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn meaningless_measurements_are_refused() {
         for (times, says) in [
             ((|_, n| 1000.0 - 1e-5 * n) as fn(Work, f64) -> f64, "beta"),
             (|_, n| 1e-3 + 1e-9 * n * n, "refused"),
@@ -610,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_must_be_two() {
+    fn two_different_cores_are_required() {
         for (cores, says) in [(vec![0], "1 core named"), (vec![0, 1, 0], "twice")] {
             let options = Calibration {
                 cores: Some(cores),

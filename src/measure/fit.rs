@@ -1,43 +1,45 @@
-//! Robust fits of times over sizes: one line, or several that meet.
+//! Robust fits of measured times as a function of size: one line, or several that join.
 //!
-//! Sizes span seven orders of magnitude and times five, so residuals are relative: what counts is
-//! the error in percent. Where a machine's load disturbs some of the measurements, those must not
-//! bend the line: the fit is re-weighted until points far off count for nothing.
+//! Sizes span seven orders of magnitude and times five, so residuals are relative: the error in
+//! percent counts. Measurements that were disturbed by other load must not bend the line, so the
+//! fit is re-weighted until points far off have no influence.
 //!
 //! # Method
 //!
-//! A curve is a polyline given by its values at knots, least squares in `(predicted - time) /
-//! time`. Iteration: first with weights `1 / |r|` (least absolute residuals), then Tukey's bisquare
-//! with the scale from the median absolute residual. A line has no inner knot. A knot is added, at
-//! the measured size where it helps most, only while residuals are worth mending and it mends a
-//! fair part of them. Values that would fall with size are levelled.
+//! A curve is a polyline, given by its values at knots. It is fitted by least squares in
+//! `(predicted - time) / time`, iteratively: first with weights `1 / |r|` (least absolute
+//! residuals), then with Tukey's bisquare, whose scale is the median absolute residual.
+//!
+//! A line has no inner knot. A knot is added at the measured size where it reduces the residuals
+//! most, but only while the residuals are large enough to matter and the knot reduces them by a
+//! fair share. Values that would fall with the size are levelled.
 
 use crate::cost::Piece;
 
-/// Knots inside the range of sizes: at most five pieces.
+/// Maximum number of knots inside the range of sizes: at most five pieces.
 const MAX_KNOTS: usize = 4;
-/// Root mean square relative residual below which one more piece is not worth having.
+/// Root mean square of the relative residuals below which no further piece is added.
 const GOOD_ENOUGH: f64 = 0.03;
-/// An additional piece must leave at most this share of it.
-const WORTH_IT: f64 = 0.85;
-/// Residuals beyond this are disturbances, all alike.
+/// An additional piece must reduce the loss to at most this share.
+const MAX_REMAINING: f64 = 0.85;
+/// Larger residuals are disturbances; they all count the same.
 const OUTLIER: f64 = 0.3;
-/// Points between knots, at least.
-const APART: usize = 2;
+/// Minimum distance between knots, in points.
+const MIN_DISTANCE: usize = 2;
 
-/// A time measured for a size.
+/// A measured time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Size.
     pub bytes: u64,
     /// Time to be predicted.
     pub time: f64,
-    /// What residuals are relative to: the time itself, or a longer one that this is part of.
+    /// Reference of relative residuals: the time itself, or a longer time that contains it.
     pub scale: f64,
 }
 
 impl Measured {
-    /// Residuals relative to the time itself.
+    /// A point whose residuals are relative to its own time.
     pub fn new(bytes: u64, time: f64) -> Self {
         Measured {
             bytes,
@@ -55,16 +57,16 @@ impl Measured {
     }
 }
 
-/// A fitted curve: straight between knots, and beyond the last as before it.
+/// A fitted curve: linear between knots; beyond the last knot it continues the last piece.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// Sizes, from 0 to the largest measured.
+    /// Sizes, from 0 to the largest measured one.
     knots: Vec<u64>,
-    /// Times there.
+    /// Times at the knots.
     values: Vec<f64>,
 }
 
-/// How far a curve is from what was measured.
+/// Distance between a curve and the measured points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FitError {
     /// Median of the absolute relative residuals.
@@ -73,39 +75,41 @@ pub struct FitError {
     pub worst: f64,
 }
 
-/// The line `alpha + beta * n`, or `beta * n` with `through_zero`; `None` for fewer than two sizes.
+/// Fits the line `alpha + beta * n`, or `beta * n` if `through_zero`. Returns `None` for fewer than
+/// two sizes.
 ///
 /// ```
 /// use oneport::measure::fit::{Measured, line};
-/// let points: Vec<_> = (0..20).map(|k| Measured::new(1 << k, 100.0 + 0.5 * f64::from(1 << k))).collect();
+/// let point = |k| Measured::new(1 << k, 100.0 + 0.5 * f64::from(1 << k));
+/// let points: Vec<_> = (0..20).map(point).collect();
 /// let (alpha, beta) = line(&points, false).unwrap().first_line();
 /// assert!((alpha - 100.0).abs() < 1e-6 && (beta - 0.5).abs() < 1e-9);
 /// ```
 pub fn line(points: &[Measured], through_zero: bool) -> Option<Curve> {
     let points = usable(points)?;
     let last = points.last()?.bytes;
-    fitted(&points, &[0, last], through_zero)
+    robust_fit(&points, &[0, last], through_zero)
 }
 
-/// The line, and as many more pieces as are worth having.
+/// Fits a line, and adds pieces as long as they improve the fit enough.
 pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
     let points = usable(points)?;
     let last = points.last()?.bytes;
-    let monotone = |knots: &[u64]| Some(fitted(&points, knots, through_zero)?.levelled());
+    let monotone = |knots: &[u64]| Some(robust_fit(&points, knots, through_zero)?.levelled());
     let mut best = monotone(&[0, last])?;
     let mut loss = best.loss(&points);
-    // A bend may need two knots, of which neither alone is worth having.
+    // A bend may need two knots, neither of which alone improves the fit enough.
     let mut tried = best.clone();
-    let mut more = 0;
-    while more < 2 && tried.knots.len() < MAX_KNOTS + 2 && loss > GOOD_ENOUGH {
+    let mut added = 0;
+    while added < 2 && tried.knots.len() < MAX_KNOTS + 2 && loss > GOOD_ENOUGH {
         let knots = tried.knots.clone();
-        let mut better = best_extra(&points, &knots, &monotone);
+        let mut better = add_best_knot(&points, &knots, &monotone);
         if let Some((_, found)) = &better {
-            // Earlier knots may have a better place now.
+            // The earlier knots may now have a better position.
             let mut knots = found.knots.clone();
             for i in 1..knots.len() - 1 {
                 let others: Vec<u64> = [&knots[..i], &knots[i + 1..]].concat();
-                if let Some(moved) = best_extra(&points, &others, &monotone)
+                if let Some(moved) = add_best_knot(&points, &others, &monotone)
                     && better.as_ref().is_some_and(|b| moved.0 < b.0)
                 {
                     knots.clone_from(&moved.1.knots);
@@ -113,20 +117,20 @@ pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
                 }
             }
         }
-        let Some((less, found)) = better else {
+        let Some((new_loss, found)) = better else {
             break;
         };
-        more += 1;
+        added += 1;
         tried = found;
-        if less < WORTH_IT.powi(more) * loss {
-            (loss, best, more) = (less, tried.clone(), 0);
+        if new_loss < MAX_REMAINING.powi(added) * loss {
+            (loss, best, added) = (new_loss, tried.clone(), 0);
         }
     }
     Some(best)
 }
 
 impl Curve {
-    /// Time of `bytes` bytes.
+    /// Returns the time of `bytes` bytes.
     pub fn at(&self, bytes: u64) -> f64 {
         let i = self.piece(bytes);
         let (alpha, beta) = self.line_of(i);
@@ -138,7 +142,7 @@ impl Curve {
         alpha + beta * n
     }
 
-    /// Time at size 0 and time per byte of the first piece.
+    /// Returns the time at size 0 and the time per byte, both of the first piece.
     pub fn first_line(&self) -> (f64, f64) {
         self.line_of(0)
     }
@@ -148,12 +152,12 @@ impl Curve {
         self.knots.len() - 1
     }
 
-    /// Never: a curve has a piece.
+    /// Always false: a curve has at least one piece.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The pieces, as the cost model takes them.
+    /// Returns the pieces in the form of the cost model.
     pub fn pieces(&self) -> Vec<Piece> {
         (0..self.len())
             .map(|i| {
@@ -167,7 +171,7 @@ impl Curve {
             .collect()
     }
 
-    /// Distance from `points`.
+    /// Returns the distance from `points`.
     pub fn error(&self, points: &[Measured]) -> FitError {
         let mut residuals: Vec<f64> = points.iter().map(|p| self.residual(p).abs()).collect();
         FitError {
@@ -180,7 +184,7 @@ impl Curve {
         (self.at(point.bytes) - point.time) / point.scale
     }
 
-    /// Root mean square residual.
+    /// Root mean square of the residuals.
     fn loss(&self, points: &[Measured]) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a count of points")]
         let count = points.len() as f64;
@@ -205,9 +209,9 @@ impl Curve {
         (self.values[i] - beta * from, beta)
     }
 
-    /// No value negative, none below the one before.
+    /// Makes the values nonnegative and nondecreasing.
     fn levelled(mut self) -> Curve {
-        // Values that fall are pooled: each run of them gets its mean.
+        // Falling values are pooled: each run of them gets its mean.
         let mut runs: Vec<(f64, usize)> = Vec::new();
         for &value in &self.values {
             runs.push((value.max(0.0), 1));
@@ -228,12 +232,12 @@ impl Curve {
     }
 }
 
-/// The median; sorts. 0 of nothing.
+/// Returns the median and sorts `values`; 0 if they are empty.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// Quantile `q` of `values`, between two of them where it falls there; sorts. 0 of nothing.
+/// Returns quantile `q` of `values`, interpolated linearly, and sorts them; 0 if they are empty.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -251,7 +255,7 @@ pub(crate) fn quantile(values: &mut [f64], q: f64) -> f64 {
     a + (b - a) * part
 }
 
-/// Points in the order of their sizes, of which there are at least two.
+/// Returns the valid points in order of size, if they have at least two different sizes.
 fn usable(points: &[Measured]) -> Option<Vec<Measured>> {
     let mut points: Vec<Measured> = points
         .iter()
@@ -263,8 +267,8 @@ fn usable(points: &[Measured]) -> Option<Vec<Measured>> {
     several.then_some(points)
 }
 
-/// `knots` and the one more that helps most, with the loss that remains.
-fn best_extra(
+/// Adds to `knots` the knot that reduces the loss most. Returns that loss and the curve.
+fn add_best_knot(
     points: &[Measured],
     knots: &[u64],
     fit: &impl Fn(&[u64]) -> Option<Curve>,
@@ -272,7 +276,7 @@ fn best_extra(
     let mut sizes: Vec<u64> = points.iter().map(|p| p.bytes).collect();
     sizes.dedup();
     let place = |bytes: u64| sizes.partition_point(|&s| s < bytes);
-    let free = |i: usize| knots.iter().all(|&k| place(k).abs_diff(i) >= APART);
+    let free = |i: usize| knots.iter().all(|&k| place(k).abs_diff(i) >= MIN_DISTANCE);
     (0..sizes.len())
         .filter(|&i| sizes[i] > 0 && free(i))
         .filter_map(|i| {
@@ -285,13 +289,14 @@ fn best_extra(
         .min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// The re-weighted least squares fit with these knots.
-fn fitted(points: &[Measured], knots: &[u64], through_zero: bool) -> Option<Curve> {
+/// Fits a curve with these knots by re-weighted least squares.
+fn robust_fit(points: &[Measured], knots: &[u64], through_zero: bool) -> Option<Curve> {
     const ROUNDS: usize = 12;
-    /// Where Tukey's bisquare gives no weight any more, in standard deviations of normal residuals.
+    /// Residual at which the weight of Tukey's bisquare becomes zero, as a multiple of the median
+    /// absolute residual.
     const CUT: f64 = 4.685 * 1.4826;
     let mut weights = vec![1.0; points.len()];
-    let mut curve = solved(points, &weights, knots, through_zero)?;
+    let mut curve = least_squares(points, &weights, knots, through_zero)?;
     for round in 0..ROUNDS {
         let residuals: Vec<f64> = points.iter().map(|p| curve.residual(p).abs()).collect();
         let spread = median(&mut residuals.clone()).max(1e-9);
@@ -303,8 +308,8 @@ fn fitted(points: &[Measured], knots: &[u64], through_zero: bool) -> Option<Curv
                 (1.0 - u * u).max(0.0).powi(2)
             };
         }
-        // Where too few points are left to go on with, what there is stays.
-        let Some(next) = solved(points, &weights, knots, through_zero) else {
+        // If too few points have weight, the previous curve stays.
+        let Some(next) = least_squares(points, &weights, knots, through_zero) else {
             break;
         };
         curve = next;
@@ -312,8 +317,8 @@ fn fitted(points: &[Measured], knots: &[u64], through_zero: bool) -> Option<Curv
     Some(curve)
 }
 
-/// Weighted least squares for the values at the knots.
-fn solved(
+/// Computes the values at the knots by weighted least squares.
+fn least_squares(
     points: &[Measured],
     weights: &[f64],
     knots: &[u64],
@@ -321,7 +326,7 @@ fn solved(
 ) -> Option<Curve> {
     let skipped = usize::from(through_zero);
     let n = knots.len() - skipped;
-    // Normal equations, the right-hand side last.
+    // Normal equations; the last column is the right-hand side.
     let mut rows = vec![vec![0.0; n + 1]; n];
     for (point, weight) in points.iter().zip(weights) {
         let weight = weight / (point.scale * point.scale);
@@ -335,7 +340,7 @@ fn solved(
         )]
         let (from, to) = (knots[i] as f64, knots[i + 1] as f64);
         let right = (point.size() - from) / (to - from);
-        // The two knots that the point lies between.
+        // The two knots around the point.
         let parts = [(i, 1.0 - right), (i + 1, right)];
         for (a, share) in parts {
             let Some(a) = a.checked_sub(skipped) else {
@@ -349,7 +354,7 @@ fn solved(
             rows[a][n] += weight * share * point.time;
         }
     }
-    let mut values = eliminated(rows)?;
+    let mut values = solve_system(rows)?;
     if through_zero {
         values.insert(0, 0.0);
     }
@@ -359,12 +364,12 @@ fn solved(
     })
 }
 
-/// Solves a symmetric positive definite system; `None` when it is singular.
-fn eliminated(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+/// Solves a symmetric positive definite system; `None` if it is singular.
+fn solve_system(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     let n = rows.len();
     let diagonal: Vec<f64> = (0..n).map(|i| rows[i][i]).collect();
     for i in 0..n {
-        // What is left of a diagonal element is rounding when the row depends on those above.
+        // If the row depends on those above, the remaining diagonal element is a rounding error.
         let pivot = rows[i][i];
         if !(pivot.is_finite() && pivot > 1e-13 * diagonal[i]) {
             return None;
@@ -390,7 +395,7 @@ fn eliminated(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
 mod tests {
     use super::*;
 
-    /// 0 and 16 B to 16 MiB in steps of about the square root of two.
+    /// 0 and 16 B to 16 MiB, in steps of about the square root of two.
     fn sizes() -> Vec<u64> {
         let steps = (4..24).flat_map(|k| [1u64 << k, 3 << (k - 1)]);
         [0].into_iter().chain(steps).chain([1 << 24]).collect()
@@ -403,7 +408,7 @@ mod tests {
             .collect()
     }
 
-    /// Between -1 and 1, the same every time.
+    /// Reproducible noise between -1 and 1.
     fn noise(i: usize) -> f64 {
         let x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((x ^ (x >> 29)) % 2001) as f64 / 1000.0 - 1.0
@@ -414,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_lines_come_back() {
+    fn exact_lines_are_recovered() {
         for (alpha, beta) in [(100.0, 0.5), (1.0, 1.0), (5000.0, 0.01), (0.5, 20.0)] {
             let points = measured(|n| alpha + beta * n);
             for fit in [line(&points, false), curve(&points, false)] {
@@ -461,7 +466,7 @@ mod tests {
 
     #[test]
     fn two_pieces_are_found_where_they_meet() {
-        // Bytes beyond 64 KiB cost a fifth.
+        // A byte beyond 64 KiB costs a fifth of one below.
         let meet = 65536.0;
         let points = measured(|n| 300.0 + 0.1 * n.min(meet) + 0.02 * (n - meet).max(0.0));
         let fit = curve(&points, false).unwrap();
@@ -473,7 +478,7 @@ mod tests {
         near(pieces[1].beta, 0.02, 1e-6);
         assert!(fit.error(&points).worst < 1e-6);
         assert!(line(&points, false).unwrap().error(&points).median > 0.05);
-        // The same in noise, with a few points far off.
+        // The same with noise and a few outliers.
         let mut noisy = points.clone();
         for (i, p) in noisy.iter_mut().enumerate() {
             let off = if i % 11 == 5 { 3.0 } else { 1.0 };
@@ -486,8 +491,8 @@ mod tests {
 
     #[test]
     fn a_bend_that_needs_two_knots_is_found() {
-        // Four times as slow between 128 and 512 KiB: a knot at one end of that alone is worth
-        // little.
+        // Four times as slow between 128 and 512 KiB: a knot at only one end of this range improves
+        // the fit little.
         let time = |n: f64| n + 3.0 * (n.min(524_288.0) - 131_072.0).max(0.0);
         let points: Vec<Measured> = (10..=24)
             .map(|e| Measured::new(1 << e, time(f64::from(1 << e))))
@@ -514,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_fit() {
+    fn too_few_points_give_no_fit() {
         assert_eq!(line(&[], false), None);
         assert_eq!(curve(&[Measured::new(4, 1.0)], false), None);
         assert_eq!(curve(&[Measured::new(4, 1.0); 3], false), None);

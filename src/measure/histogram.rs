@@ -1,15 +1,17 @@
-//! HdrHistogram's text form of a distribution.
+//! HdrHistogram's text form of a distribution of times.
 
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
-/// Lines per half of what is left up to 100%, as other implementations print.
+/// Number of lines for each halving of the distance to 100%, the default of other implementations.
 const TICKS: u32 = 5;
 
-/// The percentile distribution of `values` in HdrHistogram's standard text form: a line each for
-/// value, percentile (as a fraction), count up to there and `1 / (1 - percentile)`, then mean,
-/// deviation, greatest value and count.
+/// Formats the percentile distribution of `values` in HdrHistogram's standard text form.
+///
+/// Each line has a value, its percentile (as a fraction), the cumulative count and
+/// `1 / (1 - percentile)`. The last lines have the mean, the standard deviation, the maximum and
+/// the count.
 ///
 /// ```
 /// let mut times = hdrhistogram::Histogram::<u64>::new(3).unwrap();
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_has_its_place() {
+    fn the_text_has_the_standard_form() {
         let mut values = Histogram::<u64>::new(3).unwrap();
         for i in 1..=1000 {
             values.record(i).unwrap();

@@ -1,9 +1,12 @@
-//! Measuring this machine: the cost model's parameters from the transfers, combinations and copies
-//! of real teams.
+//! Measurements on this machine: calibration of the cost model, tuning, performance guidelines and
+//! histograms.
 //!
-//! [`calibrate()`] measures and fits; the [`Profile`] that it returns is what the command line's
-//! `--profile` takes. [`tune`] finds the fastest algorithm and segment size.
-//! [`percentile_distribution`] writes a run's times in HdrHistogram's text form.
+//! - [`calibrate()`] measures transfers, combinations and local copies on real teams and fits the
+//!   cost model's parameters. The command line's `--profile` reads the [`Profile`] it returns.
+//! - [`tune`] finds the fastest algorithm and segment size for each vector size.
+//! - [`guidelines`] checks that no collective is slower than an equivalent sequence of other
+//!   collectives.
+//! - [`percentile_distribution`] writes the times of a run in HdrHistogram's text form.
 
 mod calibrate;
 pub mod fit;

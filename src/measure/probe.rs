@@ -1,4 +1,4 @@
-//! Timing messages, combinations and copies of one size, again and again.
+//! Repeated timing of messages, combinations and copies of one size, for the calibration.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,19 @@ use crate::error::{Error, Result};
 use crate::run::{Operator, RunOptions, Team, TeamOptions};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
-/// Smallest copy: shorter ones take less than the clock tells.
+/// Smallest copy that is measured: shorter ones take less time than the clock resolves.
 const MIN_COPY: u64 = 1 << 10;
 
-/// How long to measure.
+/// How much time to spend on measuring. A *turn* is one batch of repetitions of one probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     pub(super) turns: usize,
-    /// Time of one turn of one size.
+    /// Duration of one turn of one size.
     pub(super) turn: Duration,
     pub(super) quick: bool,
 }
 
-/// Messages beyond this many bytes take fewer turns.
+/// Messages longer than this many bytes get fewer turns.
 const VERY_LONG: u64 = 16 << 20;
 
 impl Effort {
@@ -41,8 +41,8 @@ impl Effort {
         }
     }
 
-    /// 0 B to 32 MiB, four sizes to a factor of four; a quick measurement takes half as many, fewer
-    /// of the long ones, and ends with 16 MiB.
+    /// Sizes from 0 B to 32 MiB, four for each factor of four. A quick measurement uses half as
+    /// many, still fewer of the long ones, and ends at 16 MiB.
     pub(super) fn sizes(self) -> Vec<u64> {
         let mut sizes = vec![0, 4, 8];
         for k in 4..24 {
@@ -65,17 +65,17 @@ impl Effort {
     }
 }
 
-/// What is timed.
+/// The operation that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Messages there and back.
+    /// A ping-pong: a message forth and a message back.
     Message,
-    /// The same, combined by the receiver.
+    /// A ping-pong whose receivers combine.
     Combine,
-    /// Messages both ways at once.
+    /// Simultaneous messages in both directions.
     Exchange,
-    /// The same, and then what came is combined into what went, as algorithms do that cannot
-    /// combine in the pass that receives.
+    /// An exchange, after which each rank combines the received data into the data it sent.
+    /// Algorithms that cannot combine while receiving do this.
     CombineOwn,
     /// A local copy on both ranks.
     Copy,
@@ -90,7 +90,7 @@ impl Work {
         Work::Copy,
     ];
 
-    /// Whether it is measured for this size.
+    /// Whether this operation is measured for this size.
     pub(super) fn measures(self, bytes: u64) -> bool {
         match self {
             Work::Message => true,
@@ -99,8 +99,8 @@ impl Work {
         }
     }
 
-    /// Two ranks doing it with `bytes` bytes. Their buffers hold what is sent (or copied), then
-    /// where it goes.
+    /// The schedule of this operation on two ranks with `bytes` bytes. Each buffer holds the data
+    /// to send (or copy), then the destination.
     pub(super) fn schedule(self, bytes: u64) -> Result<Schedule> {
         let elements = usize::try_from(bytes / size_of::<f32>() as u64)
             .map_err(|_| Error::usage(format!("{bytes} bytes do not fit into memory")))?;
@@ -133,7 +133,8 @@ impl Work {
                 vec![receive(0), Step::send(0, here)],
             ],
         };
-        // What is combined into is written anew as well.
+        // The destination of a combining receive is also input, so that every repetition rewrites
+        // it.
         let input = match self {
             Work::Combine => Span::new(0, 2 * elements),
             _ => here,
@@ -146,7 +147,7 @@ impl Work {
         Schedule::new(
             match self {
                 Work::Exchange | Work::CombineOwn => Ports::BI,
-                // One port: what comes back waits for what came.
+                // One port: the reply cannot start before the first message has arrived.
                 _ => Ports::UNI,
             },
             Collective::Allreduce,
@@ -156,7 +157,7 @@ impl Work {
     }
 }
 
-/// One size of one kind of work, and its turns so far.
+/// One operation at one size, and its turns so far.
 #[derive(Debug)]
 pub(super) struct Probe {
     pub(super) work: Work,
@@ -178,7 +179,7 @@ impl Probe {
         })
     }
 
-    /// One way, in nanoseconds.
+    /// Time of one direction in nanoseconds: the lower quartile of the turns.
     pub(super) fn time(&self) -> f64 {
         let time = quantile(&mut self.turns.clone(), 0.25);
         match self.work {
@@ -187,25 +188,25 @@ impl Probe {
         }
     }
 
-    /// How far a typical turn is above the fastest.
+    /// Relative difference between the typical and the fastest turn.
     pub(super) fn noise(&self) -> f64 {
         let mut turns = self.turns.clone();
         let typical = median(&mut turns);
         match turns.first() {
-            Some(&least) if least > 0.0 => typical / least - 1.0,
+            Some(&fastest) if fastest > 0.0 => typical / fastest - 1.0,
             _ => 0.0,
         }
     }
 }
 
-/// Two pinned ranks.
+/// A team of two pinned ranks.
 pub(super) struct Bench {
     pub(super) team: Team,
     operator: Operator<f32>,
 }
 
 impl Bench {
-    /// On two cores, or taking turns on one.
+    /// Creates the team on two cores, or on one core that both ranks share.
     pub(super) fn of_two(cores: &[usize]) -> Result<Bench> {
         Ok(Bench {
             team: Team::with(
@@ -219,7 +220,8 @@ impl Bench {
         })
     }
 
-    pub(super) fn take_turns(
+    /// Measures all probes turn by turn: one turn of each probe, then the next turn of each.
+    pub(super) fn measure_interleaved(
         &mut self,
         probes: &mut [Probe],
         effort: Effort,
@@ -229,7 +231,7 @@ impl Bench {
         let mut done = 0;
         for turn in 0..effort.turns {
             for probe in &mut *probes {
-                // What takes longest varies least.
+                // Long messages vary least, so they need fewer turns.
                 if probe.bytes <= VERY_LONG || turn % 3 == 0 {
                     self.turn(probe, effort)?;
                 }
@@ -249,8 +251,8 @@ impl Bench {
         let repetitions = match probe.repetitions {
             Some(n) => n,
             None => {
-                // The first turn warms everything up and shows how long a repetition takes, its
-                // preparation included.
+                // The first turn warms up caches and shows how long a repetition takes, including
+                // its preparation.
                 let start = Instant::now();
                 self.run(probe, &data, MIN)?;
                 let one = start.elapsed() / u32::try_from(MIN).unwrap_or(1);
@@ -265,7 +267,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The median of some repetitions.
+    /// Returns the median of `repetitions` repetitions in nanoseconds.
     fn run(&mut self, probe: &Probe, data: &[Vec<f32>], repetitions: usize) -> Result<f64> {
         let options = RunOptions {
             repetitions,

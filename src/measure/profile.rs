@@ -1,4 +1,4 @@
-//! A calibrated machine, as a file.
+//! A machine's measured cost parameters, as a JSON file.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,11 +9,10 @@ use crate::error::{Error, Result};
 use crate::plan::auto::CoreModel;
 use crate::run::{Workers, longest_messages};
 
-/// What [`calibrate`](super::calibrate()) found out about a machine: times in nanoseconds, sizes in
-/// bytes.
+/// The result of [`calibrate`](super::calibrate()): times in nanoseconds, sizes in bytes.
 ///
-/// Its JSON form is an object with these fields; `alpha` and `beta` are enough to write one by
-/// hand.
+/// Its JSON form is an object with these fields. Only `alpha` and `beta` are required, so a profile
+/// can be written by hand.
 ///
 /// ```
 /// use oneport::measure::Profile;
@@ -23,89 +22,91 @@ use crate::run::{Workers, longest_messages};
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// The machine measured.
+    /// The measured machine.
     #[serde(default)]
     pub machine: Machine,
-    /// Cores measured; the first two unless pairs were asked for.
+    /// Measured cores: the first two, or all of them if pairs were measured.
     #[serde(default)]
     pub cores: Vec<usize>,
-    /// When, in UTC: `2025-01-31T23:59:59Z`.
+    /// Date of the calibration in UTC: `2025-01-31T23:59:59Z`.
     #[serde(default)]
     pub date: String,
-    /// Version of this crate that measured.
+    /// Version of this crate that ran the calibration.
     #[serde(default)]
     pub version: String,
-    /// Start-up time of a message, by one line for all sizes.
+    /// Start-up time of a message, from the single line fitted to all sizes.
     pub alpha: f64,
-    /// Time per byte of a message, by one line for all sizes.
+    /// Time per byte of a message, from the single line fitted to all sizes.
     pub beta: f64,
-    /// Time per byte that combining adds to a message.
+    /// Additional time per byte for combining a message into the receiver's data.
     #[serde(default)]
     pub gamma: f64,
-    /// Time per byte copied locally.
+    /// Time per byte of a local copy.
     #[serde(default)]
     pub gamma_copy: f64,
-    /// Start-up time of a message between two ranks that take turns on one core.
+    /// Start-up time of a message between two ranks that share one core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_alpha: Option<f64>,
-    /// Median relative error of the model (the pieces, where there are any) over the points.
+    /// Median relative error of the model over the points (of the pieces, if there are any).
     #[serde(default)]
     pub fit_error: f64,
-    /// The greatest relative error.
+    /// Largest relative error of the model over the points.
     #[serde(default)]
     pub fit_error_worst: f64,
-    /// Median relative error of the one line `alpha + beta * n`.
+    /// Median relative error of the single line `alpha + beta * n`.
     #[serde(default)]
     pub line_error: f64,
-    /// The greatest relative error of the one line.
+    /// Largest relative error of the single line.
     #[serde(default)]
     pub line_error_worst: f64,
-    /// Median over the points of how far typical samples of one size were above the fastest,
-    /// relative to it.
+    /// For each point, the relative difference between its typical and its fastest sample; this is
+    /// the median over all points.
     #[serde(default)]
     pub noise: f64,
-    /// Where one line does not fit all sizes: several.
+    /// Piecewise linear costs, if one line does not fit all sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Pieces>,
-    /// Costs between all pairs of `cores`, as a cost file has them.
+    /// Costs between all pairs of `cores`, in the form of a cost file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Links>,
-    /// Messages, one way.
+    /// Messages, time of one direction.
     #[serde(default)]
     pub points: Vec<Point>,
-    /// Messages that are combined into what the receiver holds.
+    /// Messages that the receiver combines into its data.
     #[serde(default)]
     pub combine_points: Vec<Point>,
-    /// Messages both ways at once, after which each rank combines what came into what it sent.
+    /// Simultaneous messages in both directions, after which each rank combines the received data
+    /// into the data it sent.
     #[serde(default)]
     pub combine_local_points: Vec<Point>,
     /// Local copies.
     #[serde(default)]
     pub copy_points: Vec<Point>,
-    /// What a reader of the figures should know.
+    /// Remarks on the quality of the figures.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
-/// A machine.
+/// Description of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// Model of its processor.
+    /// Model of the processor.
     pub cpu: String,
     /// Operating system and its version.
     pub os: String,
-    /// Cores that this process may use.
+    /// Number of cores that this process may use.
     pub cores: usize,
 }
 
-/// A time measured, and what the model says.
+/// A measured time and the model's prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Size.
     pub bytes: u64,
-    /// Measured.
+    /// Measured time.
     pub time: f64,
-    /// By the model; for an empty message its start-up time, although schedules send none.
+    /// Predicted time. For an empty message this is the start-up time, although schedules send no
+    /// empty messages.
     pub predicted: f64,
     /// `(predicted - time) / time`.
     pub residual: f64,
@@ -115,7 +116,7 @@ impl Profile {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// Says what is missing or is not a cost.
+    /// Names the field that is missing or is not a valid cost.
     pub fn from_json(text: &str) -> Result<Profile> {
         let profile: Profile = serde_json::from_str(text)
             .map_err(|e| Error::malformed(format!("not a profile (`calibrate` makes one): {e}")))?;
@@ -142,18 +143,18 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The JSON form.
+    /// Writes the JSON form.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// The cost model: the same between all ranks, with pieces where there are any.
+    /// Returns the cost model: the same for all pairs of ranks, with pieces if there are any.
     ///
     /// # Errors
-    /// When the profile was not made by [`Profile::from_json`] or a calibration, and holds no
-    /// costs.
+    /// If the costs are invalid. Profiles from [`Profile::from_json`] and from a calibration are
+    /// valid.
     pub fn cost(&self) -> Result<CostModel> {
         let cost = CostModel::new(self.alpha, self.beta)
             .gamma(self.gamma)
@@ -165,13 +166,12 @@ impl Profile {
         }
     }
 
-    /// What a native run of `ranks` ranks, with these workers, takes `cores` cores: for
-    /// [`choose_native`](crate::plan::auto::choose_native). Nothing where ranks have threads
-    /// and taking turns was not measured.
+    /// Returns the core model of a native run of `ranks` ranks with these workers on `cores` cores,
+    /// for [`choose_native`](crate::plan::auto::choose_native). Returns `None` if every rank has a
+    /// thread and the cost of sharing a core was not measured.
     pub fn core_model(&self, workers: Workers, ranks: usize, cores: usize) -> Option<CoreModel> {
-        /// A rank's own work for a message, in nanoseconds, where it need not wait for a line of
-        /// memory: what two cores that are close together take for a short one, without the
-        /// handover.
+        /// A rank's own work for a message in nanoseconds, excluding the wait for a cache line: the
+        /// time of a short message between two nearby cores, without the handover.
         const OWN_WORK: f64 = 60.0;
         let longest = longest_messages(workers, ranks, cores);
         let pieces = self.pieces.as_ref();
@@ -181,7 +181,7 @@ impl Profile {
         Some(CoreModel {
             cores,
             overhead,
-            // A worker goes from rank to rank by itself.
+            // A worker switches between its ranks without the operating system.
             switch: if multiplexed {
                 overhead / 2.0
             } else {
@@ -193,7 +193,7 @@ impl Profile {
         })
     }
 
-    /// The one-line cost model, without pieces.
+    /// Returns the cost model of the single line, without pieces.
     pub fn line(&self) -> CostModel {
         CostModel::new(self.alpha, self.beta)
             .gamma(self.gamma)
@@ -202,7 +202,7 @@ impl Profile {
 }
 
 impl Machine {
-    /// The machine that this runs on.
+    /// Describes the machine that this process runs on.
     pub fn this() -> Machine {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let info = read("/proc/cpuinfo");
@@ -222,13 +222,13 @@ impl Machine {
     }
 }
 
-/// The time in UTC, as `2025-01-31T23:59:59Z`.
+/// The current time in UTC, formatted as `2025-01-31T23:59:59Z`.
 pub fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     utc(since.map_or(0, |d| d.as_secs()))
 }
 
-/// Seconds since 1970 as a date.
+/// Formats seconds since 1970 as a date.
 fn utc(seconds: u64) -> String {
     let (mut days, time) = (seconds / 86_400, seconds % 86_400);
     let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_cost_what_they_say() {
+    fn pieces_determine_the_cost() {
         let cost = sample().cost().unwrap();
         assert_eq!(cost.transfer(0, 1, 0), 0.0);
         assert_eq!(cost.transfer(0, 1, 999), 300.0 + 0.1 * 999.0);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_profiles_say_what_is_wrong() {
+    fn errors_of_broken_profiles_name_the_problem() {
         for (text, says) in [
             ("", "not a profile"),
             ("[]", "not a profile"),

@@ -1,21 +1,21 @@
-//! Performance guidelines: what must hold between collectives, because one can be done by means of
-//! others.
+//! Performance guidelines: a collective must not be slower than a combination of other collectives
+//! that does the same.
 //!
-//! Source: Träff, Gropp, Thakur, *Self-consistent MPI performance guidelines*, 2010. A library in
-//! which a broadcast takes longer than a scatter followed by an allgather would better do just
-//! that; a violation shows what to mend (an algorithm, or the choice among algorithms)
-//! without a comparison with anything else.
+//! Source: Träff, Gropp, Thakur, *Self-consistent MPI performance guidelines*, 2010. For example,
+//! if a broadcast takes longer than a scatter followed by an allgather, the library should use the
+//! latter. A violation shows what to improve (an algorithm, or the choice among algorithms) without
+//! a comparison with any other library.
 //!
-//! [`all`] is the table. A [`Guideline`] has two sides, each a list of calls that are made one
-//! after another; for `p` ranks and `m` bytes the left side must not take longer than the right
-//! one. A call is performed by the algorithm that is the fastest in the model among those
-//! registered, with its best segments. So a guideline whose collectives nobody has registered yet
-//! is reported as not available, and is checked as soon as they are.
+//! [`all`] is the table of guidelines. A [`Guideline`] has two sides, each a list of calls that are
+//! made one after another. For `p` ranks and `m` bytes the left side must not take longer than the
+//! right side. Each call uses the registered algorithm that is fastest in the model, with its best
+//! segments. A guideline with a collective that has no registered algorithm is reported as
+//! unavailable.
 //!
-//! [`evaluate`] compares times in the model, exactly, with local copies for free (some collectives
-//! have their blocks in place, others not); and, if asked to, times measured on a live team: the
-//! two sides' calls take turns, so that a disturbance meets both, and each call counts with the
-//! median over its turns of a turn's median.
+//! [`evaluate`] compares model times exactly. Local copies are free there, because some collectives
+//! have their blocks in place and others do not. On request it also compares times measured on a
+//! live team. The measurements of both sides are interleaved in turns, so that a disturbance
+//! affects both. The time of a call is the median over its turns of each turn's median.
 
 mod plans;
 mod probe;
@@ -31,49 +31,48 @@ use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
 use crate::run::Clock;
 
-/// One guideline.
+/// A guideline: two sides and the reason why the left one must not be slower.
 #[derive(Debug)]
 pub struct Guideline {
-    /// Its name: the two sides, shortly.
+    /// Its name: the two sides in short form.
     pub name: &'static str,
-    /// What must not take longer ...
+    /// The calls that must not take longer ...
     pub left: &'static [Call],
-    /// ... than these calls, one after another.
+    /// ... than these calls.
     pub right: &'static [Call],
-    /// Why.
+    /// The reason.
     pub statement: &'static str,
 }
 
-/// A collective operation as it appears in a guideline for `p` ranks and `m` bytes.
+/// A collective operation in a guideline for `p` ranks and `m` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Call {
-    /// What is performed.
+    /// The collective.
     pub kind: Kind,
-    /// By what.
+    /// The algorithm that performs it.
     pub by: By,
-    /// Of what size.
+    /// The size it is performed for.
     pub size: Size,
-    /// How much of that.
+    /// The part or multiple of that size.
     pub part: Part,
-    /// Over how many times `p` ranks.
+    /// The number of ranks, as a multiple of `p`.
     pub times_ranks: usize,
-    /// Whether combining costs nothing; such calls exist in the model only.
+    /// Whether combining costs nothing. Such calls exist in the model only.
     pub free_computation: bool,
 }
 
-/// What performs a call.
+/// The algorithm that performs a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum By {
-    /// The algorithm that is the fastest in the model, with the segments that are best there.
+    /// The algorithm that is fastest in the model, with the segments that are best there.
     Best,
-    /// This algorithm, with the vector in one segment.
+    /// This algorithm, with the whole vector as one segment.
     Whole(&'static str),
     /// The best algorithm for blocks of different sizes.
     Irregular,
 }
 
-/// The size of a call: of the vector, or of each rank's block where every rank contributes or gets
-/// one of its own.
+/// The size of a call: of the vector, or of each rank's block if every rank has a block of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Size {
     /// `m`.
@@ -82,16 +81,16 @@ pub enum Size {
     Share,
     /// `p` times the `p`-th part of `m`, rounded up.
     Shares,
-    /// One byte: what an agreement on a number takes, in the model.
+    /// One byte: in the model, the cost of agreeing on a number.
     One,
 }
 
-/// How much of a size.
+/// A part or multiple of a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// It as it stands.
+    /// The size itself.
     Once,
-    /// Twice as much.
+    /// Twice the size.
     Twice,
     /// One half, rounded up.
     FirstHalf,
@@ -99,32 +98,33 @@ pub enum Part {
     SecondHalf,
 }
 
-/// How to evaluate.
+/// Options of an evaluation.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// What a rank's ports allow; algorithms for other ports are left out.
+    /// The ports of a rank; algorithms for other ports are left out.
     pub ports: Ports,
-    /// The cost model of model times, by which algorithms and segments are chosen; in nanoseconds
-    /// for measured times.
+    /// The cost model that determines model times and the choice of algorithms and segments. In
+    /// nanoseconds if times are measured.
     pub cost: CostModel,
-    /// Measure, with this clock, besides computing model times.
+    /// Also measure, with this clock.
     pub clock: Option<Clock>,
-    /// By how much a left side may be slower in the model: 0.01 is 1%.
+    /// By how much a left side may be slower in the model: 0.01 means 1%.
     pub tolerance: f64,
     /// The same for measured times.
     pub measured_tolerance: f64,
-    /// How long a rank waits for a partner when measured.
+    /// How long a rank waits for a partner in a measurement.
     pub deadline: Duration,
 }
 
-/// What came out.
+/// The result of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Every guideline for every number of ranks and size: first in the model, then as measured.
+    /// One row for each guideline, number of ranks and size: first the model times, then the
+    /// measured times.
     pub rows: Vec<Row>,
-    /// Guidelines that could not be evaluated, and why.
+    /// Guidelines that could not be evaluated, with the reasons.
     pub unavailable: Vec<Unavailable>,
-    /// What a reader of the measured times should know.
+    /// Remarks on the quality of the measured times.
     pub warnings: Vec<String>,
 }
 
@@ -133,16 +133,16 @@ pub struct Report {
 pub struct Unavailable {
     /// Its name.
     pub guideline: &'static str,
-    /// Why not.
+    /// The reason.
     pub reason: String,
 }
 
-/// One comparison.
+/// One comparison of the two sides of a guideline.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// The guideline.
     pub guideline: &'static Guideline,
-    /// `None` for model times.
+    /// The clock of measured times; `None` for model times.
     pub clock: Option<Clock>,
     /// Number of ranks `p`.
     pub ranks: usize,
@@ -156,12 +156,12 @@ pub struct Row {
     pub left_by: Vec<&'static str>,
     /// The algorithms of the right side's calls.
     pub right_by: Vec<&'static str>,
-    /// Whether the left side is not slower, within the tolerance.
+    /// Whether the left side is at most as slow as the right side, within the tolerance.
     pub holds: bool,
 }
 
 impl Row {
-    /// By how much the left side is slower: 0.1 is 10%; negative where it is faster.
+    /// By how much the left side is slower: 0.1 means 10%; negative if it is faster.
     pub fn excess(&self) -> f64 {
         if self.left == self.right {
             0.0
@@ -177,16 +177,16 @@ impl Report {
         self.rows.iter().all(|row| row.holds)
     }
 
-    fn lacks(&mut self, guideline: &'static str, reason: String) {
-        let lack = Unavailable { guideline, reason };
-        if !self.unavailable.contains(&lack) {
-            self.unavailable.push(lack);
+    fn add_unavailable(&mut self, guideline: &'static str, reason: String) {
+        let entry = Unavailable { guideline, reason };
+        if !self.unavailable.contains(&entry) {
+            self.unavailable.push(entry);
         }
     }
 }
 
 impl Setting {
-    /// Model times alone, without tolerance; 10% for measured times.
+    /// Model times only, without tolerance. The tolerance for measured times is 10%.
     pub fn new(ports: Ports, cost: CostModel) -> Setting {
         Setting {
             ports,
@@ -199,10 +199,10 @@ impl Setting {
     }
 }
 
-/// Checks all guidelines for all these numbers of ranks and sizes in bytes.
+/// Evaluates all guidelines for all these numbers of ranks and sizes in bytes.
 ///
-/// `progress` is told how much is done, of how much, of the plans and then of the measurements.
-/// Elements are single bytes, combined by sums; roots are rank `p / 2`.
+/// `progress` is called with the number of finished steps and their total, first for planning and
+/// then for measuring. Elements are single bytes, combined by sums. The root is rank `p / 2`.
 ///
 /// ```
 /// use oneport::measure::guidelines::{Setting, evaluate};
@@ -214,8 +214,8 @@ impl Setting {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 ranks or costs that are none; when a team
-/// cannot be had, a run fails, or its data is wrong.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 ranks or invalid costs; other kinds if a
+/// team cannot be created, a run fails, or a result is wrong.
 pub fn evaluate(
     setting: &Setting,
     ranks: &[usize],
@@ -224,7 +224,7 @@ pub fn evaluate(
 ) -> Result<Report> {
     setting.cost.validate()?;
     if ranks.contains(&0) {
-        return Err(Error::usage("a collective needs at least one rank (-p 0)"));
+        return Err(Error::usage("a collective needs at least one rank"));
     }
     let mut report = Report::default();
     let mut plans = Plans::new(setting);
@@ -242,7 +242,7 @@ pub fn evaluate(
                         bytes: m,
                         sides,
                     }),
-                    Err(reason) => report.lacks(guideline.name, reason),
+                    Err(reason) => report.add_unavailable(guideline.name, reason),
                 }
             }
         }
@@ -258,18 +258,18 @@ pub fn evaluate(
         let plans = one.sides.iter().flatten().map(|&i| &plans.planned[i]);
         let measurable = !plans.clone().any(|plan| plan.call.free_computation);
         if !measurable {
-            let reason = "free combining can be had in the model only".to_string();
-            report.lacks(one.guideline.name, reason);
+            let reason = "combining without cost exists in the model only".to_string();
+            report.add_unavailable(one.guideline.name, reason);
         }
         measurable
     });
-    let mut wanted: Vec<usize> = compared
+    let mut selected: Vec<usize> = compared
         .iter()
         .flat_map(|one| one.sides.iter().flatten().copied())
         .collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let times = plans.measured(&wanted, clock, &mut report.warnings, &mut progress)?;
+    selected.sort_unstable();
+    selected.dedup();
+    let times = plans.measured(&selected, clock, &mut report.warnings, &mut progress)?;
     for one in &compared {
         let row = plans.row(one, Some(clock), |plan| times[&plan]);
         report.rows.push(row);
@@ -287,13 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn hold_in_the_model() {
-        for (ports, most) in [(Ports::BI, 4096), (Ports::UNI, 64)] {
+    fn guidelines_hold_in_the_model() {
+        for (ports, max) in [(Ports::BI, 4096), (Ports::UNI, 64)] {
             for (alpha, gamma) in [(1000.0, 0.0), (1000.0, 0.1), (0.0, 0.5), (10.0, 1.0)] {
                 let cost = CostModel::new(alpha, 0.1).gamma(gamma);
-                let report = model(ports, cost, &[1, 2, 5, 6], &[0, 1, 33, most]);
-                // On one port, the parts of two algorithms may do better together than any one
-                // allreduce.
+                let report = model(ports, cost, &[1, 2, 5, 6], &[0, 1, 33, max]);
+                // With unidirectional ports, parts of two different algorithms combined may be
+                // faster than any single allreduce.
                 let mixed = |r: &Row| {
                     ports == Ports::UNI
                         && r.guideline.name.starts_with("allreduce <= ")
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn every_guideline_is_evaluated_or_says_why_not() {
+    fn every_guideline_is_evaluated_or_unavailable() {
         let report = model(Ports::BI, CostModel::new(10.0, 1.0), &[4], &[100]);
         for guideline in all() {
             let rows = report.rows.iter();
@@ -329,8 +329,8 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_the_calls() {
-        // Two ranks exchange one message: alpha + beta m, and gamma m where it is combined.
+    fn times_are_sums_over_the_calls() {
+        // Two ranks exchange one message: `alpha + beta m`, and `gamma m` if it is combined.
         let cost = CostModel::new(10.0, 1.0).gamma(0.5);
         let report = model(Ports::UNI, cost, &[2], &[100]);
         let row = |name| {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_times_too() {
+    fn measured_times_are_compared_on_request() {
         let setting = Setting {
             clock: Some(Clock::Native),
             measured_tolerance: 1e9,

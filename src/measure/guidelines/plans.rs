@@ -1,4 +1,4 @@
-//! What performs the calls of guidelines, and how long that takes.
+//! Plans for the calls of guidelines: the chosen algorithms and their times.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,12 +19,12 @@ pub(super) struct Compared {
     pub(super) sides: [Vec<usize>; 2],
 }
 
-/// Every call that was planned, once.
+/// All planned calls, each once.
 #[derive(Debug)]
 pub(super) struct Plans<'a> {
     setting: &'a Setting,
     pub(super) planned: Vec<Planned>,
-    /// By call, ranks and elements: the plan, or why there is none.
+    /// The index of a plan, or the reason why there is none, by call, ranks and elements.
     known: HashMap<(Call, usize, usize), Result<usize, String>>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Planned {
     pub(super) call: Call,
     pub(super) algorithm: &'static Algorithm,
     pub(super) request: Request,
-    /// In the model.
+    /// Model time.
     pub(super) time: f64,
 }
 
@@ -46,14 +46,15 @@ impl<'a> Plans<'a> {
         }
     }
 
-    /// The plans of both sides, or why one of them cannot be planned.
+    /// Returns the plans of both sides, or the reason why one of them cannot be planned.
     pub(super) fn sides(
         &mut self,
         guideline: &Guideline,
         p: usize,
         m: u64,
     ) -> Result<[Vec<usize>; 2], String> {
-        // More ranks can be faster there: an odd number of them leaves a port idle in every round.
+        // With unidirectional ports more ranks can be faster: an odd number of ranks leaves a port
+        // idle in every round.
         let calls = guideline.left.iter().chain(guideline.right);
         if !self.setting.ports.is_bidirectional() && calls.clone().any(|c| c.times_ranks > 1) {
             return Err("holds for bidirectional ports only".to_string());
@@ -67,7 +68,8 @@ impl<'a> Plans<'a> {
     fn plan(&mut self, call: &Call, p: usize, m: u64) -> Result<usize, String> {
         let ranks = p.saturating_mul(call.times_ranks);
         let elements = call.elements(p, m)?;
-        // The same call whatever guideline it comes from, and however its size is written there.
+        // The same call gets one plan, whatever guideline it comes from and however its size is
+        // written.
         let same = Call {
             size: Size::All,
             part: Part::Once,
@@ -86,7 +88,7 @@ impl<'a> Plans<'a> {
         found
     }
 
-    /// The fastest in the model of those that may perform `call`.
+    /// Returns the plan with the least model time among the algorithms that may perform `call`.
     fn fastest(&self, call: &Call, ranks: usize, elements: usize) -> Result<Planned, String> {
         let kind = call.kind;
         let mut candidates: Vec<_> = registry::of(kind).collect();
@@ -101,8 +103,8 @@ impl<'a> Plans<'a> {
         let mut request = Request::new(ranks, elements);
         request.root = ranks / 2;
         request.ports = self.setting.ports;
-        // The root of a gather copies its own block, ranks of an allgather have it in place
-        // already: alike without that copy.
+        // The root of a gather copies its own block, while ranks of an allgather have it in place.
+        // Free copies make the two comparable.
         request.cost = self.setting.cost.clone().gamma_copy(0.0);
         if call.by == By::Irregular {
             request.blocks = Some(vec![elements; ranks]);
@@ -155,7 +157,7 @@ impl<'a> Plans<'a> {
             None => self.setting.tolerance,
             Some(_) => self.setting.measured_tolerance,
         };
-        // Sums of the same times in another order may differ in the last bits.
+        // Sums of the same times in different orders may differ in the last bits.
         const ROUNDING: f64 = 1e-9;
         Row {
             guideline: one.guideline,
@@ -170,10 +172,10 @@ impl<'a> Plans<'a> {
         }
     }
 
-    /// Times of the `wanted` plans on live teams, one team for each number of ranks.
+    /// Measures the `selected` plans on live teams, one team for each number of ranks.
     pub(super) fn measured(
         &self,
-        wanted: &[usize],
+        selected: &[usize],
         clock: Clock,
         warnings: &mut Vec<String>,
         progress: &mut impl FnMut(usize, usize),
@@ -182,10 +184,10 @@ impl<'a> Plans<'a> {
             Clock::Native => 7,
             Clock::Paced => 3,
         };
-        let of = wanted.len() * turns;
+        let of = selected.len() * turns;
         let mut done = 0;
         let mut by_ranks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for &plan in wanted {
+        for &plan in selected {
             let ranks = self.planned[plan].request.ranks;
             by_ranks.entry(ranks).or_default().push(plan);
         }
@@ -216,7 +218,7 @@ impl<'a> Plans<'a> {
 }
 
 impl Call {
-    /// Elements of one byte, of the vector or of a block.
+    /// Returns the size of the vector or block in elements of one byte.
     fn elements(&self, p: usize, m: u64) -> Result<usize, String> {
         let too_large = || format!("{m} bytes are too large for {}", self.kind.name());
         let m = usize::try_from(m).map_err(|_| too_large())?;

@@ -1,4 +1,4 @@
-//! Measuring a plan on a live team, in turns.
+//! Measurement of one plan on a live team, turn by turn.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,10 +10,11 @@ use crate::error::{Error, Result};
 use crate::run::{Clock, Operator, RunOptions, Team, inputs};
 use crate::schedule::{Schedule, total_len};
 
-/// Inputs of all ranks, by kind and their lengths: algorithms for the same share them.
+/// Inputs of all ranks, by collective and input lengths. Algorithms with the same layout share
+/// them.
 pub(super) type Data = HashMap<(Kind, Vec<usize>), Rc<Vec<Vec<u8>>>>;
 
-/// A plan that is measured, and its turns so far.
+/// A plan to measure, and its turns so far.
 #[derive(Debug)]
 pub(super) struct Probe {
     schedule: Schedule,
@@ -66,7 +67,7 @@ impl Probe {
         Ok(())
     }
 
-    /// Verifies, and finds out how many repetitions fit a turn.
+    /// Verifies the result and determines how many repetitions fit into a turn.
     fn first_turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
         const MAX: usize = 500;
         let start = Instant::now();

@@ -1,9 +1,9 @@
-//! The table of guidelines.
+//! The table of all guidelines.
 
 use super::{By, Call, Guideline, Part, Size};
 use crate::collective::Kind;
 
-/// All guidelines: those within each collective, then those between different ones.
+/// Returns all guidelines: first those within one collective, then those between different ones.
 pub fn all() -> impl Iterator<Item = &'static Guideline> {
     WITHIN.iter().flatten().chain(BETWEEN)
 }
@@ -41,7 +41,7 @@ const fn free(call: Call) -> Call {
     }
 }
 
-/// What must hold within one collective.
+/// The guidelines within one collective.
 macro_rules! within {
     ($kind:ident, $name:literal, $size:ident) => {
         [

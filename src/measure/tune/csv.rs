@@ -1,7 +1,7 @@
-//! Measured rows as a CSV file, from which an interrupted sweep continues.
+//! CSV file of measured rows, from which an interrupted sweep continues.
 //!
-//! The file starts with the parameters of the sweep, a comment line `# name: value` each; a header
-//! and one line a row follow. Times are in nanoseconds, sizes in bytes.
+//! The file starts with the parameters of the sweep, one comment line `# name: value` each,
+//! followed by a header and one line for each row. Times are in nanoseconds, sizes in bytes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,13 +10,14 @@ use std::str::FromStr;
 use super::{Row, Summary};
 use crate::error::{Error, Result};
 
-/// What a sweep depends on, by name: another one's rows are of no use to it.
+/// The parameters of a sweep as names and values. Only a sweep with equal parameters can use its
+/// rows.
 pub type Parameters = Vec<(String, String)>;
 
 const TITLE: &str = "# oneport tune, version 1";
 const HEADER: &str = "bytes,algorithm,segment,segments,wall,min,p99,max,low,high,repetitions,model_time,best,best_segment,settled";
 
-/// The text of the file.
+/// Formats the file.
 pub fn write(parameters: &Parameters, rows: &[Row]) -> String {
     let mut text = format!("{TITLE}\n");
     for (name, value) in parameters {
@@ -49,10 +50,10 @@ pub fn write(parameters: &Parameters, rows: &[Row]) -> String {
     text
 }
 
-/// Parameters and rows of a file.
+/// Reads parameters and rows of a file.
 ///
 /// # Errors
-/// When it is not such a file: names the line.
+/// If the text is not such a file; the message names the line.
 pub fn read(text: &str) -> Result<(Parameters, Vec<Row>)> {
     let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
     if lines.next().map(|(_, line)| line.trim_end()) != Some(TITLE) {
@@ -79,10 +80,10 @@ pub fn read(text: &str) -> Result<(Parameters, Vec<Row>)> {
     Err(Error::malformed("a file of measurements without a header"))
 }
 
-/// The rows of an interrupted sweep with these parameters.
+/// Reads the rows of an interrupted sweep with these parameters.
 ///
 /// # Errors
-/// As [`read`], and when the parameters differ: names the first that does.
+/// The errors of [`read`], and an error if the parameters differ, which names the first difference.
 pub fn resume(text: &str, parameters: &Parameters) -> Result<Vec<Row>> {
     let (found, rows) = read(text)?;
     let of = |list: &Parameters, name: &str| {
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn comes_back_as_it_was() {
+    fn round_trip() {
         let text = write(&parameters(), &rows());
         assert_eq!(read(&text).unwrap(), (parameters(), rows()));
         assert_eq!(resume(&text, &parameters()).unwrap(), rows());

@@ -1,4 +1,4 @@
-//! Measuring with a live team.
+//! Measurements for a sweep on a live team.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -11,22 +11,22 @@ use crate::plan::registry::Algorithm;
 use crate::run::{Clock, Element, Operator, RunOptions, Team, inputs};
 use crate::schedule::{Layout, Schedule};
 
-/// Measures by running schedules on one team with real data, each schedule's results
-/// verified in its first measurement.
+/// Measures by running schedules on one team with real data. The first measurement of each schedule
+/// also verifies its result.
 #[derive(Debug)]
 pub struct Live<T> {
     team: Team,
     operator: Operator<T>,
     clock: Clock,
     started: Instant,
-    /// Short schedules for vectors of one size, by algorithm and segments.
+    /// Short schedules for the current vector size, by algorithm and segments.
     schedules: HashMap<(&'static str, Vec<usize>), Schedule>,
-    /// Algorithm, size and number of segments of those whose results were right.
+    /// Schedules whose results were correct, by algorithm, segment size and number of segments.
     verified: HashSet<(&'static str, usize, usize)>,
     data: Option<Data<T>>,
 }
 
-/// What all schedules for one size start from.
+/// The inputs of all schedules for one vector size.
 #[derive(Debug)]
 struct Data<T> {
     elements: usize,
@@ -36,7 +36,7 @@ struct Data<T> {
 }
 
 impl<T: Element> Live<T> {
-    /// Measures with `team`, whose size is that of all requests.
+    /// Measures with `team`, which must have as many ranks as the requests.
     pub fn new(team: Team, operator: Operator<T>, clock: Clock) -> Live<T> {
         Live {
             team,
@@ -49,12 +49,12 @@ impl<T: Element> Live<T> {
         }
     }
 
-    /// The team.
+    /// Returns the team.
     pub fn team(&self) -> &Team {
         &self.team
     }
 
-    /// Makes sure that there is data for vectors of this size, and none for others.
+    /// Creates the data for vectors of this size and discards data for other sizes.
     fn prepare(&mut self, request: &Request, schedule: &Schedule) -> Result<()> {
         let shape = |l: &Layout| (l.input.clone(), l.output.clone());
         let fits = |data: &Data<T>| {
@@ -96,7 +96,7 @@ impl<T: Element> Measure for Live<T> {
         request: &Request,
         repetitions: usize,
     ) -> Result<Vec<u64>> {
-        /// Steps of a schedule that is kept; longer ones are planned again.
+        /// Number of steps up to which a schedule is kept; longer ones are planned again.
         const SHORT: usize = 1 << 14;
         let sizes = request.segments.sizes();
         let key = (algorithm.name, sizes.to_vec());
@@ -113,7 +113,8 @@ impl<T: Element> Measure for Live<T> {
             clock: self.clock,
             cost: request.cost.clone(),
             repetitions,
-            // A run's buffers are new. At the pace of a model that does not show.
+            // The buffers of a run are new, so a native run needs a warm-up. A paced run hides that
+            // cost.
             warmup: usize::from(!paced),
             ports: None,
             ..RunOptions::default()
@@ -142,7 +143,7 @@ impl<T: Element> Measure for Live<T> {
         let mut times = Vec::with_capacity(repetitions);
         for value in outcome.wall.iter_recorded() {
             let count = usize::try_from(value.count_at_value()).unwrap_or(repetitions);
-            // The histogram's buckets are 0.1% wide; its extremes are in it exactly.
+            // The histogram's buckets are 0.1% wide; its extremes are exact.
             times.extend(std::iter::repeat_n(value.value_iterated_to(), count));
         }
         Ok(times)

@@ -1,16 +1,20 @@
-//! Tuning: which algorithm, and which segment size, is the fastest for which size of vector.
+//! Tuning: finds the fastest algorithm and segment size for each vector size.
 //!
-//! [`tune`] measures through [`Measure`], so that it can be driven by a live team ([`Live`]) or by
-//! anything else that gives times. For every size and algorithm it starts from the segment size
-//! that is best in the model, brackets the measured optimum by factors of two, widening as long as
-//! the best stands at an edge, and narrows it down to a factor of 2^(1/4), where the time of a
-//! pipeline differs from its least by a few tenths of a percent. Repetitions are added where they
-//! are needed: to those times that cannot be told apart yet, until all can, or differ by less than
-//! the tolerance, or the time budget is spent. Every size has its share of the budget; what one
-//! leaves over goes to the others.
+//! [`tune`] measures through the trait [`Measure`], so the times can come from a live team
+//! ([`Live`]) or from anything else. For every vector size and algorithm:
 //!
-//! Results go to a CSV file ([`csv`]), from which an interrupted sweep continues; to a file of
-//! [`rules`] that says what to choose when; and to a [`page`] to look at.
+//! 1. It starts from the segment size that is best in the model.
+//! 2. It brackets the measured optimum by factors of two, and widens the range as long as the best
+//!    segment size is at an edge.
+//! 3. It narrows the range down to a factor of `2^(1/4)`, where the time of a pipeline differs from
+//!    its minimum by a few tenths of a percent.
+//!
+//! Repetitions are added where they are needed: to times that cannot be distinguished yet, until
+//! all can be distinguished or differ by less than the tolerance, or the time budget is spent.
+//! Every vector size has its share of the budget; time left over goes to the others.
+//!
+//! The results go to a CSV file ([`csv`]), from which an interrupted sweep continues, to a file of
+//! selection [`rules`], and to an HTML [`page`].
 
 pub mod csv;
 mod live;
@@ -34,30 +38,30 @@ use crate::plan::Request;
 use crate::plan::registry::Algorithm;
 use search::Search;
 
-/// What is to be tuned.
+/// The vector sizes and algorithms to tune.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// Ranks, root, ports, operand order, costs and element size of all requests; the vector is
-    /// set for each.
+    /// Ranks, root, ports, operand order, costs and element size of all requests. The sweep sets
+    /// the vector itself.
     pub request: Request,
     /// The algorithms, all for one collective.
     pub algorithms: Vec<&'static Algorithm>,
-    /// Sizes of the vector, in bytes: each a whole number of elements.
+    /// Sizes of the vector in bytes, each a whole number of elements.
     pub bytes: Vec<u64>,
-    /// Time to be spent. Every algorithm is measured at least once at every size, even if that
-    /// takes longer.
+    /// Time budget. Every algorithm is measured at least once at every size, even if that takes
+    /// longer.
     pub budget: Duration,
     /// Relative difference between two times that does not matter, such as 0.02.
     pub tolerance: f64,
 }
 
-/// Where times come from.
+/// Source of measured times.
 pub trait Measure {
-    /// Performs `request` by `algorithm` and gives the time of each of `repetitions` repetitions,
-    /// in nanoseconds.
+    /// Performs `request` with `algorithm` and returns the time of each of `repetitions`
+    /// repetitions in nanoseconds.
     ///
     /// # Errors
-    /// When it cannot be planned or performed.
+    /// If the request cannot be planned or performed.
     fn measure(
         &mut self,
         algorithm: &Algorithm,
@@ -65,7 +69,7 @@ pub trait Measure {
         repetitions: usize,
     ) -> Result<Vec<u64>>;
 
-    /// The clock that the budget is measured by: the time since some fixed instant.
+    /// Time since some fixed instant, on the clock of the budget.
     fn now(&self) -> Duration;
 }
 
@@ -80,40 +84,40 @@ pub struct Row {
     pub segment: u64,
     /// Number of segments; the last may be smaller.
     pub segments: usize,
-    /// The time, in nanoseconds.
+    /// The measured time, in nanoseconds.
     #[serde(flatten)]
     pub wall: Summary,
     /// The time in the cost model.
     pub model_time: f64,
-    /// Whether this is the best of all rows of its size.
+    /// Whether this is the fastest of all rows of its vector size.
     pub best: bool,
-    /// Whether this is the best of its size and algorithm.
+    /// Whether this is the fastest of its vector size and algorithm.
     pub best_segment: bool,
-    /// Whether the repetitions settle that the best row of this size is at least as fast; of that
-    /// row itself, whether they do so against its algorithm's other segment sizes and the best
-    /// of every other algorithm.
+    /// Whether the repetitions establish that the best row of this vector size is at least as fast.
+    /// For the best row itself: whether they establish that against the other segment sizes of its
+    /// algorithm and the best of every other algorithm.
     pub settled: bool,
 }
 
-/// What came out of a sweep.
+/// Result of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuning {
-    /// By size, algorithm and segment size.
+    /// Rows by size, algorithm and segment size.
     pub rows: Vec<Row>,
-    /// Whether it was stopped before its end.
+    /// Whether the observer stopped the sweep.
     pub interrupted: bool,
-    /// Whether the time was up before everything was settled.
+    /// Whether the budget was spent before everything was settled.
     pub budget_spent: bool,
-    /// Time taken.
+    /// Time spent.
     pub elapsed: Duration,
 }
 
-/// How far a sweep has come.
+/// Progress of a sweep.
 #[derive(Debug)]
 pub struct Progress<'a> {
-    /// Combinations of size and algorithm whose search has ended.
+    /// Number of combinations of size and algorithm whose search has ended.
     pub done: usize,
-    /// Combinations of size and algorithm.
+    /// Number of combinations of size and algorithm.
     pub points: usize,
     /// Size being measured.
     pub bytes: u64,
@@ -121,18 +125,18 @@ pub struct Progress<'a> {
     pub algorithm: &'static str,
     /// Segment size being measured, in bytes.
     pub segment: u64,
-    /// Rows so far.
+    /// Number of rows so far.
     pub measured: usize,
     /// Time spent.
     pub spent: Duration,
-    /// Time to be spent.
+    /// Time budget.
     pub budget: Duration,
     board: &'a [Search],
     tolerance: f64,
 }
 
 impl Progress<'_> {
-    /// The rows so far.
+    /// Returns the rows so far.
     pub fn rows(&self) -> Vec<Row> {
         search::rows(self.board, self.tolerance)
     }
@@ -140,12 +144,11 @@ impl Progress<'_> {
 
 /// Measures a sweep.
 ///
-/// `known` are rows of an earlier, interrupted sweep: they are taken as they are and not measured
-/// again. `observe` is called between repetitions; when it breaks, what has been measured is
-/// returned.
+/// `known` holds the rows of an earlier, interrupted sweep. They are kept and not measured again.
+/// `observe` is called between repetitions; if it breaks, the rows measured so far are returned.
 ///
 /// # Errors
-/// When the sweep is empty, a size is not a whole number of elements, or a measurement fails.
+/// If the sweep is empty, a size is not a whole number of elements, or a measurement fails.
 pub fn tune(
     sweep: &Sweep,
     known: &[Row],
@@ -153,7 +156,7 @@ pub fn tune(
     observe: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Tuning> {
     let mut run = Run::new(sweep, known, measure, observe)?;
-    // What the first round leaves of the budget goes to whatever is not settled yet.
+    // The second round spends the budget that the first leaves over on unsettled rows.
     for round in 0..2 {
         for size in 0..sweep.bytes.len() {
             if !run.interrupted {
@@ -170,21 +173,22 @@ pub fn tune(
     })
 }
 
-/// Repetitions that every combination gets, as far as time allows.
+/// Repetitions of every combination, if time allows.
 const BASE: usize = 7;
-/// Repetitions that it gets even if time is up.
+/// Repetitions of every combination even if the time is up.
 const MIN: usize = 3;
-/// Repetitions after which no more are added.
+/// Maximum number of repetitions.
 const MAX: usize = 5000;
-/// Short measurements are repeated at least this long.
+/// Short measurements are repeated for at least this long, in nanoseconds.
 const BASE_TIME_NS: u64 = 5_000_000;
-/// Repetitions between two looks at the clock take about this long.
-const LOOK_NS: u64 = 200_000_000;
-/// Part of a size's time for the searches; the rest is for telling the algorithms apart.
+/// Approximate time between two checks of the clock and the observer, in nanoseconds.
+const CHECK_INTERVAL_NS: u64 = 200_000_000;
+/// Share of a size's time for the searches; the rest serves to distinguish the algorithms.
 const FOR_SEARCHES: f64 = 0.8;
 
-/// Point and segment size of what the best of one size has to be told apart from: the best of each
-/// algorithm, and the other segment sizes of its own. `first` is the number of the first point.
+/// Returns point and segment size of the candidates that must be distinguished at one vector size:
+/// the best of each algorithm, and all segment sizes of the best algorithm. `first` is the number
+/// of the first point.
 fn contenders(points: &[Search], first: usize) -> Vec<(usize, usize)> {
     let leader = |search: &Search| {
         let segment = search.leader()?;
@@ -203,12 +207,12 @@ fn contenders(points: &[Search], first: usize) -> Vec<(usize, usize)> {
     all
 }
 
-/// A sweep under way.
+/// A running sweep.
 struct Run<'a> {
     sweep: &'a Sweep,
     measure: &'a mut dyn Measure,
     observe: &'a mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
-    /// By size, then algorithm.
+    /// One search for each size and algorithm, in this order.
     board: Vec<Search>,
     done: usize,
     started: Duration,
@@ -249,7 +253,7 @@ impl<'a> Run<'a> {
         self.measure.now().saturating_sub(self.started)
     }
 
-    /// `part` of the time from now to `end`, as an instant.
+    /// Returns the instant after the share `part` of the time from now to `end`.
     fn part(&self, end: Duration, part: f64) -> Duration {
         let now = self.spent();
         now + end.saturating_sub(now).mul_f64(part)
@@ -277,20 +281,21 @@ impl<'a> Run<'a> {
             }
         }
         if first {
-            self.take_turns(&points.clone().collect::<Vec<_>>(), end)?;
+            self.compare_interleaved(&points.clone().collect::<Vec<_>>(), end)?;
         }
         while self.settle(&contenders(&self.board[points.clone()], points.start), end)? {}
         Ok(())
     }
 
-    /// Repeats the best of each algorithm in turns.
+    /// Repeats the best segment size of each algorithm in turns.
     ///
-    /// They were measured one after another, and a machine's speed drifts: what differs may be the
-    /// time of measuring, about which no confidence interval knows. In turns all get the same.
-    fn take_turns(&mut self, points: &[usize], end: Duration) -> Result<()> {
+    /// The searches measured the algorithms one after another, and a machine's speed drifts. A
+    /// difference may be due to the time of the measurement, which confidence intervals do not
+    /// show. Interleaved repetitions expose all algorithms to the same drift.
+    fn compare_interleaved(&mut self, points: &[usize], end: Duration) -> Result<()> {
         const TURNS: usize = 3;
-        /// How much slower than the best is out of question, drift or not.
-        const HOPELESS: u64 = 3;
+        /// Algorithms that are slower than the best by more than this factor are left out.
+        const MAX_SLOWDOWN: u64 = 3;
         let leader = |board: &[Search], point: usize| {
             let segment = board[point].leader()?;
             Some((point, segment, board[point].summary(segment)?))
@@ -301,7 +306,7 @@ impl<'a> Run<'a> {
             .collect();
         let best = leaders.iter().map(|(.., s)| s.median).min().unwrap_or(0);
         leaders.retain(|&(point, segment, s)| {
-            s.median / HOPELESS <= best && self.board[point].is_open(segment, MAX)
+            s.median / MAX_SLOWDOWN <= best && self.board[point].is_open(segment, MAX)
         });
         if leaders.len() < 2 {
             return Ok(());
@@ -318,7 +323,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Looks for the best segment of one algorithm at one size until `end`.
+    /// Searches the best segment size of one algorithm at one vector size until `end`.
     fn search(&mut self, point: usize, end: Duration) -> Result<()> {
         loop {
             while let Some(segment) = self.board[point].next()? {
@@ -344,32 +349,32 @@ impl<'a> Run<'a> {
             let samples = self.board[point].samples(segment);
             let (count, total) = (samples.len(), samples.iter().sum::<u64>());
             let late = count >= MIN && self.spent() >= end;
-            let wanted = match count {
+            let missing = match count {
                 0 => MIN,
                 _ if late => 0,
                 n if n < BASE => BASE - n,
-                // Short ones, a few more.
+                // Short measurements get a few more.
                 n if total < BASE_TIME_NS && n < MAX / 10 => n,
                 _ => 0,
             };
-            if wanted == 0 {
+            if missing == 0 {
                 self.board[point].complete(segment);
                 return Ok(());
             }
-            self.repeat(point, segment, wanted)?;
+            self.repeat(point, segment, missing)?;
             if self.interrupted {
-                // What has too few repetitions does not count: it is measured afresh when the sweep
-                // goes on.
+                // A candidate with too few repetitions does not count. It is measured anew when the
+                // sweep continues.
                 return Ok(());
             }
         }
     }
 
-    /// Adds repetitions to the best of `candidates` and to those that cannot be told from it;
-    /// whether there were any.
+    /// Adds repetitions to the best of `candidates` and to those that cannot be distinguished from
+    /// it. Returns whether any were added.
     fn settle(&mut self, candidates: &[(usize, usize)], end: Duration) -> Result<bool> {
-        /// Candidates that get repetitions in one round.
-        const ABREAST: usize = 3;
+        /// Number of unsettled candidates that get repetitions in one round.
+        const MAX_CANDIDATES: usize = 3;
         if self.interrupted || self.spent() >= end {
             return Ok(false);
         }
@@ -384,7 +389,11 @@ impl<'a> Run<'a> {
         let unsettled = |(summary, ..): &&(Summary, usize, usize)| {
             !summary.settled(&best, self.sweep.tolerance)
         };
-        let mut round: Vec<_> = ranked[1..].iter().filter(unsettled).take(ABREAST).collect();
+        let mut round: Vec<_> = ranked[1..]
+            .iter()
+            .filter(unsettled)
+            .take(MAX_CANDIDATES)
+            .collect();
         if round.is_empty() {
             return Ok(false);
         }
@@ -403,7 +412,7 @@ impl<'a> Run<'a> {
         Ok(measured)
     }
 
-    /// Repeats one measurement, looking at the clock and the observer now and then.
+    /// Repeats one measurement and regularly checks the clock and the observer.
     fn repeat(&mut self, point: usize, segment: usize, mut repetitions: usize) -> Result<()> {
         while repetitions > 0 && !self.interrupted {
             let search = &self.board[point];
@@ -425,14 +434,16 @@ impl<'a> Run<'a> {
             }
             let fits = match search.summary(segment) {
                 None => 1,
-                Some(summary) => usize::try_from(LOOK_NS / summary.median.max(1)).unwrap_or(MAX),
+                Some(summary) => {
+                    usize::try_from(CHECK_INTERVAL_NS / summary.median.max(1)).unwrap_or(MAX)
+                }
             };
             let count = repetitions.min(fits.max(1));
             let times = self
                 .measure
                 .measure(search.algorithm(), search.request(segment), count)?;
             if times.is_empty() {
-                return Err(Error::system("a measurement without a time"));
+                return Err(Error::system("a measurement returned no times"));
             }
             self.board[point].add(segment, &times);
             repetitions -= count;

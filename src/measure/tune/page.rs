@@ -1,8 +1,6 @@
-//! A sweep as one self-contained HTML page: log-log plots to hover over, and the numbers as a
-//! table.
+//! A self-contained HTML page of a sweep: interactive log-log plots and tables of all numbers.
 //!
-//! Nothing is loaded from elsewhere. Style and script stand next to this file and are put into the
-//! page.
+//! The page loads nothing from elsewhere. `page.css` and `page.js` next to this file are embedded.
 
 use std::fmt::Write as _;
 
@@ -11,23 +9,23 @@ use super::Row;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What the page says about the sweep.
+/// Description of the sweep at the top of the page.
 #[derive(Debug, Clone, Default)]
 pub struct Heading {
     /// The page's title.
     pub title: String,
-    /// Facts: machine, ranks, clock, date, command, ...
+    /// Names and values: machine, ranks, clock, date, command, ...
     pub summary: Vec<(String, String)>,
-    /// What a reader should know.
+    /// Remarks on the quality of the figures.
     pub warnings: Vec<String>,
 }
 
-/// The page.
+/// Formats the page.
 pub fn page(heading: &Heading, rows: &[Row]) -> String {
     let title = escaped(&heading.title);
-    let fact = |name: &str| heading.summary.iter().find(|(n, _)| n == name);
+    let entry = |name: &str| heading.summary.iter().find(|(n, _)| n == name);
     let mut window = title.clone();
-    for (_, value) in ["machine", "date"].into_iter().filter_map(fact) {
+    for (_, value) in ["machine", "date"].into_iter().filter_map(entry) {
         window += &format!(", {}", escaped(value));
     }
     let mut summary = String::new();
@@ -139,7 +137,7 @@ fn table(id: &str, rows: &[&Row]) -> String {
     text + "</table>"
 }
 
-/// `12.34 µs`.
+/// Formats a time, such as `12.34 µs`.
 fn time(ns: f64) -> String {
     let (unit, name) = match ns {
         t if t >= 1e9 => (1e9, "s"),
@@ -160,7 +158,7 @@ fn time(ns: f64) -> String {
     }
 }
 
-/// The rows as JSON that can stand in a script element.
+/// Formats the rows as JSON that is safe inside a script element.
 fn data(rows: &[Row]) -> String {
     let json = serde_json::to_string(&serde_json::json!({ "rows": rows }));
     json.unwrap_or_default().replace('<', "\\u003c")
@@ -222,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Every element that opens closes, in order; scripts and styles hold no markup.
+    /// Asserts that tags are balanced; the contents of scripts and styles are skipped.
     fn assert_balanced(page: &str) {
         let mut open: Vec<&str> = Vec::new();
         let mut rest = page;
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_whole() {
+    fn tags_are_balanced_and_ids_unique() {
         let rows = rows();
         let page = page(&heading(), &rows);
         assert_balanced(&page);
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn all_rows_are_in_it() {
+    fn the_page_contains_all_rows() {
         let rows = rows();
         let page = page(&heading(), &rows);
         let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
@@ -294,11 +292,11 @@ mod tests {
             assert_eq!(json["bytes"], row.bytes);
             assert_eq!(json["segment"], row.segment);
             assert_eq!(json["wall"], row.wall.median);
-            // The parser may be off in the last place.
+            // The parser may be off in the last digit.
             let model_time = json["model_time"].as_f64().unwrap();
             assert!((model_time / row.model_time - 1.0).abs() < 1e-12);
             assert_eq!(json["algorithm"], row.algorithm);
-            // Every field that the script reads is there.
+            // Fields that the script reads.
             for field in [
                 "segments",
                 "min",

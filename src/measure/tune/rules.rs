@@ -1,11 +1,11 @@
-//! Selection rules: which algorithm and which segment size, as a file that people can read and
-//! compare.
+//! Selection rules: the algorithm and segment size to use for each vector size, as a readable JSON
+//! file.
 //!
 //! ```json
 //! { "oneport_rules": 1,
 //!   "rules": [
-//!     { "collective": "reduce", "ranks": 8, "ports": "bi", "ported": 1, "dtype": "f32", "ordered": false,
-//!       "clock": "paced", "source": "oneport tune reduce ...",
+//!     { "collective": "reduce", "ranks": 8, "ports": "bi", "ported": 1,
+//!       "dtype": "f32", "ordered": false, "clock": "paced", "source": "oneport tune reduce ...",
 //!       "choices": [
 //!         {"up_to_bytes": 65536, "algorithm": "bi-greedy", "segment": 16384},
 //!         {"up_to_bytes": 1048576, "algorithm": "chain", "segment": 65536}
@@ -13,14 +13,14 @@
 //!   ] }
 //! ```
 //!
-//! A rule is for one collective, number of ranks, kind and number of ports, element type and
-//! operand order (`ordered`: kept). It is obeyed by the first choice whose `up_to_bytes` is not
-//! less than the vector, or the last choice for longer vectors. `segment` is in bytes; `null` where
-//! the algorithm does not segment. `clock` and `source` are for readers.
+//! A rule applies to one collective, number of ranks, kind and number of ports, element type and
+//! operand order (`ordered`: kept). Its first choice with `up_to_bytes` not less than the vector
+//! size is used, or the last choice for longer vectors. `segment` is in bytes, or `null` if the
+//! algorithm does not segment. `clock` and `source` are for readers.
 //!
-//! A request takes the rule of its collective and ports whose number of ranks is the nearest (of
-//! two as near, the smaller); of those, one for its operand order and its element type if there is
-//! one, or else the first.
+//! A request uses the rule for its collective and ports whose number of ranks is nearest (the
+//! smaller of two equally near ones). Among those it prefers a rule with its operand order and its
+//! element type, or else takes the first.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub struct Rules {
     pub rules: Vec<Rule>,
 }
 
-/// The choices for one setting.
+/// The choices for one configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -47,7 +47,7 @@ pub struct Rule {
     pub ranks: usize,
     /// `"uni"` or `"bi"`.
     pub ports: String,
-    /// Ports of each kind.
+    /// Number of ports of each kind.
     pub ported: usize,
     /// Type of the elements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,21 +55,21 @@ pub struct Rule {
     /// Whether operands were kept in rank order.
     #[serde(default)]
     pub ordered: bool,
-    /// The clock it was measured by.
+    /// The clock of the measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
-    /// Where it comes from.
+    /// Origin of the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What to choose, by size.
+    /// The choices, by increasing size.
     pub choices: Vec<Choice>,
 }
 
-/// What to choose up to some size.
+/// The algorithm and segment size up to some vector size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// The longest vector that it is for.
+    /// The longest vector that this choice is for.
     pub up_to_bytes: u64,
     /// The algorithm.
     pub algorithm: String,
@@ -77,7 +77,7 @@ pub struct Choice {
     pub segment: Option<u64>,
 }
 
-/// What is to be chosen for.
+/// The request that an algorithm is chosen for.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
     /// Collective.
@@ -105,7 +105,7 @@ impl Rules {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// When it is not one, a name in it is unknown, or sizes are not in increasing order.
+    /// If the text is not a rules file, contains an unknown name, or its sizes do not increase.
     pub fn parse(text: &str) -> Result<Rules> {
         let file: File = serde_json::from_str(text)
             .map_err(|e| Error::malformed(format!("not a file of selection rules: {e}")))?;
@@ -121,7 +121,7 @@ impl Rules {
         Ok(Rules { rules: file.rules })
     }
 
-    /// The JSON form, one choice a line.
+    /// Writes the JSON form, one choice per line.
     pub fn to_json(&self) -> String {
         let mut text = "{ \"oneport_rules\": 1,\n  \"rules\": [".to_string();
         for (i, rule) in self.rules.iter().enumerate() {
@@ -157,17 +157,17 @@ impl Rules {
         text + "\n  ] }\n"
     }
 
-    /// Puts a rule in, in place of one for the same setting, in order.
+    /// Inserts a rule in order and replaces the rule for the same configuration.
     pub fn put(&mut self, rule: Rule) {
         self.rules.retain(|r| r.setting() != rule.setting());
         self.rules.push(rule);
         self.rules.sort_by(|a, b| a.setting().cmp(&b.setting()));
     }
 
-    /// The choice for a request, and the rule that it comes from.
+    /// Returns the choice for a request, and the rule that it comes from.
     ///
     /// # Errors
-    /// When there is no rule for its collective and ports.
+    /// If there is no rule for its collective and ports.
     pub fn choose(&self, query: &Query<'_>) -> Result<(&Rule, &Choice)> {
         let (ports, k) = (query.ports.name(), query.ports.k());
         let fits =
@@ -203,7 +203,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// `reduce, 8 ranks, bi ports, f32`.
+    /// Describes the rule, such as `reduce, 8 ranks, bi ports, f32`.
     pub fn name(&self) -> String {
         let mut name = format!(
             "{}, {} rank{}, ",
@@ -224,8 +224,8 @@ impl Rule {
         name
     }
 
-    /// The choices that measured rows suggest: the best of every size, neighbouring sizes with the
-    /// same choice as one.
+    /// Derives choices from measured rows: the best row of every size. Neighbouring sizes with the
+    /// same choice are merged.
     pub fn choices(rows: &[Row], segmented: impl Fn(&str) -> bool) -> Vec<Choice> {
         let mut best: Vec<&Row> = rows.iter().filter(|row| row.best).collect();
         best.sort_by_key(|row| row.bytes);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn comes_back_as_it_was() {
+    fn round_trip() {
         let mut rules = Rules::default();
         assert_eq!(Rules::parse(&rules.to_json()).unwrap(), rules);
         for (ranks, dtype) in [(16, None), (8, Some("f32")), (8, Some("f64"))] {
@@ -353,7 +353,7 @@ mod tests {
             text.lines().filter(|l| l.contains("up_to_bytes")).count(),
             6
         );
-        // The same setting again replaces the rule.
+        // A rule for the same configuration is replaced.
         let mut changed = rule(8, Some("f32"), false);
         changed.choices.truncate(1);
         rules.put(changed.clone());

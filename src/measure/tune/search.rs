@@ -1,4 +1,4 @@
-//! The search for the best segment size of one algorithm at one vector size.
+//! Search for the best segment size of one algorithm at one vector size.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,13 +10,13 @@ use crate::plan::registry::Algorithm;
 use crate::plan::segmentation::{best_segment, executed_time};
 use crate::plan::{Request, Segments};
 
-/// Steps of the longest schedule that is tried.
+/// Maximum number of steps of a schedule that is tried.
 const MAX_STEPS: usize = 1 << 22;
-/// An optimum at a distance of this factor from the last size tried, with all in between worse, is
-/// no longer at an edge.
-const FAR: f64 = 4.0;
+/// If the best size differs from the last size tried by this factor, and all sizes between are
+/// worse, the best size is not at an edge of the range.
+const EDGE_RATIO: f64 = 4.0;
 
-/// Segment sizes tried, in elements, and what they took.
+/// Segment sizes tried, in elements, and their times.
 #[derive(Debug)]
 pub(super) struct Search {
     algorithm: &'static Algorithm,
@@ -34,10 +34,9 @@ struct Candidate {
     model_time: f64,
     samples: Vec<u64>,
     summary: Option<Summary>,
-    /// Whether it comes from an earlier sweep, and gets no more repetitions.
+    /// Whether it comes from an earlier sweep and gets no more repetitions.
     known: bool,
-    /// Whether it is being measured for the first time: it counts as soon as it has [`BASE`]
-    /// repetitions.
+    /// Whether it is being measured for the first time. It counts once it has [`BASE`] repetitions.
     fresh: bool,
 }
 
@@ -99,7 +98,7 @@ impl Search {
         self.tried.get(&segment).and_then(|c| c.summary)
     }
 
-    /// Sizes with a time that counts.
+    /// Segment sizes whose times count.
     pub(super) fn segments(&self) -> impl Iterator<Item = usize> {
         self.times().map(|(segment, _)| segment)
     }
@@ -115,20 +114,20 @@ impl Search {
             .filter_map(|(&segment, c)| Some((segment, c.summary?)))
     }
 
-    /// The size with the least median so far.
+    /// Returns the segment size with the smallest median so far.
     pub(super) fn leader(&self) -> Option<usize> {
         self.times()
             .min_by_key(|(_, s)| s.median)
             .map(|(segment, _)| segment)
     }
 
-    /// Whether a size may get more repetitions.
-    pub(super) fn is_open(&self, segment: usize, most: usize) -> bool {
-        let open = |c: &Candidate| !c.known && c.samples.len() < most;
+    /// Whether a segment size may get more repetitions.
+    pub(super) fn is_open(&self, segment: usize, max: usize) -> bool {
+        let open = |c: &Candidate| !c.known && c.samples.len() < max;
         self.tried.get(&segment).is_some_and(open)
     }
 
-    /// Plans to try a size; one known from an earlier sweep has its time at once.
+    /// Adds a segment size to try. A size known from an earlier sweep already has its time.
     pub(super) fn enter(&mut self, segment: usize) -> Result<()> {
         if self.tried.contains_key(&segment) {
             return Ok(());
@@ -158,14 +157,14 @@ impl Search {
         }
     }
 
-    /// Counts what there is of a size, however few repetitions those are.
+    /// Makes a segment size count even with few repetitions.
     pub(super) fn complete(&mut self, segment: usize) {
         if let Some(candidate) = self.tried.get_mut(&segment) {
             candidate.fresh = false;
         }
     }
 
-    /// The size to try next; `None` when the best is known as well as it needs to be.
+    /// Returns the segment size to try next, or `None` if the best is known precisely enough.
     pub(super) fn next(&self) -> Result<Option<usize>> {
         let Some(leader) = self.leader() else {
             return self.start().map(Some);
@@ -206,14 +205,14 @@ impl Search {
         (MAX_STEPS / steps).clamp(1, self.elements().max(1))
     }
 
-    /// The size that splits the vector into `count` segments as even as possible.
+    /// The segment size that splits the vector into `count` segments as evenly as possible.
     fn even(&self, count: usize) -> usize {
         self.elements()
             .div_ceil(count.clamp(1, self.max_segments()))
             .max(1)
     }
 
-    /// Where the model has its optimum.
+    /// The optimal segment size in the model.
     fn start(&self) -> Result<usize> {
         if !self.algorithm.segmented {
             return Ok(self.elements().max(1));
@@ -226,7 +225,7 @@ impl Search {
         })
     }
 
-    /// Twice or half of a size; `None` at the end of the range.
+    /// Twice or half of a segment size; `None` at the end of the range.
     fn doubled(&self, segment: usize, side: Side) -> Option<usize> {
         let count = self.count(segment);
         let next = match side {
@@ -237,8 +236,8 @@ impl Search {
         (self.count(next) != count).then_some(next)
     }
 
-    /// Whether the best is not at the edge on this side: there is a size that is clearly worse, two
-    /// doublings have been in vain, or there is no size left.
+    /// Whether the best size is not at the edge on this side: a size there is clearly worse, two
+    /// doublings did not improve it, or no size is left.
     fn closed(&self, leader: usize, side: Side) -> bool {
         let best = self.summary(leader).unwrap_or_default();
         let beyond = |&(s, _): &(usize, Summary)| match side {
@@ -246,9 +245,9 @@ impl Search {
             Side::Larger => s > leader,
         };
         let worse = |(s, summary): (usize, Summary)| {
-            // Next to the best a clear difference may be one between an even and an uneven split.
+            // Close to the best size, a clear difference may be due to an even and an uneven split.
             distance(s, leader) >= 1.5 && best.clearly(&summary) == Ordering::Less
-                || distance(s, leader) >= FAR
+                || distance(s, leader) >= EDGE_RATIO
         };
         let outermost = match side {
             Side::Smaller => self.segments().min(),
@@ -258,7 +257,7 @@ impl Search {
             || outermost.is_none_or(|s| self.doubled(s, side).is_none())
     }
 
-    /// The size at `ratio` from the leader, if nothing as near has been tried on that side.
+    /// The size at `ratio` from the leader, unless one at most as far on that side has been tried.
     fn between(&self, leader: usize, side: Side, ratio: f64) -> Option<usize> {
         let count = self.count(leader);
         #[expect(
@@ -293,7 +292,7 @@ fn distance(a: usize, b: usize) -> f64 {
     ratio.max(1.0 / ratio)
 }
 
-/// All rows, by size, algorithm and segment size.
+/// Returns all rows, by size, algorithm and segment size.
 pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Row> {
     let mut rows = Vec::new();
     for search in board {
@@ -320,7 +319,8 @@ pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Row> {
         let mut all = true;
         for (i, row) in same_size.iter_mut().enumerate() {
             row.settled = i == best || row.wall.settled(&wall, tolerance);
-            // What is behind in its own algorithm need not be told apart from the best of another.
+            // A slower segment size of another algorithm need not be distinguished from the best
+            // row.
             all &= row.settled || !(row.best_segment || row.algorithm == algorithm);
         }
         same_size[best].best = true;

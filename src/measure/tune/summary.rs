@@ -1,22 +1,22 @@
-//! What repetitions say about a time, and when they tell two times apart.
+//! Statistics of repeated measurements, and the test whether two times differ.
 
 use std::cmp::Ordering;
 
 use serde::Serialize;
 
-/// The repetitions of one measurement, in nanoseconds.
+/// Statistics of the repetitions of one measurement, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Summary {
-    /// How many there are.
+    /// Number of repetitions.
     pub repetitions: usize,
-    /// The least.
+    /// Minimum.
     pub min: u64,
-    /// The median.
+    /// Median.
     #[serde(rename = "wall")]
     pub median: u64,
-    /// What 99 of 100 do not exceed.
+    /// 99th percentile.
     pub p99: u64,
-    /// The greatest.
+    /// Maximum.
     pub max: u64,
     /// Lower end of the median's confidence interval.
     pub low: u64,
@@ -24,16 +24,16 @@ pub struct Summary {
     pub high: u64,
 }
 
-/// Repetitions below which no interval of the sample holds the median with 95% confidence.
+/// With fewer repetitions no interval of the sample contains the median with 95% confidence.
 pub(super) const MIN_FOR_CONFIDENCE: usize = 6;
 
 impl Summary {
-    /// Summarises repetitions; `None` when there is none.
+    /// Summarises repetitions; `None` if there are none.
     ///
-    /// The confidence interval is the distribution-free one: the median lies between the `k`-th
-    /// smallest and the `k`-th greatest of `n` repetitions unless fewer than `k` fall on one
-    /// side of it, which is a matter of tossing `n` coins. With fewer than six repetitions not
-    /// even the whole range is 95% sure; it then stands for the interval.
+    /// The confidence interval is distribution-free. The median lies between the `k`-th smallest
+    /// and the `k`-th largest of `n` repetitions unless fewer than `k` of them fall on one side of
+    /// it; that probability is the one of tossing `n` coins. With fewer than six repetitions even
+    /// the whole range is not 95% certain; it is used as the interval nevertheless.
     ///
     /// ```
     /// use oneport::measure::tune::Summary;
@@ -57,9 +57,9 @@ impl Summary {
         })
     }
 
-    /// Whether the repetitions settle which of two is faster: their confidence intervals are
-    /// disjoint, or so close together that the medians differ by no more than `tolerance` (0.02
-    /// for 2%) whichever is less.
+    /// Whether the repetitions establish which of two times is smaller. Their confidence intervals
+    /// are disjoint, or so close together that the medians differ by at most `tolerance` (0.02
+    /// means 2%) in either direction.
     pub fn settled(&self, other: &Summary, tolerance: f64) -> bool {
         let confident = |s: &Summary| s.repetitions >= MIN_FOR_CONFIDENCE;
         if !confident(self) || !confident(other) {
@@ -75,7 +75,7 @@ impl Summary {
         }
     }
 
-    /// Less or greater where the confidence intervals are disjoint.
+    /// Returns less or greater if the confidence intervals are disjoint, otherwise equal.
     pub fn clearly(&self, other: &Summary) -> Ordering {
         if self.high < other.low {
             Ordering::Less
@@ -87,11 +87,11 @@ impl Summary {
     }
 }
 
-/// How many repetitions may be cut off at each end so that the median stays inside with 95%
-/// confidence.
+/// Returns how many repetitions may be cut off at each end so that the remaining range still
+/// contains the median with 95% confidence.
 fn tail(n: usize) -> usize {
     if n > 300 {
-        // The normal approximation of the binomial distribution.
+        // Normal approximation of the binomial distribution.
         #[expect(clippy::cast_precision_loss, reason = "a count of repetitions")]
         let half = n as f64 / 2.0;
         let k = half - 0.98 * (2.0 * half).sqrt();
@@ -102,7 +102,7 @@ fn tail(n: usize) -> usize {
         )]
         return (k.floor() as usize).saturating_sub(1);
     }
-    // P(fewer than k+1 of n coins show heads), both tails.
+    // P(at most k of n coins show heads), both tails.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_possible_wrap,
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_the_sign_test() {
-        // Tables of the sign test: the greatest k cut off at each end for a two-sided 5%.
+        // From tables of the sign test: the largest k for a two-sided 5%.
         for (n, k) in [
             (1, 0),
             (6, 0),
@@ -143,7 +143,7 @@ mod tests {
         ] {
             assert_eq!(tail(n), k, "{n}");
         }
-        // The approximation joins on.
+        // The approximation agrees with the exact values where they meet.
         assert!(
             tail(301).abs_diff(tail(300)) <= 2,
             "{} {}",

@@ -1,4 +1,4 @@
-//! Sweeps in model time, with noise as it comes.
+//! Tests of sweeps, measured by a simulated clock with artificial noise.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use crate::cost::{CostModel, Ports};
 use crate::plan::segmentation::{best_segment, executed_time};
 use crate::plan::{Segments, registry};
 
-/// Gives model times under other costs than those predicted with, disturbed, and takes that long.
+/// Returns model times with noise, under a cost model (`truth`) that differs from the one of the
+/// sweep, and advances a virtual clock by them.
 struct Fake {
     truth: CostModel,
     noise: f64,
@@ -91,8 +92,8 @@ fn go(sweep: &Sweep, known: &[Row], fake: &mut Fake) -> Tuning {
     tune(sweep, known, fake, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-/// The least time of any segment size under `cost`.
-fn least(name: &str, bytes: u64, cost: &CostModel) -> f64 {
+/// The smallest time of any segment size under `cost`.
+fn min_time(name: &str, bytes: u64, cost: &CostModel) -> f64 {
     let mut request = sweep(&[name], &[bytes], 1).request;
     request.cost = cost.clone();
     request.segments = Segments::whole(bytes as usize);
@@ -104,7 +105,8 @@ fn least(name: &str, bytes: u64, cost: &CostModel) -> f64 {
 #[test]
 fn finds_the_optimum_wherever_the_model_puts_it() {
     let bytes = [1 << 16, 1 << 18, 1 << 20];
-    // The model is right, or off by a factor of 30 either way in what is best; noise of up to 3%.
+    // The model is exact, or its optimum is off by a factor of 30 in either direction. Noise is up
+    // to 3%.
     for truth in [
         CostModel::new(ALPHA, BETA),
         CostModel::new(ALPHA / 1000.0, BETA),
@@ -124,7 +126,7 @@ fn finds_the_optimum_wherever_the_model_puts_it() {
                     .filter(mine)
                     .find(|r| r.best_segment)
                     .unwrap();
-                let ratio = found.wall.median as f64 / least(name, bytes, &truth);
+                let ratio = found.wall.median as f64 / min_time(name, bytes, &truth);
                 assert!(ratio < 1.03, "{name} {bytes} {truth:?}: {ratio}");
                 let tried = tuning.rows.iter().filter(mine).count();
                 assert!(tried <= 22, "{name} {bytes}: {tried} sizes tried");
@@ -150,7 +152,7 @@ fn finds_the_optimum_wherever_the_model_puts_it() {
 #[test]
 fn the_budget_is_kept_and_shared() {
     let bytes = [1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
-    // Too noisy to be settled, ever: everything is measured, in time.
+    // Too noisy to be settled: everything is still measured, within the budget.
     let sweep = sweep(&["chain", "bi-greedy", "binary"], &bytes, 60);
     let mut fake = Fake::new(CostModel::new(ALPHA, BETA), 1.0);
     let tuning = go(&sweep, &[], &mut fake);
@@ -169,7 +171,7 @@ fn the_budget_is_kept_and_shared() {
             assert!(of.count() >= 3, "{name} {bytes}");
         }
     }
-    // Even with no time at all every algorithm is measured at every size.
+    // Even without any time every algorithm is measured at every size.
     let sweep = Sweep {
         budget: Duration::ZERO,
         ..sweep
@@ -187,9 +189,9 @@ fn an_interrupted_sweep_continues_from_its_rows() {
         3000,
     );
     let mut fake = Fake::new(CostModel::new(ALPHA / 9.0, BETA), 0.03);
-    let mut looks = 0;
+    let mut checks = 0;
     let half = tune(&sweep, &[], &mut fake, &mut |progress| {
-        looks += 1;
+        checks += 1;
         assert!(progress.measured == progress.rows().len());
         if progress.measured >= 9 {
             ControlFlow::Break(())
@@ -198,9 +200,9 @@ fn an_interrupted_sweep_continues_from_its_rows() {
         }
     })
     .unwrap();
-    assert!(half.interrupted && looks > 9);
+    assert!(half.interrupted && checks > 9);
     assert!(half.rows.len() >= 8 && half.rows.iter().all(|r| r.wall.repetitions >= BASE));
-    // Over a file and back.
+    // Through a file and back.
     let parameters = vec![("ranks".to_string(), "8".to_string())];
     let known = csv::resume(&csv::write(&parameters, &half.rows), &parameters).unwrap();
     assert_eq!(known, half.rows);
@@ -220,7 +222,7 @@ fn an_interrupted_sweep_continues_from_its_rows() {
         );
     }
     assert!(!whole.interrupted);
-    // What is complete and settled needs nothing more.
+    // A complete and settled sweep needs no further measurements.
     let mut idle = Fake::new(CostModel::new(ALPHA / 9.0, BETA), 0.03);
     let same = go(&sweep, &whole.rows, &mut idle);
     assert_eq!(same.rows, whole.rows);
