@@ -1,4 +1,4 @@
-//! Options that several subcommands share.
+//! Options that several subcommands share, and the parsers of their values.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use oneport::Kind;
 use crate::blocks::Blocks;
 use crate::units::{TimeArg, parse_size, parse_time};
 
-/// What a command works on: a collective and how to plan it, or a schedule from a file; and what it
+/// The input of a command: a collective and how to plan it, or a schedule from a file, and the
 /// costs.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
@@ -99,7 +99,7 @@ pub(crate) struct Vector {
     pub(crate) ordered: bool,
 }
 
-/// Ports and costs.
+/// Ports and costs of the machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Machine {
     /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
@@ -147,7 +147,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Whether any option says what things cost.
+    /// Whether any option gives costs.
     pub(crate) fn is_given(&self) -> bool {
         let rates = [self.alpha, self.beta, self.gamma, self.gamma_copy];
         self.costs.is_some() || self.profile.is_some() || rates.iter().any(Option::is_some)
@@ -157,9 +157,9 @@ impl Machine {
 /// `--root`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Root {
-    /// This rank.
+    /// The rank with this number.
     Rank(usize),
-    /// The algorithm's choice.
+    /// The algorithm chooses.
     Free,
 }
 
@@ -195,7 +195,7 @@ pub(crate) enum Op {
 }
 
 impl Dtype {
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Dtype::U8 => 1,
@@ -218,12 +218,12 @@ impl Dtype {
 }
 
 impl Op {
-    /// Whether operands may be exchanged.
+    /// Whether the operator is commutative.
     pub(crate) fn commutes(self) -> bool {
         self != Op::Affine
     }
 
-    /// Why the operator cannot combine elements of this type, if it cannot.
+    /// Returns the reason why the operator cannot combine elements of this type, if it cannot.
     pub(crate) fn refuses(self, dtype: Dtype) -> Option<String> {
         let float = matches!(dtype, Dtype::F32 | Dtype::F64);
         match self {
@@ -255,7 +255,7 @@ impl Op {
     }
 }
 
-/// A collective's name, with a suggestion when it is misspelt.
+/// Parses a collective's name; the error suggests a similar name.
 pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
     Kind::parse(text).map_err(|error| {
         let names = Kind::ALL.iter().map(|k| k.name());
@@ -263,7 +263,7 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
     })
 }
 
-/// A whole number that is not negative.
+/// Parses a nonnegative whole number.
 pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| {
         if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
@@ -283,7 +283,8 @@ pub(crate) fn parse_root(text: &str) -> Result<Root, String> {
         .map_err(|_| format!("'{text}' is neither a rank (a number from 0) nor 'free'"))
 }
 
-/// `; did you mean 'x'?` for the closest of `names`, or nothing when none is close.
+/// Returns `; did you mean 'x'?` for the most similar of `names`, or an empty string if none is
+/// similar.
 pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
     let text = text.to_ascii_lowercase();
     names
@@ -293,7 +294,7 @@ pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>)
         .map_or_else(String::new, |(_, name)| format!("; did you mean '{name}'?"))
 }
 
-/// Insertions, deletions and replacements that turn one word into the other.
+/// Edit distance: insertions, deletions and replacements that turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {

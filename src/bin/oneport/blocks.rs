@@ -1,4 +1,4 @@
-//! Sizes of the ranks' blocks: one after another, from a file, or from a named distribution.
+//! Options for block sizes: one size per rank, a file of sizes, or a named distribution.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use crate::args::{did_you_mean, parse_count};
 use crate::task::read_text;
 use crate::units::parse_size;
 
-/// Average size of a block of a distribution when none is given.
+/// Default average block size of a distribution.
 const DEFAULT_BLOCK: u64 = 1000;
-/// How uneven a distribution is when it is not said.
+/// Default unevenness of a distribution.
 const DEFAULT_RHO: usize = 5;
 
-/// Block sizes of gather, scatter, allgather, reduce_scatter and alltoall that are not equal.
+/// Unequal block sizes of gather, scatter, allgather, reduce_scatter and alltoall.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Blocks {
     /// Size of each rank's block, in rank order, such as 1KiB,0,2KiB
@@ -59,12 +59,12 @@ fn parse_distribution(text: &str) -> Result<Distribution, String> {
 }
 
 impl Blocks {
-    /// Whether any sizes are given.
+    /// Whether any option gives block sizes.
     pub(crate) fn are_given(&self) -> bool {
         !self.sizes.is_empty() || self.sizes_file.is_some() || self.dist.is_some()
     }
 
-    /// The sizes one by one, in bytes, where they are given that way.
+    /// Returns the individually listed sizes in bytes, if there are any.
     pub(crate) fn listed(&self) -> Result<Option<Vec<u64>>> {
         if let Some(path) = &self.sizes_file {
             let text = read_text(path)?;
@@ -82,8 +82,8 @@ impl Blocks {
         Ok((!self.sizes.is_empty()).then(|| self.sizes.clone()))
     }
 
-    /// The sizes in elements of `element_bytes` bytes for `ranks` ranks, or `None` when they are to
-    /// be equal.
+    /// Returns the block sizes in elements for `ranks` ranks, or `None` if all blocks are equal.
+    /// `elements` converts bytes into elements.
     pub(crate) fn elements(
         &self,
         kind: Kind,

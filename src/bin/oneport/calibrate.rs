@@ -1,4 +1,4 @@
-//! `oneport calibrate`: alpha, beta, gamma of this machine.
+//! `oneport calibrate`: measures alpha, beta and gamma of this machine.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Measures, saves and prints.
+/// Calibrates, saves the profile and prints it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     output::writable(&[("-o", args.output.as_deref())])?;
     let options = Calibration {
@@ -181,8 +181,8 @@ fn row(name: &str, piece: &Piece) -> [String; 4] {
     ]
 }
 
-/// Messages, the same with combining, exchanges combined afterwards, and copies, size by size:
-/// measured, and how far the model is off.
+/// Prints a table by size of measured times and model errors: messages, combining messages,
+/// exchanges followed by local combining, and copies.
 fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let find = |points: &[Point], bytes: u64| {
         let point = points.iter().find(|p| p.bytes == bytes);

@@ -1,4 +1,4 @@
-//! `oneport check`: prove a schedule, or the construction of circulant ones.
+//! `oneport check`: proves a schedule, or the construction of circulant schedules.
 
 mod circulant;
 
@@ -37,7 +37,7 @@ the operator does not commute (--op affine, or --ordered). This is proved with s
 #[command(
     subcommand_value_name = "CONSTRUCTION",
     subcommand_help_heading = "Constructions",
-    mut_arg("collective", |arg| arg.value_parser(parse_subject))
+    mut_arg("collective", |arg| arg.value_parser(parse_collective))
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -65,11 +65,11 @@ enum Construction {
     Circulant(circulant::Args),
 }
 
-/// What the construction is called.
+/// Name of the construction.
 const CIRCULANT: &str = "circulant";
 
-/// A collective's name; a suggestion may be the construction, too.
-fn parse_subject(text: &str) -> Result<Kind, String> {
+/// Parses a collective's name. A suggestion may also be the construction.
+fn parse_collective(text: &str) -> Result<Kind, String> {
     if text == CIRCULANT {
         return Err(format!(
             "the construction takes its own options only: see `oneport check {CIRCULANT} --help`"
@@ -81,9 +81,9 @@ fn parse_subject(text: &str) -> Result<Kind, String> {
     })
 }
 
-/// `check OPTIONS circulant OPTIONS` with the construction in front of its options, where the
-/// parser wants it.
-pub(crate) fn construction_first(mut args: Vec<OsString>) -> Option<Vec<OsString>> {
+/// Turns `check OPTIONS circulant OPTIONS` into `check circulant OPTIONS OPTIONS`, as the parser
+/// requires. Returns `None` for other command lines.
+pub(crate) fn move_construction_first(mut args: Vec<OsString>) -> Option<Vec<OsString>> {
     let (command, rest) = args.get(1..)?.split_first()?;
     let place = rest.iter().position(|arg| arg == CIRCULANT)?;
     if command != "check" || place == 0 {
@@ -93,21 +93,21 @@ pub(crate) fn construction_first(mut args: Vec<OsString>) -> Option<Vec<OsString
     Some(args)
 }
 
-/// One schedule.
+/// JSON output for one schedule.
 #[derive(Serialize)]
 struct One<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(flatten)]
-    about: &'a ScheduleInfo,
+    info: &'a ScheduleInfo,
 }
 
-/// All algorithms for one collective.
+/// JSON output for all algorithms of one collective.
 #[derive(Serialize)]
 struct All {
     ok: bool,
     errors: Vec<Located>,
-    /// Errors beyond those.
+    /// Number of errors that are not in `errors`.
     more: usize,
     collective: &'static str,
     algorithms: Vec<Row>,
@@ -138,7 +138,7 @@ struct Skipped {
     reason: String,
 }
 
-/// Proves and prints.
+/// Checks and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(Construction::Circulant(args)) = &args.construction {
         return circulant::run(args, out);
@@ -167,12 +167,12 @@ fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
     print_warnings(&args.common, &input.schedule);
     let report = args.check(&input);
     if args.common.json {
-        let about = &input.about;
+        let info = &input.info;
         output::json(
             out,
             &One {
                 report: &report,
-                about,
+                info,
             },
         )?;
     } else {
@@ -204,8 +204,8 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
                     ok: report.ok(),
                     keeps_order: report.keeps_order,
                     ranks: input.schedule.ranks(),
-                    root: input.about.root,
-                    segments: input.about.segments,
+                    root: input.info.root,
+                    segments: input.info.segments,
                     steps: input.schedule.steps(),
                 });
                 more += report.more;

@@ -1,4 +1,4 @@
-//! `oneport compare`: all algorithms for one collective, side by side.
+//! `oneport compare`: compares all algorithms of one collective by model time.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ struct Row {
     algorithm: String,
     root: Option<usize>,
     time: Number,
-    /// Time over the best row's.
+    /// Time relative to the best row.
     ratio: f64,
     rounds: usize,
     messages: usize,
@@ -63,7 +63,7 @@ struct Skipped {
     reason: String,
 }
 
-/// Plans, simulates and sorts.
+/// Plans, times and sorts all algorithms, and prints them.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let Some(kind) = args.common.collective else {
         bail!("give a COLLECTIVE (such as reduce): compare plans all algorithms itself");
@@ -82,16 +82,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     );
     for &algorithm in &task.algorithms {
         progress.name(algorithm.name);
-        // One after another: none is kept, so that memory is only taken for the longest.
+        // Algorithms are timed one after another and their schedules dropped, so memory suffices if
+        // the longest schedule fits.
         let timed = task
             .request_for(algorithm)
-            .and_then(|request| Contender::new(&task, algorithm, &request, &progress));
+            .and_then(|request| TimedAlgorithm::new(&task, algorithm, &request, &progress));
         match timed {
-            Ok(Contender {
-                planned,
-                about,
-                row,
-            }) => {
+            Ok(TimedAlgorithm { planned, info, row }) => {
                 rows.push(row);
                 first.get_or_insert_with(|| {
                     let (collective, ports) = (planned.collective(), planned.ports());
@@ -101,7 +98,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
                         ports,
                         planned.uses_several_ports(),
                     );
-                    (about, bound(&task, &planned))
+                    (info, bound(&task, &planned))
                 });
             }
             Err(error) => skipped.push(Skipped {
@@ -111,7 +108,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         }
     }
     progress.finish();
-    let Some((about, lower_bound)) = first else {
+    let Some((info, lower_bound)) = first else {
         let reasons: Vec<_> = skipped
             .iter()
             .map(|s| format!("{}: {}", s.algorithm, s.reason))
@@ -131,7 +128,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         ranks: task.request.ranks,
         ports: task.request.ports.name(),
         ported: task.request.ports.k(),
-        vector_bytes: about.vector_bytes,
+        vector_bytes: info.vector_bytes,
         time_unit: task.unit.name(),
         lower_bound: Number(lower_bound),
         rows,
@@ -140,29 +137,29 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if args.common.json {
         output::json(out, &output)?;
     } else {
-        writeln!(out, "{}", about.what())?;
+        writeln!(out, "{}", info.title())?;
         writeln!(out, "{}\n", show_cost(&task.request.cost, task.unit))?;
         print(out, &output, task.unit)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// An algorithm that has been timed.
-struct Contender {
+/// A timed algorithm.
+struct TimedAlgorithm {
     planned: Planned,
-    about: ScheduleInfo,
+    info: ScheduleInfo,
     row: Row,
 }
 
-impl Contender {
+impl TimedAlgorithm {
     fn new(
         task: &Task,
         algorithm: &'static Algorithm,
         request: &Request,
         progress: &Progress,
-    ) -> Result<Contender> {
+    ) -> Result<TimedAlgorithm> {
         let (cost, element_bytes) = (&request.cost, request.element_bytes);
-        // Every step is half of a transfer.
+        // Each transfer consists of two steps.
         let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
         progress.begin(algorithm.name, transfers << u32::from(cost.overlap));
         let planned = if task.streams(algorithm) {
@@ -175,27 +172,23 @@ impl Contender {
             Planned::Stored(schedule) => linked(schedule, cost, timed.time)?,
             Planned::Streamed(_) => finite(timed.time)?,
         };
-        let about = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
+        let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
         let row = Row {
             algorithm: algorithm.name.to_string(),
-            root: about.root,
+            root: info.root,
             time: Number(time),
             ratio: 1.0,
             rounds: timed.rounds,
             messages: timed.messages,
             bytes: timed.elements as u64 * element_bytes,
-            segments: about.segments,
-            segment: about.segment,
+            segments: info.segments,
+            segment: info.segment,
         };
-        Ok(Contender {
-            planned,
-            about,
-            row,
-        })
+        Ok(TimedAlgorithm { planned, info, row })
     }
 }
 
-/// What no schedule for the same can undercut.
+/// Lower bound for all schedules with the same layout.
 fn bound(task: &Task, planned: &Planned) -> f64 {
     let Request {
         ranks,

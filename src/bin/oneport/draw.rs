@@ -1,4 +1,4 @@
-//! `oneport draw`: pictures of schedules.
+//! `oneport draw`: draws schedules as pictures and traces.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ enum Form {
     Trace,
 }
 
-/// What a file holds, as its name says.
+/// Content of an output file, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum File {
     /// A picture.
@@ -76,7 +76,8 @@ pub(crate) enum File {
 }
 
 impl File {
-    /// By the name's ending; names without one (pipes, devices) hold pictures.
+    /// Determines the content from the file extension. A file without one (a pipe, a device) holds
+    /// a picture.
     pub(crate) fn of(path: &Path) -> Result<File> {
         match path.extension().map(|e| e.to_string_lossy().to_lowercase()) {
             None => Ok(File::Svg),
@@ -89,7 +90,7 @@ impl File {
         }
     }
 
-    /// Refuses what could not be shown anyway, before it is timed or run.
+    /// Rejects schedules that are too large for this content before they are timed or run.
     pub(crate) fn ensure_fits_memory(self, schedule: &Schedule) -> Result<()> {
         let all = schedule.programs().iter().flatten();
         let steps = all.filter(|s| !s.is_empty()).count();
@@ -104,7 +105,7 @@ impl File {
         }
     }
 
-    /// The trace as the file's content.
+    /// Formats the trace as the file's content.
     pub(crate) fn content(self, trace: &Trace, caption: &Caption) -> Result<String> {
         Ok(match self {
             File::Svg => gantt(trace, caption)?,
@@ -113,7 +114,7 @@ impl File {
     }
 }
 
-/// Draws.
+/// Draws and writes the files.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let to_file = args
         .output
@@ -123,7 +124,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Some(trace) if File::of(trace)? == File::Svg => {
             bail!("--trace writes JSON: name the file FILE.json")
         }
-        // The trace alone.
+        // Only a trace is requested.
         Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
         _ => Some(form(args, to_file)?),
     };
@@ -148,7 +149,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to draw, as far as options and file name agree.
+/// Determines what to draw; an error if options and file name contradict each other.
 fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
     let file = to_file.map(File::of).transpose()?;
     let json = args.common.json;
@@ -173,7 +174,7 @@ fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
     }
 }
 
-/// Model time, drawn or as a trace.
+/// Model time as a Gantt chart or as a trace.
 fn timed(input: &Input, file: File) -> Result<String> {
     file.ensure_fits_memory(&input.schedule)?;
     let trace = Trace::model(
@@ -208,7 +209,7 @@ fn drawn_traffic(input: &Input, what: &str) -> Result<String> {
 }
 
 impl Input {
-    /// What the times of a trace are in.
+    /// The unit of the times in a trace.
     fn trace_unit(&self) -> Unit {
         match self.unit {
             TimeUnit::Nanoseconds => report::Unit::Nanoseconds,
@@ -216,22 +217,22 @@ impl Input {
         }
     }
 
-    /// `reduce by uni-greedy, p = 15, q = 5: ...`, and what else there is to know.
+    /// A caption such as `reduce by uni-greedy, p = 15, q = 5: ...` with a line of details.
     pub(crate) fn caption(&self, what: &str) -> Caption {
-        let about = &self.about;
-        let by = match (about.algorithm, &about.schedule) {
+        let info = &self.info;
+        let by = match (info.algorithm, &info.schedule) {
             (Some(name), _) => format!(" by {name}"),
             (None, Some(file)) => format!(" from {file}"),
             (None, None) => String::new(),
         };
-        let segments = match about.segments {
+        let segments = match info.segments {
             Some(q) if q > 1 => format!(", q = {q}"),
             _ => String::new(),
         };
         let title = format!(
             "{}{by}, p = {}{segments}: {what}",
-            about.collective, about.ranks
+            info.collective, info.ranks
         );
-        Caption::new(title).line(about.what())
+        Caption::new(title).line(info.title())
     }
 }

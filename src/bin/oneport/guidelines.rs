@@ -1,4 +1,4 @@
-//! `oneport guidelines`: do the collectives keep what they promise each other?
+//! `oneport guidelines`: checks performance guidelines between collectives.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,9 +20,9 @@ use crate::run::parse_deadline;
 use crate::task::available_memory;
 use crate::units::{Number, TimeUnit, parse_size, show_bytes, significant};
 
-/// Ranks that are planned for at most: twice as many appear in some guidelines.
+/// Largest number of ranks; some guidelines use twice as many.
 const MAX_RANKS: usize = 4096;
-/// The largest size that is planned for.
+/// Largest size in bytes.
 const MAX_BYTES: u64 = 1 << 40;
 
 /// Check that no collective is slower than what can stand in for it
@@ -79,12 +79,12 @@ struct Output<'a> {
     violated: usize,
     ports: &'static str,
     tolerance: f64,
-    /// Of measured times.
+    /// Tolerance for measured times.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured_tolerance: Option<f64>,
     time_unit: &'static str,
     rows: Vec<OutputRow>,
-    unavailable: Vec<Lack<'a>>,
+    unavailable: Vec<UnavailableRow<'a>>,
     warnings: &'a [String],
 }
 
@@ -101,17 +101,17 @@ struct OutputRow {
     left_algorithms: Vec<&'static str>,
     right_algorithms: Vec<&'static str>,
     holds: bool,
-    /// Share by which the left side is slower; negative where it is faster.
+    /// By how much the left side is slower, as a fraction; negative if it is faster.
     excess: f64,
 }
 
 #[derive(Serialize)]
-struct Lack<'a> {
+struct UnavailableRow<'a> {
     guideline: &'a str,
     reason: &'a str,
 }
 
-/// Evaluates and prints.
+/// Evaluates the guidelines and prints the result.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let clock = match (args.native, args.paced) {
         (true, _) => Some(Clock::Native),
@@ -166,7 +166,7 @@ fn bar() -> ProgressBar {
     bar
 }
 
-/// Refuses what would take too long or too much memory, before it is tried.
+/// Rejects requests that would take too long or too much memory.
 fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<()> {
     if ranks.contains(&0) {
         bail!("a collective needs at least one rank (-p 0)");
@@ -186,14 +186,15 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<
     if !measured {
         return Ok(());
     }
-    let most = Team::max_ranks();
-    if 2 * p > most {
+    let max_ranks = Team::max_ranks();
+    if 2 * p > max_ranks {
         bail!(
-            "some guidelines take {} ranks, more than the {most} that this system can hold",
+            "some guidelines take {} ranks, more than the {max_ranks} that this system can hold",
             2 * p
         );
     }
-    // Twice the size; inputs of each collective, buffers, results and what is expected.
+    // Estimated memory: twice the size, times inputs of each collective, buffers, results and
+    // expected results.
     const COPIES: u64 = 2 * 12;
     let needed = (p as u64).saturating_mul(m).saturating_mul(COPIES);
     if let Some(free) = available_memory().filter(|&free| needed > free) {
@@ -204,8 +205,8 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<
     Ok(())
 }
 
-/// The cost model: as given; otherwise this machine's for native measurements, and one that can be
-/// kept up with for paced ones.
+/// Returns the given cost model. Without one, native measurements calibrate this machine, and paced
+/// measurements use costs that threads can keep pace with.
 fn costs(args: &Args, clock: Option<Clock>) -> Result<(CostModel, TimeUnit)> {
     let machine = &args.machine;
     let times = [
@@ -239,7 +240,7 @@ fn costs(args: &Args, clock: Option<Clock>) -> Result<(CostModel, TimeUnit)> {
         _ => {}
     }
     let (cost, unit) = machine.cost()?;
-    // The wall's clock goes in nanoseconds.
+    // Wall-clock times are in nanoseconds.
     let unit = if clock.is_some() {
         TimeUnit::Nanoseconds
     } else {
@@ -270,7 +271,7 @@ fn json<'a>(report: &'a Report, setting: &Setting, unit: TimeUnit) -> Output<'a>
         holds: row.holds,
         excess: row.excess(),
     };
-    let lacks = report.unavailable.iter();
+    let unavailable = report.unavailable.iter();
     Output {
         holds: report.holds(),
         violated: report.rows.iter().filter(|r| !r.holds).count(),
@@ -279,10 +280,10 @@ fn json<'a>(report: &'a Report, setting: &Setting, unit: TimeUnit) -> Output<'a>
         measured_tolerance: setting.clock.map(|_| setting.measured_tolerance),
         time_unit: unit.name(),
         rows: report.rows.iter().map(row).collect(),
-        unavailable: lacks
-            .map(|lack| Lack {
-                guideline: lack.guideline,
-                reason: &lack.reason,
+        unavailable: unavailable
+            .map(|entry| UnavailableRow {
+                guideline: entry.guideline,
+                reason: &entry.reason,
             })
             .collect(),
         warnings: &report.warnings,
@@ -329,11 +330,11 @@ fn print(out: &mut dyn Write, report: &Report, setting: &Setting, unit: TimeUnit
         writeln!(out, "{} of {} hold", rows.len() - violated, rows.len())?;
     }
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for lack in &report.unavailable {
+    for entry in &report.unavailable {
         reasons
-            .entry(&lack.reason)
+            .entry(&entry.reason)
             .or_default()
-            .push(lack.guideline);
+            .push(entry.guideline);
     }
     if !reasons.is_empty() {
         writeln!(out, "\nnot available yet:")?;
@@ -359,7 +360,7 @@ fn percent(share: f64) -> String {
     format!("{}%", significant((1e6 * share).round() / 1e4, 3))
 }
 
-/// A share: `10%`, or `0.1`.
+/// Parses a fraction: `10%` or `0.1`.
 fn parse_share(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.trim().strip_suffix('%') {
         Some(number) => (number, 0.01),

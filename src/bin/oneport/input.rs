@@ -1,4 +1,4 @@
-//! The schedule that a command works on, planned or read from a file, and how to describe it.
+//! The input of a command: a schedule, planned or read from a file, and its description.
 
 use anyhow::{Context, Result, bail};
 use oneport::plan::auto::CoreModel;
@@ -11,39 +11,39 @@ use crate::output;
 use crate::task::{Task, ensure_memory, read_text};
 use crate::units::{TimeUnit, show_bytes};
 
-/// All sizes in a schedule together stay below this many bytes, so that no sum of them overflows.
+/// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
 const MAX_BYTES: u64 = 1 << 60;
 
-/// Memory that a schedule takes for each character of the file that it is read from, at most about.
+/// Upper estimate of a schedule's memory for each character of its file.
 const BYTES_PER_CHARACTER: u128 = 4;
 
-/// A schedule with the machine it is meant for.
+/// A schedule, the costs of its machine, and its description.
 #[derive(Debug)]
 pub(crate) struct Input {
     /// The schedule.
     pub(crate) schedule: Schedule,
-    /// What things cost.
+    /// The cost model.
     pub(crate) cost: CostModel,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub(crate) element_bytes: u64,
-    /// What model times are in.
+    /// Unit of model times.
     pub(crate) unit: TimeUnit,
-    /// How it was planned, if it was.
+    /// The algorithm and request, unless the schedule was read from a file.
     pub(crate) planned: Option<Planned>,
-    /// Its description for scripts.
-    pub(crate) about: ScheduleInfo,
+    /// Description for JSON output.
+    pub(crate) info: ScheduleInfo,
 }
 
-/// How a schedule was planned.
+/// The plan that a schedule comes from.
 #[derive(Debug)]
 pub(crate) struct Planned {
-    /// By whom.
+    /// The algorithm.
     pub(crate) algorithm: &'static Algorithm,
-    /// For what.
+    /// Its request.
     pub(crate) request: Request,
 }
 
-/// What a schedule is, as fields of JSON output.
+/// Description of a schedule, as fields of JSON output.
 #[derive(Debug, Serialize)]
 pub(crate) struct ScheduleInfo {
     #[serde(skip)]
@@ -61,7 +61,7 @@ pub(crate) struct ScheduleInfo {
     pub(crate) ported: usize,
     /// Size of the vector, or of the largest block.
     pub(crate) vector_bytes: Option<u64>,
-    /// Size of each rank's block, where they were given.
+    /// Size of each rank's block, if block sizes were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) block_bytes: Option<Vec<u64>>,
     /// Number of segments.
@@ -71,23 +71,23 @@ pub(crate) struct ScheduleInfo {
     /// `best`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
     pub(crate) segment_choice: Option<&'static str>,
     pub(crate) time_unit: &'static str,
-    /// Of how many cores an estimate chose, if one did.
+    /// Number of cores, if the algorithm was chosen by an estimate for that many.
     #[serde(skip)]
     pub(crate) cores: Option<usize>,
-    /// The selection rule that chose, where one did.
+    /// The selection rule that made the choice, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
 }
 
 impl Common {
-    /// Plans, or reads, what the options ask for.
+    /// Plans or reads the schedule that the options describe.
     pub(crate) fn input(&self) -> Result<Input> {
-        self.subject_on(|_| Ok(None))
+        self.input_on_cores(|_| Ok(None))
     }
 
-    /// As [`Common::subject`], for a native run of so many ranks on the cores that `crowd` tells
-    /// of.
-    pub(crate) fn subject_on(
+    /// Like [`Common::input`], but chooses the algorithm for a native run. `core_model` returns the
+    /// core model for a number of ranks, if there is one.
+    pub(crate) fn input_on_cores(
         &self,
         core_model: impl Fn(usize) -> Result<Option<CoreModel>>,
     ) -> Result<Input> {
@@ -130,7 +130,7 @@ impl Common {
         in_range(&schedule, element_bytes).with_context(|| name.clone())?;
         let (cost, unit) = self.machine.cost()?;
         self.agrees(&schedule, &cost)?;
-        let about = ScheduleInfo {
+        let info = ScheduleInfo {
             kind: schedule.collective().kind(),
             collective: schedule.collective().kind().name(),
             algorithm: None,
@@ -156,11 +156,11 @@ impl Common {
             element_bytes,
             unit,
             planned: None,
-            about,
+            info,
         })
     }
 
-    /// Options that repeat what the file says must say the same.
+    /// Verifies that options which repeat facts of the file agree with it.
     fn agrees(&self, schedule: &Schedule, cost: &CostModel) -> Result<()> {
         let p = schedule.ranks();
         if let Some(ranks) = self.ranks.filter(|&ranks| ranks != p) {
@@ -185,38 +185,38 @@ impl Common {
 }
 
 impl Input {
-    /// Plans `task` by the algorithm asked for, or the best one.
+    /// Plans `task` with the requested algorithm, or with the best one.
     pub(crate) fn plan(task: &Task) -> Result<Input> {
         let (algorithm, request) = task.choose()?;
         Input::planned_by(task, algorithm, request)
     }
 
-    /// Plans `request`, one of `task`'s, by `algorithm`.
+    /// Plans `request`, one of the requests of `task`, with `algorithm`.
     pub(crate) fn planned_by(
         task: &Task,
         algorithm: &'static Algorithm,
         request: Request,
     ) -> Result<Input> {
         let schedule = algorithm.plan(&request)?;
-        let about = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
+        let info = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
         Ok(Input {
             schedule,
             cost: request.cost.clone(),
             element_bytes: request.element_bytes,
             unit: task.unit,
             planned: Some(Planned { algorithm, request }),
-            about,
+            info,
         })
     }
 
-    /// Lines that say what this is, for people.
+    /// Describes the input in lines of name and value.
     pub(crate) fn summary(&self) -> Vec<(&'static str, String)> {
-        self.about.summary(&self.cost, self.unit)
+        self.info.summary(&self.cost, self.unit)
     }
 }
 
 impl ScheduleInfo {
-    /// What `algorithm` plans for `request`, one of `task`'s.
+    /// Describes the schedule that `algorithm` plans for `request`, one of the requests of `task`.
     pub(crate) fn planned(
         task: &Task,
         algorithm: &'static Algorithm,
@@ -261,29 +261,29 @@ impl ScheduleInfo {
         }
     }
 
-    /// Lines that say what this is, for people.
+    /// Describes the schedule in lines of name and value.
     pub(crate) fn summary(&self, cost: &CostModel, unit: TimeUnit) -> Vec<(&'static str, String)> {
-        let about = self;
-        let mut summary = vec![("collective", about.what())];
+        let info = self;
+        let mut summary = vec![("collective", info.title())];
         summary.push((
             "algorithm",
-            match (about.algorithm, about.algorithm_choice) {
-                (Some(name), "auto") if let Some(cores) = about.cores => {
+            match (info.algorithm, info.algorithm_choice) {
+                (Some(name), "auto") if let Some(cores) = info.cores => {
                     format!("{name} (the fastest on {cores} cores, by an estimate)")
                 }
                 (Some(name), "auto") => format!("{name} (the fastest here in the model)"),
                 (Some(name), "rules") => {
                     format!(
                         "{name} ({})",
-                        about.rule.as_deref().unwrap_or("by the rules")
+                        info.rule.as_deref().unwrap_or("by the rules")
                     )
                 }
                 (Some(name), _) => name.to_string(),
-                (None, _) => format!("from {}", about.schedule.as_deref().unwrap_or("a file")),
+                (None, _) => format!("from {}", info.schedule.as_deref().unwrap_or("a file")),
             },
         ));
-        if let (Some(count), Some(segment)) = (about.segments, about.segment) {
-            let remark = match about.segment_choice {
+        if let (Some(count), Some(segment)) = (info.segments, info.segment) {
+            let remark = match info.segment_choice {
                 Some("best") => " (the best number)",
                 Some("unsegmented") => " (this algorithm does not segment)",
                 _ => "",
@@ -297,8 +297,8 @@ impl ScheduleInfo {
         summary
     }
 
-    /// `reduce to root 0, 8 ranks, 64 KiB, bidirectional ports`.
-    pub(crate) fn what(&self) -> String {
+    /// One line, such as `reduce, root 0, 8 ranks, 64 KiB, bidirectional ports`.
+    pub(crate) fn title(&self) -> String {
         let mut what = self.collective.to_string();
         if let Some(root) = self.root {
             let blocks = matches!(self.kind, Kind::Gather | Kind::Scatter);
@@ -315,12 +315,12 @@ impl ScheduleInfo {
             if self.ranks == 1 { "" } else { "s" }
         );
         if let Some(blocks) = &self.block_bytes {
-            let least = blocks.iter().copied().min().unwrap_or(0);
-            let most = blocks.iter().copied().max().unwrap_or(0);
+            let min = blocks.iter().copied().min().unwrap_or(0);
+            let max = blocks.iter().copied().max().unwrap_or(0);
             what += &format!(
                 ", blocks of {} to {}, {} in all",
-                show_bytes(least),
-                show_bytes(most),
+                show_bytes(min),
+                show_bytes(max),
                 show_bytes(blocks.iter().sum())
             );
         } else if let Some(bytes) = self.vector_bytes {
@@ -344,7 +344,7 @@ impl ScheduleInfo {
     }
 }
 
-/// `alpha 1 us, beta 0.1 ns/byte, gamma 0`.
+/// Formats costs, such as `alpha 1 us, beta 0.1 ns/byte, gamma 0`.
 pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
     let overlap = if cost.overlap {
         ", computation overlaps communication"
@@ -385,7 +385,7 @@ pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
     parts.join(", ") + &pieces + overlap
 }
 
-/// Refuses a schedule whose sizes would overflow the sums made of them.
+/// Rejects a schedule whose sizes could overflow when they are added.
 fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
     let steps = schedule.programs().iter().flatten().map(Step::len);
     let buffers = schedule.layout().iter().map(|l| l.len);
@@ -398,14 +398,15 @@ fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Says on standard error what could surprise about the options.
+/// Warns on standard error about options with surprising effects.
 pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
     let used = schedule.programs().iter().flatten();
     let several = used.filter_map(Step::port).any(|port| port > 0);
     warnings_about(args, schedule.collective(), schedule.ports(), several);
 }
 
-/// As [`remarks`], for a schedule that is not stored and uses `several` ports of a kind, or not.
+/// Like [`print_warnings`], for a schedule that is not stored. `several` tells whether it uses more
+/// than one port of a kind.
 pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
     let kind = collective.kind();
     if matches!(kind, Kind::Gather | Kind::Scatter)

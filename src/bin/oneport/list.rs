@@ -1,4 +1,4 @@
-//! `oneport list`: collectives and algorithms.
+//! `oneport list`: lists collectives and algorithms.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -48,9 +48,9 @@ struct Row {
     restrictions: String,
 }
 
-/// Prints the registry.
+/// Prints the registered algorithms.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    // Grouped by collective, in the order in which each family is registered.
+    // Grouped by collective, each group in the order of registration.
     let algorithms: Vec<Row> = Kind::ALL
         .into_iter()
         .filter(|&kind| args.collective.is_none_or(|only| only == kind))

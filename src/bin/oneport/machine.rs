@@ -1,4 +1,4 @@
-//! The machine that the options describe: its ports, its costs, its cores.
+//! The machine that the options describe: ports, costs and cores.
 
 use anyhow::{Context, Result, bail};
 use oneport::cost::Links;
@@ -11,13 +11,13 @@ use crate::args::{Machine, PortModel};
 use crate::task::read_text;
 use crate::units::TimeUnit;
 
-/// Default costs, in nanoseconds and nanoseconds per byte: a fast local network. Computation is
-/// free unless told otherwise.
+/// Default costs of a fast local network, in nanoseconds and nanoseconds per byte. Computation is
+/// free by default.
 const DEFAULT_ALPHA: f64 = 1000.0;
 const DEFAULT_BETA: f64 = 0.1;
 
 impl Machine {
-    /// What a rank's ports allow; `given` where no option says otherwise.
+    /// Returns the port model; `given` holds unless an option overrides it.
     pub(crate) fn ports(&self, given: Ports) -> Result<Ports> {
         let ports = match self.ports {
             None => given,
@@ -31,7 +31,7 @@ impl Machine {
         }
     }
 
-    /// The cost model, and what its times are in.
+    /// Returns the cost model and the unit of its times.
     pub(crate) fn cost(&self) -> Result<(CostModel, TimeUnit)> {
         if let Some(path) = &self.costs {
             let text = read_text(path)?;
@@ -67,8 +67,8 @@ impl Machine {
         Ok((cost, unit))
     }
 
-    /// What a native run of `ranks` ranks takes `cores` cores, with these workers, if a profile
-    /// says so.
+    /// Returns the core model of a native run of `ranks` ranks on `cores` cores with these workers,
+    /// if a profile has one and no option overrides its costs.
     pub(crate) fn core_model(
         &self,
         workers: Workers,
@@ -86,8 +86,8 @@ impl Machine {
         Ok(Profile::from_json(&read_text(path)?)?.core_model(workers, ranks, cores))
     }
 
-    /// The profile's costs, except for those that are given: pieces of sizes do not outlive what
-    /// they are pieces of.
+    /// Returns the profile's costs, overridden by the given options. Pieces are dropped for costs
+    /// that an option overrides.
     fn profiled(&self, profile: &Profile) -> Result<CostModel> {
         let mut pieces = profile.pieces.clone().unwrap_or_default();
         if self.alpha.is_some() || self.beta.is_some() {
@@ -113,7 +113,7 @@ impl Machine {
     }
 }
 
-/// Costs of pairs, and what they are in: a cost file's, or those of a profile.
+/// Reads the costs of all pairs from a cost file or a profile, and their unit.
 fn links(text: &str) -> Result<(Links, TimeUnit)> {
     let value: serde_json::Value = serde_json::from_str(text).context("not a cost file")?;
     // A cost file has matrices where a profile has numbers.

@@ -1,4 +1,4 @@
-//! The command line: parses, hands over to one subcommand, and turns its outcome into an exit code.
+//! The command line: parses arguments, runs one subcommand and returns its exit code.
 
 mod args;
 mod blocks;
@@ -72,7 +72,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| {
-        let again = check::construction_first(std::env::args_os().collect());
+        let again = check::move_construction_first(std::env::args_os().collect());
         let again = again
             .filter(|_| error.use_stderr())
             .map(Cli::try_parse_from);

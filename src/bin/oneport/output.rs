@@ -1,4 +1,4 @@
-//! Standard output, tables and exit codes.
+//! Standard output, tables, messages and exit codes.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use serde::Serialize;
 
 pub(crate) use crate::writer::{Writer, writable, write_file};
 
-/// Runs a command with a buffered standard output and reports its outcome: the command's exit code,
-/// or `error: ...` on standard error and the error's exit code.
+/// Runs a command with a buffered standard output and returns its exit code. An error is printed as
+/// `error: ...` on standard error and determines the exit code.
 ///
-/// A reader that closes the pipe early (`| head`) has what it wanted: that is not an error.
+/// A closed pipe (`| head`) is not an error: its reader has read what it needed.
 pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -> ExitCode {
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = command(&mut out).and_then(|code| {
@@ -24,7 +24,8 @@ pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -
         Err(error) => error,
     };
     if is_closed_pipe(&error) {
-        // What is still buffered has no reader either; dropping the writer would only try again.
+        // The rest of the buffer has no reader either. Dropping the writer would only try to write
+        // it.
         std::mem::forget(out);
         return ExitCode::SUCCESS;
     }
@@ -40,7 +41,7 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .any(|e| e.kind() == ErrorKind::BrokenPipe)
 }
 
-/// The library's errors carry their exit code; everything else is bad usage or unreadable input.
+/// Errors of the library carry their exit code; all others are bad usage or unreadable input.
 fn exit_code(error: &anyhow::Error) -> u8 {
     error
         .chain()
@@ -48,24 +49,24 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         .map_or(2, oneport::Error::exit_code)
 }
 
-/// What went wrong, on standard error.
+/// Prints an error on standard error.
 pub(crate) fn error(message: &str) {
     let _ = writeln!(io::stderr(), "error: {message}");
 }
 
-/// A remark on standard error, which never disturbs the output.
+/// Prints a remark on standard error, so that it does not disturb the output.
 pub(crate) fn note(message: &str) {
     let _ = writeln!(io::stderr(), "note: {message}");
 }
 
-/// One JSON object and a line end.
+/// Prints one JSON object and a line end.
 pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(())
 }
 
-/// A table without rules: a header and rows, columns aligned; `right` are the columns of numbers.
+/// Prints a table of aligned columns without rules. `right` lists the right-aligned columns.
 pub(crate) fn table<R: Into<comfy_table::Row>>(
     out: &mut dyn Write,
     header: &[&str],
@@ -90,7 +91,7 @@ pub(crate) fn table<R: Into<comfy_table::Row>>(
     Ok(())
 }
 
-/// `name   value` lines, names padded to one width.
+/// Prints `name   value` lines with the names padded to equal width.
 pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
     let width = summary
         .iter()
@@ -103,8 +104,8 @@ pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result
     Ok(())
 }
 
-/// Why an algorithm cannot be used, without the advice which to choose instead: the others are
-/// listed anyway.
+/// Returns the reason why an algorithm cannot be used, without the advice to choose another one:
+/// the output lists the others anyway.
 pub(crate) fn reason(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     match text.split_once(": choose ") {
@@ -113,7 +114,7 @@ pub(crate) fn reason(error: &anyhow::Error) -> String {
     }
 }
 
-/// The algorithms that could not be used, with the reasons.
+/// Prints the algorithms that could not be used, with the reasons.
 pub(crate) fn skipped<'a>(
     out: &mut dyn Write,
     skipped: impl Iterator<Item = (&'a str, &'a str)> + Clone,

@@ -1,4 +1,4 @@
-//! `oneport plan`: print a schedule.
+//! `oneport plan`: plans a schedule and prints it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -104,9 +104,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Memory that the text of a schedule takes while it grows, about.
+/// Estimates the memory for the text of a schedule while it is built.
 fn text_bytes(schedule: &Schedule) -> u128 {
-    /// Words and numbers of a step, of a span; or of a message, its place in the order of time.
+    /// Words and numbers of a step or a span; for a message also its entry in the order of rounds.
     const PER_STEP: usize = 160;
     const PER_SPAN: usize = 80;
     let steps = schedule.programs().iter().flatten();
@@ -117,7 +117,7 @@ fn text_bytes(schedule: &Schedule) -> u128 {
     (schedule.steps() as u128) * PER_STEP as u128 + (spans as u128) * PER_SPAN as u128
 }
 
-/// Circulant schedules as a table.
+/// Formats circulant schedules as a table.
 fn table(args: &Common) -> Result<String> {
     let Some(kind) = args.collective else {
         bail!("--table needs a COLLECTIVE, such as broadcast");
@@ -136,24 +136,24 @@ fn table(args: &Common) -> Result<String> {
 }
 
 fn heading(input: &Input) -> String {
-    let about = &input.about;
-    let by = about
+    let info = &input.info;
+    let by = info
         .algorithm
-        .or(about.schedule.as_deref())
+        .or(info.schedule.as_deref())
         .unwrap_or_default();
-    let chosen = if about.algorithm_choice == "auto" {
+    let chosen = if info.algorithm_choice == "auto" {
         " (the fastest here in the model)"
     } else {
         ""
     };
-    let segments = match about.segments {
+    let segments = match info.segments {
         Some(n) if n > 1 => format!(", {n} segments"),
         _ => String::new(),
     };
-    format!("{}: {by}{chosen}{segments}\n", about.what())
+    format!("{}: {by}{chosen}{segments}\n", info.title())
 }
 
-/// Every rank's program, one numbered step a line.
+/// Formats every rank's program, one numbered step per line.
 fn programs(schedule: &Schedule) -> String {
     let mut text = String::new();
     for (rank, (program, layout)) in schedule
@@ -228,8 +228,8 @@ fn spans(spans: &[Span]) -> String {
     }
 }
 
-/// Messages by round: a message's round is the number of messages on the longest chain that ends
-/// with it.
+/// Formats messages by round. A message's round is the number of messages on the longest chain that
+/// ends with it.
 fn rounds(schedule: &Schedule) -> Result<String> {
     let prepared = Prepared::new(schedule, false)?;
     let simulation = prepared.simulate(&CostModel::new(1.0, 0.0), 1);
@@ -263,7 +263,7 @@ fn rounds(schedule: &Schedule) -> Result<String> {
     Ok(text)
 }
 
-/// A graph with one edge for each pair of ranks that exchange messages.
+/// Formats a graph with one edge for each pair of ranks that exchange messages.
 fn dot(schedule: &Schedule) -> String {
     let mut edges: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
     for (from, program) in schedule.programs().iter().enumerate() {

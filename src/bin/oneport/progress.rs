@@ -1,15 +1,15 @@
-//! Progress of long work, on standard error.
+//! Progress bar for long work, on standard error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Work that takes less shows no progress.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// Shorter work shows no progress.
+const MIN_DURATION: Duration = Duration::from_millis(300);
 
-/// A progress bar that shows up only when the work takes long, and only on a terminal. It is drawn
-/// by who works, not by a thread of its own, which might not start under the system's limits.
+/// A progress bar that appears only if the work takes long, and only on a terminal. The working
+/// thread draws it: a separate thread might fail to start under the system's limits.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -18,7 +18,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `template` is what the bar shows, in the form of the crate `indicatif`.
+    /// Creates a bar of `length` units. `template` is its format, in the syntax of the crate
+    /// `indicatif`.
     pub(crate) fn new(length: u64, template: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -31,36 +32,37 @@ impl Progress {
         }
     }
 
-    /// So much more has been done.
+    /// Advances the bar by `more` units.
     pub(crate) fn add(&self, more: u64) {
         if self.bar.position() == 0 {
-            // What came before says nothing about the time that is left.
+            // The preparation before the first unit does not count for the estimate of the
+            // remaining time.
             self.bar.reset_eta();
         }
         self.bar.inc(more);
         self.show();
     }
 
-    /// Begins a part of the work, `length` long and called `name`.
+    /// Begins a part of the work with the given name and length.
     pub(crate) fn begin(&self, name: &'static str, length: u64) {
         self.bar.set_length(length);
         self.bar.set_position(0);
         self.name(name);
     }
 
-    /// What is being done now.
+    /// Shows the name of the current part.
     pub(crate) fn name(&self, name: &'static str) {
         self.bar.set_message(name);
         self.show();
     }
 
-    /// Removes it from the screen.
+    /// Removes the bar from the screen.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
     fn show(&self) {
-        if self.start.elapsed() >= PATIENCE && !self.shown.swap(true, Ordering::Relaxed) {
+        if self.start.elapsed() >= MIN_DURATION && !self.shown.swap(true, Ordering::Relaxed) {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.bar.tick();
         }

@@ -1,4 +1,4 @@
-//! `oneport run`: real threads, real bytes.
+//! `oneport run`: runs a schedule on threads with real data.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -141,7 +141,7 @@ impl From<Work> for Workers {
 
 #[derive(Serialize)]
 struct Output<'a> {
-    /// Absent when the result was not verified.
+    /// Absent if the result was not verified.
     verified: Option<bool>,
     model_time: Number,
     /// In nanoseconds.
@@ -152,27 +152,27 @@ struct Output<'a> {
     oversubscribed: bool,
     cores: usize,
     clock: &'static str,
-    /// `threads`: each rank had one; `folded`: each core had one.
+    /// `threads`: one thread per rank; `folded`: one worker per core (multiplexed).
     mode: &'static str,
-    /// `rendezvous`, or `eager` where senders did not wait for their receivers.
+    /// `rendezvous`, or `eager` if senders did not wait for their receivers.
     transfers: &'static str,
     dtype: &'static str,
     op: Option<&'static str>,
     #[serde(flatten)]
-    about: &'a ScheduleInfo,
+    info: &'a ScheduleInfo,
     /// The first wrong element.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     warnings: Vec<String>,
 }
 
-/// What is said of a schedule that is not run, because it is wrong.
+/// JSON output for a wrong schedule, which is not run.
 #[derive(Serialize)]
 struct Disproved<'a> {
     verified: bool,
     error: String,
     #[serde(flatten)]
-    about: &'a ScheduleInfo,
+    info: &'a ScheduleInfo,
 }
 
 #[derive(Serialize)]
@@ -183,11 +183,11 @@ struct Wall {
     max: u64,
 }
 
-/// What a run gives, whatever its elements are.
-struct Done {
+/// Result of a run, independent of the element type.
+struct RunResult {
     model_time: f64,
     wall: Wall,
-    /// In HdrHistogram's text form, if asked for.
+    /// In HdrHistogram's text form, if requested.
     distribution: Option<String>,
     pinned: bool,
     oversubscribed: bool,
@@ -195,7 +195,7 @@ struct Done {
     warnings: Vec<String>,
     eager: bool,
     trace: Option<Trace>,
-    /// The first wrong element, `None` when all are right; absent when not verified.
+    /// The first wrong element, or `None` if all are correct; absent if not verified.
     wrong: Option<Option<String>>,
 }
 
@@ -208,12 +208,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         _ => Dtype::U8,
     });
     common.vector.dtype = Some(dtype);
-    let input = common.subject_on(|ranks| args.core_model(ranks))?;
+    let input = common.input_on_cores(|ranks| args.core_model(ranks))?;
     if let Some(refusal) = op.refuses(dtype) {
         bail!(refusal);
     }
     print_warnings(&common, &input.schedule);
-    args.fits(&input)?;
+    args.ensure_fits(&input)?;
     let file = args.trace.as_deref().map(File::of).transpose()?;
     if let Some(file) = file {
         file.ensure_fits_memory(&input.schedule)?;
@@ -223,12 +223,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         ("--trace", args.trace.as_deref()),
     ])?;
     if !args.no_verify
-        && let Some(wrong) = disproof(&input, op)
+        && let Some(wrong) = first_error(&input, op)
     {
         let refused = Disproved {
             verified: false,
             error: format!("{wrong} (not run: --no-verify runs it all the same)"),
-            about: &input.about,
+            info: &input.info,
         };
         if args.common.json {
             output::json(out, &refused)?;
@@ -275,7 +275,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             .kind()
             .reduces()
             .then_some(op.name()),
-        about: &input.about,
+        info: &input.info,
         error: wrong.clone(),
         warnings: done.warnings,
     };
@@ -295,7 +295,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// The cores of a native run, if a profile says what that takes them.
+    /// Returns the core model of a native run, if a profile has one.
     fn core_model(&self, ranks: usize) -> Result<Option<CoreModel>> {
         if self.clock == Pace::Paced || self.rendezvous {
             return Ok(None);
@@ -305,7 +305,7 @@ impl Args {
         self.common.machine.core_model(workers, ranks, cores)
     }
 
-    /// The team that is asked for.
+    /// Returns the options of the team.
     fn team(&self) -> TeamOptions {
         TeamOptions {
             cores: (!self.cores.is_empty()).then(|| self.cores.clone()),
@@ -315,12 +315,12 @@ impl Args {
         }
     }
 
-    /// Refuses what would not fit into memory, before it is tried.
-    fn fits(&self, input: &Input) -> Result<()> {
-        let (ranks, most) = (input.schedule.ranks(), Team::max_ranks());
-        if ranks > most && self.workers == Work::Ranks {
+    /// Rejects runs that do not fit into memory, and invalid combinations of options.
+    fn ensure_fits(&self, input: &Input) -> Result<()> {
+        let (ranks, max_ranks) = (input.schedule.ranks(), Team::max_ranks());
+        if ranks > max_ranks && self.workers == Work::Ranks {
             bail!(
-                "{ranks} ranks are more threads than the {most} that this system can hold: --workers cores and simulate have no such limit"
+                "{ranks} ranks are more threads than the {max_ranks} that this system can hold: --workers cores and simulate have no such limit"
             );
         }
         if self.workers == Work::Cores && self.clock == Pace::Paced {
@@ -349,13 +349,13 @@ impl Args {
     }
 }
 
-/// A paced run that would take longer is refused.
+/// Longest duration of a paced run.
 const MAX_PACED_HOURS: f64 = 24.0;
 
 impl Args {
-    /// Refuses a paced run that would not end within [`MAX_PACED_HOURS`], where a repetition takes
-    /// `time` nanoseconds.
-    fn ends(&self, time: f64, unit: TimeUnit) -> Result<()> {
+    /// Rejects a paced run longer than [`MAX_PACED_HOURS`]; each repetition takes `time`
+    /// nanoseconds.
+    fn ensure_ends(&self, time: f64, unit: TimeUnit) -> Result<()> {
         let repetitions = (self.repetitions + self.warmup) as f64;
         if self.clock == Pace::Paced && time * repetitions > MAX_PACED_HOURS * 3600e9 {
             bail!(
@@ -367,14 +367,14 @@ impl Args {
     }
 }
 
-/// Bytes that a run takes besides its schedule and its threads' stacks, about.
+/// Estimates the bytes that a run needs in addition to its schedule and its threads' stacks.
 fn memory_of(input: &Input) -> u64 {
-    /// For each step, as measured: what waits for what, and for how long.
+    /// Dependencies and times of a step, measured.
     const BYTES_PER_STEP: u64 = 160;
-    /// For each rank: pages of its stack, queues, cells of its pairs.
+    /// Stack pages, queues and pair cells of a rank.
     const BYTES_PER_RANK: u64 = 32 << 10;
     let elements = input.schedule.layout().iter().fold(0u64, |sum, l| {
-        // The buffer, the input, the output and what it should be.
+        // The buffer, the input, the output and the expected output.
         let outputs = (total_len(&l.output) as u64).saturating_mul(2);
         let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
         sum.saturating_add(own.saturating_add(outputs))
@@ -386,8 +386,8 @@ fn memory_of(input: &Input) -> u64 {
 }
 
 impl Args {
-    /// What stands above the picture of a run.
-    fn caption(&self, input: &Input, done: &Done) -> Caption {
+    /// Caption above the picture of a run.
+    fn caption(&self, input: &Input, done: &RunResult) -> Caption {
         let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
         let last = done.trace.as_ref().map_or(0.0, Trace::end);
         let which = match self.repetitions {
@@ -427,23 +427,23 @@ impl Pace {
     }
 }
 
-fn execute<T: Element>(args: &Args, input: &Input) -> Result<Done> {
+fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
     let schedule = &input.schedule;
     if (input.cost.links().is_some() || args.clock == Pace::Paced)
-        // A schedule that does not complete is left to the run itself.
+        // A schedule that does not complete is left to the run, which reports the error.
         && let Ok(prepared) = Prepared::new(schedule, input.cost.overlap)
     {
         let time = prepared.simulate(&input.cost, input.element_bytes).time();
         // A missing link makes the model time infinite.
         let time = linked(schedule, &input.cost, time)?;
-        args.ends(time, input.unit)?;
+        args.ensure_ends(time, input.unit)?;
     }
     let operator = if schedule.collective().kind().reduces() {
         Operator::<T>::named(args.common.vector.op.name())?
     } else {
         Operator::none()
     };
-    // Threads must not take what the run needs.
+    // The threads' stacks must not take the memory that the run needs.
     let reserved = system::reserve_memory("the run", memory_of(input))?;
     let mut team = Team::with(schedule.ranks(), &args.team())?;
     drop(reserved);
@@ -466,7 +466,7 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<Done> {
         team.run_verified(schedule, &operator, &options)?
     };
     let wall = &outcome.wall;
-    Ok(Done {
+    Ok(RunResult {
         distribution: args
             .histogram
             .is_some()
@@ -488,9 +488,9 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<Done> {
     })
 }
 
-/// What `check` finds wrong with the schedule. Right data are no proof: some operators forgive what
-/// others do not.
-fn disproof(input: &Input, op: Op) -> Option<String> {
+/// Returns the first error that `check` finds in the schedule. Correct data prove nothing: some
+/// operators hide errors that others reveal.
+fn first_error(input: &Input, op: Op) -> Option<String> {
     let options = check::Options {
         keep_order: input.schedule.collective().kind().reduces() && !op.commutes(),
         overlap: input.cost.overlap,
@@ -543,7 +543,7 @@ fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> 
     } else {
         "not pinned"
     };
-    let ranks = output.about.ranks;
+    let ranks = output.info.ranks;
     summary.push((
         "threads",
         match output.mode {
@@ -560,7 +560,7 @@ fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> 
     output::summary(out, &summary)
 }
 
-/// A deadline: `500ms`, `2s`; plain numbers are seconds.
+/// Parses a deadline such as `500ms` or `2s`; plain numbers are seconds.
 pub(crate) fn parse_deadline(text: &str) -> Result<Duration, String> {
     let TimeArg { value, has_unit } = parse_time(text)?;
     let seconds = if has_unit { value * 1e-9 } else { value };

@@ -1,4 +1,4 @@
-//! `--rules FILE`: algorithm and segment size as a file of selection rules has them.
+//! `--rules FILE`: takes algorithm and segment size from a file of selection rules.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::args::{Common, Dtype};
 use crate::task::{Task, read_text};
 use crate::units::show_bytes;
 
-/// Lets the rules in `path` choose for `task`; segments that are given stay.
+/// Applies the rules in `path` to `task`. Explicitly given segments are kept.
 pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> Result<()> {
     if args.algorithm != "auto" {
         bail!(
@@ -46,7 +46,7 @@ pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> 
         .accepts(request)
         .with_context(|| format!("the rules choose {} ({why})", algorithm.name))?;
     if let (None, Some(segment)) = (&task.segments, choice.segment) {
-        // Segments of another element size are rounded to whole elements.
+        // A segment measured with another element size is rounded down to whole elements.
         let elements = usize::try_from(segment / request.element_bytes)
             .unwrap_or(usize::MAX)
             .max(1);

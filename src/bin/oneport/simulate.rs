@@ -1,4 +1,4 @@
-//! `oneport simulate`: model time.
+//! `oneport simulate`: computes the model time of a schedule.
 
 mod stream;
 
@@ -53,23 +53,23 @@ struct Output<'a> {
     messages: usize,
     bytes: u64,
     lower_bound: Number,
-    /// Time over lower bound.
+    /// Time divided by lower bound.
     ratio: Option<f64>,
-    /// The largest of them is `lower_bound`.
+    /// The lower bounds, of which `lower_bound` is the largest.
     lower_bounds: Bounds,
     closed_form: Option<Number>,
-    /// What the tables in print say.
+    /// The row of a published table.
     published: Option<Print>,
     alpha: Number,
     beta: Number,
     gamma: Number,
     gamma_copy: Number,
-    /// Where costs are not one line for all sizes, alpha to gamma_copy describe them on the whole
-    /// only.
+    /// Present if the costs are not linear in the size; alpha to gamma_copy are then only an
+    /// approximation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pieces: Option<&'a Pieces>,
     #[serde(flatten)]
-    about: &'a ScheduleInfo,
+    info: &'a ScheduleInfo,
     #[serde(skip_serializing_if = "Option::is_none")]
     rank_times: Option<Vec<Number>>,
     /// By rank and port: how long each port carries a transfer.
@@ -86,19 +86,19 @@ struct Bounds {
     computation: Number,
 }
 
-/// A row of a printed table.
+/// A row of a published table.
 #[derive(Serialize)]
 struct Print {
     table: &'static str,
     time: Number,
-    /// In bytes, as the formula gives it.
+    /// In bytes, not rounded.
     best_segment: Option<Number>,
     best_time: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     erratum: Option<&'static str>,
 }
 
-/// One transfer or computation of the critical path.
+/// A transfer or computation on the critical path.
 #[derive(Serialize)]
 struct Link {
     work: &'static str,
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         gamma: Number(input.cost.gamma),
         gamma_copy: Number(input.cost.gamma_copy),
         pieces: input.cost.size_pieces(),
-        about: &input.about,
+        info: &input.info,
         rank_times: args
             .ranks_table
             .then(|| timed.rank_times.into_iter().map(Number).collect()),
@@ -223,7 +223,7 @@ fn path(prepared: &Prepared, simulation: &Simulation<'_>, element_bytes: u64) ->
 
 fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
     let unit = input.unit;
-    print_facts(out, input.summary(), unit, output)?;
+    print_summary(out, input.summary(), unit, output)?;
     if let Some(times) = &output.rank_times {
         writeln!(out)?;
         ranks_table(
@@ -241,8 +241,8 @@ fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> 
     Ok(())
 }
 
-/// What holds for the whole schedule, after the `facts` that say what it is.
-fn print_facts(
+/// Appends the times of the whole schedule to its `summary` and prints it.
+fn print_summary(
     out: &mut dyn Write,
     mut summary: Vec<(&'static str, String)>,
     unit: TimeUnit,
@@ -270,7 +270,7 @@ fn print_facts(
     output::summary(out, &summary)
 }
 
-/// `39 (Table I); best segment 2.5 bytes, 37.2`.
+/// Formats a row, such as `39 (Table I); 37.2 with segments of 2.5 bytes, the best`.
 fn show_print(print: &Print, unit: TimeUnit) -> String {
     let mut text = format!("{} ({})", unit.show(print.time.0), print.table);
     if let (Some(segment), Some(time)) = (print.best_segment, print.best_time) {

@@ -1,5 +1,4 @@
-//! What is to be planned, validated: a collective, its vector, the machine, and which algorithms
-//! are asked for.
+//! A validated planning task: a collective, its vector, the machine and the candidate algorithms.
 
 use std::fs;
 use std::io::Read;
@@ -15,56 +14,57 @@ use crate::args::{Common, Root, Vector, did_you_mean};
 use crate::selection;
 use crate::units::{TimeUnit, parse_size};
 
-/// Size of the vector when none is given.
+/// Default size of the vector.
 const DEFAULT_BYTES: &str = "64KiB";
-/// Number of ranks when none is given.
+/// Default number of ranks.
 const DEFAULT_RANKS: usize = 8;
-/// All ranks' vectors together stay below this many bytes, so that no sum of sizes overflows.
+/// Limit for the sizes of all ranks' vectors together, in bytes, so that no sum overflows.
 const MAX_BYTES_OF_ALL: u64 = 1 << 60;
-/// No schedule of more steps is planned, and among several none of more is timed.
+/// Schedules with more steps are not planned; when several algorithms compete, they are not timed
+/// either.
 const MAX_STEPS: u64 = 200_000_000;
-/// Memory that one step takes while it is planned and timed, about: 55 to 105 as measured.
+/// Estimated memory of a step while it is planned and timed, in bytes; 55 to 105 were measured.
 const BYTES_PER_STEP: u64 = 200;
-/// Schedules of fewer steps are timed in no time.
+/// Schedules with fewer steps are timed quickly.
 const MAX_CHEAP_STEPS: u64 = 1 << 16;
-/// Memory that a rank takes while programs on demand are timed, about.
+/// Estimated memory of a rank, in bytes, while a streamed schedule is timed.
 const BYTES_PER_RANK: u64 = 1000;
-/// Memory that a search for the best segments takes for each transfer of the schedules that it
-/// tries, about.
+/// Estimated memory in bytes that the search for the best segments needs for each transfer of a
+/// schedule.
 const BYTES_PER_TRANSFER: u64 = 2 * 110;
 
-/// A collective to be planned by some algorithm.
+/// A collective to plan with one of several algorithms.
 #[derive(Debug)]
 pub(crate) struct Task {
-    /// The request, its vector in one segment.
+    /// The request, with the vector in one segment.
     pub(crate) request: Request,
-    /// How the vector is to be segmented; `None` for the best way.
+    /// The segmentation, or `None` for the best one.
     pub(crate) segments: Option<Segments>,
-    /// The algorithms asked for.
+    /// The candidate algorithms.
     pub(crate) algorithms: Vec<&'static Algorithm>,
-    /// Whether the choice among them was left open.
+    /// Whether the algorithm is to be chosen.
     pub(crate) auto: bool,
-    /// Whether the choice of the root was left open.
+    /// Whether the root is to be chosen.
     pub(crate) root_free: bool,
     /// The selection rule that chose algorithm and segments, if one did.
     pub(crate) rule: Option<String>,
-    /// Whether the segments are the rule's.
+    /// Whether the selection rule chose the segments.
     pub(crate) segments_by_rule: bool,
-    /// What model times are in.
+    /// Unit of model times.
     pub(crate) unit: TimeUnit,
-    /// For a native run on a machine with a profile, the cores: what is best there, not in the
-    /// model, is chosen.
+    /// Core model of a native run on a machine with a profile. If present, the choice is by
+    /// estimated native time instead of model time.
     pub(crate) core_model: Option<CoreModel>,
-    /// Whether only times are wanted, so that programs on demand need not fit into memory.
+    /// Set if only times are needed, so that streamed schedules need not fit into memory.
     pub(crate) timed_only: Option<Timing>,
 }
 
-/// What is timed.
+/// Which schedules are timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Timing {
-    /// What is chosen, however long it takes.
+    /// Only the chosen one, however long it takes.
     Chosen,
-    /// Every algorithm, none of which may take very long.
+    /// Those of all algorithms, so none may take very long.
     All,
 }
 
@@ -78,7 +78,7 @@ impl Task {
         let (root, root_free) = match args.root {
             None => (0, false),
             Some(Root::Rank(root)) => (root, false),
-            // Where the root makes no difference to the planner, rank 0 needs no forwarding.
+            // If the planner treats all roots alike, root 0 avoids forwarding.
             Some(Root::Free) => (0, true),
         };
         if root >= ranks {
@@ -125,7 +125,8 @@ impl Task {
         Ok(task)
     }
 
-    /// The request as `algorithm` gets it: accepted, of a size that can be planned, and segmented.
+    /// Returns the segmented request for `algorithm`. An error if the algorithm does not accept it
+    /// or it is too large.
     pub(crate) fn request_for(&self, algorithm: &Algorithm) -> Result<Request> {
         let mut request = self.request.clone();
         algorithm.accepts(&request)?;
@@ -139,8 +140,8 @@ impl Task {
         Ok(request)
     }
 
-    /// Whether what `algorithm` plans is timed without being stored as steps. What may lack a link
-    /// is stored, to say which.
+    /// Whether the schedule of `algorithm` is timed without being stored. With per-pair costs it is
+    /// stored, so that an error can name a missing link.
     pub(crate) fn streams(&self, algorithm: &Algorithm) -> bool {
         let may = match self.timed_only {
             None => false,
@@ -150,18 +151,18 @@ impl Task {
         may && self.request.cost.links().is_none()
     }
 
-    /// The segmentation that is best for the request's cost model.
+    /// Returns the best segmentation for the request's cost model.
     fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments> {
-        // Looking for it takes at least what one segment takes.
+        // The search needs at least the memory of one segment.
         self.ensure_fits_memory(algorithm, request)?;
-        let a_transfer = algorithm.bytes_a_transfer().unwrap_or(BYTES_PER_TRANSFER);
-        let most = available_memory().and_then(|bytes| bytes.checked_div(a_transfer));
-        let most = most.map_or(usize::MAX, |most| most.try_into().unwrap_or(usize::MAX));
-        let best = segmentation::best_segment_within(algorithm, request, most)?;
+        let bytes_per_transfer = algorithm.bytes_a_transfer().unwrap_or(BYTES_PER_TRANSFER);
+        let max = available_memory().and_then(|bytes| bytes.checked_div(bytes_per_transfer));
+        let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
+        let best = segmentation::best_segment_within(algorithm, request, max)?;
         Ok(Segments::of_size(request.elements(), best.segment)?)
     }
 
-    /// Refuses what would not fit into memory or would take too long, before it is tried.
+    /// Rejects schedules that would take too much memory or time.
     fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<()> {
         let (ranks, segments) = (request.ranks, request.segments.count());
         let steps = steps(algorithm, ranks, segments);
@@ -184,17 +185,17 @@ impl Task {
         }
         let [ranks, segments] = [ranks, segments].map(|n| n as u128);
         let mut bytes = ranks * u128::from(BYTES_PER_RANK) + segments * 64;
-        let a_step = match algorithm.bytes_a_transfer() {
-            Some(a_transfer) if streams => a_transfer / 2,
+        let bytes_per_step = match algorithm.bytes_a_transfer() {
+            Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
             _ => BYTES_PER_STEP,
         };
-        bytes += u128::from(steps) * u128::from(a_step);
+        bytes += u128::from(steps) * u128::from(bytes_per_step);
         bytes += u128::from((algorithm.tables)(request.ranks));
         ensure_memory(what, bytes, advice)
     }
 
-    /// The algorithm asked for, or the one with the least model time (on the cores of a native run,
-    /// the least estimate), and its request.
+    /// Returns the algorithm with the smallest model time (for a native run on known cores, the
+    /// smallest estimate) and its request.
     pub(crate) fn choose(&self) -> Result<(&'static Algorithm, Request)> {
         if let Some(choice) = self.choose_on_cores() {
             return Ok((choice.algorithm, choice.request));
@@ -202,13 +203,13 @@ impl Task {
         if let [one] = self.algorithms[..] {
             return Ok((one, self.request_for(one)?));
         }
-        // The least time, of equal ones the first in the registry.
+        // The smallest time; among equal ones the first in the registry.
         let mut best: Option<(f64, usize, Request)> = None;
         let mut refused: Vec<(&str, anyhow::Error)> = Vec::new();
         let mut expensive = Vec::new();
         for (i, algorithm) in self.algorithms.iter().enumerate() {
             match self.request_for(algorithm) {
-                Ok(request) if self.is_endless(algorithm, &request) => {
+                Ok(request) if self.is_too_long(algorithm, &request) => {
                     let steps = steps(algorithm, request.ranks, request.segments.count());
                     let reason = format!("timing its {steps} steps would take too long");
                     refused.push((algorithm.name, anyhow::Error::msg(reason)));
@@ -221,8 +222,8 @@ impl Task {
             }
         }
         for (i, request) in expensive {
-            let least = least_time(self.algorithms[i], &request);
-            if best.as_ref().is_none_or(|(time, ..)| least <= *time) {
+            let min = min_time(self.algorithms[i], &request);
+            if best.as_ref().is_none_or(|(time, ..)| min <= *time) {
                 self.time(i, request, &mut best, &mut refused);
             }
         }
@@ -240,15 +241,15 @@ impl Task {
 }
 
 impl Task {
-    /// The cores of a native run, where what is best on them is asked for, and soon found out.
+    /// Returns the core model if the choice is by estimated native time and quick enough.
     pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
-        /// Estimates follow every step of every rank.
+        /// An estimate executes every step of every rank.
         const MAX_RANKS: usize = 64;
         let open = self.segments.is_none() && self.request.ranks <= MAX_RANKS;
         self.core_model.as_ref().filter(|_| open)
     }
 
-    /// What is best on the cores of a native run, see [`Task::on_cores`].
+    /// Chooses by estimated native time, see [`Task::on_cores`].
     fn choose_on_cores(&self) -> Option<Choice> {
         let core_model = self.on_cores()?;
         let choice = match self.algorithms[..] {
@@ -256,26 +257,25 @@ impl Task {
             [first, ..] => auto::choose_native(first.collective, &self.request, core_model),
             [] => return None,
         };
-        // Whatever is wrong, the model says so.
+        // On any error, the choice by model time reports it.
         choice.ok()
     }
 
-    /// Whether the time of `algorithm` for `request` must be simulated, with many segments.
+    /// Whether timing `algorithm` needs a simulation of many steps.
     fn is_expensive(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.segments.is_some()
             && steps(algorithm, request.ranks, request.segments.count()) > MAX_CHEAP_STEPS
             && closed_form(algorithm, request).is_none()
     }
 
-    /// Whether the time of `algorithm` for `request` must be simulated, with more steps than can be
-    /// stored.
-    fn is_endless(&self, algorithm: &Algorithm, request: &Request) -> bool {
+    /// Whether timing `algorithm` needs a simulation of more steps than can be stored.
+    fn is_too_long(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.streams(algorithm)
             && steps(algorithm, request.ranks, request.segments.count()) > MAX_STEPS
             && segmentation::closed_time(algorithm, request).is_none()
     }
 
-    /// Times the `i`-th algorithm for `request`.
+    /// Times the `i`-th algorithm and updates the best one.
     fn time(
         &self,
         i: usize,
@@ -286,7 +286,7 @@ impl Task {
         let algorithm = self.algorithms[i];
         match model_time(algorithm, &request) {
             Ok(time) => {
-                let better = |(least, at, _): &(f64, usize, Request)| (time, i) < (*least, *at);
+                let better = |(min, at, _): &(f64, usize, Request)| (time, i) < (*min, *at);
                 if best.as_ref().is_none_or(better) {
                     *best = Some((time, i, request));
                 }
@@ -296,10 +296,10 @@ impl Task {
     }
 }
 
-/// What a segmented broadcast, reduction or allreduce takes at least: a rank that is not the root
-/// receives (in a reduction: sends) every segment in a message of its own, on as many ports as it
-/// has.
-fn least_time(algorithm: &Algorithm, request: &Request) -> f64 {
+/// Lower bound for the time of a segmented broadcast, reduction or allreduce. Each rank except the
+/// root receives every segment as a separate message (in a reduction it sends them), on all its
+/// ports.
+fn min_time(algorithm: &Algorithm, request: &Request) -> f64 {
     let kinds = [Kind::Broadcast, Kind::Reduce, Kind::Allreduce];
     let covered = algorithm.segmented && kinds.contains(&algorithm.collective);
     if !covered || request.ranks < 2 || request.cost.links().is_some() {
@@ -307,16 +307,16 @@ fn least_time(algorithm: &Algorithm, request: &Request) -> f64 {
     }
     let sizes = request.segments.sizes().iter();
     let busy: f64 = sizes.map(|&s| request.transfer_time(s)).sum();
-    // The margin covers the rounding of the sum.
+    // The factor covers rounding errors of the sum.
     busy / request.ports.k() as f64 * (1.0 - 1e-9)
 }
 
-/// Steps of the schedule, about.
+/// Approximate number of steps of the schedule.
 pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64 {
     ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
 }
 
-/// The algorithms that `--algorithm` asks for.
+/// Returns the algorithms that `--algorithm` selects.
 pub(crate) fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorithm>> {
     match name {
         "auto" | "all" => {
@@ -342,7 +342,7 @@ pub(crate) fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorith
     }
 }
 
-/// The number of ranks: as asked for, as many as the costs describe, or the default.
+/// Returns the number of ranks: the given one, the one of the cost file, or the default.
 fn ranks(args: &Common, cost: &CostModel, sizes: Option<usize>) -> Result<usize> {
     let described = cost.links().map(|l| l.alpha.len());
     let ranks = match (args.ranks.or(sizes), described) {
@@ -364,7 +364,7 @@ fn ranks(args: &Common, cost: &CostModel, sizes: Option<usize>) -> Result<usize>
     Ok(ranks)
 }
 
-/// What is segmented: the largest block, or the vector of a reduce_scatter.
+/// Returns the size that is segmented: the largest block, or the vector of a reduce_scatter.
 fn largest(kind: Kind, blocks: &[usize]) -> usize {
     match kind {
         Kind::ReduceScatter => blocks.iter().fold(0, |sum, &b| sum.saturating_add(b)),
@@ -372,7 +372,7 @@ fn largest(kind: Kind, blocks: &[usize]) -> usize {
     }
 }
 
-/// Elements that all ranks hold together, about.
+/// Approximate number of elements that all ranks hold together.
 pub(crate) fn footprint(
     kind: Kind,
     ranks: usize,
@@ -392,12 +392,12 @@ pub(crate) fn footprint(
     }
 }
 
-/// Memory that this process may use in addition to what it uses, where the system says so.
+/// Returns the memory that this process may additionally use, if the system reports it.
 pub(crate) fn available_memory() -> Option<u64> {
     system::available_memory().map(|available| available.bytes)
 }
 
-/// Refuses what needs more than [`available_memory`], with advice.
+/// Returns an error with `advice` if more than [`available_memory`] is needed.
 pub(crate) fn ensure_memory(
     what: impl FnOnce() -> String,
     bytes: u128,
@@ -412,7 +412,7 @@ pub(crate) fn ensure_memory(
     }
 }
 
-/// The time of `algorithm` for `request`.
+/// Returns the model time of `algorithm` for `request`.
 pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
     let time = segmentation::executed_time(algorithm, request)?;
     if time.is_finite() {
@@ -421,7 +421,7 @@ pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> Result<f64
     linked(&algorithm.plan(request)?, &request.cost, time)
 }
 
-/// The algorithm's closed form, where it describes what is executed.
+/// Returns the algorithm's closed form, if it describes the executed schedule.
 pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     let plain = request.cost.links().is_none() && !request.cost.overlap && request.ports.k() == 1;
     let forwarded = request.keep_order && request.root != 0;
@@ -431,7 +431,7 @@ pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f6
     algorithm.closed_form(request).filter(|t| t.is_finite())
 }
 
-/// `time`, or an error where it is too large.
+/// Returns `time`, or an error if it is not finite.
 pub(crate) fn finite(time: f64) -> Result<f64> {
     if !time.is_finite() {
         bail!("the model time is too large to be computed");
@@ -439,7 +439,7 @@ pub(crate) fn finite(time: f64) -> Result<f64> {
     Ok(time)
 }
 
-/// `time`, or an error that names the transfer over a missing link that makes it infinite.
+/// Returns `time`. If it is infinite, the error names a transfer over a missing link.
 pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> Result<f64> {
     if time.is_finite() {
         return Ok(time);
@@ -468,7 +468,7 @@ pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> Result
 }
 
 impl Vector {
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub(crate) fn element_bytes(&self) -> u64 {
         self.dtype.map_or(1, crate::args::Dtype::bytes)
     }
@@ -478,7 +478,7 @@ impl Vector {
         self.ordered || !self.op.commutes()
     }
 
-    /// `bytes` in elements.
+    /// Converts `bytes` into elements.
     fn elements(&self, what: &str, bytes: u64) -> Result<usize> {
         let size = self.element_bytes();
         if !bytes.is_multiple_of(size) {
@@ -491,9 +491,9 @@ impl Vector {
             .with_context(|| format!("{what} of {bytes} bytes is too large"))
     }
 
-    /// The vector in one segment, and in the segments asked for, if any.
+    /// Returns the vector in one segment, and in the requested segments, if any.
     ///
-    /// `given` is the size in elements where it follows from block sizes.
+    /// `given` is the size in elements if block sizes determine it.
     fn segments(&self, given: Option<usize>) -> Result<(Segments, Option<Segments>)> {
         if let Some(refusal) = self.dtype.and_then(|d| self.op.refuses(d)) {
             bail!(refusal);
@@ -528,7 +528,7 @@ impl Vector {
         Ok((Segments::whole(vector), Some(segments)))
     }
 
-    /// As [`Vector::segments`], with the sizes given one by one.
+    /// Like [`Vector::segments`], with individual sizes.
     fn unequal(&self, given: Option<usize>) -> Result<(Segments, Option<Segments>)> {
         if self.segment_sizes.contains(&0) {
             bail!("--segment-sizes has a 0: a segment has at least one element");

@@ -1,4 +1,4 @@
-//! `oneport tune`: which algorithm and which segment size is the fastest for which size.
+//! `oneport tune`: finds the fastest algorithm and segment size for each vector size.
 
 mod files;
 mod job;
@@ -169,7 +169,7 @@ enum Pace {
     Paced,
 }
 
-/// Measures, writes and prints.
+/// Measures, writes the files and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let job = Job::new(args)?;
     let files = Files::open(args, &job)?;
@@ -208,7 +208,7 @@ fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> 
     let mut live = Live::new(team, operator, clock);
     let (tuning, saved) = measure(job, &files, &mut live, &stop)?;
     let warnings = job.warnings(args, &threads, &tuning);
-    // What was measured is printed even if it cannot be written.
+    // Results are printed even if writing a file fails.
     let written = saved.and(files.write(job, &threads, &tuning, &warnings));
     for warning in &warnings {
         output::note(warning);
@@ -240,7 +240,7 @@ fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> 
     Ok(ExitCode::from(130))
 }
 
-/// Performs the sweep, and says whether its rows were saved as they came.
+/// Performs the sweep and saves rows during it. The second result tells whether saving succeeded.
 fn measure(
     job: &Job,
     files: &Files,
@@ -268,7 +268,7 @@ fn measure(
     Ok((tuning?, saved))
 }
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set; SIGINT or SIGTERM after one of them ends the
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM ends the
 /// program.
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -278,8 +278,8 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
         flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
             .context("cannot listen for Ctrl-C")?;
     }
-    // A terminal that closes may send SIGHUP twice, once by itself and once by its shell: that is
-    // no impatience.
+    // A closing terminal may send SIGHUP twice, once itself and once by its shell. A second SIGHUP
+    // therefore does not end the program.
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
         flag::register(signal, Arc::clone(&stop)).context("cannot listen for Ctrl-C")?;
@@ -287,8 +287,8 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Whether this process was started to ignore the signal, as `nohup` does with SIGHUP, where the
-/// system tells.
+/// Whether this process was started with the signal ignored, as `nohup` does with SIGHUP, if the
+/// system reports it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
@@ -305,7 +305,7 @@ impl Pace {
     }
 }
 
-/// A time budget: `500ms`, `2s`; plain numbers are seconds.
+/// Parses a time budget such as `500ms` or `2s`; plain numbers are seconds.
 fn parse_budget(text: &str) -> Result<Duration, String> {
     let TimeArg { value, has_unit } = parse_time(text)?;
     let seconds = if has_unit { value * 1e-9 } else { value };
@@ -315,7 +315,7 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Percent, as a fraction.
+/// Parses a percentage as a fraction.
 fn parse_tolerance(text: &str) -> Result<f64, String> {
     text.trim_end_matches('%')
         .parse::<f64>()

@@ -1,8 +1,8 @@
-//! Sizes and times as people write them.
+//! Parsing and formatting of sizes and times.
 
 use serde::{Serialize, Serializer};
 
-/// Sizes stay below this, so that byte counts are exact in the cost model's floating-point numbers.
+/// Upper limit of sizes, so that byte counts are exact in the cost model's floating-point numbers.
 pub(crate) const MAX_BYTES: u64 = 1 << 53;
 
 const SIZES: [(&str, u64); 13] = [
@@ -21,7 +21,7 @@ const SIZES: [(&str, u64); 13] = [
     ("b", 1),
 ];
 
-/// A number of bytes: `4096`, `64KiB`, `1.5MiB`, `2GB`.
+/// Parses a number of bytes: `4096`, `64KiB`, `1.5MiB`, `2GB`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let help = || {
         format!(
@@ -63,16 +63,16 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(too_large)
 }
 
-/// A time, and whether it was written with a unit of time.
+/// A time, and whether it was written with a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TimeArg {
-    /// Nanoseconds with a unit, time units without.
+    /// In nanoseconds if there was a unit, otherwise in time units.
     pub(crate) value: f64,
     /// Whether there was a unit.
     pub(crate) has_unit: bool,
 }
 
-/// A time, or a time per byte: `1000`, `0.25`, `1us`, `0.1ns`.
+/// Parses a time or a time per byte: `1000`, `0.25`, `1us`, `0.1ns`.
 pub(crate) fn parse_time(text: &str) -> Result<TimeArg, String> {
     let lower = text.trim();
     let units = [
@@ -99,17 +99,17 @@ pub(crate) fn parse_time(text: &str) -> Result<TimeArg, String> {
     })
 }
 
-/// What one unit of model time is.
+/// Unit of model times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeUnit {
     /// Nanoseconds.
     Nanoseconds,
-    /// Whatever the caller means.
+    /// An unspecified unit.
     Plain,
 }
 
 impl TimeUnit {
-    /// The name in JSON output.
+    /// Name in JSON output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             TimeUnit::Nanoseconds => "ns",
@@ -117,7 +117,7 @@ impl TimeUnit {
         }
     }
 
-    /// A time for people: `12.3 us`, or `39`.
+    /// Formats a time: `12.3 us`, or `39`.
     pub(crate) fn show(self, time: f64) -> String {
         match self {
             TimeUnit::Plain => significant(time, 7),
@@ -134,7 +134,7 @@ impl TimeUnit {
     }
 }
 
-/// A number with about `digits` significant digits, whole numbers in full.
+/// Formats a number with about `digits` significant digits; whole numbers in full.
 pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return format!("{value:.0}");
@@ -151,7 +151,7 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
     }
 }
 
-/// A number of bytes for people: `64 KiB`, `100 B`.
+/// Formats a number of bytes: `64 KiB`, `100 B`.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     let (unit, name) = match bytes {
         b if b >= 1 << 60 => (1u64 << 60, "EiB"),
@@ -166,7 +166,7 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
     format!("{} {name}", significant(n, 4))
 }
 
-/// A number that is written whole where it is whole: `39`, not `39.0`.
+/// A number that serialises without decimals if it is whole: `39`, not `39.0`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(crate) struct Number(pub(crate) f64);
 
@@ -225,7 +225,7 @@ mod tests {
         ] {
             assert!(parse_size(text).is_err(), "{text}");
         }
-        // Beyond the limit, whatever the unit, the limit is what is told.
+        // Beyond the limit, the message names the limit, whatever the unit is.
         for text in [
             "9007199254740993",
             "8193TiB",

@@ -1,17 +1,19 @@
-//! Writing files: whole or not at all, through links, by one process at a time.
+//! Atomic file writing: a file is written completely or not at all, by one process at a time.
 //!
-//! A regular file is replaced: the new content goes into `.NAME.oneport-tmp` beside it, which is
-//! then renamed. The file that a symbolic link leads to is the one that is replaced, and its mode
-//! and owner are kept.
+//! A regular file is replaced: the new content goes into `.NAME.oneport-tmp` in the same folder,
+//! which is then renamed. If the path is a symbolic link, its target is replaced. Mode and owner
+//! are kept.
 //!
-//! The writer holds an advisory lock on the temporary file until it has become the file:
-//! - another writer waits for it, so whoever reads the file with [`Writer::current`] first and then
-//!   writes loses nothing of what the other has written;
-//! - the system takes the lock away from a process that ends, however it ends: a temporary file
-//!   with content that nobody holds is what a killed writer has left, and the next one removes it.
+//! The writer holds an advisory lock on the temporary file until the rename:
 //!
-//! Where a file cannot be replaced (it has other hard links, an owner that would change, a folder
-//! without the right to create files), it is written in place, under a lock on itself.
+//! - Another writer waits for the lock. A process that reads the file with [`Writer::current`] and
+//!   then writes it therefore loses nothing of what the other process wrote.
+//! - The system releases the lock when a process ends for any reason. An unlocked temporary file
+//!   with content was left by a killed writer, and the next writer removes it.
+//!
+//! A file that cannot be replaced is written in place, under a lock on the file itself. This is the
+//! case if it has other hard links, if its owner would change, or if no file may be created in its
+//! folder.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -24,34 +26,34 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How long a writer waits for another one: far longer than a file takes to be written, but a
-/// process that was stopped holds its lock for ever.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it looks.
-const INTERVAL: Duration = Duration::from_millis(5);
-/// As many symbolic links one after another as the system follows.
+/// How long a writer waits for another one. Writing a file takes far less, but a stopped process
+/// holds its lock forever.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+/// Interval between two attempts to lock.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+/// Maximum length of a chain of symbolic links, as in the system.
 const MAX_LINKS: usize = 40;
 
-/// A file that is about to be written. Dropped without [`Writer::write`], it leaves everything as
-/// it was.
+/// A file that is about to be written. If it is dropped without [`Writer::write`], the file remains
+/// unchanged.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    /// As the user names it.
+    /// The path that the user gave.
     path: PathBuf,
-    way: Way,
+    target: Target,
 }
 
-/// How a path is written to.
+/// How a path is written.
 #[derive(Debug)]
-enum Way {
-    /// A regular file, absent or replaceable.
+enum Target {
+    /// A regular file that does not exist or can be replaced.
     Replace(Temporary),
-    /// A regular file that is to keep its identity; locked.
+    /// A regular file that is written in place, locked.
     InPlace(File),
-    /// A regular file that is this process's standard output or error: after what was printed
-    /// there.
+    /// A regular file that is this process's standard output or error; the content is appended to
+    /// the stream.
     Printed(Stream),
-    /// A device or a pipe, or a file where none can be beside it.
+    /// A device or a pipe, or a file without room for a temporary file beside it.
     Direct,
 }
 
@@ -61,19 +63,19 @@ enum Stream {
     Error,
 }
 
-/// A new file beside the one that it will become; locked, and removed when it is dropped.
+/// A locked temporary file beside its destination, removed when it is dropped.
 #[derive(Debug)]
 struct Temporary {
     path: PathBuf,
     file: File,
-    becomes: PathBuf,
-    /// Of what it replaces.
+    destination: PathBuf,
+    /// Permissions of the file that it replaces.
     mode: Option<Permissions>,
     renamed: bool,
 }
 
-/// Makes sure, before the work is done that they are for, that files can be written and that no two
-/// are the same; each with the option that names it.
+/// Makes sure that files can be written and are all different, before the work that produces them
+/// starts. Each path comes with the name of its option.
 pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
     let outputs = outputs
         .iter()
@@ -101,26 +103,28 @@ pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 impl Writer {
-    /// Prepares to write `path`, and waits for those who are writing it.
+    /// Prepares to write `path`; waits while another process writes it.
     pub(crate) fn open(path: &Path) -> Result<Writer> {
-        Writer::open_within(path, PATIENCE)
+        Writer::open_within(path, LOCK_TIMEOUT)
     }
 
-    fn open_within(path: &Path, patience: Duration) -> Result<Writer> {
-        let way =
-            way(path, patience).with_context(|| format!("cannot write {}", path.display()))?;
+    fn open_within(path: &Path, timeout: Duration) -> Result<Writer> {
+        let target =
+            target_of(path, timeout).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Writer {
             path: path.to_path_buf(),
-            way,
+            target,
         })
     }
 
-    /// What the file holds now: until this writer is dropped, no other changes it. Nothing if it is
-    /// absent, or not a file that could be read back.
+    /// Returns the current content, which no other writer changes until this writer is dropped.
+    /// Returns `None` if the file does not exist or cannot be read back.
     pub(crate) fn current(&self) -> Result<Option<Vec<u8>>> {
-        match &self.way {
-            Way::Replace(Temporary { mode: None, .. }) | Way::Printed(_) | Way::Direct => Ok(None),
-            Way::Replace(_) | Way::InPlace(_) => fs::read(&self.path)
+        match &self.target {
+            Target::Replace(Temporary { mode: None, .. }) | Target::Printed(_) | Target::Direct => {
+                Ok(None)
+            }
+            Target::Replace(_) | Target::InPlace(_) => fs::read(&self.path)
                 .map(Some)
                 .with_context(|| format!("cannot read {}", self.path.display())),
         }
@@ -128,70 +132,70 @@ impl Writer {
 
     /// Writes the file.
     pub(crate) fn write(self, content: &[u8]) -> Result<()> {
-        let Writer { path, way } = self;
-        let written = match way {
-            Way::Replace(temporary) => temporary.replace(content),
-            Way::InPlace(file) => overwrite(&file, content),
-            Way::Printed(Stream::Output) => io::stdout().write_all(content),
-            Way::Printed(Stream::Error) => io::stderr().write_all(content),
-            Way::Direct => fs::write(&path, content),
+        let Writer { path, target } = self;
+        let written = match target {
+            Target::Replace(temporary) => temporary.replace(content),
+            Target::InPlace(file) => overwrite(&file, content),
+            Target::Printed(Stream::Output) => io::stdout().write_all(content),
+            Target::Printed(Stream::Error) => io::stderr().write_all(content),
+            Target::Direct => fs::write(&path, content),
         };
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-fn way(path: &Path, patience: Duration) -> Result<Way> {
+fn target_of(path: &Path, timeout: Duration) -> Result<Target> {
     let old = match fs::metadata(path) {
         Ok(old) if old.is_dir() => bail!("it is a folder"),
-        // A pipe may be waiting for its one writer: it is opened only to be written.
-        Ok(old) if !old.is_file() => return Ok(Way::Direct),
+        // Opening a pipe may wake its reader, so it is opened only for writing the content.
+        Ok(old) if !old.is_file() => return Ok(Target::Direct),
         Ok(old) => old,
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            let becomes = end_of_links(path)?;
-            return match Temporary::create(&becomes, 0o666, patience) {
-                Ok(temporary) => Ok(Way::Replace(temporary)),
+            let destination = follow_links(path)?;
+            return match Temporary::create(&destination, 0o666, timeout) {
+                Ok(temporary) => Ok(Target::Replace(temporary)),
                 Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(e.into()),
-                Err(e) if cannot_be_beside(&e) => Ok(Way::Direct),
+                Err(e) if is_permanent(&e) => Ok(Target::Direct),
                 Err(e) => Err(e.into()),
             };
         }
         Err(e) => return Err(e.into()),
     };
     if let Some(stream) = printed(&old) {
-        return Ok(Way::Printed(stream));
+        return Ok(Target::Printed(stream));
     }
-    // Who must not write to the file must not replace it either.
+    // A process without permission to write the file must not replace it either.
     let file = OpenOptions::new().write(true).open(path)?;
-    // A link of the system's own (/proc/self/fd/3) may lead to a file that has no path any more.
-    let becomes = fs::canonicalize(path).ok();
-    let becomes = becomes.filter(|at| fs::metadata(at).is_ok_and(|at| is_same(&at, &old)));
-    if let Some(becomes) = becomes.filter(|_| old.nlink() == 1) {
-        match Temporary::create(&becomes, old.mode() & 0o777, patience) {
-            Ok(temporary) => return Ok(Way::Replace(temporary)),
-            Err(e) if cannot_be_beside(&e) => {}
+    // A link of the system itself (`/proc/self/fd/3`) may lead to a file that no longer has a path.
+    let destination = fs::canonicalize(path).ok();
+    let destination = destination.filter(|at| fs::metadata(at).is_ok_and(|at| is_same(&at, &old)));
+    if let Some(destination) = destination.filter(|_| old.nlink() == 1) {
+        match Temporary::create(&destination, old.mode() & 0o777, timeout) {
+            Ok(temporary) => return Ok(Target::Replace(temporary)),
+            Err(e) if is_permanent(&e) => {}
             Err(e) => return Err(e.into()),
         }
     }
-    lock(&file, patience)?;
-    Ok(Way::InPlace(file))
+    lock(&file, timeout)?;
+    Ok(Target::InPlace(file))
 }
 
-/// Whether a temporary file that met this error cannot be there at all, however often it is tried.
-fn cannot_be_beside(error: &io::Error) -> bool {
+/// Whether this error means that a temporary file can never be created beside the destination.
+fn is_permanent(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::PermissionDenied | ErrorKind::InvalidFilename | ErrorKind::Unsupported
     )
 }
 
-/// Where a path that leads nowhere ends: the file that its links would make.
-fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+/// Returns the file that a dangling path would create, after following its links.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut end = path.to_path_buf();
     for _ in 0..MAX_LINKS {
         let Ok(next) = fs::read_link(&end) else {
             break;
         };
-        // Relative to the folder that the link is in.
+        // Links are relative to their folder.
         end.pop();
         end.push(next);
     }
@@ -201,10 +205,10 @@ fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     Ok(end)
 }
 
-/// Whether two paths lead to one regular file, or would.
+/// Whether two paths lead to the same regular file, existing or not.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
-        let end = end_of_links(path).ok()?;
+        let end = follow_links(path).ok()?;
         let folder = match end.parent()? {
             here if here.as_os_str().is_empty() => Path::new("."),
             folder => folder,
@@ -222,7 +226,7 @@ fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Which of the standard streams the file is, if it is one of them.
+/// Returns which of the standard streams the file is, if any.
 fn printed(file: &Metadata) -> Option<Stream> {
     let is = |stream: io::Result<_>| {
         let stream = stream.and_then(|stream| File::from(stream).metadata());
@@ -237,12 +241,12 @@ fn printed(file: &Metadata) -> Option<Stream> {
     }
 }
 
-/// Locks a file, where files can be locked.
-fn lock(file: &File, patience: Duration) -> io::Result<()> {
+/// Locks a file, if the system supports that.
+fn lock(file: &File, timeout: Duration) -> io::Result<()> {
     let start = Instant::now();
     loop {
         match try_lock(file) {
-            Ok(false) => wait(start, patience, "it")?,
+            Ok(false) => wait(start, timeout, "it")?,
             Ok(true) => return Ok(()),
             Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(()),
             Err(e) => return Err(e),
@@ -250,8 +254,8 @@ fn lock(file: &File, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Whether the lock was free; it is now held. [`ErrorKind::Unsupported`] where files cannot be
-/// locked.
+/// Tries to lock a file and returns whether it succeeded. [`ErrorKind::Unsupported`] if files
+/// cannot be locked.
 fn try_lock(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -260,20 +264,20 @@ fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Waits a moment for another writer, which has locked `what`.
-fn wait(start: Instant, patience: Duration, what: impl fmt::Display) -> io::Result<()> {
-    if start.elapsed() < patience {
-        std::thread::sleep(INTERVAL);
+/// Waits briefly for another writer that has locked `what`; an error after `timeout`.
+fn wait(start: Instant, timeout: Duration, what: impl fmt::Display) -> io::Result<()> {
+    if start.elapsed() < timeout {
+        std::thread::sleep(LOCK_INTERVAL);
         return Ok(());
     }
-    let seconds = patience.as_secs_f64();
+    let seconds = timeout.as_secs_f64();
     let message = format!(
         "another process has been writing the file for {seconds} s and holds {what} locked"
     );
     Err(io::Error::new(ErrorKind::TimedOut, message))
 }
 
-/// Writes a file where it is.
+/// Writes a file in place.
 fn overwrite(mut file: &File, content: &[u8]) -> io::Result<()> {
     file.rewind()?;
     file.write_all(content)?;
@@ -281,22 +285,22 @@ fn overwrite(mut file: &File, content: &[u8]) -> io::Result<()> {
 }
 
 impl Temporary {
-    /// What will become `becomes`: a file of this mode or, if there is one already, one with its
-    /// mode and owner.
-    fn create(becomes: &Path, mode: u32, patience: Duration) -> io::Result<Temporary> {
+    /// Creates the temporary file for `destination` with this mode, or with mode and owner of the
+    /// existing destination.
+    fn create(destination: &Path, mode: u32, timeout: Duration) -> io::Result<Temporary> {
         let mut name = OsString::from(".");
-        name.push(becomes.file_name().unwrap_or_default());
+        name.push(destination.file_name().unwrap_or_default());
         name.push(".oneport-tmp");
-        let path = becomes.with_file_name(name);
+        let path = destination.with_file_name(name);
         let mut temporary = Temporary {
-            file: hold(&path, mode, patience)?,
+            file: create_locked(&path, mode, timeout)?,
             path,
-            becomes: becomes.to_path_buf(),
+            destination: destination.to_path_buf(),
             mode: None,
             renamed: false,
         };
-        // Another may have written the file until now.
-        if let Ok(old) = fs::metadata(becomes) {
+        // Another process may have written the destination while this one waited for the lock.
+        if let Ok(old) = fs::metadata(destination) {
             let mine = temporary.file.metadata()?;
             if (mine.uid(), mine.gid()) != (old.uid(), old.gid()) {
                 fchown(&temporary.file, Some(old.uid()), Some(old.gid()))?;
@@ -311,7 +315,7 @@ impl Temporary {
         if let Some(mode) = self.mode.take() {
             self.file.set_permissions(mode)?;
         }
-        fs::rename(&self.path, &self.becomes)?;
+        fs::rename(&self.path, &self.destination)?;
         self.renamed = true;
         Ok(())
     }
@@ -319,16 +323,16 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // The file is still locked: nobody else has one of this name.
+        // The file is still locked, so nobody else uses its name.
         if !self.renamed {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// A temporary file, empty and locked. Who has locked the file that has this name is the one who
-/// writes; it need not be who has created it.
-fn hold(path: &Path, mode: u32, patience: Duration) -> io::Result<File> {
+/// Creates an empty, locked temporary file. The process that has locked the file with this name is
+/// the writer; another process may have created it.
+fn create_locked(path: &Path, mode: u32, timeout: Duration) -> io::Result<File> {
     let start = Instant::now();
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -336,10 +340,12 @@ fn hold(path: &Path, mode: u32, patience: Duration) -> io::Result<File> {
         let created = options.clone().create_new(true).mode(mode).open(path);
         let is_mine = created.is_ok();
         let file = match created {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => match left(path, &options)? {
-                Some(file) => file,
-                None => continue,
-            },
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                match open_existing(path, &options)? {
+                    Some(file) => file,
+                    None => continue,
+                }
+            }
             created => created?,
         };
         let has_name = || {
@@ -353,19 +359,19 @@ fn hold(path: &Path, mode: u32, patience: Duration) -> io::Result<File> {
             }
         })?;
         if !is_locked {
-            wait(start, patience, path.display())?;
+            wait(start, timeout, path.display())?;
         } else if has_name()? {
             if file.metadata()?.len() == 0 {
                 return Ok(file);
             }
-            // A killed writer's.
+            // Left by a killed writer.
             fs::remove_file(path)?;
         }
     }
 }
 
-/// The temporary file that is there, if it still is.
-fn left(path: &Path, options: &OpenOptions) -> io::Result<Option<File>> {
+/// Opens the existing temporary file, unless it has disappeared.
+fn open_existing(path: &Path, options: &OpenOptions) -> io::Result<Option<File>> {
     let in_the_way = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
     match fs::symlink_metadata(path) {
         Ok(there) if !there.is_file() => {
@@ -388,13 +394,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_writer_that_never_ends_is_not_waited_for_for_ever() {
+    fn waiting_for_another_writer_ends_after_a_timeout() {
         let folder = std::env::temp_dir().join(format!("oneport-writer-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("r.json");
-        let patience = Duration::from_millis(20);
+        let timeout = Duration::from_millis(20);
         let first = Writer::open(&path).unwrap();
-        let message = format!("{:#}", Writer::open_within(&path, patience).unwrap_err());
+        let message = format!("{:#}", Writer::open_within(&path, timeout).unwrap_err());
         for part in [
             "cannot write ",
             "r.json: another process has",
@@ -402,17 +408,17 @@ mod tests {
         ] {
             assert!(message.contains(part), "{message}");
         }
-        // What the first writes, the second reads.
+        // The second writer reads what the first has written.
         first.write(b"first").unwrap();
         let second = Writer::open(&path).unwrap();
         assert_eq!(second.current().unwrap().as_deref(), Some(&b"first"[..]));
         drop(second);
 
-        // In place, the lock is on the file itself.
+        // When written in place, the file itself is locked.
         fs::hard_link(&path, folder.join("other")).unwrap();
         let first = Writer::open(&path).unwrap();
-        assert!(matches!(first.way, Way::InPlace(_)));
-        let message = format!("{:#}", Writer::open_within(&path, patience).unwrap_err());
+        assert!(matches!(first.target, Target::InPlace(_)));
+        let message = format!("{:#}", Writer::open_within(&path, timeout).unwrap_err());
         assert!(message.contains("r.json: another process has"), "{message}");
         first.write(b"1st").unwrap();
         let second = Writer::open(&folder.join("other")).unwrap();

@@ -1,4 +1,4 @@
-//! `oneport check circulant`: the four conditions of circulant schedules, for many numbers of
+//! `oneport check circulant`: checks the four conditions of circulant schedules for many numbers of
 //! ranks.
 
 use std::io::Write;
@@ -73,13 +73,13 @@ struct Output<'a> {
     /// Smallest and largest number of ranks.
     ranks: [usize; 2],
     sampled: bool,
-    /// Numbers of ranks that were checked.
+    /// Number of checked numbers of ranks.
     graphs: u64,
-    /// Schedules that were checked, one for each rank.
+    /// Number of checked schedules, one for each rank.
     schedules: u64,
     seconds: f64,
     errors: &'a [Violation],
-    /// Errors beyond those.
+    /// Number of errors that are not in `errors`.
     more: u64,
 }
 
@@ -163,7 +163,7 @@ fn print(out: &mut dyn Write, output: &Output<'_>, outcome: &Outcome) -> Result<
     output::summary(out, &summary)
 }
 
-/// Ranks of all graphs together.
+/// Total number of ranks over all sizes, saturating.
 fn sum(sizes: &RangeInclusive<usize>) -> u64 {
     let (first, last) = (*sizes.start() as u128, *sizes.end() as u128);
     let sum = if first > last {
@@ -178,7 +178,7 @@ fn bar(length: u64) -> Progress {
     Progress::new(length, "checking {wide_bar} {percent}%, {eta} left")
 }
 
-/// At least one sample: none would prove nothing.
+/// Requires at least one sample, since a check of none would prove nothing.
 fn parse_samples(text: &str) -> Result<usize, String> {
     match parse_count(text)? {
         0 => Err("0 samples: there is nothing to check".into()),
@@ -186,7 +186,7 @@ fn parse_samples(text: &str) -> Result<usize, String> {
     }
 }
 
-/// `1000`, `2..=1000`, `2..1001`.
+/// Parses `1000`, `2..=1000` or `2..1001`.
 fn parse_ranks(text: &str) -> Result<RangeInclusive<usize>, String> {
     let range = match text.split_once("..") {
         None => {
@@ -207,7 +207,7 @@ fn parse_ranks(text: &str) -> Result<RangeInclusive<usize>, String> {
     Ok(range)
 }
 
-/// A number of ranks, not 0: `1000`, `2^40`, `1e12`.
+/// Parses a positive number of ranks: `1000`, `2^40` or `1e12`.
 fn parse_large(text: &str) -> Result<usize, String> {
     let help = || format!("'{text}' is not a number of ranks: write it like 1000, 2^40 or 1e12");
     let too_many = || {

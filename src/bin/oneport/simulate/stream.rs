@@ -1,4 +1,4 @@
-//! Schedules too long to be stored, timed step by step.
+//! Timing of schedules that are too long to store, step by step.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,31 +6,31 @@ use std::process::ExitCode;
 use anyhow::Result;
 use oneport::bounds::lower_bound_of_layouts;
 
-use super::{Args, Output, print_facts, print_of};
+use super::{Args, Output, print_of, print_summary};
 use crate::input::{Input, ScheduleInfo, warnings_about};
 use crate::output;
 use crate::progress::Progress;
 use crate::task::{Task, Timing, closed_form, finite, steps};
 use crate::units::Number;
 
-/// Schedules of up to this many steps are stored.
+/// Maximum number of steps of a schedule that is stored.
 const MAX_STORED: u64 = 1 << 20;
-/// Schedules over fewer ranks, too: their steps are in the segments.
+/// Schedules over fewer ranks are stored too: their steps are in the segments.
 const MIN_RANKS: usize = 1 << 10;
 
-/// What has become of a request.
+/// Result of an attempt to stream a schedule.
 pub(super) enum Outcome {
-    /// Timed and printed.
+    /// The schedule was timed and printed.
     Done(ExitCode),
-    /// The schedule is to be planned and stored. The choice of the algorithm may take long, so it
-    /// is not made twice.
+    /// The schedule was planned and stored instead. It is passed on because the choice of the
+    /// algorithm may take long.
     Stored(Box<Input>),
     /// Nothing has been done.
     Nothing,
 }
 
-/// Times what the options ask for without storing it, where the schedule is long and the algorithm
-/// and the options allow it.
+/// Times the requested schedule without storing it, if it is long and the algorithm and the options
+/// allow that.
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let common = &args.common;
     let Some(kind) = common.collective.filter(|_| common.schedule.is_none()) else {
@@ -51,8 +51,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         let mut algorithms = task.algorithms.iter().filter(|a| a.is_streamed());
         algorithms.any(|a| steps(a, task.request.ranks, segments) > MAX_STORED)
     };
-    // The best number of segments is not known yet; with as many as there may be, the schedule may
-    // be long.
+    // The best number of segments is not known yet. With the largest possible number the schedule
+    // may be long.
     if !long(
         task.segments
             .as_ref()
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let collective = planned.collective();
     let several = planned.uses_several_ports();
     warnings_about(common, &collective, planned.ports(), several);
-    // Every step is half of a transfer.
+    // Each transfer consists of two steps.
     let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
     let progress = Progress::new(
         transfers << u32::from(request.cost.overlap),
@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let layouts = planned.layouts();
     let (ports, ranks) = (request.ports, request.ranks);
     let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
-    let about = ScheduleInfo::planned(&task, algorithm, &request, collective.root());
+    let info = ScheduleInfo::planned(&task, algorithm, &request, collective.root());
     let largest = bounds.largest;
     let output = Output {
         time: Number(timed.time),
@@ -105,7 +105,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         gamma: Number(cost.gamma),
         gamma_copy: Number(cost.gamma_copy),
         pieces: cost.size_pieces(),
-        about: &about,
+        info: &info,
         rank_times: None,
         port_busy: None,
         critical_path: None,
@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if common.json {
         output::json(out, &output)?;
     } else {
-        print_facts(out, about.summary(cost, task.unit), task.unit, &output)?;
+        print_summary(out, info.summary(cost, task.unit), task.unit, &output)?;
     }
     Ok(Outcome::Done(ExitCode::SUCCESS))
 }

@@ -1,4 +1,4 @@
-//! `oneport steady --run`: the schedule on threads, at the platform's pace.
+//! `oneport steady --run`: runs the schedule on threads at the platform's pace.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use oneport::run::{Clock, Element, Operator, RunOptions, Team, TeamOptions};
 
 use super::report::Run;
 
-/// Runs the schedule, and one of half as many operations, at the platform's pace.
+/// Runs the schedule and one with half as many operations at the platform's pace. The throughput
+/// follows from the difference of their times.
 pub(super) fn execute(
     time_unit: Option<&Fraction>,
     periodic: &Periodic,
@@ -23,7 +24,7 @@ pub(super) fn execute(
         Some(us) if *us > Fraction::ZERO => to_f64(us) * 1e3,
         Some(_) => bail!("--time-unit must be more than 0"),
         None => {
-            // A thread needs some microseconds for each of its transfers, and shares its core.
+            // A thread needs some microseconds for each of its transfers, and threads share cores.
             let steps = schedule.programs().iter().map(Vec::len).max().unwrap_or(1);
             let needed = steps as f64 * 6_000.0 * ranks.div_ceil(cores) as f64 * 25.0;
             needed.clamp(3e8, 2e10) / model_time
@@ -73,7 +74,8 @@ pub(super) fn execute(
     })
 }
 
-/// Whether the outcome is right, nanoseconds by the clock, and model time.
+/// Runs a schedule once. Returns whether the result is correct, the wall-clock time in nanoseconds,
+/// and the model time.
 fn paced<T: Element + PartialEq>(
     team: &mut Team,
     schedule: &Schedule,
@@ -83,7 +85,7 @@ fn paced<T: Element + PartialEq>(
 ) -> Result<(bool, u64, f64)> {
     let options = RunOptions {
         clock: Clock::Paced,
-        // Costs are by the byte, those of the platform by the element.
+        // Costs are per byte, the platform's costs per element.
         cost: periodic.cost(unit / size_of::<T>() as f64)?,
         repetitions: 1,
         ..RunOptions::default()

@@ -1,4 +1,4 @@
-//! `oneport steady`: series of operations on a heterogeneous platform.
+//! `oneport steady`: steady-state series of operations on a heterogeneous platform.
 
 mod execute;
 mod report;
@@ -124,7 +124,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Solves, plans, and prints.
+/// Solves, plans, checks and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let platform = args.platform()?;
     let operation = args.collective.unwrap_or(if platform.targets_all() {
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let mut verified = true;
     let mut recomputed = Vec::new();
     for (by, throughput) in solution.recomputed(args.verify) {
-        // The throughput has its own proof: what goes wrong here is said, and takes nothing away.
+        // The throughput has its own proof. An error here is only reported.
         match throughput {
             Ok(throughput) => {
                 if throughput != solution.throughput {
@@ -176,7 +176,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         .as_ref()
         .map(|d| solution.robustness(d))
         .transpose()?;
-    // Its costs are the worst ones.
+    // The robust solution is planned and timed with the worst costs.
     let mut solution = match &drift {
         Some(drift) if args.robust => drift.best.clone(),
         _ => solution,
@@ -190,7 +190,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     let solution = solution;
     let periodic = args.periodic(&solution)?;
-    let messages = args.messages.unwrap_or_else(|| enough(&periodic, args.run));
+    let messages = args
+        .messages
+        .unwrap_or_else(|| default_messages(&periodic, args.run));
     let schedule = periodic.schedule(messages)?;
     let options = check::Options {
         keep_order: matches!(operation, Operation::ReduceOrdered | Operation::Scan),
@@ -290,20 +292,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// The periodic schedule: where the longest period is not given and start-up counts, the one of
-    /// some lengths that reaches most.
+    /// Returns the periodic schedule. Without a given longest period it tries some lengths and
+    /// takes the one that reaches the most, because start-up counts.
     fn periodic(&self, solution: &Solution) -> Result<Periodic> {
         let mut best = solution.periodic(self.max_period.as_ref(), self.elements)?;
         if self.max_period.is_some() {
             return Ok(best);
         }
         let of = |periodic: &Periodic| {
-            let messages = self.messages.unwrap_or_else(|| enough(periodic, self.run));
+            let messages = self
+                .messages
+                .unwrap_or_else(|| default_messages(periodic, self.run));
             reached(periodic, messages)
         };
         let longest = best.period().clone();
         for part in [4u8, 16] {
-            if of(&best) >= 1.0 - 2.0 * LITTLE {
+            if of(&best) >= 1.0 - 2.0 * OVERHEAD {
                 break;
             }
             let shorter = &longest / Fraction::from(part);
@@ -335,30 +339,30 @@ impl Args {
     }
 }
 
-/// Part of the throughput that is reached by so many operations, at least.
+/// Lower bound of the fraction of the throughput that so many operations reach.
 fn reached(periodic: &Periodic, messages: usize) -> f64 {
     let best = to_f64(&periodic.solution().throughput);
     messages as f64 / to_f64(&periodic.time_bound(messages)) / best
 }
 
-/// Part of the time that start-up and clean-up may take, where that is affordable.
-const LITTLE: f64 = 0.01;
-/// Transfers of the schedule, and elements of its buffers, that are; buffers are there for runs
-/// only.
+/// Fraction of the time that start-up and clean-up may take, if memory and time allow.
+const OVERHEAD: f64 = 0.01;
+/// Limits for the number of transfers of a schedule and of elements in its buffers. Only runs
+/// allocate the buffers.
 const MAX_TRANSFERS: usize = 1_000_000;
 const MAX_ELEMENTS: usize = 1 << 31;
 const MAX_RUN: usize = 1 << 28;
 
-/// So many operations that start-up and clean-up cost little.
-fn enough(periodic: &Periodic, runs: bool) -> usize {
-    let periods = ((periodic.lag() as f64 / LITTLE) as usize).max(20);
-    let ensure_fits_memory = MAX_TRANSFERS / periodic.transfers().max(1);
+/// Number of operations that makes start-up and clean-up negligible, within the limits.
+fn default_messages(periodic: &Periodic, runs: bool) -> usize {
+    let periods = ((periodic.lag() as f64 / OVERHEAD) as usize).max(20);
+    let max_periods = MAX_TRANSFERS / periodic.transfers().max(1);
     let memory = if runs { MAX_RUN } else { MAX_ELEMENTS };
     let memory = memory / periodic.buffers(periodic.operations()).max(1);
-    periodic.operations() * periods.min(ensure_fits_memory).min(memory).max(2)
+    periodic.operations() * periods.min(max_periods).min(memory).max(2)
 }
 
-/// One period in the middle of a series, drawn or as a trace.
+/// One period in the middle of a series, as a Gantt chart or as a trace.
 fn one_period(periodic: &Periodic, file: File) -> Result<String> {
     let solution = periodic.solution();
     let caption = Caption::new(format!(
@@ -381,8 +385,8 @@ fn one_period(periodic: &Periodic, file: File) -> Result<String> {
 }
 
 fn parse_operation(text: &str) -> Result<Operation, String> {
-    let wanted = text.replace('_', "-");
-    let wanted = match wanted.as_str() {
+    let name = text.replace('_', "-");
+    let name = match name.as_str() {
         "total-exchange" => "allgather",
         "ordered-reduce" => "reduce-ordered",
         "prefix" | "parallel-prefix" => "scan",
@@ -390,7 +394,7 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
     };
     Operation::ALL
         .into_iter()
-        .find(|o| o.name() == wanted)
+        .find(|o| o.name() == name)
         .ok_or_else(|| {
             let names: Vec<&str> = Operation::ALL.iter().map(|o| o.name()).collect();
             format!(
@@ -401,7 +405,7 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
         })
 }
 
-/// A number, exactly.
+/// Parses a nonnegative number exactly.
 fn parse_number(text: &str) -> Result<Fraction, String> {
     let number = parse_fraction(text)
         .ok_or_else(|| format!("'{text}' is not a number: write 2, 0.5 or 1/2"))?;

@@ -1,4 +1,4 @@
-//! What `oneport steady` prints.
+//! Output of `oneport steady`: the JSON fields and the printed text.
 
 use std::io::Write;
 
@@ -16,13 +16,13 @@ pub(super) struct Output {
     pub(super) ports: &'static str,
     pub(super) nodes: usize,
     pub(super) edges: usize,
-    /// Operations a time unit.
+    /// Operations per time unit.
     pub(super) throughput: Exact,
-    /// Whether that is the best possible.
+    /// Whether the throughput is optimal.
     pub(super) optimal: bool,
-    /// Whether a certificate of that was checked.
+    /// Whether a certificate of optimality was checked.
     pub(super) proved: bool,
-    /// The throughput for nominal costs by other methods; all are equal.
+    /// The throughput for nominal costs, computed by other methods; all agree.
     pub(super) recomputed: Vec<Recomputed>,
     pub(super) trees: Vec<Tree>,
     pub(super) matchings: Vec<Matching>,
@@ -40,13 +40,13 @@ pub(super) struct Output {
     pub(super) run: Option<Run>,
 }
 
-/// Where the optimum is NP-hard to find.
+/// Bounds for problems whose optimum is NP-hard to find.
 #[derive(Serialize)]
 pub(super) struct Bounds {
     pub(super) lower: Exact,
     pub(super) upper: Exact,
-    /// By what part of the throughput it may be higher; 0 if it is optimal, though that need not
-    /// be proved by a certificate of its own.
+    /// Fraction by which the throughput may be higher. It is 0 if the throughput is optimal, which
+    /// need not be proved by a separate certificate.
     pub(super) gap: f64,
 }
 
@@ -73,16 +73,16 @@ pub(super) struct Tree {
     pub(super) weight: String,
     pub(super) weight_float: f64,
     pub(super) edges: Vec<(usize, usize)>,
-    /// Messages on each edge, where it is not 1.
+    /// Messages on each edge; omitted if all are 1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) messages: Vec<usize>,
-    /// Where combining takes time or operands keep their order: what each message and each
-    /// combination is made of.
+    /// The contents of each message and each combination, if combining takes time or operands keep
+    /// their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tasks: Vec<TreeTask>,
 }
 
-/// `ranks` are the contributions in what moves, or in what comes out.
+/// A task of a tree. `ranks` are the contributions in the message or in the result.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TreeTask {
@@ -97,7 +97,7 @@ pub(super) enum TreeTask {
     },
 }
 
-/// An edge from a node to itself stands for its combining.
+/// A matching. An edge from a node to itself means that the node combines.
 #[derive(Serialize)]
 pub(super) struct Matching {
     pub(super) weight: String,
@@ -111,11 +111,11 @@ pub(super) struct Repeated {
     pub(super) messages_per_period: usize,
     pub(super) elements: usize,
     pub(super) throughput: Exact,
-    /// Part of the optimum that rounding costs.
+    /// Fraction of the optimum lost by rounding.
     pub(super) loss: f64,
     pub(super) messages: usize,
     pub(super) model_time: f64,
-    /// Part of the throughput that all messages together reach, start and end included.
+    /// Fraction of the throughput that all messages together reach, start and end included.
     pub(super) reached: f64,
     pub(super) checked: bool,
 }
@@ -135,10 +135,10 @@ pub(super) struct Drift {
 #[derive(Serialize)]
 pub(super) struct Run {
     pub(super) verified: bool,
-    /// Nanoseconds.
+    /// In nanoseconds.
     pub(super) wall: u64,
     pub(super) time_unit_ns: f64,
-    /// Messages a time unit between the first half of the messages and all of them.
+    /// Messages per time unit, measured over the second half of the messages.
     pub(super) throughput: f64,
     /// The same in model time.
     pub(super) model_throughput: f64,
@@ -198,7 +198,7 @@ pub(super) fn matchings(solution: &Solution) -> Vec<Matching> {
     slots.collect()
 }
 
-/// A number where JSON readers keep it exact, a string otherwise.
+/// A number if JSON readers keep it exact, a string otherwise.
 pub(super) fn period(solution: &Solution) -> serde_json::Value {
     let period = solution.period();
     match u64::try_from(&period) {
@@ -207,10 +207,10 @@ pub(super) fn period(solution: &Solution) -> serde_json::Value {
     }
 }
 
-/// Lines of trees and matchings that are printed.
+/// Maximum number of printed trees and of printed matchings.
 const MAX_LINES: usize = 12;
 
-/// Six digits behind the point, or an exponent for what is very small or large.
+/// Six decimals, or an exponent for very small or large values.
 fn short(value: f64) -> String {
     if value == 0.0 || (1e-3..1e9).contains(&value.abs()) {
         format!("{value:.6}")
@@ -219,7 +219,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// As it is, or with an exponent.
+/// All digits, or an exponent for very small or large values.
 fn plain(value: f64) -> String {
     if value == 0.0 || (1e-3..1e15).contains(&value.abs()) {
         value.to_string()
@@ -392,7 +392,7 @@ pub(super) fn print(
     Ok(())
 }
 
-/// `1->0 [1]` moves the contribution of rank 1, `0+ [0 1]` combines on node 0.
+/// Formats tasks: `1->0 [1]` moves the contribution of rank 1, `0+ [0 1]` combines on node 0.
 fn named(tasks: &[TreeTask]) -> String {
     let ranks = |ranks: &[usize]| {
         let in_row = ranks.windows(2).all(|w| w[1] == w[0] + 1);

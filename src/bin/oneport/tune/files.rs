@@ -1,4 +1,4 @@
-//! The files that a sweep reads and writes: checked before anything is measured.
+//! The files that a sweep reads and writes, checked before the measurement starts.
 
 use std::cell::RefCell;
 use std::fs;
@@ -19,20 +19,20 @@ use crate::output;
 use crate::task::read_text;
 use crate::units::TimeUnit;
 
-/// Where results go, and what is there already.
+/// Paths of the results, and their previous contents.
 pub(super) struct Files {
     csv: Option<PathBuf>,
-    /// What the CSV file held when it was last read or written.
+    /// Content of the CSV file when it was last read or written.
     saved: RefCell<Option<Vec<u8>>>,
     html: Option<PathBuf>,
     rules: Option<PathBuf>,
     parameters: Parameters,
-    /// Rows of the interrupted sweep that the CSV file holds.
+    /// Rows of the interrupted sweep in the CSV file.
     pub(super) known: Vec<Row>,
 }
 
 impl Files {
-    /// Reads what is to be continued and makes sure that everything can be written.
+    /// Reads the interrupted sweep and makes sure that all files can be written.
     pub(super) fn open(args: &Args, job: &Job) -> Result<Files> {
         output::writable(&[
             ("--csv", args.csv.as_deref()),
@@ -72,8 +72,8 @@ impl Files {
         })
     }
 
-    /// Writes the rows so far, unless another has written the file meanwhile: its rows would be
-    /// lost.
+    /// Writes the rows so far. An error if another process has written the file meanwhile, since
+    /// its rows would be lost.
     pub(super) fn save(&self, rows: &[Row]) -> Result<()> {
         let Some(path) = &self.csv else {
             return Ok(());
@@ -93,7 +93,7 @@ impl Files {
         Ok(())
     }
 
-    /// Writes everything that can be written; the first error, if something cannot.
+    /// Writes all files and returns the first error.
     pub(super) fn write(
         &self,
         job: &Job,
@@ -110,7 +110,7 @@ impl Files {
             None => Ok(()),
         };
         let rules = match &self.rules {
-            // Half a sweep has no winners.
+            // An incomplete sweep has no winners.
             Some(path) if tuning.interrupted => {
                 output::note(&format!(
                     "{} is left as it was: the sweep is not complete",
@@ -125,8 +125,8 @@ impl Files {
     }
 }
 
-/// Puts a rule into the file, whose other rules stay, also those that another sweep has added
-/// during this one.
+/// Adds a rule to the file and keeps all other rules, including those that another sweep has added
+/// meanwhile.
 fn add_rule(path: &Path, rule: Rule) -> Result<()> {
     let writer = output::Writer::open(path)?;
     let mut rules = match writer.current()? {
@@ -137,7 +137,7 @@ fn add_rule(path: &Path, rule: Rule) -> Result<()> {
     writer.write(rules.to_json().as_bytes())
 }
 
-/// The rules that a file holds; an empty one holds none.
+/// Reads the rules of a file; an empty file has none.
 fn rules_in(text: &str, path: &Path) -> Result<Rules> {
     if text.trim().is_empty() {
         return Ok(Rules::default());
@@ -151,7 +151,7 @@ fn as_text<'a>(content: &'a [u8], path: &Path) -> Result<&'a str> {
         .with_context(|| format!("{} is not a text file", path.display()))
 }
 
-/// What rows depend on.
+/// The parameters that the rows depend on.
 fn parameters(args: &Args, job: &Job) -> Parameters {
     let request = &job.sweep.request;
     let list = |items: Vec<String>| items.join(" ");
@@ -169,7 +169,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
             text += " overlap";
         }
         if plain != *c {
-            // Matrices, or pieces of sizes.
+            // Matrices, or pieces by size.
             text += &format!(
                 " fingerprint {:016x}",
                 fingerprint(format!("{c:?}").as_bytes())
@@ -217,7 +217,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
     .collect()
 }
 
-/// FNV-1a.
+/// FNV-1a hash.
 fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -225,7 +225,7 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 }
 
 impl Job {
-    /// The rule that the measurements suggest.
+    /// The selection rule that follows from the measurements.
     fn rule(&self, tuning: &Tuning) -> Rule {
         let request = &self.sweep.request;
         let segmented = |name: &str| registry::find(self.kind, name).is_ok_and(|a| a.segmented);
@@ -246,7 +246,7 @@ impl Job {
         }
     }
 
-    /// What stands above the plots.
+    /// Heading of the HTML page.
     fn heading(&self, threads: &Threads, tuning: &Tuning, warnings: &[String]) -> Heading {
         let own = |name: &str, value: String| (name.to_string(), value);
         let mut summary: Vec<_> = self

@@ -1,4 +1,4 @@
-//! What is to be tuned, validated.
+//! A validated tuning job: the sweep and its settings.
 
 use anyhow::{Result, bail};
 use oneport::Kind;
@@ -15,7 +15,7 @@ use crate::output;
 use crate::task::{Task, algorithms, available_memory, footprint};
 use crate::units::TimeUnit;
 
-/// The sweep and what is known about it.
+/// The sweep, its settings and the circumstances of the measurement.
 pub(super) struct Job {
     pub(super) kind: Kind,
     pub(super) sweep: Sweep,
@@ -34,7 +34,7 @@ pub(super) struct Skipped {
     pub(super) reason: String,
 }
 
-/// The team's part of the result.
+/// Threads of the team.
 pub(super) struct Threads {
     pub(super) cores: usize,
     pub(super) pinned: bool,
@@ -48,7 +48,7 @@ impl Job {
             _ => Dtype::U8,
         });
         let bytes = sizes::expand(&args.bytes, args.factor)?;
-        let most = bytes.iter().copied().max().unwrap_or(0);
+        let max_bytes = bytes.iter().copied().max().unwrap_or(0);
         let common = Common {
             collective: Some(args.collective),
             schedule: None,
@@ -58,7 +58,7 @@ impl Job {
             rules: None,
             json: args.json,
             vector: Vector {
-                bytes: Some(most),
+                bytes: Some(max_bytes),
                 segment: None,
                 segments: Some(1),
                 segment_sizes: Vec::new(),
@@ -77,8 +77,8 @@ impl Job {
             );
         }
         let task = Task::new(&common, args.collective)?;
-        let (algorithms, skipped) = chosen(args, &task)?;
-        fits(&task, most)?;
+        let (algorithms, skipped) = select_algorithms(args, &task)?;
+        ensure_fits_memory(&task, max_bytes)?;
         let mut request = task.request;
         request.segments = Segments::whole(0);
         Ok(Job {
@@ -129,7 +129,7 @@ impl Job {
         warnings
     }
 
-    /// What is measured, for people.
+    /// Describes the measurement in lines of name and value.
     pub(super) fn summary(&self, threads: &Threads) -> Vec<(&'static str, String)> {
         let request = &self.sweep.request;
         let ports = match request.ports.k() {
@@ -162,9 +162,9 @@ impl Job {
     }
 }
 
-/// The algorithms asked for. One that is named must be usable; of `all`, those that are not are
-/// skipped.
-fn chosen(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
+/// Returns the requested algorithms. An explicitly named algorithm must be usable; `all` skips
+/// unusable ones.
+fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
     let (mut found, mut skipped): (Vec<&'static Algorithm>, Vec<Skipped>) = Default::default();
     for name in &args.algorithms {
         for algorithm in algorithms(args.collective, name)? {
@@ -192,9 +192,9 @@ fn chosen(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skip
     Ok((found, skipped))
 }
 
-/// Refuses what would not fit into memory.
-fn fits(task: &Task, bytes: u64) -> Result<()> {
-    /// Buffer, input, output and what it should be, on each rank.
+/// Rejects sweeps that do not fit into memory.
+fn ensure_fits_memory(task: &Task, bytes: u64) -> Result<()> {
+    /// Buffer, input, output and expected output of each rank.
     const COPIES: u128 = 4;
     let (kind, ranks) = (task.algorithms[0].collective, task.request.ranks);
     let need = COPIES * footprint(kind, ranks, bytes as usize, None);

@@ -1,14 +1,14 @@
-//! Where and how a measurement was made.
+//! Description of the machine and the command of a measurement.
 
 use oneport::measure::Machine;
 
-/// The processor and its cores: `Some CPU @ 2 GHz, 2 cores`.
+/// Processor and cores, such as `Some CPU @ 2 GHz, 2 cores`.
 pub(super) fn name() -> String {
     let Machine { cpu, cores, .. } = Machine::this();
     format!("{cpu}, {cores} core{}", if cores == 1 { "" } else { "s" })
 }
 
-/// The command line, as one would type it.
+/// The command line, quoted for a shell.
 pub(super) fn command() -> String {
     let quoted = |argument: String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:+@%".contains(c);

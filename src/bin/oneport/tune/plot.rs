@@ -1,4 +1,4 @@
-//! A log-log plot in text.
+//! Log-log plot in text.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,8 +11,8 @@ use crate::units::{TimeUnit, show_bytes};
 const WIDTH: usize = 61;
 const HEIGHT: usize = 17;
 
-/// Time over size, every algorithm with its best segment; with one size only, time over segment
-/// size.
+/// Plots time over vector size, each algorithm with its best segment size. For a single vector
+/// size, plots time over segment size.
 pub(super) fn plot(out: &mut dyn Write, rows: &[Row]) -> Result<()> {
     let one_size = rows.iter().all(|row| row.bytes == rows[0].bytes);
     let x_of = |row: &Row| if one_size { row.segment } else { row.bytes };
@@ -42,7 +42,7 @@ pub(super) fn plot(out: &mut dyn Write, rows: &[Row]) -> Result<()> {
     for (i, points) in series.values().enumerate() {
         for &(px, py) in points {
             let cell = &mut grid[HEIGHT - 1 - y.place(py)][x.place(px)];
-            // Several algorithms may fall on one place.
+            // Several algorithms may share one cell.
             *cell = if cell.is_alphabetic() { '*' } else { mark(i) };
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn plot(out: &mut dyn Write, rows: &[Row]) -> Result<()> {
     Ok(())
 }
 
-/// A logarithmic axis over a number of places.
+/// A logarithmic axis with a number of cells.
 struct Axis {
     low: u64,
     high: u64,
@@ -105,7 +105,7 @@ impl Axis {
     }
 }
 
-/// Dots between two points.
+/// Draws dots between two points.
 fn line(grid: &mut [Vec<char>], x: &Axis, y: &Axis, from: (u64, u64), to: (u64, u64)) {
     let (x0, x1) = (x.place(from.0) as f64, x.place(to.0) as f64);
     let (y0, y1) = (y.place(from.1) as f64, y.place(to.1) as f64);
@@ -118,7 +118,7 @@ fn line(grid: &mut [Vec<char>], x: &Axis, y: &Axis, from: (u64, u64), to: (u64, 
     }
 }
 
-/// Three significant digits.
+/// Rounds to three significant digits.
 fn rounded(value: f64) -> f64 {
     let scale = 10f64.powi(2 - value.abs().max(1.0).log10().floor() as i32);
     (value * scale).round() / scale

@@ -1,4 +1,4 @@
-//! The progress bar on standard error.
+//! Progress bar of a sweep, on standard error.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use oneport::measure::tune::Progress;
 
 use crate::units::show_bytes;
 
-/// A bar over the time budget; nothing where standard error is not a terminal.
+/// A bar over the time budget; hidden if standard error is not a terminal.
 pub(super) struct Bar(ProgressBar);
 
 impl Bar {

@@ -1,4 +1,4 @@
-//! The result on standard output: text, or JSON.
+//! Result of a sweep on standard output, as text or JSON.
 
 use std::io::Write;
 
@@ -29,7 +29,7 @@ pub(super) struct Output<'a> {
     command: &'a str,
     budget_s: f64,
     elapsed_s: f64,
-    /// Rows taken from the CSV file.
+    /// Number of rows taken from the CSV file.
     resumed: usize,
     interrupted: bool,
     budget_spent: bool,
@@ -39,7 +39,7 @@ pub(super) struct Output<'a> {
 }
 
 impl Job {
-    /// The result for scripts.
+    /// The result as JSON fields.
     pub(super) fn output<'a>(
         &'a self,
         threads: &Threads,
@@ -75,7 +75,7 @@ impl Job {
     }
 }
 
-/// The result for people.
+/// Prints the result as text.
 pub(super) fn print(
     out: &mut dyn Write,
     job: &Job,

@@ -1,17 +1,17 @@
-//! Ranges and lists of sizes.
+//! Ranges and lists of vector sizes.
 
 use anyhow::{Result, bail};
 
 use crate::units::parse_size;
 
-/// One size, or a range of them.
+/// One size, or a range of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
     from: u64,
     to: u64,
 }
 
-/// `64KiB`, or `64KiB..1MiB`.
+/// Parses `64KiB` or `64KiB..1MiB`.
 pub(super) fn parse_sizes(text: &str) -> Result<Sizes, String> {
     let Some((from, to)) = text.split_once("..") else {
         let size = parse_size(text)?;
@@ -39,7 +39,7 @@ pub(super) fn parse_sizes(text: &str) -> Result<Sizes, String> {
     Ok(Sizes { from, to })
 }
 
-/// All sizes, in increasing order.
+/// Returns all sizes in increasing order, without duplicates.
 pub(super) fn expand(parts: &[Sizes], factor: usize) -> Result<Vec<u64>> {
     if factor < 2 && parts.iter().any(|part| part.from < part.to) {
         bail!("--factor is {factor}: a range goes on by a factor of at least 2");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range() {
+    fn invalid_ranges_are_refused() {
         for text in [
             "", "..", "1..", "..1", "2..1", "0..8", "1...8", "x..8", "1-8", "8TiB..1",
         ] {
