@@ -1,10 +1,12 @@
-//! Endpoints: latency and bandwidth of transfers between two pinned cores, beside a bare handover
-//! of one cache line and a plain memcpy of the same size in the same run; the barrier of a team of
-//! 16.
+//! Benchmark of endpoints: latency and bandwidth of transfers between two pinned cores, and the
+//! barrier of a team of 16.
+//!
+//! The same run measures two references: a bare handover of one cache line, and a memcpy of the
+//! same size.
 //!
 //! `cargo bench --bench endpoints` prints criterion's figures and then tables of ratios. Short
-//! messages go there and back, long ones one after another in one direction. `-- --quick` takes
-//! fewer samples.
+//! messages are measured as ping-pongs, long messages as a stream in one direction. `-- --quick`
+//! takes fewer samples.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::hint::{black_box, spin_loop};
@@ -31,7 +33,7 @@ fn main() {
         (
             "pingpong",
             &SHORT[..],
-            compose as fn(&mut Team, usize, u64) -> Duration,
+            ping_pong as fn(&mut Team, usize, u64) -> Duration,
         ),
         ("stream", &LONG[..], |team, bytes, n| {
             stream(team, bytes, n, false)
@@ -73,18 +75,18 @@ fn options() -> ScopeOptions<u8> {
     ScopeOptions::new(Operator::named("sum").expect("built in"))
 }
 
-/// `n` one-way transfers, alternately in both directions.
-fn compose(team: &mut Team, bytes: usize, n: u64) -> Duration {
+/// `n` one-way transfers in alternating directions.
+fn ping_pong(team: &mut Team, bytes: usize, n: u64) -> Duration {
     let trips = n.div_ceil(2);
-    // Room after each message, so that no two share a cache line, nor one with the other rank.
-    let apart = bytes.next_multiple_of(128) + 128;
-    let mut buffers = vec![vec![1u8; 2 * apart]; 2];
+    // A gap after each message keeps messages and ranks on separate cache lines.
+    let stride = bytes.next_multiple_of(128) + 128;
+    let mut buffers = vec![vec![1u8; 2 * stride]; 2];
     let outcome = team
         .scope(
             &mut buffers,
             &options(),
             |e: &mut Endpoint<u8, Bidirectional>| {
-                let (rank, out, into) = (e.rank(), 0..bytes, apart..apart + bytes);
+                let (rank, out, into) = (e.rank(), 0..bytes, stride..stride + bytes);
                 e.barrier()?;
                 let start = Instant::now();
                 for _ in 0..trips {
@@ -104,8 +106,8 @@ fn compose(team: &mut Team, bytes: usize, n: u64) -> Duration {
     outcome.results[0].mul_f64(n as f64 / (2 * trips) as f64)
 }
 
-/// `n` transfers from rank 0 to rank 1, after some that are not counted; with `rewrite`, the sender
-/// writes its message anew before each, outside the time.
+/// `n` transfers from rank 0 to rank 1, after a few uncounted ones. With `rewrite`, the sender
+/// rewrites its message before each transfer, outside the timed part.
 fn stream(team: &mut Team, bytes: usize, n: u64, rewrite: bool) -> Duration {
     let mut buffers = vec![vec![1u8; bytes]; 2];
     let outcome = team
@@ -160,7 +162,8 @@ fn barriers(team: &mut Team, n: u64) -> Duration {
     outcome.results.into_iter().max().unwrap_or_default()
 }
 
-/// One line handed to and fro between two pinned threads, one way: the floor under every transfer.
+/// Handover of one cache line between two pinned threads, time of one direction: the lower limit of
+/// every transfer.
 fn bare_handover(n: u32) -> Duration {
     #[repr(align(128))]
     struct Line(AtomicU32);
@@ -205,7 +208,7 @@ fn memcpy(bytes: usize, n: u64) -> Duration {
     start.elapsed()
 }
 
-/// Of each figure in the tables.
+/// Number of samples for each figure in the tables.
 fn sample_count() -> usize {
     let quick = std::env::args().any(|a| a == "--quick");
     if quick { 5 } else { 21 }
@@ -228,11 +231,11 @@ fn latency_table() {
     );
     let mut team = Team::new(2).expect("two threads");
     for bytes in SHORT {
-        // The two in turn, so that both see the same machine.
+        // The two are measured alternately, so that both see the same state of the machine.
         let mut bare = Vec::new();
         let transfer = median(|| {
             bare.push(bare_handover(10_000));
-            compose(&mut team, bytes, 20_000) / 20_000
+            ping_pong(&mut team, bytes, 20_000) / 20_000
         });
         let mut bare = bare.into_iter();
         let bare = median(|| bare.next().unwrap_or_default());
@@ -243,7 +246,7 @@ fn latency_table() {
     }
 }
 
-/// What an endpoint does besides handing a message over, as a part of a long message.
+/// Measures the time that an endpoint adds to the bare handover, relative to a long message.
 fn own_work() {
     const LONG: usize = 64 << 10;
     let mut team = Team::new(2).expect("two threads");
@@ -252,7 +255,7 @@ fn own_work() {
     let short = median(|| {
         bare.push(bare_handover(10_000));
         long.push(stream(&mut team, LONG, 500, false) / 500);
-        compose(&mut team, 8, 20_000) / 20_000
+        ping_pong(&mut team, 8, 20_000) / 20_000
     });
     let [bare, long] = [bare, long].map(|samples| {
         let mut samples = samples.into_iter();

@@ -1,8 +1,9 @@
-//! Irregular gather trees: how long it takes to find the best ones, and how that grows.
+//! Benchmark of irregular gather trees: how long the search for the best trees takes, and how it
+//! scales.
 //!
-//! `cargo bench --bench gather`; with `-- --quick` without the largest sizes. One core, whose time
-//! is measured. Prints a table, and fails if the program in `O(p^2)` and the published one in
-//! `O(p^3)` disagree.
+//! `cargo bench --bench gather` prints a table; `-- --quick` leaves out the largest sizes. Times
+//! are CPU times of one thread. The benchmark fails if the `O(p^2)` program and the published
+//! `O(p^3)` program disagree.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod selected;
@@ -36,7 +37,7 @@ fn main() {
         "rank-ordered, free",
         "peak MiB"
     );
-    let mut before: Option<[f64; 5]> = None;
+    let mut previous: Option<[f64; 5]> = None;
     for &p in sizes {
         let free = problem(p, 1, None);
         let given = problem(p, 1, Some(p / 2));
@@ -58,7 +59,7 @@ fn main() {
         ];
         print!("{p:>6}");
         for (i, &t) in times.iter().enumerate() {
-            let growth = before.map_or(String::new(), |b| format!(" ({:.1}x)", t / b[i]));
+            let growth = previous.map_or(String::new(), |b| format!(" ({:.1}x)", t / b[i]));
             let shown = if t.is_nan() {
                 "-".into()
             } else {
@@ -67,7 +68,7 @@ fn main() {
             print!(" {shown:>18}");
         }
         println!(" {:>18}", peak_mib().map_or("-".into(), |m| m.to_string()));
-        before = Some(times);
+        previous = Some(times);
     }
 
     let p = if quick { 300 } else { 1000 };
@@ -106,18 +107,13 @@ fn main() {
     }
 }
 
-/// Random sizes from `least` on.
-fn problem(p: usize, least: usize, root: Option<usize>) -> Problem {
+/// A problem with random block sizes. With `min` = 0 a third of the blocks is empty.
+fn problem(p: usize, min: usize, root: Option<usize>) -> Problem {
     let sizes = Distribution::Random
         .sizes(p, 1000, 5, 1)
         .expect("small sizes");
-    // With empty blocks: a third of them.
     let size = |(r, &s): (usize, &usize)| {
-        if least == 0 && r % 3 == 1 {
-            0
-        } else {
-            s as u64
-        }
+        if min == 0 && r % 3 == 1 { 0 } else { s as u64 }
     };
     let sizes = sizes.iter().enumerate().map(size).collect();
     let cost = CostModel::new(100.0, 1.0).gamma_copy(1.0);
@@ -140,23 +136,23 @@ fn platform(p: usize) -> Problem {
     Problem::new(sizes, cost.expect("good links"), None).expect("a good problem")
 }
 
-/// Seconds on a core of the fastest of several runs.
+/// CPU time in seconds of the fastest of several runs.
 fn fastest(repetitions: usize, mut run: impl FnMut() -> f64) -> f64 {
     let runs = (0..repetitions).map(|_| {
-        let start = on_core();
+        let start = cpu_time();
         black_box(run());
-        on_core().saturating_sub(start)
+        cpu_time().saturating_sub(start)
     });
     runs.min().unwrap_or(Duration::ZERO).as_secs_f64()
 }
 
-/// How long this thread has had a core: what others do on the machine counts little.
-fn on_core() -> Duration {
+/// CPU time of this thread, which other load on the machine hardly affects.
+fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Most memory that this process has held, where the system says it.
+/// Peak memory of this process in MiB, if the system reports it.
 fn peak_mib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

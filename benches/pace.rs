@@ -1,8 +1,8 @@
-//! The paced clock: how close wall-clock comes to model time.
+//! Benchmark of the paced clock: how close wall-clock times are to model times.
 //!
-//! `cargo bench --bench pace` runs reductions of 64 KiB in 8 segments at alpha = 200 us, beta = 1
-//! ns/byte and prints the median of wall-clock over model time; with `-- --quick` of fewer
-//! repetitions.
+//! `cargo bench --bench pace` runs reductions of 64 KiB in 8 segments with `alpha = 200 us` and
+//! `beta = 1 ns/byte`, and prints the median ratio of wall-clock to model time. `-- --quick` runs
+//! fewer repetitions.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod selected;

@@ -1,9 +1,11 @@
-//! Planners: how long each registered algorithm takes to plan 1024 ranks and a vector of 64
-//! segments; and how long it takes to construct the schedules of 64 ranks of a circulant graph, in
-//! `O(log p)` and in the paper's `O(log^3 p)`.
+//! Benchmark of planners: the planning time of each registered algorithm, for 1024 ranks and a
+//! vector of 64 segments.
 //!
-//! `cargo bench --bench planners`; with `-- --quick` fewer samples. The steps of each schedule
-//! stand below its time.
+//! It also measures the construction of the schedules of 64 ranks of a circulant graph, in
+//! `O(log p)` and by the paper's `O(log^3 p)` algorithm.
+//!
+//! `cargo bench --bench planners`; `-- --quick` takes fewer samples. The number of steps of each
+//! schedule is printed below its time.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::hint::black_box;
@@ -58,7 +60,7 @@ fn main() {
     construction(&mut criterion);
 }
 
-/// Receive and send schedules of some ranks of circulant graphs of all magnitudes.
+/// Constructs receive and send schedules of some ranks, for circulant graphs of several magnitudes.
 fn construction(criterion: &mut Criterion) {
     const SAMPLED: usize = 64;
     for p in [1_000, (1 << 20) - 1, (1 << 40) - 1] {
@@ -66,15 +68,15 @@ fn construction(criterion: &mut Criterion) {
         let ranks = || (0..SAMPLED).map(|i| i * (p / SAMPLED) + i % 7);
         let mut group = criterion.benchmark_group(format!("circulant p={p}, {SAMPLED} ranks"));
         group.throughput(Throughput::Elements(SAMPLED as u64));
-        let mut room = [vec![0i8; graph.rounds()], vec![0i8; graph.rounds()]];
+        let mut buffers = [vec![0i8; graph.rounds()], vec![0i8; graph.rounds()]];
         group.bench_function("log p", |b| {
             b.iter(|| {
-                let [recv, send] = &mut room;
+                let [recv, send] = &mut buffers;
                 for r in ranks() {
                     graph.recv_into(black_box(r), recv);
                     graph.send_into(black_box(r), send);
                 }
-                black_box(&room);
+                black_box(&buffers);
             });
         });
         group.bench_function("log^3 p", |b| {
@@ -87,7 +89,7 @@ fn construction(criterion: &mut Criterion) {
             });
         });
         for r in ranks() {
-            let [recv, send] = &mut room;
+            let [recv, send] = &mut buffers;
             graph.recv_into(r, recv);
             graph.send_into(r, send);
             assert_eq!(*recv, paper::recv_schedule(&graph, r));

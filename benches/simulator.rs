@@ -1,10 +1,10 @@
-//! The simulator: steps per second of one pass over a prepared schedule on one core, and what
-//! planning and preparing cost.
+//! Benchmark of the simulator: steps per second of one pass over a prepared schedule on one core,
+//! and the times of planning and preparing.
 //!
-//! A transfer counts as two steps, its send and its receive; a combination that comes with a
-//! receive does not count extra. `cargo bench --bench simulator` prints criterion's figures and
-//! then one line a case: medians, and the greatest memory the process has held so far. `-- --quick`
-//! takes fewer passes. On a busy machine, run it with a higher priority.
+//! A transfer counts as two steps, its send and its receive; the combination of a combining receive
+//! does not count separately. `cargo bench --bench simulator` prints criterion's figures and then
+//! one line for each case: medians, and the peak memory of the process so far. `-- --quick` takes
+//! fewer passes. On a busy machine, run it with a higher priority.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -40,7 +40,7 @@ const fn case(name: &'static str, kind: Kind, algorithm: &'static str, ranks: us
     }
 }
 
-/// Smallest first: the peak of memory only grows.
+/// Smallest first, because the peak memory of the process never decreases.
 const CASES: [Case; 6] = [
     case("broadcast", Kind::Broadcast, "circulant", 1 << 10),
     case("reduce", Kind::Reduce, "circulant", 1 << 10),
@@ -58,7 +58,7 @@ const CASES: [Case; 6] = [
 
 impl Case {
     fn plan(&self) -> Schedule {
-        // 1 KiB segments of single bytes.
+        // Segments of 1 KiB, elements of one byte.
         let elements = SEGMENTS << 10;
         let mut request = Request::new(self.ranks, elements);
         request.segments = Segments::of_count(elements, SEGMENTS).expect("not 0 segments");
@@ -69,7 +69,7 @@ impl Case {
             .expect("a registered algorithm")
     }
 
-    /// Of the simulation; where each link has a cost of its own, all cost the same.
+    /// Cost model of the simulation. In the heterogeneous case all links have the same costs.
     fn cost(&self) -> CostModel {
         if !self.heterogeneous {
             return cost();
@@ -154,7 +154,7 @@ fn timed<R>(f: impl FnOnce() -> R) -> (R, Duration) {
     (result, start.elapsed())
 }
 
-/// The greatest resident size of this process so far, in MiB, where the system tells.
+/// Peak resident size of this process in MiB, if the system reports it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

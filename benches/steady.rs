@@ -1,5 +1,5 @@
-//! How long the exact throughput of series of broadcasts takes: 20 random platforms of 30 nodes and
-//! 150 edges under both port models, and one of 100 nodes and 500 edges with bidirectional ports.
+//! Benchmark of exact throughputs for series of broadcasts: 20 random platforms of 30 nodes and 150
+//! edges under both port models, and one of 100 nodes and 500 edges with bidirectional ports.
 //!
 //! ```text
 //! cargo bench --bench steady            all of it
@@ -36,7 +36,7 @@ fn main() {
     println!("random:100:500, bi: {time:.2} s, {text} (to be less than 60)");
 }
 
-/// Seconds, and what came out.
+/// Returns the time in seconds and a description of the solution.
 fn timed(name: &str, seed: u64, ports: Ports) -> (f64, String) {
     let platform = generate(name, seed).expect("the name is right");
     let start = Instant::now();

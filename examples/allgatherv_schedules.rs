@@ -1,18 +1,21 @@
-//! The irregular allgather on circulant graphs: what its schedules cost, computed or gathered; and
-//! what packing its messages costs.
+//! Irregular allgather on circulant graphs: the costs of its schedules and of packing its messages.
 //!
-//! Every rank needs the receive schedules of all ranks. It can compute them, or compute its own and
-//! gather the others in an allgather of a few bytes; both are done on a team of ranks, with one
-//! endpoint each, and must give the same. Then blocks of the paper's three kinds, `m` bytes
-//! together (all equal; `(r mod 3) floor(m/p)` at rank `r` and the rest at the last; all at the
-//! last), are gathered with the gathered schedules, in several numbers of parts. A message holds
-//! one part of almost every block. It is sent as the list of its spans, copied once, from buffer to
-//! buffer; or packed by the sender into one stretch of memory and unpacked by the receiver. Both
-//! are run in turn, folded onto one worker a core, so that copying is all that takes time. Every
-//! rank's output is compared with the oracle's, and the packed schedules are proved right.
+//! Every rank needs the receive schedules of all ranks. It can compute them all, or compute its own
+//! and gather the others in an allgather of a few bytes. The example does both on a team of ranks
+//! with one endpoint each, and requires equal results.
+//!
+//! It then gathers blocks of the paper's three kinds with the gathered schedules, `m` bytes
+//! together, in several numbers of parts. The kinds are: all blocks equal; `(r mod 3) floor(m/p)`
+//! bytes at rank `r` and the rest at the last rank; everything at the last rank.
+//!
+//! A message holds one part of almost every block. It is sent either as a list of spans, copied
+//! once from buffer to buffer, or packed by the sender into contiguous memory and unpacked by the
+//! receiver. Both are run alternately, multiplexed onto one worker per core, so that only copying
+//! takes time. Every rank's output is compared with the oracle's, and the packed schedules are
+//! proved correct.
 //!
 //! Run with `cargo run --release --example allgatherv_schedules -- [RANKS [BYTES]]`. Exits 1 if
-//! anything is wrong.
+//! packs is wrong.
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
         println!("usage: allgatherv_schedules [RANKS [BYTES]]");
         return ExitCode::from(2);
     };
-    match measured(p, bytes) {
+    match measure(p, bytes) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -52,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn measured(p: usize, bytes: usize) -> oneport::Result<bool> {
+fn measure(p: usize, bytes: usize) -> oneport::Result<bool> {
     let mut team = Team::new(p)?;
     let (computing, computed) = schedules(&mut team, |e| {
         Ok(Tables::new(&Circulant::new(e.ranks())).recv)
@@ -88,7 +91,7 @@ fn measured(p: usize, bytes: usize) -> oneport::Result<bool> {
             request.segments = Segments::of_count(largest, parts)?;
             request.blocks = Some(sizes.clone());
             let programs = Allgatherv::with_schedules(&request, gathered.clone())?;
-            let row = compared(&mut team, &programs.materialize()?)?;
+            let row = compare(&mut team, &programs.materialize()?)?;
             ok &= row.right;
             let packed = row.packed.map_or_else(
                 || format!("{:>12} {:>7}", "-", "-"),
@@ -111,23 +114,23 @@ fn measured(p: usize, bytes: usize) -> oneport::Result<bool> {
 }
 
 struct Row {
-    /// Of a message, on average.
+    /// Average number of spans of a message.
     spans: f64,
     model_time: f64,
     bound: f64,
     listed: Duration,
-    /// Where there is anything to pack.
+    /// Absent if there is nothing to pack.
     packed: Option<Duration>,
     right: bool,
 }
 
-/// Runs the schedule as it is and packed, in turn.
-fn compared(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
+/// Runs the schedule unchanged and packed, alternately.
+fn compare(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
     let copied = packed(schedule)?;
     let proved = check::check(&copied, &check::Options::default()).ok();
     let mut steps = schedule.programs().iter().flatten();
-    let anything = steps.any(|step| step.reads().len() > 1);
-    // The first repetition touches the memory.
+    let packs = steps.any(|step| step.reads().len() > 1);
+    // The first repetition touches the memory, so it is not timed.
     let options = RunOptions {
         warmup: 1,
         ..RunOptions::default()
@@ -139,7 +142,7 @@ fn compared(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
         listed.push(time);
         model_time = model;
         right &= verified;
-        if anything {
+        if packs {
             let (time, _, verified) = run(team, &copied, &options)?;
             packed.push(time);
             right &= verified;
@@ -150,13 +153,14 @@ fn compared(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
         model_time,
         bound: lower_bound_of(schedule, &options.cost, 1).largest,
         listed: median(listed),
-        packed: anything.then(|| median(packed)),
+        packed: packs.then(|| median(packed)),
         right,
     })
 }
 
-/// Gets all ranks' receive schedules at every rank by `get`: how long the slowest rank takes, and
-/// what rank 0 has; or nothing, which equals no schedules, if ranks have different ones.
+/// Obtains all ranks' receive schedules at every rank with `get`. Returns the time of the slowest
+/// rank and the schedules of rank 0. If ranks differ, the schedules are empty, which equals no
+/// valid schedules.
 fn schedules(
     team: &mut Team,
     get: impl Fn(&mut Endpoint<'_, u64, Bidirectional>) -> oneport::Result<Vec<i8>> + Sync,
@@ -184,7 +188,7 @@ fn schedules(
     Ok((median(times), recv))
 }
 
-/// The paper's block sizes, `bytes` together.
+/// The paper's block sizes, `bytes` in total.
 fn kinds(p: usize, bytes: usize) -> [(&'static str, Vec<usize>); 3] {
     let with_rest = |size: &dyn Fn(usize) -> usize| {
         let mut sizes: Vec<usize> = (0..p - 1).map(size).collect();
@@ -198,7 +202,8 @@ fn kinds(p: usize, bytes: usize) -> [(&'static str, Vec<usize>); 3] {
     ]
 }
 
-/// Runs with real bytes: the time, the model time, and whether every rank's output is right.
+/// Runs with real data. Returns the time, the model time, and whether every rank's output is
+/// correct.
 fn run(
     team: &mut Team,
     schedule: &Schedule,
@@ -212,8 +217,8 @@ fn run(
     Ok((outcome.wall_total, outcome.model_time, right))
 }
 
-/// The same with every message of several spans packed into scratch behind the buffer before it is
-/// sent, and unpacked after it has come.
+/// Returns the same schedule with packing: every message of several spans is packed into scratch
+/// behind the buffer before it is sent, and unpacked after it has been received.
 fn packed(schedule: &Schedule) -> oneport::Result<Schedule> {
     let p = schedule.ranks();
     let mut b = Schedule::builder(p, schedule.ports(), schedule.collective().clone());
@@ -247,7 +252,7 @@ fn packed(schedule: &Schedule) -> oneport::Result<Schedule> {
     b.build()
 }
 
-/// On average over the messages.
+/// Average number of spans over all messages.
 fn spans_of_a_message(schedule: &Schedule) -> f64 {
     let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
     let (mut messages, mut spans) = (0, 0);

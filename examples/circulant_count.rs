@@ -1,8 +1,7 @@
-//! How many different circulant schedules there are for each number of ranks, as far as a time
-//! budget goes.
+//! Counts the different circulant schedules for each number of ranks, within a time budget.
 //!
-//! `cargo run --release --example circulant_count -- [UP_TO] [SECONDS_EACH]` (128 and 10 unless
-//! told).
+//! `cargo run --release --example circulant_count -- [UP_TO] [SECONDS_EACH]` (by default 128 and
+//! 10).
 #![allow(clippy::print_stdout)]
 
 use std::time::{Duration, Instant};
@@ -12,12 +11,12 @@ use oneport::plan::circulant::count::{MAX_RANKS, count};
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|a| a.parse::<usize>());
     let mut number = |default: usize| arguments.next().unwrap_or(Ok(default));
-    let (Ok(most), Ok(seconds)) = (number(MAX_RANKS), number(10)) else {
+    let (Ok(max_ranks), Ok(seconds)) = (number(MAX_RANKS), number(10)) else {
         eprintln!("usage: circulant_count [UP_TO] [SECONDS_EACH]");
         std::process::exit(2);
     };
     println!("{:>4} {:>24} {:>10}", "p", "schedules", "seconds");
-    for p in 2..=most.min(MAX_RANKS) {
+    for p in 2..=max_ranks.min(MAX_RANKS) {
         let start = Instant::now();
         let found = count(p, Some(start + Duration::from_secs(seconds as u64)));
         let shown = found.map_or("?".to_string(), |n| n.to_string());

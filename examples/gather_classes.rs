@@ -30,7 +30,7 @@ fn time(problem: &Problem, plan: Plan) -> Result<f64> {
     Ok(problem.time(&plan(problem)?))
 }
 
-/// `rounds` instances for each number of ranks and each latency.
+/// Compares classes of trees on random instances, for each number of ranks and each latency.
 fn small_instances(rounds: usize) -> Result<()> {
     println!(
         "Random blocks of 0 to 100, beta = 1, root free: classes that beat the best adjacent tree.\n"
@@ -44,7 +44,7 @@ fn small_instances(rounds: usize) -> Result<()> {
         ("2-ported, non-ordered", ported::exact, 2),
     ];
     let mut random = Generator::new(1);
-    // The larger ones take most of the time.
+    // The larger instances take max of the time.
     let bar = ProgressBar::new(
         (8..=12)
             .map(|p| 3 * (rounds_of(p, rounds) << p) as u64)
@@ -77,12 +77,12 @@ fn small_instances(rounds: usize) -> Result<()> {
                     continue;
                 }
                 let mean = gains.iter().fold(0.0, |a, b| a + b) / gains.len().max(1) as f64;
-                let most = gains.iter().copied().fold(0.0, f64::max);
+                let max = gains.iter().copied().fold(0.0, f64::max);
                 let line = format!(
                     "| {p} | {alpha} | {gamma} | {name} | {:.0}% | {:.2}% | {:.2}% |",
                     100.0 * gains.len() as f64 / rounds as f64,
                     100.0 * mean,
-                    100.0 * most
+                    100.0 * max
                 );
                 bar.suspend(|| println!("{line}"));
             }
@@ -92,7 +92,7 @@ fn small_instances(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Instances of `p` ranks: fewer of the largest, which take longest.
+/// Number of instances of `p` ranks: fewer of the largest, which take longest.
 fn rounds_of(p: usize, rounds: usize) -> usize {
     rounds >> (p - 8).min(3)
 }
@@ -111,7 +111,7 @@ fn hard_instance() -> Result<()> {
     Ok(())
 }
 
-/// Model times over each distribution, over what padding takes.
+/// Prints model times over each distribution, relative to those of padding.
 fn distributions(p: usize, b: usize) -> Result<()> {
     let plans: [(&str, Plan); 8] = [
         ("linear", linear::tree),
@@ -137,7 +137,7 @@ fn distributions(p: usize, b: usize) -> Result<()> {
         let sizes = sizes.iter().map(|&s| s as u64).collect();
         let problem = Problem::new(sizes, cost.clone(), Some(root))?;
         let equal = Problem::new(vec![largest; p], cost.clone(), Some(root))?;
-        // An allreduce of one number takes a latency for each doubling, and its one unit.
+        // An allreduce of one number takes one message of one unit for each doubling.
         let rounds = f64::from(p.next_power_of_two().trailing_zeros());
         let padded = rounds * cost.transfer(0, 1, 1) + time(&equal, binomial::adaptive)?;
         let mut line = format!("| {} | {padded} |", distribution.name());

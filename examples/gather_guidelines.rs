@@ -28,7 +28,7 @@ const PLANS: [(&str, Plan); 4] = [
     ("adaptive", binomial::adaptive),
     ("optimal", optimal::tree),
 ];
-/// Average blocks, in bytes.
+/// Average block sizes in bytes.
 const BLOCKS: [usize; 2] = [100, 10_000];
 
 fn main() -> Result<()> {
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
             },
         }
     }
-    // A network whose pace a laptop can keep, even a busy one: 1 ms, 20 MB/s.
+    // A network whose pace even a busy laptop can keep: 1 ms, 20 MB/s.
     let cost = CostModel::new(1e6, 50.0);
     let mut bench = Bench {
         team: Team::new(ranks)?,
@@ -138,7 +138,7 @@ impl Bench {
         }
     }
 
-    /// A row: the trees for `sizes` over all of `others`, one after another.
+    /// A row: the trees for `sizes` relative to the total of all `others`, run one after another.
     fn line(
         &mut self,
         name: &str,
@@ -172,8 +172,8 @@ impl Bench {
         Ok(line)
     }
 
-    /// All in turns, so that a disturbance meets all of them; each with its fastest repetition, as
-    /// a busy machine only ever adds to a time.
+    /// Measures all schedules in turns, so that a disturbance affects all of them. Each schedule
+    /// counts with its fastest repetition, because load on the machine can only increase a time.
     fn times(&mut self, schedules: &[Schedule]) -> Result<Vec<Times>> {
         const TURNS: usize = 3;
         let options = RunOptions {

@@ -1,9 +1,10 @@
-//! The planner that works out of order, against uni-greedy and lower bounds; every plan is checked.
+//! Comparison of the out-of-order planner with uni-greedy and lower bounds. Every plan is checked.
 //!
-//! `rounds`: with free computation and unit segments, every p in 2..=40 and q in 1..=64, and some
-//! larger ones, reach the lower bound. `grid`: how much faster than uni-greedy for five ratios of
-//! tc to tp and p in 3..=32, and how far above the best bound known. `large`: some larger cases,
-//! with their planning times.
+//! - `rounds`: with free computation and unit segments, every `p` in 2..=40 and `q` in 1..=64, and
+//!   some larger ones, reach the lower bound.
+//! - `grid`: the gain over uni-greedy for five ratios of `tc` to `tp` and `p` in 3..=32, and the
+//!   distance to the best known bound.
+//! - `large`: some larger cases, with their planning times.
 //!
 //! Run with `cargo run --release --example out_of_order [rounds | grid | large]`; all three take
 //! about half a minute.
@@ -32,7 +33,7 @@ fn main() {
     }
 }
 
-/// Unit segments, no computation: every p in 2..=40, q in 1..=64, and some larger ones.
+/// Unit segments and no computation: every `p` in 2..=40, `q` in 1..=64, and some larger ones.
 fn rounds() {
     let larger = [
         (64, 256),
@@ -67,7 +68,7 @@ fn rounds() {
     );
 }
 
-/// The grid of the module's documentation.
+/// The grid in the documentation of the module `out_of_order`.
 fn grid() {
     println!(
         "tc,tp    q | better equal worse |  / uni-greedy   |   / lower bound | bound left | not better"
@@ -117,7 +118,7 @@ fn grid() {
     }
 }
 
-/// Larger cases.
+/// Some larger cases.
 fn large() {
     println!("   p     q  tc,tp      uni-greedy  planned  bound   planning");
     for (p, q, tc, tp) in [
@@ -201,7 +202,7 @@ fn makespan(p: usize, plan: &[Transfer], transfer_time: &[f64], combine_time: &[
     free_at.into_iter().fold(0.0, f64::max)
 }
 
-/// A whole number as an integer.
+/// Converts a whole number into an integer.
 fn whole(time: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
@@ -212,14 +213,15 @@ fn whole(time: f64) -> usize {
     whole
 }
 
-/// A lower bound for whole-number times, by counting the transfers that can start in each time
-/// unit.
+/// A lower bound for whole-number times: counts the transfers that can start in each time unit.
+/// Returns `None` if the search becomes too large.
 ///
-/// Earliest starting times are whole then. Read as a broadcast, `n(t)` transfers start at `t`, each
-/// keeps two ranks busy in `t..t+tc` and its sender also in `t-tp..t`. So in each unit `u`
+/// Earliest starting times are then whole numbers. Read the reduction backwards as a broadcast and
+/// let `n(t)` transfers start at `t`. Each of them keeps two ranks busy in `t..t+tc`, and its
+/// sender also in `t-tp..t`. In each unit `u`, therefore,
 /// `2 (n(u) + .. + n(u-tc+1)) + n(u+1) + .. + n(u+tp)` is at most the number of ranks that can have
 /// been reached by then. The largest total under these constraints, over all integer sequences,
-/// must reach q(p-1).
+/// must reach `q(p-1)`.
 fn counting_bound(p: usize, q: usize, tc: usize, tp: usize) -> Option<usize> {
     let mut reached = vec![0];
     let mut next = VecDeque::from([tc + tp]);
@@ -229,15 +231,15 @@ fn counting_bound(p: usize, q: usize, tc: usize, tp: usize) -> Option<usize> {
         next.extend([t + tc + tp, t + tc + tp]);
     }
     let reached = |u: usize| reached.iter().filter(|&&t| t <= u).count();
-    // States: the starts of the last tc + tp - 1 units, newest first, with the largest total so
-    // far.
+    // A state holds the numbers of starts in the last `tc + tp - 1` units, newest first. Its value
+    // is the largest total so far.
     let mut states = HashMap::from([(vec![0usize; tc + tp - 1], 0usize)]);
     for t in 0.. {
         let mut successors: HashMap<Vec<usize>, usize> = HashMap::new();
-        let most = if t < tp { 0 } else { p / 2 };
+        let max_starts = if t < tp { 0 } else { p / 2 };
         let limit = if t < tp { p } else { reached(t - tp) };
         for (recent, total) in &states {
-            for n in 0..=most {
+            for n in 0..=max_starts {
                 let window: Vec<usize> = std::iter::once(n).chain(recent.iter().copied()).collect();
                 let busy =
                     window[..tp].iter().sum::<usize>() + 2 * window[tp..].iter().sum::<usize>();

@@ -1,17 +1,17 @@
-//! A data race on purpose: `tests/sanitize.sh` checks with it that the sanitizer would report one.
-//! Run it for nothing else.
+//! A deliberate data race: `tests/sanitize.sh` uses it to check that the sanitizer reports one. It
+//! has no other use.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
 
 struct Shared(UnsafeCell<u64>);
 
-// SAFETY: none, and that is the point.
+// SAFETY: none; the type is unsound on purpose.
 unsafe impl Sync for Shared {}
 
 fn add(shared: &Shared) {
     for _ in 0..100_000 {
-        // SAFETY: none: two threads do this at once.
+        // SAFETY: none; two threads race here on purpose.
         unsafe { *shared.0.get() += 1 };
     }
 }
@@ -22,13 +22,13 @@ fn main() {
         s.spawn(|| add(&shared));
         s.spawn(|| add(&shared));
     });
-    // With the argument `freed` it reads freed memory as well, for the address sanitizer.
+    // With the argument `freed` it also reads freed memory, for the address sanitizer.
     if std::env::args().any(|a| a == "freed") {
         let freed = {
             let boxed = Box::new(7u64);
             std::ptr::from_ref(&*boxed)
         };
-        // SAFETY: none: the box is gone.
+        // SAFETY: none; the box has been freed.
         let value = unsafe { std::ptr::read_volatile(freed) };
         eprintln!("read {value} from freed memory");
     }

@@ -1,4 +1,4 @@
-//! Throughput measured on threads against the optimum: series of operations with real bytes, at the
+//! Measured throughput against the optimum: series of operations on threads with real data, at the
 //! platforms' pace.
 //!
 //! ```text
@@ -6,10 +6,10 @@
 //! cargo run --release --example steady_paced -- fig3      those whose name contains this
 //! ```
 //!
-//! Each schedule is run for `N` and for `2N` operations; the throughput is `N` over the difference,
-//! so that neither start-up nor clean-up counts, and over the whole run of `2N`, where they do. A
-//! unit of time lasts long enough for two cores to keep pace with all ranks. Every run is verified.
-//! Wall-clock: run it on an idle machine.
+//! Each schedule is run for `N` and for `2N` operations. The steady throughput is `N` divided by
+//! the difference of the times, which excludes start-up and clean-up. The throughput of the whole
+//! run of `2N` operations includes them. A time unit lasts long enough for two cores to keep pace
+//! with all ranks. Every run is verified. The times are wall-clock: run it on an idle machine.
 
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 
@@ -21,11 +21,11 @@ use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 
 /// Nanoseconds of a time unit.
 const UNIT_NS: f64 = 2e6;
-/// A run takes about so many time units.
-const LONG: f64 = 500.0;
+/// Approximate duration of a run in time units.
+const RUN_UNITS: f64 = 500.0;
 
 fn main() -> oneport::Result<()> {
-    let wanted = std::env::args().nth(1).unwrap_or_default();
+    let filter = std::env::args().nth(1).unwrap_or_default();
     println!(
         "platform            operation       ports  optimum  steady (of it)      whole run (of it)"
     );
@@ -43,14 +43,14 @@ fn main() -> oneport::Result<()> {
         cases.push(("complete:4, 1/2".into(), computing.clone(), operation));
     }
     for (name, platform, operation) in cases {
-        if !name.contains(&wanted) {
+        if !name.contains(&filter) {
             continue;
         }
         for ports in [Ports::BI, Ports::UNI] {
             let solution = solve(&platform, operation, ports, Method::Ports)?;
             let periodic = solution.periodic(None, None)?;
             let rho = to_f64(&solution.throughput);
-            let periods = (LONG * rho / 2.0 / periodic.operations() as f64).ceil();
+            let periods = (RUN_UNITS * rho / 2.0 / periodic.operations() as f64).ceil();
             let n = periodic.operations() * (periods as usize).max(1);
             let (short, long) = (seconds(&periodic, n)?, seconds(&periodic, 2 * n)?);
             let units = |seconds: f64| seconds / (UNIT_NS * 1e-9);
@@ -69,7 +69,7 @@ fn main() -> oneport::Result<()> {
     Ok(())
 }
 
-/// How long a verified run of so many operations takes.
+/// Wall-clock time in seconds of a verified run of so many operations.
 fn seconds(periodic: &Periodic, operations: usize) -> oneport::Result<f64> {
     let schedule = periodic.schedule(operations)?;
     let operator = Operator::<u64>::named("affine")?;

@@ -1,9 +1,9 @@
-//! Table IV of Lowery & Langou: where uni-greedy is faster with unequal segments.
+//! Table IV of Lowery & Langou: the cases in which uni-greedy is faster with unequal segments.
 //!
 //! A vector of 10 elements is split in all 512 ways, for 986 combinations of ranks, alpha and gamma
-//! (beta = 1), and the best way is compared with the best of the ten equal segment sizes. Exits 1
-//! if the counts are not those of the paper (whose average gain, 2.0%, is too large: it missed some
-//! equal sizes).
+//! (`beta = 1`). The best split is compared with the best of the ten equal segment sizes. Exits 1
+//! if the counts differ from the expected ones. They are the paper's except for the average gain:
+//! the paper's 2.0% is too large, because it missed some equal sizes.
 //!
 //! Run with `cargo run --release --example table4`.
 
@@ -17,7 +17,7 @@ use oneport::plan::segmentation::compositions;
 
 const ELEMENTS: usize = 10;
 
-/// One experiment.
+/// Parameters of an experiment.
 #[derive(Clone, Copy)]
 struct Experiment {
     ranks: usize,
@@ -25,7 +25,7 @@ struct Experiment {
     gamma: f64,
 }
 
-/// Its outcome: the best times, and the first best ways to reach them.
+/// Result of an experiment: the best times, the first best equal split and all best splits.
 struct Outcome {
     experiment: Experiment,
     equal_time: f64,
@@ -106,8 +106,8 @@ fn show(sizes: &[usize]) -> String {
     format!("({})", sizes.join(","))
 }
 
-/// alpha in 0..=10, 20..=100 by 10, 200..=1000 by 100; gamma 0 and 1; p = 4, 8, .., 1024 and 6, 12,
-/// .., 768.
+/// `alpha` in 0..=10, 20..=100 by 10, 200..=1000 by 100; `gamma` 0 and 1; `p` = 4, 8, .., 1024 and
+/// 6, 12, .., 768.
 fn experiments() -> Vec<Experiment> {
     let alphas = (0..=10)
         .chain((20..=100).step_by(10))
@@ -127,7 +127,7 @@ fn experiments() -> Vec<Experiment> {
         .collect()
 }
 
-/// Solves all experiments, on two threads.
+/// Solves all experiments on two threads.
 fn solve(experiments: &[Experiment]) -> Vec<Outcome> {
     let (a, b) = experiments.split_at(experiments.len() / 2);
     std::thread::scope(|scope| {

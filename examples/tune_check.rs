@@ -1,13 +1,14 @@
-//! Is what `oneport tune` finds the best? A search against a full sweep and against the closed
+//! Checks the results of `oneport tune`: its search against a full sweep and against the closed
 //! form.
 //!
-//! Eight ranks with bidirectional ports, at the pace of alpha = 2 ms and beta = 20 ns/byte, reduce
-//! vectors of 64 KiB to 1 MiB. A pipeline over `q` segments takes `(r + q) (alpha + beta m / q)`,
-//! with `r = p - 2` for the chain and `ceil(log2 p) - 1` for bi-greedy, which is least for `q =
-//! sqrt(r beta m / alpha)`: `(sqrt(r alpha) + sqrt(beta m))^2`.
+//! Eight ranks with bidirectional ports, at the pace of `alpha = 2 ms` and `beta = 20 ns/byte`,
+//! reduce vectors of 64 KiB to 1 MiB. A pipeline over `q` segments takes
+//! `(r + q) (alpha + beta m / q)`, with `r = p - 2` for the chain and `r = ceil(log2 p) - 1` for
+//! bi-greedy. The minimum is at `q = sqrt(r beta m / alpha)`, where it is
+//! `(sqrt(r alpha) + sqrt(beta m))^2`.
 //!
-//! `cargo run --release --example tune_check` takes about two minutes, and fails when a time found
-//! is more than 5% above either.
+//! `cargo run --release --example tune_check` takes about two minutes, and fails if a time found by
+//! the search is more than 5% above either reference.
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -22,7 +23,7 @@ use oneport::{CostModel, Kind, Request, Result};
 const RANKS: usize = 8;
 const ALPHA: f64 = 2e6;
 const BETA: f64 = 20.0;
-/// Number of segments that the full sweep goes up to, and repetitions of each.
+/// Largest number of segments in the full sweep, and repetitions of each.
 const SEGMENTS: usize = 20;
 const REPETITIONS: usize = 5;
 const TOLERANCE: f64 = 1.05;
@@ -81,7 +82,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The least median of all numbers of segments, and the segment size that has it.
+/// Returns the smallest median over all numbers of segments, and its segment size.
 fn full_sweep(
     sweep: &Sweep,
     bytes: u64,

@@ -1,22 +1,22 @@
-//! Collectives: every registered algorithm on live teams of pinned threads, native clock, beside
-//! what the model says.
+//! Benchmark of collectives: every registered algorithm on live teams of pinned threads, native
+//! clock, compared with the model.
 //!
-//! * `cargo bench --bench collectives` measures every algorithm over 2, 4, 8 and as many ranks as
-//!   there are cores, 1 KiB to 4 MiB of `f32`, combined by sums; segment sizes; and, for two ranks,
-//!   how far the model is off. An algorithm in the registry is measured without a change here. The
-//!   measured time of all points together is bounded: more algorithms get less time each.
-//! * `cargo bench --bench collectives -- --quick` takes fewer sizes and ranks, and less time.
+//! - `cargo bench --bench collectives` measures every algorithm with 2, 4, 8 and as many ranks as
+//!   there are cores, 1 KiB to 4 MiB of `f32`, combined by sums. It also sweeps segment sizes and,
+//!   for two ranks, measures the error of the model. A newly registered algorithm needs no change
+//!   here. The total measuring time is bounded: with more algorithms, each point gets less time.
+//! - `cargo bench --bench collectives -- --quick` takes fewer sizes and ranks, and less time.
 //!   `cargo bench -- --quick` is a quick pass of all benches.
-//! * `cargo bench --bench collectives -- 'reduce p=4/chain'` measures what a regular expression
-//!   matches, as with any criterion bench.
+//! - `cargo bench --bench collectives -- 'reduce p=4/chain'` measures only the points that match a
+//!   regular expression, as with any criterion bench.
 //!
-//! The model's times come from a calibration made in the same run. Segmented algorithms get the
-//! segment size that is best in that model. Results are verified outside the timed part: what every
-//! rank holds is compared with a sequential computation after each batch. `bytes` is the whole
-//! vector: where every rank contributes or gets a block of its own, a block is its p-th part.
+//! Model times come from a calibration made in the same run. Segmented algorithms get the segment
+//! size that is best in that model. Results are verified outside the timed part: after each batch,
+//! the output of every rank is compared with a sequential computation. `bytes` is the size of the
+//! whole vector; if every rank has a block of its own, a block is its p-th part.
 //!
-//! At the end, `target/oneport-bench/summary.csv` and `summary.md` list what was measured: medians
-//! over all repetitions, model, ratio, whether ranks outnumbered cores (wall-clock then includes
+//! At the end, `target/oneport-bench/summary.csv` and `summary.md` list all points: medians over
+//! all repetitions, model times, ratios, whether ranks outnumbered cores (wall-clock then includes
 //! waiting for a core), machine, commit and date.
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -36,7 +36,7 @@ use oneport::{CostModel, Kind, Ports, Request, Schedule};
 use summary::{Point, Summary};
 
 const ELEMENT: usize = size_of::<f32>();
-/// Bytes of the vector in the sweep of segment sizes, and ranks.
+/// Vector size in bytes and number of ranks for the sweep of segment sizes.
 const SWEPT: usize = 1 << 20;
 const SWEPT_RANKS: usize = 4;
 const SMALLEST_SEGMENT: usize = 4 << 10;
@@ -50,9 +50,9 @@ fn main() {
         .nresamples(2000)
         .warm_up_time(bench.per_point / 4)
         .measurement_time(bench.per_point);
-    // Right after the calibration: a shared machine does not stay the same for minutes.
+    // Right after the calibration, because a shared machine changes within minutes.
     let checked = if bench.measuring {
-        bench.check_of_the_model()
+        bench.check_model()
     } else {
         Vec::new()
     };
@@ -65,23 +65,23 @@ fn main() {
         profile: bench.profile(),
         points: &points,
         checked: &checked,
-        // Checked again, it shows how much the machine has changed meanwhile.
-        checked_again: &bench.check_of_the_model(),
+        // The same check at the end shows how much the machine has changed meanwhile.
+        checked_again: &bench.check_model(),
     };
     summary.print();
     summary.write();
 }
 
-/// What all measurements share.
+/// Settings and state shared by all measurements.
 struct Bench {
-    /// Whether this is `cargo bench`, not a test that the bench works or a list of it.
+    /// Whether this is `cargo bench`, not a test run or a listing.
     measuring: bool,
     quick: bool,
     ranks: Vec<usize>,
     sizes: Vec<usize>,
     per_point: Duration,
     sum: Operator<f32>,
-    /// Made when first needed: a filter may leave nothing to be measured.
+    /// Calibrated when first needed, because a filter may leave nothing to measure.
     profile: OnceCell<Option<Profile>>,
 }
 
@@ -100,13 +100,13 @@ impl Bench {
             vec![1 << 10, 64 << 10, 1 << 20, 4 << 20]
         };
         let points = ranks.len() * sizes.len() * registry::all().len() + 2 * 2 * 9;
-        // Warming up and checking take about as long again.
-        let (all, least, most) = if quick {
+        // Warm-up and verification take about as long again.
+        let (total, min, max) = if quick {
             (25_000, 15, 200)
         } else {
             (300_000, 100, 2000)
         };
-        let per_point = (all / points as u64).clamp(least, most);
+        let per_point = (total / points as u64).clamp(min, max);
         Bench {
             measuring: given("--bench") && !given("--list") && !given("--test"),
             quick,
@@ -118,7 +118,7 @@ impl Bench {
         }
     }
 
-    /// Every algorithm, number of ranks and size.
+    /// Measures every algorithm for every number of ranks and size.
     fn grid(&self, criterion: &mut Criterion) -> Vec<Point> {
         let mut points = Vec::new();
         for &p in &self.ranks {
@@ -137,13 +137,14 @@ impl Bench {
                             continue;
                         }
                         let id = BenchmarkId::new(algorithm.name, bytes);
-                        let mut subject = None;
+                        let mut measurement = None;
                         group.bench_function(id, |b| {
-                            let subject = subject
-                                .get_or_insert_with(|| self.subject(algorithm, request.clone()));
-                            b.iter_custom(|n| subject.run(&mut team, n));
+                            let measurement = measurement.get_or_insert_with(|| {
+                                self.measurement(algorithm, request.clone())
+                            });
+                            b.iter_custom(|n| measurement.run(&mut team, n));
                         });
-                        points.extend(subject.map(|s| s.point("grid", bytes, &team)));
+                        points.extend(measurement.map(|s| s.point("grid", bytes, &team)));
                     }
                 }
                 group.finish();
@@ -152,7 +153,7 @@ impl Bench {
         points
     }
 
-    /// Two pipelines with segments of every size.
+    /// Measures two pipelines with all segment sizes.
     fn segment_sizes(&self, criterion: &mut Criterion) -> Vec<Point> {
         let mut points = Vec::new();
         let mut team = Team::new(SWEPT_RANKS).expect("threads");
@@ -167,18 +168,18 @@ impl Bench {
                 group.throughput(Throughput::Bytes(SWEPT as u64));
                 let sizes = std::iter::successors(Some(SMALLEST_SEGMENT), |s| Some(2 * s));
                 for segment in sizes.take_while(|&s| s <= SWEPT) {
-                    let mut subject = None;
+                    let mut measurement = None;
                     group.bench_function(BenchmarkId::from_parameter(segment), |b| {
-                        let subject = subject.get_or_insert_with(|| {
+                        let measurement = measurement.get_or_insert_with(|| {
                             let mut request = request(algorithm, SWEPT_RANKS, SWEPT);
                             request.segments =
                                 Segments::of_size(request.elements(), segment / ELEMENT)
                                     .expect("not 0 bytes");
-                            self.subject_as_requested(algorithm, request)
+                            self.measurement_as_requested(algorithm, request)
                         });
-                        b.iter_custom(|n| subject.run(&mut team, n));
+                        b.iter_custom(|n| measurement.run(&mut team, n));
                     });
-                    points.extend(subject.map(|s| s.point("segments", SWEPT, &team)));
+                    points.extend(measurement.map(|s| s.point("segments", SWEPT, &team)));
                 }
                 group.finish();
             }
@@ -186,25 +187,25 @@ impl Bench {
         points
     }
 
-    /// Chain and binomial between two ranks, 1 KiB to 4 MiB: all take turns, so that a disturbance
-    /// meets all of them.
-    fn check_of_the_model(&self) -> Vec<Point> {
+    /// Measures chain and binomial between two ranks, 1 KiB to 4 MiB. The measurements are
+    /// interleaved in turns, so that a disturbance affects all of them.
+    fn check_model(&self) -> Vec<Point> {
         const TURN: Duration = Duration::from_millis(2);
-        let (turns, apart) = if self.quick { (5, 2) } else { (15, 1) };
+        let (turns, step) = if self.quick { (5, 2) } else { (15, 1) };
         let mut team = Team::new(2).expect("two threads");
-        let mut subjects = Vec::new();
+        let mut measurements = Vec::new();
         for kind in [Kind::Broadcast, Kind::Reduce] {
             for name in ["chain", "binomial"] {
                 let algorithm = registry::find(kind, name).expect("registered");
-                for log in (10..=22).step_by(apart) {
+                for log in (10..=22).step_by(step) {
                     let bytes = 1 << log;
-                    let mut subject = self.subject(algorithm, request(algorithm, 2, bytes));
+                    let mut measurement = self.measurement(algorithm, request(algorithm, 2, bytes));
                     let start = Instant::now();
-                    subject.run(&mut team, 3);
+                    measurement.run(&mut team, 3);
                     let one = start.elapsed().as_nanos() / 3;
                     let fit = TURN.as_nanos() / one.max(1);
-                    subjects.push((
-                        subject,
+                    measurements.push((
+                        measurement,
                         bytes,
                         u64::try_from(fit).unwrap_or(1).clamp(3, 500),
                     ));
@@ -212,17 +213,17 @@ impl Bench {
             }
         }
         for _ in 0..turns {
-            for (subject, _, n) in &mut subjects {
-                subject.run(&mut team, *n);
+            for (measurement, _, n) in &mut measurements {
+                measurement.run(&mut team, *n);
             }
         }
-        let points = subjects.into_iter();
+        let points = measurements.into_iter();
         points
-            .map(|(subject, bytes, _)| subject.point("model check", bytes, &team))
+            .map(|(measurement, bytes, _)| measurement.point("model check", bytes, &team))
             .collect()
     }
 
-    /// This machine, if it can be calibrated.
+    /// Returns the profile of this machine, if it can be calibrated.
     fn profile(&self) -> Option<&Profile> {
         let profile = self.profile.get_or_init(|| {
             let options = Calibration {
@@ -238,7 +239,7 @@ impl Bench {
         profile.as_ref()
     }
 
-    /// The cost model to plan for, and whether it is this machine's.
+    /// Returns the cost model for planning, and whether it was calibrated on this machine.
     fn cost(&self) -> (CostModel, bool) {
         let profile = if self.measuring { self.profile() } else { None };
         match profile.and_then(|p| p.cost().ok()) {
@@ -247,18 +248,18 @@ impl Bench {
         }
     }
 
-    /// With the segments that are best in the model.
-    fn subject(&self, algorithm: &'static Algorithm, mut request: Request) -> Subject<'_> {
+    /// Prepares a measurement with the segments that are best in the model.
+    fn measurement(&self, algorithm: &'static Algorithm, mut request: Request) -> Measurement<'_> {
         request.cost = self.cost().0;
         let best = auto::with_best_segments(algorithm, &request).expect("planned before");
-        self.subject_as_requested(algorithm, best.request)
+        self.measurement_as_requested(algorithm, best.request)
     }
 
-    fn subject_as_requested(
+    fn measurement_as_requested(
         &self,
         algorithm: &'static Algorithm,
         mut request: Request,
-    ) -> Subject<'_> {
+    ) -> Measurement<'_> {
         let (cost, calibrated) = self.cost();
         request.cost = cost;
         let schedule = algorithm.plan(&request).expect("planned before");
@@ -274,7 +275,7 @@ impl Bench {
                 line.map_or(f64::NAN, |line| time(&line)),
             )
         });
-        Subject {
+        Measurement {
             algorithm,
             request,
             schedule,
@@ -287,21 +288,21 @@ impl Bench {
     }
 }
 
-/// One algorithm for one request, and all its repetitions.
-struct Subject<'a> {
+/// One algorithm for one request, and the times of all its repetitions.
+struct Measurement<'a> {
     algorithm: &'static Algorithm,
     request: Request,
     schedule: Schedule,
     data: Vec<Vec<f32>>,
     expected: Vec<Vec<f32>>,
     sum: &'a Operator<f32>,
-    /// By the calibrated model, and by its one line for all sizes.
+    /// Model time by the calibrated model, and by its single line for all sizes.
     model: Option<(f64, f64)>,
     walls: Histogram<u64>,
 }
 
-impl Subject<'_> {
-    /// `n` repetitions: their times together.
+impl Measurement<'_> {
+    /// Runs `n` repetitions and returns their total time.
     fn run(&mut self, team: &mut Team, n: u64) -> Duration {
         let options = RunOptions {
             repetitions: usize::try_from(n).expect("repetitions that can be counted"),
@@ -346,7 +347,7 @@ impl Subject<'_> {
     }
 }
 
-/// The vector of `bytes` bytes in one segment; or blocks that make it up.
+/// A request for a vector of `bytes` bytes in one segment, or for blocks of that total size.
 fn request(algorithm: &Algorithm, ranks: usize, bytes: usize) -> Request {
     let elements = bytes / ELEMENT;
     let elements = match algorithm.collective {

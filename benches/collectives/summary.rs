@@ -1,5 +1,5 @@
-//! What was measured, beside what the model says: a CSV file, a Markdown file, and a few lines on
-//! the terminal.
+//! Report of the collectives benchmark: a CSV file, a Markdown file, and a few lines on the
+//! terminal.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,15 @@ use std::process::Command;
 
 use oneport::measure::{Machine, Profile, now};
 
-/// Goals for two ranks: the median of measured over model, and the worst factor either way.
+/// Goals for two ranks: the median ratio of measured to model time, and the largest factor in
+/// either direction.
 const MEDIAN_GOAL: f64 = 1.25;
 const WORST_GOAL: f64 = 1.5;
 
-/// From which change of the same points between start and end of the run on it is worth a remark.
+/// Change of the same points between start and end of the run that causes a remark.
 const CHANGED: f64 = 1.25;
 
-/// One algorithm for one collective, number of ranks, size and segment.
+/// Result for one algorithm, number of ranks, vector size and segment size.
 pub(crate) struct Point {
     pub(crate) group: &'static str,
     pub(crate) collective: &'static str,
@@ -29,18 +30,18 @@ pub(crate) struct Point {
     pub(crate) median_ns: u64,
     pub(crate) p99_ns: u64,
     pub(crate) model_ns: Option<f64>,
-    /// By one line for all sizes.
+    /// Model time by the single line for all sizes.
     pub(crate) line_ns: Option<f64>,
     pub(crate) oversubscribed: bool,
     pub(crate) pinned: bool,
 }
 
-/// Everything that was measured.
+/// All results of a run.
 pub(crate) struct Summary<'a> {
     pub(crate) profile: Option<&'a Profile>,
     pub(crate) points: &'a [Point],
     pub(crate) checked: &'a [Point],
-    /// The same points at the end of the run.
+    /// The points of `checked`, measured again at the end of the run.
     pub(crate) checked_again: &'a [Point],
 }
 
@@ -55,7 +56,7 @@ impl Point {
 }
 
 impl Summary<'_> {
-    /// How far the model is off between two ranks, and the best segments.
+    /// Prints the error of the model between two ranks, and the best segment sizes.
     pub(crate) fn print(&self) {
         for line in self.findings() {
             println!("{line}");
@@ -80,8 +81,8 @@ impl Summary<'_> {
     fn findings(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let (Some(pieces), Some(line)) = (
-            Off::of(self.checked, Point::ratio),
-            Off::of(self.checked, Point::line_ratio),
+            Deviation::of(self.checked, Point::ratio),
+            Deviation::of(self.checked, Point::line_ratio),
         ) {
             lines.push(format!(
                 "measured over model, 2 ranks, chain and binomial, broadcast and reduce, 1 KiB to 4 MiB ({} points):",
@@ -91,7 +92,11 @@ impl Summary<'_> {
             lines.push(format!("  one line alone    {line}"));
             lines.push(format!(
                 "  goals: median within a factor {MEDIAN_GOAL}, worst within {WORST_GOAL}: {}",
-                if pieces.good() { "met" } else { "missed" }
+                if pieces.meets_goals() {
+                    "met"
+                } else {
+                    "missed"
+                }
             ));
         }
         let pairs = self.checked.iter().zip(self.checked_again);
@@ -220,15 +225,15 @@ impl Summary<'_> {
     }
 }
 
-/// How far ratios of measured over model are from 1.
-struct Off {
+/// Deviation of measured from model times, as ratios.
+struct Deviation {
     median: f64,
     worst: f64,
     at: String,
 }
 
-impl Off {
-    fn of(points: &[Point], ratio: fn(&Point) -> Option<f64>) -> Option<Off> {
+impl Deviation {
+    fn of(points: &[Point], ratio: fn(&Point) -> Option<f64>) -> Option<Deviation> {
         let mut ratios: Vec<f64> = points.iter().filter_map(ratio).collect();
         ratios.sort_unstable_by(f64::total_cmp);
         let middle = ratios.len() / 2;
@@ -241,7 +246,7 @@ impl Off {
         let worst = points
             .iter()
             .max_by(|a, b| factor(a).total_cmp(&factor(b)))?;
-        Some(Off {
+        Some(Deviation {
             median,
             worst: factor(worst),
             at: format!(
@@ -253,12 +258,12 @@ impl Off {
         })
     }
 
-    fn good(&self) -> bool {
+    fn meets_goals(&self) -> bool {
         self.median.max(1.0 / self.median) <= MEDIAN_GOAL && self.worst <= WORST_GOAL
     }
 }
 
-impl std::fmt::Display for Off {
+impl std::fmt::Display for Deviation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -285,7 +290,7 @@ fn machine() -> String {
     format!("{cpu}, {cores} cores, {os}")
 }
 
-/// The commit that was measured, where git says so.
+/// The measured commit, if git reports it.
 fn commit() -> String {
     let output = Command::new("git")
         .args([
@@ -303,7 +308,7 @@ fn commit() -> String {
     }
 }
 
-/// Writes a file that appears under its name only when it is complete.
+/// Writes a file atomically: it appears under its name only when it is complete.
 fn write(folder: &Path, name: &str, text: &str) -> std::io::Result<PathBuf> {
     std::fs::create_dir_all(folder)?;
     let (path, temporary) = (folder.join(name), folder.join(format!("{name}.tmp")));

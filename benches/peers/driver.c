@@ -1,11 +1,12 @@
-/* Collectives of an MPI library, timed the way oneport times its own: see main.rs beside this file.
+/* Times the collectives of an MPI library in the same way as oneport times its own; see main.rs.
  *
  * driver CORES BUDGET_US OP:BYTES ...
  *
- * CORES are numbers between commas; rank r pins itself to the r-th of them, round-robin. BUDGET_US is the time for one point, warming up not
- * counted. One line for each point: OP BYTES REPETITIONS MIN_NS MEDIAN_NS OK. A repetition takes as long as the slowest rank where every
- * rank has a core, otherwise from the first start to the last end. Inputs are written anew before every repetition, results are compared
- * after the last one, both outside the timed part. */
+ * CORES are numbers separated by commas; rank r pins itself to one of them, round-robin. BUDGET_US
+ * is the time for one point, without warm-up. Each point prints one line:
+ * OP BYTES REPETITIONS MIN_NS MEDIAN_NS OK. If every rank has a core, a repetition takes as long as
+ * the slowest rank, otherwise from the first start to the last end. Inputs are rewritten before
+ * every repetition, and results are compared after the last one, both outside the timed part. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>
@@ -23,7 +24,7 @@ static int64_t now(void) {
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Element i of rank r's input: sums over all ranks are exact. */
+/* Element i of rank r's input. Sums over all ranks are exact in float. */
 static float element(int r, size_t i) { return (float)((r + 1) * (int)(i % 97 + 1)); }
 
 static float sum_of(size_t i) { return (float)(ranks * (ranks + 1) / 2 * (int)(i % 97 + 1)); }
@@ -38,7 +39,8 @@ struct point {
 
 static int is(const struct point *p, const char *op) { return strcmp(p->op, op) == 0; }
 
-/* As oneport's side has them: (r mod 3) shares, the rest at the last rank; or equal blocks. */
+/* The same blocks as on oneport's side: (r mod 3) shares and the rest at the last rank, or equal
+ * blocks. */
 static void blocks(struct point *p) {
     size_t share = p->elements / (size_t)ranks, sum = 0;
     int irregular = is(p, "gatherv") || is(p, "scatterv");
@@ -71,7 +73,7 @@ static void prepare(struct point *p) {
     memset(p->out, 0, (p->out_len + 1) * sizeof(float));
 }
 
-static void once(struct point *p, int n) {
+static void perform(struct point *p, int n) {
     MPI_Comm all = MPI_COMM_WORLD;
     if (is(p, "barrier")) MPI_Barrier(all);
     else if (is(p, "broadcast")) MPI_Bcast(rank == 0 ? p->in : p->out, n, MPI_FLOAT, 0, all);
@@ -87,35 +89,35 @@ static void once(struct point *p, int n) {
 
 static int right(const struct point *p) {
     for (size_t i = 0; i < p->out_len; i++) {
-        float wanted;
+        float expected;
         if (is(p, "broadcast")) {
             if (rank == 0) return 1;
-            wanted = element(0, i);
+            expected = element(0, i);
         } else if (is(p, "reduce") || is(p, "allreduce")) {
-            wanted = sum_of(i);
+            expected = sum_of(i);
         } else if (is(p, "reduce_scatter")) {
-            wanted = sum_of((size_t)p->starts[rank] + i);
+            expected = sum_of((size_t)p->starts[rank] + i);
         } else if (is(p, "scatterv")) {
-            wanted = element(0, (size_t)p->starts[rank] + i);
+            expected = element(0, (size_t)p->starts[rank] + i);
         } else {
             int from = 0;
             while (from + 1 < ranks && (size_t)p->starts[from + 1] <= i) from++;
             size_t at = i - (size_t)p->starts[from];
-            wanted = element(from, is(p, "alltoall") ? at + (size_t)p->starts[rank] : at);
+            expected = element(from, is(p, "alltoall") ? at + (size_t)p->starts[rank] : at);
         }
-        if (p->out[i] != wanted) return 0;
+        if (p->out[i] != expected) return 0;
     }
     return 1;
 }
 
-static int64_t span(struct point *p, int crowded) {
+static int64_t span(struct point *p, int oversubscribed) {
     int64_t t[2], *all = NULL;
-    /* Who is done early does not refill its buffer at the expense of who is still at it. */
+    /* No rank refills its buffer while others are still running the last repetition. */
     MPI_Barrier(MPI_COMM_WORLD);
     memcpy(p->in, p->pristine, p->in_len * sizeof(float));
     MPI_Barrier(MPI_COMM_WORLD);
     t[0] = now();
-    once(p, (int)p->elements);
+    perform(p, (int)p->elements);
     t[1] = now();
     if (rank == 0) all = malloc((size_t)ranks * sizeof t);
     MPI_Gather(t, 2, MPI_INT64_T, all, 2, MPI_INT64_T, 0, MPI_COMM_WORLD);
@@ -127,7 +129,7 @@ static int64_t span(struct point *p, int crowded) {
             if (all[2 * r + 1] > last) last = all[2 * r + 1];
             if (all[2 * r + 1] - all[2 * r] > result) result = all[2 * r + 1] - all[2 * r];
         }
-        if (crowded) result = last - first;
+        if (oversubscribed) result = last - first;
         free(all);
     }
     return result;
@@ -138,16 +140,16 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void measure(struct point *p, int64_t budget, int crowded) {
+static void measure(struct point *p, int64_t budget, int oversubscribed) {
     prepare(p);
     int64_t one = 0, repetitions;
-    for (int i = 0; i < 3; i++) one = span(p, crowded);
+    for (int i = 0; i < 3; i++) one = span(p, oversubscribed);
     repetitions = budget / (one + 1000);
     if (repetitions < 3) repetitions = 3;
     if (repetitions > 1000) repetitions = 1000;
     MPI_Bcast(&repetitions, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
     int64_t *times = malloc((size_t)repetitions * sizeof *times);
-    for (int64_t i = 0; i < repetitions; i++) times[i] = span(p, crowded);
+    for (int64_t i = 0; i < repetitions; i++) times[i] = span(p, oversubscribed);
     int mine = right(p), ok = 0;
     MPI_Reduce(&mine, &ok, 1, MPI_INT, MPI_LAND, 0, MPI_COMM_WORLD);
     if (rank == 0) {

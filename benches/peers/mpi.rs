@@ -1,4 +1,4 @@
-//! MPI libraries: finding, building, running.
+//! Finding, building and running MPI libraries.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::Command;
 
 use crate::{OPS, Point, Timing};
 
-/// One MPI library.
+/// An MPI library.
 pub(crate) struct MpiLibrary {
     pub(crate) name: String,
     kind: Kind,
     mpiexec: PathBuf,
-    /// The folder above `bin`, which Intel's tools want to be told.
+    /// The folder above `bin`, which Intel's tools need.
     home: PathBuf,
     driver: PathBuf,
 }
@@ -23,7 +23,7 @@ enum Kind {
     Intel,
 }
 
-/// Options and variables that may help.
+/// Options and environment variables of a run.
 pub(crate) struct Setting {
     pub(crate) name: &'static str,
     options: &'static [&'static str],
@@ -31,7 +31,7 @@ pub(crate) struct Setting {
 }
 
 impl MpiLibrary {
-    /// Every library whose compiler wrapper is found and builds the driver.
+    /// Returns every library whose compiler wrapper is found and builds the driver.
     pub(crate) fn all() -> Vec<MpiLibrary> {
         let mut folders = Vec::new();
         for variable in ["ONEPORT_MPI", "PATH"] {
@@ -48,14 +48,14 @@ impl MpiLibrary {
                 let (Ok(real), true) = (mpicc.canonicalize(), mpiexec.is_file()) else {
                     continue;
                 };
-                // Wrappers that are one script under two names stand in one folder.
+                // One script under two names in the same folder is one library.
                 if !seen.insert((folder.canonicalize().ok(), real)) {
                     continue;
                 }
                 match MpiLibrary::build(&mpicc, mpiexec, &folder, found.len()) {
-                    Ok(rival) => {
-                        println!("{} ({})", rival.name, mpicc.display());
-                        found.push(rival);
+                    Ok(library) => {
+                        println!("{} ({})", library.name, mpicc.display());
+                        found.push(library);
                     }
                     Err(reason) => println!("{} skipped: {reason}", mpicc.display()),
                 }
@@ -116,7 +116,7 @@ impl MpiLibrary {
         })
     }
 
-    /// What is worth trying; `crowded` where ranks outnumber cores.
+    /// Returns the settings worth trying.
     pub(crate) fn settings(&self, oversubscribed: bool) -> Vec<Setting> {
         let setting = |name, options, variables| Setting {
             name,
@@ -162,8 +162,8 @@ impl MpiLibrary {
                 ),
             ],
             (Kind::Mpich, false) => vec![setting("", &["-bind-to", "none"], &[])],
-            // It does not yield, but may sleep for the shortest time that there is, as soon as it
-            // finds nothing to do.
+            // MPICH does not yield. With these settings it sleeps for the shortest possible time as
+            // soon as it finds nothing to do.
             (Kind::Mpich, true) => vec![setting(
                 "throttle",
                 &["-bind-to", "none"],
@@ -199,7 +199,7 @@ impl MpiLibrary {
         points: &[Point],
     ) -> Result<Vec<(Point, Timing)>, String> {
         let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
-        // MPICH has no setting that yields: a point can take its time many times over.
+        // MPICH has no setting that yields, so a point may take many times its budget.
         let limit = (60 + points.len() * 4).to_string();
         let output = Command::new("timeout")
             .arg(limit)
@@ -218,21 +218,21 @@ impl MpiLibrary {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let timings: Vec<_> = text.lines().filter_map(timing).collect();
         if timings.len() < points.len() {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
             println!(
                 "{} {} p = {p}: {} of {} points ({})",
                 self.name,
                 setting.name,
                 timings.len(),
                 points.len(),
-                said.lines().next().unwrap_or("out of time")
+                message.lines().next().unwrap_or("out of time")
             );
         }
         Ok(timings)
     }
 }
 
-/// A line of the driver.
+/// Parses an output line of the driver.
 fn timing(line: &str) -> Option<(Point, Timing)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [op, bytes, _, min, median, right] = words[..] else {

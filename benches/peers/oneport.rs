@@ -1,4 +1,4 @@
-//! The same points by this crate.
+//! Measurement of the same points with this crate.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,17 +13,16 @@ use oneport::{CostModel, Kind, Request};
 
 use crate::{Point, Timing};
 
-/// What this crate took for a point.
+/// oneport's result for a point.
 pub(crate) struct Measured {
-    /// The algorithm chosen by the model, and its segments.
+    /// The automatically chosen algorithm, and its segments.
     pub(crate) algorithm: String,
     pub(crate) timing: Timing,
-    /// Every registered algorithm with its median, where all were asked for.
+    /// Median of every registered algorithm, if requested.
     pub(crate) every: BTreeMap<&'static str, u64>,
-    /// Medians of the chosen algorithm and of the best of all, where that seemed better, measured
-    /// once more in turns.
+    /// Medians of the chosen algorithm and of the apparently best one, measured again in turns.
     pub(crate) again: Option<(u64, u64)>,
-    /// The same in a folded run, where that was asked for.
+    /// The result of a multiplexed run, if requested.
     pub(crate) folded: Option<(String, Timing)>,
 }
 
@@ -64,7 +63,7 @@ impl Oneport {
         }
     }
 
-    /// One round over all points; a point that no algorithm can do is left out.
+    /// One round over all points; points without an algorithm are left out.
     pub(crate) fn run(&self, p: usize, points: &[Point], all: &mut BTreeMap<Point, Measured>) {
         let mut team = Team::new(p).expect("threads");
         let mut workers = self.folded.then(|| {
@@ -108,15 +107,15 @@ impl Oneport {
         }
     }
 
-    /// Measures the chosen algorithm and one that seemed better again, in turns. Of several that
-    /// take the same, the least time ever measured is another's by chance; so whether that one
-    /// is better is decided by times that it was not picked for.
+    /// Measures the chosen algorithm and an apparently better one again, in turns. Among several
+    /// equally fast algorithms, another one has the smallest measured time by chance. Whether it is
+    /// better must therefore be decided by new measurements.
     pub(crate) fn confirm(&self, p: usize, all: &mut BTreeMap<Point, Measured>) {
         const TURNS: usize = 5;
         let mut team = Team::new(p).expect("threads");
         for (&point, measured) in all {
-            let least = measured.every.iter().min_by_key(|(_, median)| **median);
-            let Some((&best, &median)) = least else {
+            let fastest = measured.every.iter().min_by_key(|(_, median)| **median);
+            let Some((&best, &median)) = fastest else {
                 continue;
             };
             if median >= measured.timing.median {
@@ -141,7 +140,7 @@ impl Oneport {
         }
     }
 
-    /// The automatic choice.
+    /// Returns the automatic choice.
     fn choose(&self, team: &Team, kind: Kind, request: &Request) -> Option<auto::Choice> {
         match self.core_model(team) {
             Some(core_model) => auto::choose_native(kind, request, &core_model),
@@ -162,7 +161,7 @@ impl Oneport {
             let chosen = plan(&choice);
             for algorithm in registry::of(kind) {
                 if let Ok(other) = of(algorithm, &request, core_model.as_ref()) {
-                    // Several algorithms may come to the same schedule.
+                    // Several algorithms may plan the same schedule.
                     let median = if plan(&other) == chosen {
                         timing.median
                     } else {
@@ -192,7 +191,7 @@ impl Oneport {
         profile.core_model(team.workers(), team.ranks(), self.cores)
     }
 
-    /// What the driver's operation is here.
+    /// Returns the collective and the request that correspond to the driver's operation.
     fn request(&self, p: usize, point: Point) -> (Kind, Request) {
         let all = point.bytes / size_of::<f32>();
         let share = all / p;
@@ -291,7 +290,7 @@ impl Oneport {
     }
 }
 
-/// An algorithm with its best segments.
+/// Returns an algorithm with its best segments.
 fn of(
     algorithm: &'static registry::Algorithm,
     request: &Request,
@@ -303,7 +302,7 @@ fn of(
     }
 }
 
-/// The algorithm, and its segments.
+/// Describes an algorithm and its segments.
 fn described(choice: &auto::Choice) -> String {
     match choice.request.segments.count() {
         1 => choice.algorithm.name.to_string(),
@@ -312,7 +311,7 @@ fn described(choice: &auto::Choice) -> String {
 }
 
 impl Timing {
-    /// The least of both.
+    /// The minima of both.
     pub(crate) fn better(self, other: Timing) -> Timing {
         Timing {
             min: self.min.min(other.min),

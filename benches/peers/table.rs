@@ -1,4 +1,4 @@
-//! What came out: a table, geometric means, files.
+//! Report of the comparison: a table, geometric means, and files.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,48 +6,48 @@ use std::path::Path;
 use crate::oneport::Measured;
 use crate::{Point, Timing};
 
-/// One point of both sides.
+/// The results of both sides for a point.
 pub(crate) struct Row {
     p: usize,
     point: Point,
-    rival: Option<(String, Timing)>,
+    mpi: Option<(String, Timing)>,
     oneport: Measured,
 }
 
 impl Row {
-    /// The rival is the best of all libraries and settings, over all rounds.
+    /// Takes the best of all libraries and settings over all rounds as the result of MPI.
     pub(crate) fn new(
         p: usize,
         point: Point,
         mpi: Vec<(String, Timing)>,
         oneport: Measured,
     ) -> Row {
-        let rival = mpi
+        let mpi = mpi
             .into_iter()
             .filter(|(_, t)| t.right)
             .min_by_key(|(_, t)| t.median);
         Row {
             p,
             point,
-            rival,
+            mpi,
             oneport,
         }
     }
 
-    /// Their median over ours: above 1 where this crate is faster.
+    /// Median of MPI divided by oneport's: above 1 if oneport is faster.
     fn ratio(&self) -> Option<f64> {
-        let rival = self.rival.as_ref()?.1.median.max(1) as f64;
-        Some(rival / self.oneport.timing.median.max(1) as f64)
+        let mpi = self.mpi.as_ref()?.1.median.max(1) as f64;
+        Some(mpi / self.oneport.timing.median.max(1) as f64)
     }
 
-    /// The same for folded runs.
+    /// The same for multiplexed runs.
     fn folded_ratio(&self) -> Option<f64> {
-        let rival = self.rival.as_ref()?.1.median.max(1) as f64;
+        let mpi = self.mpi.as_ref()?.1.median.max(1) as f64;
         let (_, folded) = self.oneport.folded.as_ref()?;
-        Some(rival / folded.median.max(1) as f64)
+        Some(mpi / folded.median.max(1) as f64)
     }
 
-    /// The chosen algorithm's time over that of the best registered one.
+    /// Time of the chosen algorithm divided by that of the best registered one.
     fn off(&self) -> Option<f64> {
         let best = *self.oneport.every.values().min()?;
         let (chosen, best) = self
@@ -73,12 +73,9 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
     );
     for row in rows {
         let us = |t: &Timing| format!("{:.2} ({:.2})", t.median as f64 / 1e3, t.min as f64 / 1e3);
-        let (name, theirs) = row
-            .rival
-            .as_ref()
-            .map_or(("-".into(), "-".into()), |(n, t)| {
-                (n.trim().to_string(), us(t))
-            });
+        let (name, mpi_us) = row.mpi.as_ref().map_or(("-".into(), "-".into()), |(n, t)| {
+            (n.trim().to_string(), us(t))
+        });
         let ratio = row.ratio().map_or("-".into(), |r| format!("{r:.2}"));
         let wrong = if row.oneport.timing.right {
             ""
@@ -87,7 +84,7 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
         };
         let _ = write!(
             text,
-            "| {} | {} | {} | {name} | {theirs} | {}{wrong} | {} | {ratio} |",
+            "| {} | {} | {} | {name} | {mpi_us} | {}{wrong} | {} | {ratio} |",
             row.point.op,
             row.p,
             row.point.bytes,
@@ -104,7 +101,7 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             None if folded => text += " - | - | - |\n",
             None => text.push('\n'),
         }
-        let rival = row.rival.as_ref().map(|r| r.1);
+        let mpi = row.mpi.as_ref().map(|r| r.1);
         let ns = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
         let best = row.oneport.every.iter().min_by_key(|(_, median)| **median);
         let _ = writeln!(
@@ -113,8 +110,8 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             row.point.op,
             row.p,
             row.point.bytes,
-            ns(rival.map(|t| t.min)),
-            ns(rival.map(|t| t.median)),
+            ns(mpi.map(|t| t.min)),
+            ns(mpi.map(|t| t.median)),
             row.oneport.algorithm,
             row.oneport.timing.min,
             row.oneport.timing.median,
@@ -130,12 +127,12 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
     text.push('\n');
     for p in ranks {
         let of = |ratio: fn(&Row) -> Option<f64>| -> Vec<f64> {
-            let mine = rows.iter().filter(|r| r.p == p);
-            mine.filter_map(ratio).collect()
+            let selected = rows.iter().filter(|r| r.p == p);
+            selected.filter_map(ratio).collect()
         };
         let ratios = of(Row::ratio);
         if let Some(mean) = geometric_mean(&ratios) {
-            let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+            let min = ratios.iter().copied().fold(f64::INFINITY, f64::min);
             let slower = ratios.iter().filter(|&&r| r < 0.9).count();
             let note = if p > cores {
                 ", more ranks than cores: spans"
@@ -144,7 +141,7 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             };
             let _ = writeln!(
                 text,
-                "p = {p}{note}: {mean:.2} times as fast as the best MPI in geometric mean over {} points; least {least:.2}, {slower} below 0.9",
+                "p = {p}{note}: {mean:.2} times as fast as the best MPI in geometric mean over {} points; least {min:.2}, {slower} below 0.9",
                 ratios.len()
             );
         }

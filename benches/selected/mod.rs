@@ -1,9 +1,9 @@
-//! What the arguments ask of a bench that prints one table: benches without criterion answer
-//! `--list` and filters as those with it do.
+//! Command-line handling for benches without criterion: they understand `--list` and filters like
+//! those with criterion.
 
-/// Whether the bench `name` is to run: not under `cargo test --benches`, not for `--list` (which
-/// gets its line), and not when filters, words among the arguments, name others. Words without
-/// letters are values of options.
+/// Whether the bench `name` is to run. It is not under `cargo test --benches`, nor for `--list`
+/// (which prints its name), nor if filters among the arguments do not match it. Arguments without
+/// letters are values of options, not filters.
 pub(crate) fn selected(name: &str) -> bool {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if !args.iter().any(|a| a == "--bench") {

@@ -1,4 +1,4 @@
-//! Figures 6 and 7: bidirectional; what the butterfly is good for.
+//! Figures 6 and 7: bidirectional ports, and the message sizes at which the butterfly wins.
 
 use oneport::plan::registry;
 use oneport::{Kind, Ports};
@@ -22,7 +22,7 @@ impl Point {
         self.times[source][algorithm] / self.times[source][4]
     }
 
-    /// Of the best of binomial, binary and pipeline.
+    /// Smallest ratio of binomial, binary and pipeline.
     fn standard(&self, source: usize) -> f64 {
         (0..3)
             .map(|a| self.ratio(source, a))
@@ -34,10 +34,10 @@ impl Point {
     }
 }
 
-/// `p = 64`, alpha = 50000, beta = 6 and gamma = 1 an element.
+/// Figure 6: `p = 64`, `alpha = 50000`, `beta = 6` and `gamma = 1` per element.
 ///
-/// The paper names sizes in KB, and its code reduces integers of 4 bytes: with these its statements
-/// fit the formulas best.
+/// The paper gives sizes in KB, and its code reduces integers of 4 bytes. With these units its
+/// statements fit the formulas best.
 pub(crate) fn figure_6() -> Figure {
     let (p, alpha, beta, gamma) = (64, 50_000.0, 6.0, 1.0);
     let sizes: Vec<usize> = (0..=56)
@@ -122,7 +122,7 @@ pub(crate) fn figure_6() -> Figure {
 }
 
 fn verdicts_6(line: &[Point], source: usize) -> [Verdict; 4] {
-    // "The same" as far as can be told from a drawing.
+    // Equal as far as a drawing shows.
     let same = line.iter().take_while(|q| q.ratio(source, 0) < 1.02);
     let binomial = same.last().map_or(0.0, Point::kilobytes);
     let large: Vec<_> = line.iter().filter(|q| q.kilobytes() > 1e5).collect();
@@ -177,7 +177,7 @@ fn verdicts_6(line: &[Point], source: usize) -> [Verdict; 4] {
     ]
 }
 
-/// Up to which beta/gamma a message size exists at which the butterfly beats bi-greedy.
+/// Figure 7: the largest `beta/gamma` at which the butterfly beats bi-greedy for some message size.
 pub(crate) fn figure_7() -> Figure {
     let ranks: Vec<usize> = (4..=1000).collect();
     let thresholds = in_parallel(&ranks, |&p| {
@@ -219,12 +219,12 @@ pub(crate) fn figure_7() -> Figure {
         let above: Vec<_> = ranks.iter().zip(&thresholds).filter(|(_, t)| t[source] >= 5.0).collect();
         let list: Vec<_> = above.iter().map(|(p, t)| format!("p = {p}: {:.2}", t[source])).collect();
         let rest = ranks.iter().zip(&thresholds).filter(|(_, t)| t[source] < 5.0);
-        let (p, most) = rest.fold((0, 0.0), |best, (&p, t)| if t[source] > best.1 { (p, t[source]) } else { best });
+        let (p, max) = rest.fold((0, 0.0), |best, (&p, t)| if t[source] > best.1 { (p, t[source]) } else { best });
         Verdict {
             source: SOURCES[source],
             holds: above.is_empty(),
             sentence: format!(
-                "for 4 to 1000 ranks beta/gamma must be below 5 for the butterfly to win, {}; otherwise at most {most:.2}, at p = {p}",
+                "for 4 to 1000 ranks beta/gamma must be below 5 for the butterfly to win, {}; otherwise at most {max:.2}, at p = {p}",
                 if list.is_empty() { "without exception".into() } else { format!("except for {}", list.join(", ")) }
             ),
         }
@@ -238,11 +238,11 @@ pub(crate) fn figure_7() -> Figure {
     }
 }
 
-/// Times of butterfly and bi-greedy for `p` ranks, alpha, beta, gamma = 1 and [`elements`]
+/// Times of butterfly and bi-greedy for `p` ranks, alpha, beta, `gamma = 1` and [`elements`]
 /// elements.
 type Times = fn(p: usize, alpha: f64, beta: f64) -> (f64, f64);
 
-/// A message that the butterfly can halve evenly; only its relation to alpha matters.
+/// A message size that the butterfly can halve evenly; only its relation to alpha matters.
 fn elements(p: usize) -> usize {
     (1 << 20) << p.ilog2()
 }
@@ -252,8 +252,8 @@ fn printed_times(p: usize, alpha: f64, beta: f64) -> (f64, f64) {
     (printed("butterfly", &r), printed("bi-greedy", &r))
 }
 
-/// The registered closed forms, which are what is executed; bi-greedy with the better of the two
-/// best numbers of even segments.
+/// The registered closed forms, which describe the executed schedules. bi-greedy uses the better of
+/// the two best numbers of equal segments.
 fn executed_times(p: usize, alpha: f64, beta: f64) -> (f64, f64) {
     let r = request(p, elements(p), Ports::BI, alpha, beta, 1.0);
     let row = registry::find(Kind::Reduce, "butterfly").expect("butterfly is registered");
@@ -269,13 +269,13 @@ fn executed_times(p: usize, alpha: f64, beta: f64) -> (f64, f64) {
     (butterfly, greedy(best.floor()).min(greedy(best.ceil())))
 }
 
-/// The largest beta (gamma being 1) at which the butterfly wins for some alpha, which for a fixed
-/// message stands for some size.
+/// The largest beta (with `gamma = 1`) at which the butterfly wins for some alpha. Varying alpha
+/// for a fixed message size is equivalent to varying the size.
 fn threshold(p: usize, times: Times) -> f64 {
     let m = elements(p) as f64;
     let wins = |beta: f64| {
-        // Alphas from far below to far above the one at which bi-greedy's segments are as many as
-        // its rounds.
+        // Alphas from far below to far above the value at which bi-greedy has as many segments as
+        // rounds.
         (-160..=160).any(|e| {
             let alpha = m * (beta + 1.0) / f64::from(p.ilog2()) * 2f64.powf(f64::from(e) / 16.0);
             let (butterfly, greedy) = times(p, alpha, beta);

@@ -1,9 +1,9 @@
-//! Figures 1, 4, 5, 6, 7 and 10 of Lowery & Langou, redrawn: with the formulas that they printed,
-//! and with executed times.
+//! Figures 1, 4, 5, 6, 7 and 10 of Lowery & Langou, redrawn with the printed formulas and with
+//! executed times.
 //!
-//! Writes a CSV file and an SVG drawing of each into a folder (`target/figures`, or the one given
-//! as argument), and says in a sentence whether what the paper reads from the figure holds, judged
-//! from the data.
+//! Writes a CSV file and an SVG drawing of each figure into a folder (`target/figures`, or the one
+//! given as argument). For each conclusion that the paper draws from a figure, it prints whether
+//! the data support it.
 //!
 //! Run with `cargo run --release --example figures [FOLDER]`.
 
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 /// A figure's data, drawing and verdicts.
 pub(crate) struct Figure {
-    /// As in the paper: names the files.
+    /// The figure's number in the paper, which also names the files.
     pub(crate) number: u32,
     pub(crate) header: &'static str,
     pub(crate) rows: Vec<String>,
@@ -29,9 +29,9 @@ pub(crate) struct Figure {
     pub(crate) verdicts: Vec<Verdict>,
 }
 
-/// Whether a statement of the paper holds, and what the data say.
+/// Whether a statement of the paper holds, and what the data show.
 pub(crate) struct Verdict {
-    /// Where the numbers come from: printed formulas or executed times.
+    /// Source of the data: printed formulas or executed times.
     pub(crate) source: &'static str,
     pub(crate) holds: bool,
     pub(crate) sentence: String,

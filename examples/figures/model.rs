@@ -1,4 +1,4 @@
-//! Times of the compared algorithms, each with its best segment size: by the tables in print, and
+//! Times of the compared algorithms, each with its best segment size: from the printed tables, and
 //! as executed.
 
 use oneport::plan::segmentation::{Published, best_segment, executed_time};
@@ -27,15 +27,15 @@ fn published(algorithm: &str, request: &Request) -> Option<Published> {
         .published(request)
 }
 
-/// The printed formula at its best segment size, clamped to the vector.
+/// Time by the printed formula at its best segment size, clamped to the vector.
 pub(crate) fn printed(algorithm: &str, request: &Request) -> f64 {
     published(algorithm, request).map_or(f64::NAN, |p| p.clamped.1)
 }
 
 /// The executed time at the best segment size.
 ///
-/// A binary tree that is not full has no closed form: it is simulated at sizes about the printed
-/// best one.
+/// A binary tree that is not full has no closed form. It is simulated at sizes near the best size
+/// of the printed formula.
 pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
     let time = || -> oneport::Result<f64> {
         let row = registry::find(Kind::Reduce, algorithm)?;
@@ -62,7 +62,7 @@ pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
 
 /// Applies `f` to all items on two threads, keeping their order.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    // Alternately, since neighbours take similar times.
+    // Alternating items, since neighbours take similar times.
     let half = |which: usize| {
         items
             .iter()

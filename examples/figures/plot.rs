@@ -1,9 +1,10 @@
-//! Just enough SVG for line charts and maps: panels with axes, lines, cells, legends, colour bars.
+//! A minimal SVG writer for line charts and maps: panels with axes, lines, cells, legends, colour
+//! bars.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Colours that people with colour-blindness can tell apart (Okabe & Ito).
+/// Colours that colour-blind people can distinguish (Okabe & Ito).
 pub(crate) const COLORS: [&str; 6] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#000000",
 ];
@@ -18,7 +19,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// From `low` to `high`, a tick every `step`.
+    /// A linear axis from `low` to `high` with a tick every `step`.
     pub(crate) fn linear(label: &str, low: f64, high: f64, step: f64) -> Axis {
         let count = ((high - low) / step + 1e-9) as usize;
         let ticks = (0..=count)
@@ -34,7 +35,7 @@ impl Axis {
         }
     }
 
-    /// From `base^low` to `base^high`, a tick every `step` powers.
+    /// A logarithmic axis from `base^low` to `base^high` with a tick every `step` powers.
     pub(crate) fn log(label: &str, base: f64, low: i32, high: i32, step: usize) -> Axis {
         let ticks = (low..=high)
             .step_by(step)
@@ -50,7 +51,7 @@ impl Axis {
         }
     }
 
-    /// Rows or columns of equal width with names.
+    /// An axis of named rows or columns of equal width.
     pub(crate) fn named(label: &str, names: impl IntoIterator<Item = String>) -> Axis {
         let ticks: Vec<_> = names
             .into_iter()
@@ -73,14 +74,14 @@ impl Axis {
         self
     }
 
-    /// Where `value` stands, 0 to 1.
+    /// Position of `value` on the axis, from 0 to 1.
     fn place(&self, value: f64) -> f64 {
         let f = |v: f64| if self.log { v.ln() } else { v };
         (f(value) - f(self.low)) / (f(self.high) - f(self.low))
     }
 }
 
-/// `65536`, `1.5`, `1e9`.
+/// Formats a tick: `65536`, `1.5`, `1e9`.
 fn short(v: f64) -> String {
     if v != 0.0 && !(1e-3..1e5).contains(&v.abs()) {
         format!("{v:e}")
@@ -96,7 +97,7 @@ pub(crate) struct Plot {
     height: f64,
 }
 
-/// A rectangle with axes.
+/// A rectangular plotting area with axes.
 pub(crate) struct Panel {
     pub(crate) left: f64,
     pub(crate) top: f64,
@@ -147,7 +148,7 @@ impl Plot {
         );
     }
 
-    /// Entries below each other: colour, whether filled (a box) or a line (dashed or not), label.
+    /// Draws a legend; its entries are colour, mark and label.
     pub(crate) fn legend(&mut self, x: f64, y: f64, entries: &[(&str, Mark, &str)]) {
         for (i, (color, mark, label)) in entries.iter().enumerate() {
             let y = y + 18.0 * i as f64;
@@ -176,7 +177,7 @@ impl Plot {
         }
     }
 
-    /// A bar that explains [`shade`].
+    /// Draws the colour scale of [`shade`].
     pub(crate) fn color_bar(&mut self, x: f64, top: f64, height: f64, high: f64, label: &str) {
         for i in 0..50 {
             let y = top + height * (1.0 - f64::from(i + 1) / 50.0);
@@ -205,7 +206,7 @@ impl Plot {
     }
 }
 
-/// How a legend shows an entry.
+/// Symbol of a legend entry or style of a line.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Mark {
     Box,
@@ -224,7 +225,7 @@ impl Mark {
     }
 }
 
-/// White at 0 to dark blue at 1.
+/// Colour scale from white at 0 to dark blue at 1.
 pub(crate) fn shade(part: f64) -> String {
     let part = part.clamp(0.0, 1.0);
     let mix = |from: f64, to: f64| (from + (to - from) * part).round();
@@ -244,7 +245,7 @@ impl Panel {
         )
     }
 
-    /// Axes, ticks, labels; draw cells before and lines after.
+    /// Draws axes, ticks and labels. Cells must be drawn before it, lines after it.
     pub(crate) fn frame(&self, plot: &mut Plot, title: &str, grid: bool) {
         let Panel {
             left,
@@ -285,7 +286,7 @@ impl Panel {
         plot.text(left + width / 2.0, top - 10.0, title, "middle", 13.0, "");
     }
 
-    /// A line through points, cut off where it leaves the panel.
+    /// Draws a line through points, clipped to the panel.
     pub(crate) fn line(&self, plot: &mut Plot, points: &[(f64, f64)], color: &str, mark: Mark) {
         let inside = |y: f64| (self.y.low..=self.y.high).contains(&y);
         let mut path = String::new();
@@ -309,7 +310,7 @@ impl Panel {
         );
     }
 
-    /// Where the line from `inside` to `outside` leaves the panel.
+    /// The point at which the line from `inside` to `outside` leaves the panel.
     fn cut(&self, inside: (f64, f64), outside: (f64, f64)) -> (f64, f64) {
         let edge = if outside.1 > self.y.high {
             self.y.high
@@ -330,7 +331,7 @@ impl Panel {
         (x, edge)
     }
 
-    /// A dot.
+    /// Draws a dot.
     pub(crate) fn dot(&self, plot: &mut Plot, x: f64, y: f64, color: &str) {
         let (x, y) = self.at(x, y);
         let _ = writeln!(
@@ -339,10 +340,10 @@ impl Panel {
         );
     }
 
-    /// A filled cell between two corners.
+    /// Draws a filled cell between two corners.
     pub(crate) fn cell(&self, plot: &mut Plot, low: (f64, f64), high: (f64, f64), color: &str) {
         let (a, b) = (self.at(low.0, low.1), self.at(high.0, high.1));
-        // No smoothing of edges, so that no gap shows between neighbours.
+        // No antialiasing of edges, which would show gaps between neighbours.
         let style = format!(r#"fill="{color}" shape-rendering="crispEdges""#);
         plot.rect(a.0, b.1, b.0 - a.0, a.1 - b.1, &style);
     }

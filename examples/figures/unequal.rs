@@ -1,4 +1,4 @@
-//! Figure 10: what unequal segments gain (uni-greedy, m = 10, beta = 1).
+//! Figure 10: the gain of unequal segments (uni-greedy, m = 10, beta = 1).
 
 use oneport::plan::Segments;
 use oneport::plan::pipeline::uni_greedy::States;
@@ -10,7 +10,7 @@ use crate::{Figure, Verdict};
 
 const ELEMENTS: usize = 10;
 
-/// Best time with equal segments over best time with any, of two algorithms.
+/// Best time with equal segments divided by best time with any segments, for two algorithms.
 #[derive(Clone, Copy)]
 struct Ratio {
     p: usize,
@@ -117,7 +117,7 @@ pub(crate) fn figure_10() -> Figure {
 
 fn verdicts(ratios: &[Ratio]) -> Vec<Verdict> {
     let unequal: Vec<&Ratio> = ratios.iter().filter(|r| r.greedy > 1.0).collect();
-    let most = unequal
+    let max = unequal
         .iter()
         .max_by(|a, b| a.greedy.total_cmp(&b.greedy))
         .expect("some gain");
@@ -128,15 +128,15 @@ fn verdicts(ratios: &[Ratio]) -> Vec<Verdict> {
     vec![
         Verdict {
             source,
-            holds: last <= 20.0 && unequal.len() == 61 && (most.greedy - 1.073).abs() < 5e-4,
+            holds: last <= 20.0 && unequal.len() == 61 && (max.greedy - 1.073).abs() < 5e-4,
             sentence: format!(
                 "unequal segments are better in {} of {} cases (paper: 61 of 986), none with alpha above {last} (20), by {:.2}% at most (7.3%), at p = {}, alpha = {}, gamma = {}",
                 unequal.len(),
                 ratios.len(),
-                100.0 * (most.greedy - 1.0),
-                most.p,
-                most.alpha,
-                most.gamma
+                100.0 * (max.greedy - 1.0),
+                max.p,
+                max.alpha,
+                max.gamma
             ),
         },
         Verdict {
@@ -157,24 +157,25 @@ fn verdicts(ratios: &[Ratio]) -> Vec<Verdict> {
     ]
 }
 
-/// Whether all segments are equal but for the last, which may be smaller.
+/// Whether all segments are equal except for the last, which may be smaller.
 fn is_equal(sizes: &[usize]) -> bool {
     let segments = Segments::of_size(sizes.iter().sum(), sizes[0]).expect("sizes are positive");
     segments.sizes() == sizes
 }
 
-/// What the unidirectional chain executes: `free[k]` is when rank `k` has finished its last step, a
-/// send for `k > 0`.
+/// Time of the unidirectional chain as executed: `free[k]` is the time when rank `k` has finished
+/// its last step, a send for `k > 0`.
 ///
-/// A segment walks from the last rank to the root; rank `k` sends it on before it receives the
-/// next.
+/// A segment travels from the last rank to the root. Rank `k` sends it before it receives the next
+/// one.
 fn pipeline_time(p: usize, costs: impl Iterator<Item = (f64, f64)>, free: &mut Vec<f64>) -> f64 {
     free.clear();
     free.resize(p, 0.0);
     for (tc, tp) in costs {
         let mut here = free[p - 1];
         for k in (1..p).rev() {
-            // Here is when rank k holds the segment and is free; rank k - 1 must be free too.
+            // `here` is the time when rank k holds the segment and is free; rank k - 1 must be free
+            // as well.
             let start = here.max(free[k - 1]);
             free[k] = start + tc;
             here = start + tc + tp;

@@ -1,4 +1,4 @@
-//! Figures 1, 4 and 5: unidirectional, alpha = 10, beta = 1, gamma = 0.
+//! Figures 1, 4 and 5: unidirectional ports, alpha = 10, beta = 1, gamma = 0.
 
 use oneport::Ports;
 use oneport::plan::pipeline::uni_greedy::best_uni_greedy;
@@ -8,7 +8,7 @@ use crate::plot::{Axis, COLORS, Mark, Panel, Plot, shade};
 use crate::{Figure, Verdict};
 
 const STANDARD: [&str; 3] = ["binomial", "binary", "chain"];
-/// As the paper calls them.
+/// The paper's names of the same algorithms.
 const NAMES: [&str; 3] = ["binomial", "binary", "pipeline"];
 const SOURCES: [&str; 2] = ["printed formulas", "executed times"];
 
@@ -17,7 +17,7 @@ const SOURCES: [&str; 2] = ["printed formulas", "executed times"];
 struct Point {
     p: usize,
     m: usize,
-    /// Of the standard algorithms, printed and executed.
+    /// Times of the standard algorithms, printed and executed.
     times: [[f64; 3]; 2],
     greedy: f64,
 }
@@ -79,7 +79,8 @@ pub(crate) fn figures() -> Vec<Figure> {
     vec![figure_1(&grid), figure_4(&line), figure_5(&grid)]
 }
 
-/// Two panels of message size (across) and ranks (up), for cells around grid points `step` apart.
+/// Two panels of message size (horizontal) and ranks (vertical), for cells around grid points
+/// `steps` apart.
 fn maps(steps: [f64; 2]) -> [Panel; 2] {
     [0, 1].map(|i| Panel {
         left: 75.0 + 440.0 * i as f64,
@@ -101,7 +102,7 @@ fn figure_1(grid: &[Point]) -> Figure {
         460.0,
         "Fig. 1: best standard algorithm (unidirectional, alpha=10, beta=1, gamma=0)",
     );
-    // The formulas are cheap: a finer map.
+    // The printed formulas are cheap, so their map is finer.
     let fine = 2f64.powf(0.125);
     let panels = maps([fine, 2.0]);
     let mut verdicts = Vec::new();
@@ -132,8 +133,7 @@ fn figure_1(grid: &[Point]) -> Figure {
             rows.push(format!("{},{p},{m},{}", SOURCES[source], NAMES[best]));
         }
         panel.frame(&mut plot, SOURCES[source], false);
-        // In each row, from small to large messages, the algorithms must follow each other in this
-        // order.
+        // In each row the algorithms must follow in this order from small to large messages.
         let columns: Vec<&[_]> = cells.chunk_by(|a, b| a.0 == b.0).collect();
         let ordered = columns
             .iter()
@@ -286,7 +286,7 @@ fn figure_5(grid: &[Point]) -> Figure {
             panel.cell(&mut plot, (x.0, y.0), (x.1, y.1), &color);
         }
         panel.frame(&mut plot, SOURCES[source], false);
-        // Octaves of message sizes in which uni-greedy gains a quarter and more, by number of
+        // Octaves of message sizes in which uni-greedy gains at least a quarter, by number of
         // ranks.
         let widths: Vec<usize> = grid
             .chunk_by(|a, b| a.p == b.p)
@@ -296,16 +296,16 @@ fn figure_5(grid: &[Point]) -> Figure {
             .iter()
             .max_by(|a, b| a.ratio(source).total_cmp(&b.ratio(source)))
             .expect("a grid");
-        let least = grid
+        let min_ratio = grid
             .iter()
             .map(|q| q.ratio(source))
             .fold(f64::INFINITY, f64::min);
         let gain = peak.ratio(source);
         verdicts.push(Verdict {
             source: SOURCES[source],
-            holds: (1.4..1.7).contains(&gain) && least >= 1.0,
+            holds: (1.4..1.7).contains(&gain) && min_ratio >= 1.0,
             sentence: format!(
-                "no standard algorithm is faster than uni-greedy (least ratio {least:.3}), and the best takes up to {gain:.3} times as long, at p = {}, m = {} \
+                "no standard algorithm is faster than uni-greedy (least ratio {min_ratio:.3}), and the best takes up to {gain:.3} times as long, at p = {}, m = {} \
                  (paper: about 1.5)",
                 peak.p, peak.m
             ),

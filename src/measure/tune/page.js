@@ -20,7 +20,7 @@ const timeText = (t, digits = 4) => {
 };
 const escape = s => s.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
-// Marker of an algorithm, centred at x, y.
+// Marker of an algorithm, centred at (x, y).
 const marker = (shape, x, y, r, fill, stroke) => {
   const paint = `fill="${fill}" stroke="${stroke}" stroke-width="1.6"`;
   const path = d => `<path d="${d}" ${paint}/>`;
@@ -33,7 +33,7 @@ const marker = (shape, x, y, r, fill, stroke) => {
   }
 };
 
-// Ticks of a logarithmic axis, at most about `room` of them.
+// Ticks of a logarithmic axis, approximately `room` of them at most.
 const powersOfTwo = (low, high, room) => {
   const from = Math.ceil(Math.log2(low) - 1e-9), to = Math.floor(Math.log2(high) + 1e-9);
   const step = Math.max(1, Math.ceil((to - from + 1) / Math.max(2, room)));
@@ -58,7 +58,8 @@ const decimals = (low, high, room) => {
   }
 };
 
-// Draws lines and points on doubly logarithmic axes. A series is {name, model, line, points: [{x, y, row}]}.
+// Draws lines and points on log-log axes. A series is
+// {name, model, line, points: [{x, y, row}]}.
 const draw = (box, series, axes) => {
   const width = Math.max(260, box.clientWidth), height = Math.round(Math.min(430, Math.max(280, width * .62)));
   const edge = { left: 58, right: 14, top: 24, bottom: 46 };
@@ -83,7 +84,7 @@ const draw = (box, series, axes) => {
   const ticksX = axes.bytes ? powersOfTwo(x0, x1, (right - edge.left) / 66) : decimals(x0, x1, (right - edge.left) / 66);
   for (const t of ticksX) {
     const x = px(sx(t)), text = axes.bytes ? bytesText(t) : timeText(t, 3);
-    // The outermost labels stay inside the picture.
+    // Keep the outermost labels inside the picture.
     const half = text.length * 3.4, at = Math.min(Math.max(x, half + 2), width - half - 2);
     svg += `<path d="M${x} ${edge.top}V${bottom}" stroke="#e8ecf1"/><text x="${px(at)}" y="${bottom + 17}" text-anchor="middle">${text}</text>`;
   }
@@ -122,7 +123,7 @@ const describe = r => `<b>${escape(r.algorithm)}</b>, ${bytesText(r.bytes)}${r.b
   `model ${timeText(r.model_time)}` + (r.model_time > 0 ? `, measured/model ${(r.wall / r.model_time).toPrecision(4)}` : "") +
   (r.settled ? "" : "<br>not settled yet");
 
-// Shows the numbers of the point that is nearest to the pointer.
+// Shows the numbers of the point nearest to the pointer.
 const hover = (box, hits) => {
   const tip = box.querySelector(".tip"), halo = box.querySelector(".halo");
   const hide = () => { tip.style.display = "none"; halo.setAttribute("visibility", "hidden"); };
@@ -130,10 +131,10 @@ const hover = (box, hits) => {
   box.onpointermove = box.onpointerdown = event => {
     const frame = box.getBoundingClientRect();
     const x = event.clientX - frame.left, y = event.clientY - frame.top;
-    let best = null, least = 40 * 40;
+    let best = null, nearest = 40 * 40;
     for (const h of hits) {
       const d = (h.x - x) ** 2 + (h.y - y) ** 2;
-      if (d < least) { least = d; best = h; }
+      if (d < nearest) { nearest = d; best = h; }
     }
     if (!best) return hide();
     tip.innerHTML = describe(best.row);
@@ -164,7 +165,7 @@ select.selectedIndex = select.options.length - 1;
 const redraw = () => {
   const visible = names.filter(n => shown.has(n));
   const of = (name, keep) => rows.filter(r => r.algorithm === name && keep(r));
-  // What the model says lies below what was measured, of all algorithms.
+  // Draw all model series first, below the measured ones.
   const layered = series => series.filter(s => s.model).concat(series.filter(s => !s.model));
   draw(document.getElementById("by-size"), layered(visible.flatMap(n => both(n, of(n, r => r.best_segment), r => r.bytes))),
     { bytes: true, x: "size of the vector", y: "time", label: "time over size" });
