@@ -2,8 +2,8 @@
  *
  * driver CORES BUDGET_US OP:BYTES ...
  *
- * CORES are numbers separated by commas; rank r pins itself to one of them, round-robin. BUDGET_US
- * is the time for one point, without warm-up. Each point prints one line:
+ * CORES are numbers separated by commas; rank r pins itself to the r-th of them, round-robin.
+ * BUDGET_US is the time for one point, without warm-up. Each point prints one line:
  * OP BYTES REPETITIONS MIN_NS MEDIAN_NS OK. If every rank has a core, a repetition takes as long as
  * the slowest rank, otherwise from the first start to the last end. Inputs are rewritten before
  * every repetition, and results are compared after the last one, both outside the timed part. */
