@@ -1,23 +1,30 @@
-//! Circulant allgather, its reversal reduce-scatter, and allreduce, which is one after the other:
-//! logarithmic for any number of ranks.
+//! Circulant allgather, reduce-scatter (the same reversed) and allreduce (both in turn), in
+//! logarithmically many rounds for any number of ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules", Algorithm 7, and the same backwards. Ports: bidirectional, one-ported. Symbols: `p`
-//! ranks, `m` elements in all blocks together, `b = m/p` where they are equal, `L = ceil(log2 p)`,
-//! skips as in [`schedule`](super::schedule). Rounds: `L`, optimal; `2L` for the allreduce. Volume:
-//! `(p-1) m`, allreduce `2 (p-1) m`. Time for equal blocks: `L alpha + (p-1) beta b`, optimal; the
-//! reduce-scatter takes `(p-1) gamma b` more, the allreduce `2L alpha + (p-1)(2 beta + gamma) b`.
-//! Restrictions: operators must commute; blocks may have any sizes. The request's segments are
-//! ignored but for their sum.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", Algorithm 7, forwards and backwards.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` when the blocks are equal,
+//!   `L = ceil(log2 p)`, skips as in [`schedule`](super::schedule).
+//! - Rounds: `L`, optimal; allreduce `2L`.
+//! - Time for equal blocks: allgather `L alpha + (p-1) beta b`, optimal; reduce-scatter
+//!   `(p-1) gamma b` more; allreduce `2L alpha + (p-1)(2 beta + gamma) b`.
+//! - Volume: `(p-1) m`; allreduce `2 (p-1) m`.
+//! - Restrictions: the operators of reduce-scatter and allreduce must commute. Blocks may have any
+//!   sizes. Of the request's segments only the sum of their sizes counts.
 //!
-//! In round `k` rank `r` has blocks `r .. r + skip[k]`, sends the first `skip[k+1] - skip[k]` of
-//! them to `r - skip[k]`, and receives the next ones from `r + skip[k]`, all modulo `p`. Blocks
-//! stay where they stand in the vector, which takes two spans at most; nothing is moved
-//! locally. The reduce-scatter goes from the greatest skip to 1: rank `r` keeps `r ..`, sends what
-//! lies `skip[k]` ahead, and combines what comes from behind.
+//! Before round `k` of the allgather rank `r` holds blocks `r .. r + skip[k]`, modulo `p`. It sends
+//! the first `skip[k+1] - skip[k]` of them to `r - skip[k]` and receives as many following blocks
+//! from `r + skip[k]`. Blocks stay at their places in the vector, so a message has at most two
+//! spans and no data is moved locally.
 //!
-//! `p = 3`, skips 1, 2: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block
-//! 2.
+//! The reduce-scatter goes through the skips from the greatest to 1: rank `r` keeps the blocks from
+//! `r` on, sends those from `r + skip[k]` on, and combines the blocks it receives from
+//! `r - skip[k]`.
+//!
+//! Example, `p = 3`, skips 1, 2:
+//! - round 0: 0→2 block 0, 1→0 block 1, 2→1 block 2;
+//! - round 1: 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
 use super::reduce;
 use super::schedule::Circulant;
@@ -61,7 +68,7 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
 /// Plans the allgather.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is invalid.
 pub fn plan(request: &Request) -> Result<Schedule> {
     compose::allgather(request, exchanges)
 }
@@ -69,12 +76,12 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// Plans the allreduce.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is invalid.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
     compose::allreduce(request, exchanges)
 }
 
-/// The rounds of the allgather.
+/// The messages of the allgather, round by round.
 fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     let p = blocks.len();
     let graph = Circulant::new(p);
@@ -85,13 +92,13 @@ fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>>
     })
 }
 
-/// The executed time of the allgather, when the blocks are equal.
+/// Closed form of the allgather's model time, when the blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     Some(sum_of_rounds(request, b, |n| request.transfer_time(n)))
 }
 
-/// The executed time of the reduce-scatter, when the blocks are equal.
+/// Closed form of the reduce-scatter's model time, when the blocks are equal.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     Some(sum_of_rounds(request, b, |n| {
@@ -99,7 +106,7 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     }))
 }
 
-/// The executed time of the allreduce, when `p` divides `m`.
+/// Closed form of the allreduce's model time, when `p` divides `m`.
 pub fn allreduce_time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
@@ -110,7 +117,8 @@ pub fn allreduce_time(request: &Request) -> Option<f64> {
     }))
 }
 
-/// The time of all rounds, each of which takes `time` of so many elements.
+/// The time of all rounds. `time` maps the number of elements in a rank's message to the time of a
+/// round.
 fn sum_of_rounds(request: &Request, block: usize, time: impl Fn(usize) -> f64) -> f64 {
     let graph = Circulant::new(request.ranks);
     let counts = graph.skips().windows(2).map(|pair| pair[1] - pair[0]);

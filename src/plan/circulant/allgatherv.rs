@@ -1,29 +1,37 @@
-//! Circulant allgather of `n` parts of each block, and its reversal reduce-scatter: for blocks of
-//! very different sizes.
+//! Circulant allgather of blocks divided into `n` parts, and its reversal reduce-scatter: for
+//! blocks of very different sizes.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules", Algorithm 9 (which also needs Algorithm 6's shift by the rounds left out) and
-//! Theorem 3, and the same backwards. Ports: bidirectional, one-ported. Symbols: `p` ranks, `m`
-//! elements in all blocks together, `L = ceil(log2 p)`, `q` the number of segments (the paper's
-//! `n`): each block is cut into `q` parts, the first ones larger by one element where they cannot
-//! be equal. Rounds: `L + q - 1`. Volume: `(p-1) m`. Time when all parts are equal: `(L + q - 1)
-//! alpha + (p-1)/p beta m`, the reduce-scatter `(p-1)/p gamma m` more; in any case at most `(L + q -
-//! 1)(alpha + beta m / q)` or so (Theorem 3). One huge block is best cut into many parts, equal
-//! ones into one. Restrictions: the reduce-scatter's operator must commute.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", Algorithm 9 (which also needs Algorithm 6's shift by the skipped rounds) and
+//!   Theorem 3, forwards and backwards.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements in all blocks together, `L = ceil(log2 p)`, `q` segments (the
+//!   paper's `n`). Each block is cut into `q` parts; when they cannot be equal, the first ones have
+//!   one element more.
+//! - Rounds: `L + q - 1`.
+//! - Time when all parts are equal: `(L + q - 1) alpha + (p-1)/p beta m`; reduce-scatter
+//!   `(p-1)/p gamma m` more. In any case at most about `(L + q - 1)(alpha + beta m / q)` (Theorem
+//!   3).
+//! - Best segment: one huge block is best cut into many parts; equal blocks are best left whole.
+//! - Volume: `(p-1) m`.
+//! - Restrictions: the operator of the reduce-scatter must commute.
+//! - Cost of planning: a rank needs the schedules of all ranks. It can compute them in `O(p log p)`
+//!   time, or gather them from the other ranks
+//!   ([`gather_schedules`](crate::distributed::circulant::gather_schedules)). Among threads
+//!   computing is faster: 18 against 71 us at 16 ranks on 2 cores.
 //!
-//! Every rank is the root of a broadcast of its own block, all of them along the same edges at the
-//! same time: for root `j`, rank `r` uses the schedules of rank `(r - j) mod p`. A message carries
-//! one part for each root, except for the root that it goes to, and for those whose part is empty
-//! or yet to come; parts that stand one after another in the vector are one span. A rank needs the
-//! schedules of all ranks, which it can compute itself in `O(p log p)`, or gather from the others
-//! ([`gather_schedules`](crate::distributed::circulant::gather_schedules)). Among threads,
-//! computing is the faster: 18 against 71 us at 16 ranks on 2 cores. A message is sent as the list
-//! of its spans and copied once; packed into one stretch of memory by the sender and unpacked by
-//! the receiver, an allgather of 1 MiB takes two to three times as long there (example
-//! `allgatherv_schedules`).
+//! Every rank is the root of a broadcast of its own block. All these broadcasts run along the same
+//! edges at the same time: for root `j`, rank `r` uses the schedules of rank `(r - j) mod p`. A
+//! message carries one part for each root, except for the root that receives it, and for roots
+//! whose part is empty or not yet available. Parts that are adjacent in the vector form one span.
 //!
-//! `p = 3`, `q = 1`, skips 1, 2: 0→1 block 0, 1→2 block 1, 2→0 block 2; 0→2 block 0, 1→0 block 1,
-//! 2→1 block 2.
+//! A message is sent as a list of spans and copied once. If the sender packs it into contiguous
+//! memory and the receiver unpacks it, an allgather of 1 MiB takes two to three times as long on
+//! the same machine (example `allgatherv_schedules`).
+//!
+//! Example, `p = 3`, `q = 1`, skips 1, 2:
+//! - round 0: 0→1 block 0, 1→2 block 1, 2→0 block 2;
+//! - round 1: 0→2 block 0, 1→0 block 1, 2→1 block 2.
 
 use super::phases::{Phases, Round};
 use super::reduce;
@@ -55,25 +63,25 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
 /// Plans the allgather.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is invalid.
 pub fn plan(request: &Request) -> Result<Schedule> {
     Allgatherv::new(request)?.materialize()
 }
 
-/// The programs of all ranks: the broadcasts from all roots, packed.
+/// The programs of all ranks: the broadcasts from all roots, combined into one message per round.
 ///
 /// ```
 /// use oneport::plan::circulant::allgatherv::{self, Allgatherv};
 /// use oneport::plan::circulant::schedule::Circulant;
 /// use oneport::{Request, schedule::ScheduleSource};
 /// let mut request = Request::new(5, 100);
-/// request.blocks = Some(vec![0, 100, 3, 7, 0]);
+/// // Each rank computes its own receive schedule; an allgather distributes them to all.
 /// // What each rank knows by itself, from which an allgather makes what all need.
 /// let graph = Circulant::new(5);
 /// let own = |r| graph.recv_schedule(r).into_iter().map(|block| block as i8);
 /// let gathered: Vec<i8> = (0..5).flat_map(own).collect();
 /// let programs = Allgatherv::with_schedules(&request, gathered)?;
-/// assert_eq!(programs.stored()?, allgatherv::plan(&request)?);
+/// assert_eq!(programs.materialize()?, allgatherv::plan(&request)?);
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -82,33 +90,34 @@ pub struct Allgatherv {
     phases: Phases,
     ports: Ports,
     recv: Vec<i8>,
-    /// Where the blocks stand.
+    /// Span of each rank's block in the vector.
     blocks: Vec<Span>,
-    /// Parts of each root's block.
+    /// Number of parts of each block.
     parts: usize,
-    /// Where they stand: `spans[root * parts + part]`.
+    /// Spans of the parts: `spans[root * parts + part]`.
     spans: Vec<Span>,
 }
 
 impl Allgatherv {
-    /// With schedules computed here: `O(p log p)` time.
+    /// The programs for `request`, with schedules computed here in `O(p log p)` time.
     ///
     /// # Errors
-    /// When the request's parts do not fit together.
+    /// When the request is invalid.
     pub fn new(request: &Request) -> Result<Allgatherv> {
-        // Before the schedules of so many ranks are computed.
+        // Validate before computing the schedules of what may be too many ranks.
         request.validate()?;
         let recv = Tables::new(&Circulant::new(request.ranks)).recv;
         Allgatherv::with_schedules(request, recv)
     }
 
-    /// With receive schedules from elsewhere, such as [an allgather of each rank's
-    /// own](crate::distributed::circulant::gather_schedules): `recv[r * q + k]` is the block of
-    /// rank `r` in round `k` of a phase of `q`. That they are right is for [`crate::check`] to say.
+    /// The programs for `request`, with receive schedules from elsewhere, such as [an allgather of
+    /// each rank's own](crate::distributed::circulant::gather_schedules): `recv[r * q + k]` is the
+    /// block of rank `r` in round `k` of a phase of `q` rounds. Their values are not validated;
+    /// [`crate::check`] finds schedules that are wrong.
     ///
     /// # Errors
-    /// When the request's parts do not fit together, or there is not one number for each rank and
-    /// round.
+    /// When the request is invalid, or the length of `recv` is not the number of ranks times the
+    /// number of rounds.
     pub fn with_schedules(request: &Request, recv: Vec<i8>) -> Result<Allgatherv> {
         request.validate()?;
         let graph = Circulant::new(request.ranks);
@@ -139,13 +148,13 @@ impl Allgatherv {
         })
     }
 
-    /// What arrives at rank `to` in a round. The sender knows it, too: it sends what the receiver's
-    /// schedules say.
+    /// The spans that arrive at rank `to` in a round. The sender computes the same spans from the
+    /// receiver's schedules.
     fn message(&self, round: Round, to: usize) -> Spans {
         let (p, q) = (self.graph.ranks(), self.graph.rounds());
         let mut message = Spans::new();
         for root in 0..p {
-            // Counted from the root; the root itself receives nothing.
+            // Rank `to` counted from the root. The root itself receives nothing.
             let me = if to < root { to + p - root } else { to - root };
             if me == 0 {
                 continue;
@@ -204,22 +213,22 @@ impl ScheduleSource for Allgatherv {
     }
 }
 
-/// The executed time of the allgather, when all parts of all blocks are equal.
+/// Closed form of the allgather's model time, when all parts of all blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
     sum_of_rounds(request, &request.block_spans(), |n| {
         request.transfer_time(n)
     })
 }
 
-/// The executed time of the reduce-scatter, when all parts of all blocks are equal.
+/// Closed form of the reduce-scatter's model time, when all parts of all blocks are equal.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     sum_of_rounds(request, &request.reduce_scatter_spans(), |n| {
         request.transfer_time(n) + request.combine_time(n)
     })
 }
 
-/// The time of all rounds, each of which takes `time` of so many elements: in every round all ranks
-/// receive equally many parts.
+/// The time of all rounds. In every round all ranks receive equally many parts; `time` maps the
+/// number of elements in a rank's message to the time of a round.
 fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64) -> Option<f64> {
     let parts = request.segments.count();
     let block = blocks.first()?.len;
@@ -231,7 +240,7 @@ fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64
     let (p, q) = (graph.ranks(), graph.rounds());
     let phases = Phases::new(q, parts);
     let linear = request.cost.is_linear();
-    // Under linear costs only the sum of all counts matters, which is (p - 1) parts.
+    // Under linear costs only the total number of parts matters, which is (p - 1) parts.
     let recv = if linear {
         Vec::new()
     } else {
@@ -244,13 +253,13 @@ fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64
             1
         } else {
             let round = phases.round(i);
-            let brings = |me: &usize| round.block(recv[me * q + round.k]).is_some();
-            (1..p).filter(brings).count()
+            let arrives = |me: &usize| round.block(recv[me * q + round.k]).is_some();
+            (1..p).filter(arrives).count()
         };
         sum += time(count * part);
     }
     if linear {
-        // One part of each round has been counted; the others cost no start-up.
+        // One part per round has been counted; the others add no start-up.
         let rest = (p - 1) * parts - phases.rounds();
         sum += time((rest + 1) * part) - time(part);
     }
@@ -263,7 +272,7 @@ mod tests {
     use crate::check;
 
     #[test]
-    fn schedules_from_elsewhere() {
+    fn schedules_passed_in_are_used_as_they_are() {
         let mut request = Request::new(6, 4);
         request.blocks = Some(vec![4, 0, 1, 3, 2, 4]);
         let tables = Tables::new(&Circulant::new(6)).recv;
@@ -271,7 +280,7 @@ mod tests {
         let right = with(&tables).unwrap().materialize().unwrap();
         assert_eq!(right, plan(&request).unwrap());
         assert!(with(&tables[1..]).is_err());
-        // A part that never comes is missed; any numbers at all are taken.
+        // A part that never comes is reported; numbers out of range do not panic.
         for place in (3..18).filter(|&place| tables[place] >= 0) {
             for block in [-1, i8::MIN] {
                 let mut wrong = tables.clone();

@@ -1,16 +1,18 @@
-//! Circulant allreduce of long vectors: the reduction of `n` blocks to rank 0, then their
-//! broadcast.
+//! Circulant allreduce of long vectors: a reduction of `n` blocks to rank 0, then their broadcast.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules", Algorithm 6 backwards and forwards. Ports: bidirectional, one-ported. Symbols: `p`
-//! ranks, `m` elements, `L = ceil(log2 p)`, `q` segments of `s` elements, `tc = alpha + beta s`,
-//! `tp = gamma s`.
-//! Rounds: `2 (L + q - 1)`. Volume: `2 (p-1) m`. Time: `(L + q - 1)(2 tc + tp)`: segment 0, which
-//! the broadcast begins with, is the one that the reduction ends with. Best `s`: `sqrt(2 m alpha /
-//! ((L - 1)(2 beta + gamma)))`. Restrictions: the operator must commute; the request's root is
-//! ignored.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", Algorithm 6 backwards and forwards.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`, `q` segments of `s` elements (the
+//!   paper's `n` blocks), `tc = alpha + beta s`, `tp = gamma s`.
+//! - Rounds: `2 (L + q - 1)`.
+//! - Time: `(L + q - 1)(2 tc + tp)`. The broadcast starts with segment 0, with which the reduction
+//!   ends.
+//! - Best segment: `s = sqrt(2 m alpha / ((L - 1)(2 beta + gamma)))`.
+//! - Volume: `2 (p-1) m`.
+//! - Restrictions: the operator must commute; the request's root is ignored.
 //!
-//! `p = 2`, `q = 2`: 1→0 segment 1; 1→0 segment 0; 0→1 segment 0; 0→1 segment 1.
+//! Example, `p = 2`, `q = 2`: 1→0 segment 1; 1→0 segment 0; 0→1 segment 0; 0→1 segment 1.
 
 use super::broadcast::rounds;
 use super::n_blocks::{NBlocks, Operation};
@@ -31,10 +33,10 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ..reduce::REDUCE.for_another_collective()
 };
 
-/// Plans the allreduce: every rank's program on demand.
+/// Plans the allreduce as a stream of steps for each rank.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is invalid.
 pub fn plan(request: &Request) -> Result<NBlocks> {
     let request = Request {
         root: 0,
@@ -43,7 +45,7 @@ pub fn plan(request: &Request) -> Result<NBlocks> {
     NBlocks::new(&request, Operation::Allreduce)
 }
 
-/// `(L + q - 1)(2 tc + tp)`.
+/// Closed form of the model time, `(L + q - 1)(2 tc + tp)`, for equal segments.
 pub fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
     Some(rounds(request) * (2.0 * request.transfer_time(s) + request.combine_time(s)))

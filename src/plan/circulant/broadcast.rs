@@ -1,15 +1,21 @@
 //! Circulant broadcast: the optimal number of rounds for any number of blocks and ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules", Algorithm 6 and Theorem 2 (whose -1 belongs outside the logarithm). Ports:
-//! bidirectional, one-ported. Symbols: `p` ranks, `L = ceil(log2 p)` (the `q` of
-//! [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n` blocks), `tc =
-//! alpha + beta s`. Rounds: `L + q - 1`, optimal. Volume: `(p - 1) m`. Time: `(L + q - 1) tc`. Best
-//! `s`: `sqrt(m alpha / ((L - 1) beta))`, which takes `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m) +
-//! beta m`. Restrictions: none; every root, by rotation.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", Algorithm 6 and Theorem 2 (whose -1 belongs outside the logarithm).
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `L = ceil(log2 p)` (the `q` of [`schedule`](super::schedule)), `q`
+//!   segments of `s` elements (the paper's `n` blocks), `tc = alpha + beta s`.
+//! - Rounds: `L + q - 1`, optimal.
+//! - Time: `(L + q - 1) tc`.
+//! - Best segment: `s = sqrt(m alpha / ((L - 1) beta))`, with time
+//!   `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m) + beta m`.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: none; any root, by rotation.
 //!
-//! `p = 3`, `q = 2`: round 0: 0→2 segment 0; round 1: 0→1 segment 1; round 2: 0→2 segment 1, 2→1
-//! segment 0.
+//! Example, `p = 3`, `q = 2`:
+//! - round 0: 0→2 segment 0;
+//! - round 1: 0→1 segment 1;
+//! - round 2: 0→2 segment 1, 2→1 segment 0.
 
 use super::n_blocks::{NBlocks, Operation};
 use super::reduce;
@@ -27,21 +33,21 @@ pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
     ..reduce::REDUCE
 };
 
-/// Plans the broadcast: every rank's program on demand.
+/// Plans the broadcast as a stream of steps for each rank.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is invalid.
 pub fn plan(request: &Request) -> Result<NBlocks> {
     NBlocks::new(request, Operation::Broadcast)
 }
 
-/// `(L + q - 1) tc`.
+/// Closed form of the model time, `(L + q - 1) tc`, for equal segments.
 pub fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
     Some(rounds(request) * request.transfer_time(s))
 }
 
-/// `L + q - 1`, or 0 for one rank.
+/// Number of rounds, `L + q - 1`, or 0 for one rank.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(super) fn rounds(request: &Request) -> f64 {
     if request.ranks < 2 {

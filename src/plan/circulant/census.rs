@@ -1,23 +1,32 @@
-//! Circulant census: an allreduce of short vectors in the fewest rounds, for any number of ranks.
+//! Circulant census: an allreduce of short vectors in the optimal number of rounds, for any number
+//! of ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules", Algorithm 8 (whose line 3 means `k`); Bar-Noy, Kipnis, Schieber 1993. Ports:
-//! bidirectional, one-ported. Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`, skips as in
-//! [`schedule`](super::schedule).
-//! Rounds: `L`, optimal. Volume: `p L m`. Time: `L (alpha + beta m) + (L + d) gamma m`, where `d`
-//! is the number of rounds but the first and the last of those below that send a sum without the
-//! sender's own. Restrictions: the operator must commute; the request's segments are ignored
-//! but for their sum. Scratch: `m`, or `2m` where there are such rounds.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", Algorithm 8 (whose line 3 means `k`); Bar-Noy, Kipnis, Schieber 1993.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`, skips as in
+//!   [`schedule`](super::schedule). A round is *exclusive* when the sum that it sends lacks the
+//!   sender's own contribution; `d` is the number of rounds after the first and before the last
+//!   exclusive one.
+//! - Rounds: `L`, optimal.
+//! - Time: `L (alpha + beta m) + (L + d) gamma m`.
+//! - Volume: `p L m`.
+//! - Restrictions: the operator must commute. Of the request's segments only the sum of their sizes
+//!   counts.
+//! - Scratch: `m` elements, or `2m` if there is an exclusive round.
 //!
-//! Before round `k` rank `r` has two sums: of ranks `r .. r + skip[k]`, its own included, and of `r +
-//! 1 .. r + skip[k]`, without it. Where `skip[k+1]` is `2 skip[k]`, it sends the first to `r -
-//! skip[k]`, otherwise, where that would count a rank twice, the second to `r - skip[k] + 1`; it
-//! adds what comes from the other side to both. The paper adds its own contribution to a copy
-//! whenever it is needed; two sums need no copies, and the second is kept only as long as a later
-//! round sends it.
+//! Before round `k` rank `r` holds two sums: over ranks `r .. r + skip[k]`, its own contribution
+//! included, and over `r + 1 .. r + skip[k]`, without it. Where `skip[k+1] = 2 skip[k]`, it sends
+//! the first sum to `r - skip[k]`. Otherwise that would count a rank twice, so it sends the second
+//! sum to `r - skip[k] + 1`. It adds the sum that it receives from the other side to both of its
+//! own.
 //!
-//! `p = 3`, skips 1, 2, 3: round 0: 0→2, 1→0, 2→1, all with their own; round 1 the same, each with
-//! what it received.
+//! The paper adds the rank's own contribution to a copy whenever it is needed. With two sums no
+//! copy is needed, and the second sum is kept only as long as a later round sends it.
+//!
+//! Example, `p = 3`, skips 1, 2, 3: in round 0 the messages are 0→2, 1→0, 2→1, all with the
+//! sender's own contribution. Round 1 has the same messages; each holds what its sender received in
+//! round 0.
 
 use super::reduce;
 use super::schedule::Circulant;
@@ -45,7 +54,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 /// Plans the allreduce.
 ///
 /// # Errors
-/// When the request's parts do not fit together, or there is no room for the scratch.
+/// When the request is invalid, or the scratch does not fit into the address space.
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let (p, m) = (request.ranks, request.elements());
@@ -53,8 +62,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     let with = Span::new(0, m);
     let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
     let rounds = if m == 0 { 0 } else { graph.rounds() };
-    let last_without = last_without(&graph);
-    let areas = match (rounds, last_without) {
+    let last_exclusive = last_exclusive(&graph);
+    let areas = match (rounds, last_exclusive) {
         (0, _) => 1,
         (_, None) => 2,
         (_, Some(_)) => 3,
@@ -65,18 +74,19 @@ pub fn plan(request: &Request) -> Result<Schedule> {
             areas - 1
         )));
     };
-    // The sum without its own, and what has come, where it is not that sum.
+    // The sum without the rank's own contribution, and the scratch for a received sum.
     let (without, arrived) = (Span::new(m, m), Span::new((areas - 1) * m, m));
     for r in 0..p {
         b.layout(r, len, [with], [with]);
         for k in 0..rounds {
-            let (distance, sum) = if sends_without(&graph, k) {
+            let (distance, sum) = if is_exclusive(&graph, k) {
                 (graph.skips()[k] - 1, without)
             } else {
                 (graph.skips()[k], with)
             };
-            // Whether a later round sends the sum without its own; the first message is that sum.
-            let kept = last_without.is_some_and(|last| k < last);
+            // Whether a later round sends the exclusive sum. The first message received is that
+            // sum.
+            let kept = last_exclusive.is_some_and(|last| k < last);
             let stored = if kept && k == 0 { without } else { arrived };
             let to = (r + p - distance) % p;
             b.step(r, Step::send(to, sum));
@@ -90,25 +100,25 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// `L (alpha + beta m) + (L + d) gamma m`.
+/// Closed form of the model time, `L (alpha + beta m) + (L + d) gamma m`.
 pub fn time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() || request.ranks == 0 {
         return None;
     }
     let (graph, m) = (Circulant::new(request.ranks), request.elements());
     let (message, combination) = (request.transfer_time(m), request.t_comp_local(m));
-    let both = last_without(&graph).unwrap_or(0).saturating_sub(1);
+    let both = last_exclusive(&graph).unwrap_or(0).saturating_sub(1);
     #[expect(clippy::cast_precision_loss, reason = "logarithms")]
     let (rounds, both) = (graph.rounds() as f64, both as f64);
     Some(rounds * message + (rounds + both) * combination)
 }
 
-/// Whether round `k` sends the sum without the sender's own contribution.
-fn sends_without(graph: &Circulant, k: usize) -> bool {
+/// Whether round `k` is exclusive: sends the sum without the sender's own contribution.
+fn is_exclusive(graph: &Circulant, k: usize) -> bool {
     2 * graph.skips()[k] > graph.skips()[k + 1]
 }
 
-/// The last round that does.
-fn last_without(graph: &Circulant) -> Option<usize> {
-    (0..graph.rounds()).rev().find(|&k| sends_without(graph, k))
+/// The last exclusive round.
+fn last_exclusive(graph: &Circulant) -> Option<usize> {
+    (0..graph.rounds()).rev().find(|&k| is_exclusive(graph, k))
 }

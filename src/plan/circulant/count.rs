@@ -1,19 +1,22 @@
-//! How many schedules satisfy the four conditions, for small numbers of ranks.
+//! Counts the schedules that satisfy the four conditions of [`schedule`](super::schedule), for
+//! small numbers of ranks.
 //!
 //! Source: an open question in Träff, "(Poly)logarithmic time construction of round-optimal n-block
-//! broadcast schedules", section 4, whose Table 5 shows two of the nine for `p = 9`. What the root
-//! receives, and so what is sent to it, is of no use to anybody: schedules that differ only there
+//! broadcast schedules", section 4, whose Table 5 shows two of the nine schedules for `p = 9`. No
+//! rank needs what the root receives, so schedules that differ only in what is sent to the root
 //! count once.
 //!
-//! By conditions 1 and 4 the receive schedules of ranks `1..p` say everything. By condition 2 each
-//! of them is an order of `q` known blocks, by condition 3 what rank `r` receives in round `k` must
-//! be among what rank `r - skip[k]` has received before: a constraint between the orders
-//! of two ranks. Orders that no order of some other rank agrees with are struck out again and
-//! again. Then one rank's orders are tried in turn; ranks that no open constraint connects any more
-//! are counted apart, and their numbers multiplied.
+//! By conditions 1 and 4 the receive schedules of ranks `1..p` determine everything. By condition 2
+//! each of them is a permutation of `q` known blocks, called an order here. By condition 3 the
+//! block that rank `r` receives in round `k` must be among those that rank `r - skip[k]` received
+//! before: a constraint between the orders of two ranks.
+//!
+//! The search removes orders that are compatible with no order of some other rank, until nothing
+//! changes. Then it tries the orders of one rank in turn. Groups of ranks that no open constraint
+//! connects are counted separately, and their counts are multiplied.
 //!
 //! There is one schedule for each `p` up to 8, for every power of two up to 64, and for every
-//! number just below one. The others:
+//! number just below such a power. The others:
 //!
 //! | p | +0 | +1 | +2 | +3 | +4 | +5 | +6 | +7 |
 //! |---|---|---|---|---|---|---|---|---|
@@ -25,19 +28,19 @@
 //! | 49.. | 77952 | 34432 | 28768 | 16464 | 10560 | 5280 | 2718 | 643 |
 //! | 57.. | 780 | 246 | 196 | 44 | 15 | 3 | 1 | 1 |
 //!
-//! Each of these takes milliseconds; from 65 on there are too many to be counted this way in a few
-//! minutes, but for numbers somewhat below a power of two. `cargo run --release --example
-//! circulant_count` prints them.
+//! Each of these takes milliseconds. From 65 on there are too many to count this way in a few
+//! minutes, except for numbers somewhat below a power of two.
+//! `cargo run --release --example circulant_count` prints the counts.
 
 use std::time::Instant;
 
 use super::schedule::Circulant;
 
-/// The most ranks whose schedules are counted: the orders of seven blocks are listed.
+/// Maximum number of ranks: all permutations of a rank's blocks are listed, at most seven blocks.
 pub const MAX_RANKS: usize = 128;
 
-/// How many different schedules over `p` ranks satisfy the four conditions; nothing if that takes
-/// longer than until `deadline`, or they are 2^127 or more.
+/// Number of different schedules over `p` ranks that satisfy the four conditions. `None` if
+/// `deadline` passes first, or if there are 2^127 or more.
 ///
 /// ```
 /// let count = |p| oneport::plan::circulant::count::count(p, None);
@@ -53,22 +56,23 @@ pub fn count(p: usize, deadline: Option<Instant>) -> Option<u128> {
     );
     let problem = Problem::new(p);
     let mut domains = problem.domains();
-    if !problem.strike_out(&mut domains, 0..problem.edges.len()) {
+    if !problem.prune(&mut domains, 0..problem.edges.len()) {
         return Some(0);
     }
     let ranks: Vec<usize> = (1..p).collect();
     problem.count(&domains, &ranks, deadline)
 }
 
-/// The order in which a rank receives its blocks, and what it has before each round, as bits `q +
-/// block`.
+/// The order in which a rank receives its blocks: `received[k]` is the block of round `k`, and
+/// `has[k]` are the blocks held before that round. Both are bit masks in which bit `q + block`
+/// stands for `block`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Order {
     received: [u16; 7],
     has: [u16; 7],
 }
 
-/// Rank `to` receives in round `k` what rank `from` has.
+/// A constraint: in round `k` rank `to` receives a block that rank `from` holds.
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     from: usize,
@@ -79,11 +83,11 @@ struct Edge {
 struct Problem {
     graph: Circulant,
     edges: Vec<Edge>,
-    /// By rank: its edges.
-    of_rank: Vec<Vec<usize>>,
+    /// By rank: indices of its edges.
+    edges_of_rank: Vec<Vec<usize>>,
 }
 
-/// By rank: the orders that are still possible.
+/// By rank: the orders that are still possible. The root's entry is empty.
 type Domains = Vec<Vec<Order>>;
 
 impl Problem {
@@ -91,7 +95,7 @@ impl Problem {
         let graph = Circulant::new(p);
         let mut problem = Problem {
             edges: Vec::new(),
-            of_rank: vec![Vec::new(); p],
+            edges_of_rank: vec![Vec::new(); p],
             graph,
         };
         for k in 0..problem.graph.rounds() {
@@ -99,8 +103,8 @@ impl Problem {
             for from in 1..p {
                 let to = (from + skip) % p;
                 if to != 0 {
-                    problem.of_rank[from].push(problem.edges.len());
-                    problem.of_rank[to].push(problem.edges.len());
+                    problem.edges_of_rank[from].push(problem.edges.len());
+                    problem.edges_of_rank[to].push(problem.edges.len());
                     problem.edges.push(Edge { from, to, k });
                 }
             }
@@ -108,13 +112,13 @@ impl Problem {
         problem
     }
 
-    /// All orders that conditions 2 and 4 allow; the root's place is empty.
+    /// All orders that conditions 2 and 4 allow.
     fn domains(&self) -> Domains {
         let (p, q) = (self.graph.ranks(), self.graph.rounds());
         let mut domains = vec![Vec::new()];
         for r in 1..p {
             let base = self.graph.baseblock(r);
-            // Bit q + v for block v; the base block comes from the current phase.
+            // The base block comes from the current phase, all others from the phase before.
             let number = |v| if v == base { q + base } else { v };
             let mut blocks: Vec<usize> = (0..q).map(number).collect();
             let mut orders = Vec::new();
@@ -125,7 +129,7 @@ impl Problem {
                 };
                 let mut has = 1u16 << base;
                 for (k, &v) in order.iter().enumerate() {
-                    // From the root comes block k in round k.
+                    // Condition 4: block k comes from the root in round k.
                     if self.graph.skips()[k] == r && v != q + k {
                         return;
                     }
@@ -140,9 +144,9 @@ impl Problem {
         domains
     }
 
-    /// Strikes out orders that some constraint leaves no partner, starting with the constraints
-    /// `first`; false if a rank has none left.
-    fn strike_out(&self, domains: &mut Domains, first: impl Iterator<Item = usize>) -> bool {
+    /// Removes orders that have no compatible partner under some constraint, starting with the
+    /// constraints `first`. Returns false if a rank has no order left.
+    fn prune(&self, domains: &mut Domains, first: impl Iterator<Item = usize>) -> bool {
         let mut waiting: Vec<usize> = first.collect();
         let mut queued = vec![false; self.edges.len()];
         for &e in &waiting {
@@ -161,7 +165,7 @@ impl Problem {
                     return false;
                 }
                 if domains[r].len() < before {
-                    for &e in &self.of_rank[r] {
+                    for &e in &self.edges_of_rank[r] {
                         if !std::mem::replace(&mut queued[e], true) {
                             waiting.push(e);
                         }
@@ -172,15 +176,14 @@ impl Problem {
         true
     }
 
-    /// Counts what is left for `ranks` in domains from which everything impossible has been struck
-    /// out.
+    /// Counts the combinations for `ranks` in domains that have already been pruned.
     fn count(&self, domains: &Domains, ranks: &[usize], deadline: Option<Instant>) -> Option<u128> {
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             return None;
         }
         let mut product = 1u128;
         for component in self.components(domains, ranks) {
-            // The rank with the fewest orders decides most.
+            // Fixing the rank with the fewest orders needs the fewest trials.
             let rank = component
                 .iter()
                 .copied()
@@ -193,7 +196,7 @@ impl Problem {
             for &order in &domains[rank] {
                 let mut trial = domains.clone();
                 trial[rank] = vec![order];
-                if self.strike_out(&mut trial, self.of_rank[rank].iter().copied()) {
+                if self.prune(&mut trial, self.edges_of_rank[rank].iter().copied()) {
                     sum = sum.checked_add(self.count(&trial, &component, deadline)?)?;
                 }
             }
@@ -202,8 +205,8 @@ impl Problem {
         Some(product)
     }
 
-    /// Those of `ranks` that have a choice, in groups that constraints connect which may still be
-    /// violated.
+    /// The ranks among `ranks` that have more than one order, grouped by the constraints that can
+    /// still be violated.
     fn components(&self, domains: &Domains, ranks: &[usize]) -> Vec<Vec<usize>> {
         let mut free = vec![false; domains.len()];
         for &r in ranks {
@@ -218,7 +221,7 @@ impl Problem {
             let mut next = 0;
             while let Some(&r) = component.get(next) {
                 next += 1;
-                for &e in &self.of_rank[r] {
+                for &e in &self.edges_of_rank[r] {
                     let Edge { from, to, k } = self.edges[e];
                     let other = if from == r { to } else { from };
                     if !free[other] {
@@ -238,7 +241,7 @@ impl Problem {
     }
 }
 
-/// Calls `visit` with every order of `items`, of which the first `fixed` stay.
+/// Calls `visit` with every permutation of `items` that keeps the first `fixed` in place.
 fn permutations(items: &mut [usize], fixed: usize, visit: &mut impl FnMut(&[usize])) {
     if fixed == items.len() {
         visit(items);
@@ -257,8 +260,8 @@ mod tests {
     use super::*;
     use crate::check::circulant::violations;
 
-    /// Tries all orders of rank 1, then of rank 2, and so on, and asks the four conditions.
-    fn by_hand(p: usize) -> u128 {
+    /// Tries all orders of rank 1, then of rank 2, and so on, and checks the four conditions.
+    fn brute_force(p: usize) -> u128 {
         let problem = Problem::new(p);
         let domains = problem.domains();
         let (graph, q) = (&problem.graph, problem.graph.rounds());
@@ -279,7 +282,7 @@ mod tests {
                     let Edge { from, to, k } = problem.edges[e];
                     from.max(to) > r || chosen[to - 1].received[k] & chosen[from - 1].has[k] != 0
                 };
-                if problem.of_rank[r].iter().all(holds) {
+                if problem.edges_of_rank[r].iter().all(holds) {
                     go(problem, domains, chosen, done);
                 }
                 chosen.pop();
@@ -300,7 +303,7 @@ mod tests {
                     tables.send[r * q + k] = tables.recv[to * q + k];
                 }
             }
-            // Only what is sent to the root may violate a condition: the third.
+            // Only messages to the root may violate a condition, and only the third one.
             for v in violations(graph, &tables) {
                 let to = v.round.map(|k| (v.rank + graph.skips()[k]) % p);
                 assert_eq!((v.condition, to), (3, Some(0)), "{v}");
@@ -309,13 +312,13 @@ mod tests {
         count
     }
 
-    /// The paper's Table 5 shows two schedules for 9 ranks, which differ at rank 8: both are
+    /// The paper's Table 5 shows two schedules for 9 ranks, which differ at rank 8. Both are
     /// counted.
     #[test]
-    fn both_schedules_of_nine_ranks_are_among_those_counted() {
+    fn both_of_the_papers_schedules_of_nine_ranks_are_counted() {
         let problem = Problem::new(9);
         let mut domains = problem.domains();
-        assert!(problem.strike_out(&mut domains, 0..problem.edges.len()));
+        assert!(problem.prune(&mut domains, 0..problem.edges.len()));
         for received in [[-3i8, -4, -1, 2], [-3, -1, -4, 2]] {
             let wanted = received.map(|block| 1u16 << (4 + block));
             assert!(domains[8].iter().any(|o| o.received[..4] == wanted));
@@ -323,9 +326,9 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_those_by_hand() {
+    fn counts_equal_brute_force() {
         for p in 1..=13 {
-            assert_eq!(count(p, None), Some(by_hand(p)), "p={p}");
+            assert_eq!(count(p, None), Some(brute_force(p)), "p={p}");
         }
     }
 

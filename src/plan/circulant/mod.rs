@@ -1,5 +1,5 @@
-//! Circulant graphs: rank `r` sends to `r + skip` and receives from `r - skip`, modulo `p`, for
-//! `ceil(log2 p)` skips.
+//! Planners on circulant graphs, in which rank `r` sends to `r + skip` and receives from
+//! `r - skip`, modulo `p`, for `ceil(log2 p)` values of `skip`.
 
 pub mod allgather;
 pub mod allgatherv;

@@ -1,12 +1,12 @@
-//! Broadcast, reduction and both, one after the other, of `n` blocks on circulant graphs, a rank's
-//! program on demand.
+//! Broadcast, reduction, and allreduce (one after the other) of `n` blocks on circulant graphs, as
+//! a stream of steps for each rank.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules", Algorithm 6, and the same backwards. Ports: bidirectional, one-ported. A block is a
-//! segment of the request.
-//!
-//! A rank needs its own schedules only: `O(log p)` time before its first step, `2 q` bytes,
-//! constant time a step. Ranks are counted from the root.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", Algorithm 6, forwards and backwards.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: a block is a segment of the request; ranks are counted from the root.
+//! - Cost of planning: a rank needs only its own two schedules, which take `O(log p)` time before
+//!   its first step and `2 q` bytes. Each step takes constant time.
 
 use super::phases::{Phases, Round};
 use super::schedule::Circulant;
@@ -16,10 +16,10 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::{Layout, Order, ScheduleSource, Span, Step};
 
-/// Rounds of a phase: requests are for at most 2^30 ranks.
+/// Maximum number of rounds in a phase: requests have at most 2^30 ranks.
 const MAX_ROUNDS: usize = 30;
 
-/// ScheduleSource of all ranks.
+/// The programs of all ranks, as a [`ScheduleSource`].
 ///
 /// ```
 /// use oneport::plan::circulant::broadcast;
@@ -37,23 +37,23 @@ pub struct NBlocks {
     phases: Phases,
     ports: Ports,
     root: usize,
-    does: Operation,
+    operation: Operation,
     vector: Span,
     blocks: Vec<Span>,
 }
 
-/// What the programs are for.
+/// The collective that the programs implement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Broadcast,
     Reduce,
-    /// Reduces to the root, then broadcasts from there.
+    /// A reduction to the root, then a broadcast from there.
     Allreduce,
 }
 
 impl NBlocks {
-    /// The programs from or to the request's root.
-    pub(super) fn new(request: &Request, does: Operation) -> Result<NBlocks> {
+    /// The programs for `request`, from or to its root.
+    pub(super) fn new(request: &Request, operation: Operation) -> Result<NBlocks> {
         request.validate()?;
         let graph = Circulant::new(request.ranks);
         Ok(NBlocks {
@@ -61,7 +61,7 @@ impl NBlocks {
             graph,
             ports: request.ports,
             root: request.root,
-            does,
+            operation,
             vector: Span::new(0, request.elements()),
             blocks: request.segments.spans(),
         })
@@ -81,7 +81,7 @@ impl ScheduleSource for NBlocks {
 
     fn collective(&self) -> Collective {
         let root = self.root;
-        match self.does {
+        match self.operation {
             Operation::Broadcast => Collective::Broadcast { root },
             Operation::Reduce => Collective::Reduce { root },
             Operation::Allreduce => Collective::Allreduce,
@@ -93,7 +93,7 @@ impl ScheduleSource for NBlocks {
             Some(self.vector),
             (rank == self.root).then_some(self.vector),
         );
-        let (input, output) = match self.does {
+        let (input, output) = match self.operation {
             Operation::Broadcast => (root, all),
             Operation::Reduce => (all, root),
             Operation::Allreduce => (all, all),
@@ -112,7 +112,7 @@ impl ScheduleSource for NBlocks {
         self.graph.recv_into(me, &mut schedules[0][..q]);
         self.graph.send_into(me, &mut schedules[1][..q]);
         let left = self.phases.rounds();
-        let reduces = self.does != Operation::Broadcast;
+        let reduces = self.operation != Operation::Broadcast;
         let first = if reduces { left.saturating_sub(1) } else { 0 };
         Program {
             all: self,
@@ -126,7 +126,7 @@ impl ScheduleSource for NBlocks {
     }
 }
 
-/// The program of one rank.
+/// The steps of one rank.
 #[derive(Debug, Clone)]
 pub struct Program<'a> {
     all: &'a NBlocks,
@@ -135,22 +135,22 @@ pub struct Program<'a> {
     /// The receive schedule, then the send schedule.
     schedules: [[i8; MAX_ROUNDS]; 2],
     round: Option<Round>,
-    /// Rounds to come, this one included.
+    /// Remaining rounds, the current one included.
     left: usize,
-    /// Whether the round's send has been given.
+    /// Whether the send of the current round has been returned.
     sent: bool,
-    /// Whether this is a reduction, so far.
+    /// Whether the rounds belong to a reduction. An allreduce clears it when its broadcast starts.
     reduces: bool,
 }
 
 impl Program<'_> {
-    /// What travels from here to `skip[k]` ranks ahead in a broadcast, or back in a reduction: the
-    /// other rank, and the block.
+    /// The message between this rank and the one `skip[k]` ahead: that rank, and the block. A
+    /// broadcast sends it ahead; a reduction receives it from there.
     #[inline]
     fn ahead(&self, round: Round) -> Option<(usize, Span)> {
         let p = self.all.graph.ranks();
         let to = self.me + self.all.graph.skips()[round.k];
-        // The root has everything.
+        // In a broadcast nothing is sent to the root.
         if to == p {
             return None;
         }
@@ -159,7 +159,8 @@ impl Program<'_> {
         Some((self.rank(to), self.all.blocks[block]))
     }
 
-    /// What travels to here from `skip[k]` ranks behind in a broadcast, or back in a reduction.
+    /// The message between this rank and the one `skip[k]` behind. A broadcast receives it from
+    /// there; a reduction sends it back.
     #[inline]
     fn behind(&self, round: Round) -> Option<(usize, Span)> {
         if self.me == 0 {
@@ -188,7 +189,7 @@ impl Iterator for Program<'_> {
     #[inline]
     fn next(&mut self) -> Option<Step> {
         loop {
-            if self.left == 0 && self.reduces && self.all.does == Operation::Allreduce {
+            if self.left == 0 && self.reduces && self.all.operation == Operation::Allreduce {
                 self.reduces = false;
                 self.left = self.all.phases.rounds();
                 self.round = (self.left > 0).then(|| self.all.phases.round(0));
@@ -238,7 +239,7 @@ mod tests {
         request
     }
 
-    /// Every rank but the root receives every block once, and sends only what it has.
+    /// Every rank except the root receives every block once, and ranks send only blocks they hold.
     #[test]
     fn every_block_arrives_once() {
         for p in 1..100 {
@@ -284,15 +285,16 @@ mod tests {
                 let reduce = reduce::plan(&request).unwrap().materialize().unwrap();
                 let broadcast = broadcast::plan(&request).unwrap().materialize().unwrap();
                 assert_eq!(reduce.reversed().unwrap(), broadcast);
-                // Which operand stands first may differ.
+                // The order of the operands may differ.
                 assert_eq!(broadcast.reversed().unwrap(), reduce);
             }
         }
     }
 
-    /// An allreduce is the reduction to rank 0 and then the broadcast, whatever the request's root.
+    /// An allreduce is the reduction to rank 0 followed by the broadcast, whatever the request's
+    /// root.
     #[test]
-    fn allreduces_are_both_in_turn() {
+    fn an_allreduce_is_a_reduction_then_a_broadcast() {
         for p in 1..40 {
             for n in [1, 2, 5, 9] {
                 let [allreduce, reduce, broadcast] = [

@@ -1,36 +1,38 @@
-//! The paper's own construction of circulant schedules, in `O(log^3 p)` time a rank: what
-//! [`schedule`](super::schedule) is compared with.
+//! The paper's own construction of circulant schedules, in `O(log^3 p)` time per rank: the
+//! reference for [`schedule`](super::schedule).
 //!
 //! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //! schedules", Algorithms 3 to 5, with these corrections:
-//! * Algorithm 3 (blocks of a range): rank 0 contributes nothing; ranges around the end of the
-//!   ranks are split; home ranges that lack a block, all of them small, are followed by those below
-//!   them.
-//! * Algorithm 4 (receive schedule): the set of known blocks starts with the base block (empty at
+//! - Algorithm 3 (blocks of a range): rank 0 contributes nothing. A range that passes the last rank
+//!   is split in two. When a home range lacks a block (only small ones do), the search goes on in
+//!   the home ranges below it.
+//! - Algorithm 4 (receive schedule): the set of known blocks starts with the base block (empty at
 //!   the root), and the loop ends at `k - 1`.
-//! * Algorithm 5 (send schedule): round `i` asks for `i + 1` rounds of rank `(r + skip[i]) mod p`.
+//! - Algorithm 5 (send schedule): round `i` computes `i + 1` rounds of the receive schedule of rank
+//!   `(r + skip[i]) mod p`.
 //!
-//! A receive schedule looks for the greatest new base block among the ranks that become reachable
-//! in each round. Ranges are answered from the *home ranges* `skip[k] .. skip[k+1]`: the base block
-//! of `skip[k]` is `k`, those after it repeat the ones of ranks 1, 2, ...
+//! In each round the receive schedule takes the greatest new base block among the ranks that become
+//! reachable. The base blocks of a range of ranks follow from the *home ranges*
+//! `skip[k] .. skip[k+1]`: the base block of `skip[k]` is `k`, and those of the following ranks
+//! repeat the base blocks of ranks 1, 2, ...
 //!
-//! `p = 20`, skips 1, 2, 3, 5, 10, 20: ranks 6 to 9 repeat 1 to 4, so their base blocks are 0, 1,
-//! 2, 0.
+//! Example, `p = 20`, skips 1, 2, 3, 5, 10, 20: ranks 6 to 9 repeat ranks 1 to 4, so their base
+//! blocks are 0, 1, 2, 0.
 
 use super::schedule::{Circulant, block};
 
-/// `recv[k]` for each round `k`, in `O(log^2 p)`.
+/// `recv[k]` for each round `k`, in `O(log^2 p)` time.
 ///
 /// # Panics
-/// When `r` is not a rank.
+/// When `r` is not a rank of the graph.
 pub fn recv_schedule(graph: &Circulant, r: usize) -> Vec<i8> {
     first_receives(graph, r, graph.rounds())
 }
 
-/// `send[k]` for each round `k`, in `O(log^3 p)`.
+/// `send[k]` for each round `k`, in `O(log^3 p)` time.
 ///
 /// # Panics
-/// When `r` is not a rank.
+/// When `r` is not a rank of the graph.
 pub fn send_schedule(graph: &Circulant, r: usize) -> Vec<i8> {
     (0..graph.rounds())
         .map(|i| first_receives(graph, (r + graph.skips()[i]) % graph.ranks(), i + 1)[i])
@@ -65,7 +67,7 @@ fn first_receives(graph: &Circulant, r: usize, k: usize) -> Vec<i8> {
     recv
 }
 
-/// Base blocks, as bits, of the ranks that are `far` to `near` behind `r`, modulo `p`.
+/// Base blocks, as a bit mask, of the ranks that are `far` to `near` behind `r`, modulo `p`.
 fn behind(graph: &Circulant, r: usize, far: usize, near: usize) -> u64 {
     let p = graph.ranks();
     let (a, b) = ((r + p - far) % p, (r + p - near) % p);
@@ -76,7 +78,7 @@ fn behind(graph: &Circulant, r: usize, far: usize, near: usize) -> u64 {
     }
 }
 
-/// Algorithm 3: base blocks, as bits, of ranks `a ..= b`, in `O(log p)`.
+/// Algorithm 3: base blocks, as a bit mask, of ranks `a ..= b`, in `O(log p)` time.
 fn range_blocks(graph: &Circulant, a: usize, b: usize) -> u64 {
     let skip = graph.skips();
     let (mut a, mut b) = (a.max(1), b);
@@ -91,11 +93,11 @@ fn range_blocks(graph: &Circulant, a: usize, b: usize) -> u64 {
         if a <= skip[k] {
             break;
         }
-        // All in the home range of k, after its first rank.
+        // The whole range lies in the home range of k, after its first rank: repeat from rank 1.
         (a, b) = (a - skip[k], b - skip[k]);
     }
     let mut blocks = 1 << k | first_blocks(graph, b - skip[k]);
-    // What lies below, home range by home range: after a few whole ones no block is missing.
+    // The home ranges below: after a few whole ones no block is missing.
     while k > 0 && a < skip[k] && blocks & ((1 << k) - 1) != (1 << k) - 1 {
         let end = skip[k] - 1;
         k -= 1;
@@ -107,7 +109,7 @@ fn range_blocks(graph: &Circulant, a: usize, b: usize) -> u64 {
     blocks
 }
 
-/// Base blocks of ranks `1 ..= b`: as many as there are skips.
+/// Base blocks of ranks `1 ..= b`: one for each skip up to `b`.
 fn first_blocks(graph: &Circulant, b: usize) -> u64 {
     (1 << graph.skips().partition_point(|&s| s <= b)) - 1
 }

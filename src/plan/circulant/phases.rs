@@ -1,46 +1,47 @@
-//! Rounds of a broadcast of `n` blocks, divided into phases of `q` rounds.
+//! Divides the rounds of a broadcast of `n` blocks into phases of `q` rounds.
 //!
-//! The `n - 1 + q` rounds are the last ones of as many phases as hold them. From phase to phase the
-//! block numbers of the schedule grow by `q`. Numbers of blocks that are yet to come are no
-//! transfers; in the last phase every rank's base block is past the end or the last block: it
+//! The `n - 1 + q` rounds are the last ones of the smallest sufficient number of phases; the rounds
+//! left over are skipped at the start of the first phase. From phase to phase the block numbers of
+//! the schedule grow by `q`. A number that is still negative then stands for no transfer. In the
+//! last phase every rank's base block is the last block or beyond the end. A number beyond the end
 //! stands for the last block, which no rank has received before.
 
-/// How the rounds are divided.
+/// The division of the rounds into phases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Phases {
-    /// Rounds of a phase.
+    /// Rounds in a phase.
     q: usize,
     /// Number of blocks.
     n: usize,
-    /// Rounds left out at the start of the first phase.
+    /// Rounds skipped at the start of the first phase.
     skipped: usize,
 }
 
 /// One round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
-    /// Its place in its phase.
+    /// Index of the round within its phase.
     pub(crate) k: usize,
-    /// What block numbers have grown by, modulo 2^n.
+    /// Offset added to the schedule's block numbers. A negative one wraps around.
     shift: usize,
-    /// The last block.
+    /// Index of the last block.
     last: usize,
 }
 
 impl Phases {
-    /// The rounds of `n` blocks, at least one.
+    /// The rounds for `n` blocks; `n` must be at least 1.
     pub(crate) fn new(q: usize, n: usize) -> Phases {
-        // x + n - 1 + q is a multiple of q.
+        // skipped + n - 1 + q is a multiple of q.
         let skipped = if q == 0 { 0 } else { (q - (n - 1) % q) % q };
         Phases { q, n, skipped }
     }
 
-    /// `n - 1 + q`, or none for a single rank.
+    /// Number of rounds: `n - 1 + q`, or 0 for a single rank.
     pub(crate) fn rounds(self) -> usize {
         if self.q == 0 { 0 } else { self.n - 1 + self.q }
     }
 
-    /// Round `i` of the broadcast, below [`Phases::rounds`].
+    /// Round `i` of the broadcast; `i` must be less than [`Phases::rounds`].
     pub(crate) fn round(self, i: usize) -> Round {
         let i = self.skipped + i;
         Round {
@@ -52,13 +53,14 @@ impl Phases {
 }
 
 impl Round {
-    /// The block that the number `v` of a schedule means in this round, if it is one yet.
+    /// The block that the schedule's number `v` stands for in this round, or `None` if there is no
+    /// transfer yet.
     pub(crate) fn block(self, v: i8) -> Option<usize> {
         let place = self.shift.wrapping_add_signed(v.into());
         (place <= usize::MAX / 2).then(|| place.min(self.last))
     }
 
-    /// The round after this one in its phases.
+    /// The following round; `q` is the number of rounds in a phase.
     pub(crate) fn next(self, q: usize) -> Round {
         let (k, shift) = if self.k + 1 == q {
             (0, self.shift.wrapping_add(q))
@@ -68,7 +70,7 @@ impl Round {
         Round { k, shift, ..self }
     }
 
-    /// The round before this one in its phases.
+    /// The preceding round; `q` is the number of rounds in a phase.
     pub(crate) fn previous(self, q: usize) -> Round {
         let (k, shift) = if self.k == 0 {
             (q - 1, self.shift.wrapping_sub(q))
@@ -96,10 +98,10 @@ mod tests {
                 assert_eq!(key(round.previous(q)), key(before));
                 before = round;
             }
-            // The last phase is whole, and ends with the last block.
+            // The last phase is complete, and ends with the last block.
             assert_eq!((before.k, before.block(0)), (q - 1, Some(n - 1)));
         }
-        // Four blocks over phases of three rounds: the first phase is whole, block 3 is the last.
+        // Four blocks in phases of three rounds: the first phase is complete, block 3 is the last.
         let round = Phases::new(3, 4).round(3);
         let blocks = [-4, -3, -1, 0, 1].map(|v| round.block(v));
         assert_eq!(blocks, [None, Some(0), Some(2), Some(3), Some(3)]);

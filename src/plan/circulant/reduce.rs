@@ -1,18 +1,25 @@
-//! Reversed circulant broadcast: reduction in the optimal number of rounds, any number of ranks.
+//! Circulant reduction: the circulant broadcast reversed, in the optimal number of rounds for any
+//! number of ranks.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules", reversed. Ports: bidirectional, one-ported. Symbols: `p` ranks, `L = ceil(log2 p)`
-//! (the `q` of [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n`
-//! blocks), `tc = alpha + beta s`, `tp = gamma s`.
-//! Rounds: `L + q - 1`, optimal. Volume: `(p - 1) m`. Time: `(L + q - 1)(tc + tp)`. Best `s`:
-//! `sqrt(m alpha / ((L - 1)(beta + gamma)))`. Restrictions: the operator must commute (a rank
-//! combines contributions from all over the ring); every root, by rotation.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", reversed.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `L = ceil(log2 p)` (the `q` of [`schedule`](super::schedule)), `q`
+//!   segments of `s` elements (the paper's `n` blocks), `tc = alpha + beta s`, `tp = gamma s`.
+//! - Rounds: `L + q - 1`, optimal.
+//! - Time: `(L + q - 1)(tc + tp)`.
+//! - Best segment: `s = sqrt(m alpha / ((L - 1)(beta + gamma)))`.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: the operator must commute, because a rank combines contributions from all over
+//!   the ring. Any root, by rotation.
 //!
-//! The reduction goes through the rounds of the [`broadcast`](super::broadcast) backwards, each
-//! rank sending what the broadcast would have it receive.
+//! The reduction runs the rounds of the [`broadcast`](super::broadcast) backwards: each rank sends
+//! what it would receive in the broadcast.
 //!
-//! `p = 3`, `q = 2`: round 0: 1→2 segment 0, 2→0 segment 1; round 1: 1→0 segment 1; round 2: 2→0
-//! segment 0.
+//! Example, `p = 3`, `q = 2`:
+//! - round 0: 1→2 segment 0, 2→0 segment 1;
+//! - round 1: 1→0 segment 1;
+//! - round 2: 2→0 segment 0.
 
 use super::broadcast::rounds;
 use super::n_blocks::{NBlocks, Operation};
@@ -36,15 +43,15 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..reduce_scatter_gather::REDUCE
 };
 
-/// Plans the reduction: every rank's program on demand.
+/// Plans the reduction as a stream of steps for each rank.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is invalid.
 pub fn plan(request: &Request) -> Result<NBlocks> {
     NBlocks::new(request, Operation::Reduce)
 }
 
-/// `(L + q - 1)(tc + tp)`.
+/// Closed form of the model time, `(L + q - 1)(tc + tp)`, for equal segments.
 pub fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
     Some(rounds(request) * (request.transfer_time(s) + request.combine_time(s)))

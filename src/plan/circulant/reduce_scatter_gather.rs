@@ -1,22 +1,31 @@
-//! Circulant reduce-scatter, then a gather to the root along the same skips: any number of ranks,
-//! no folding.
+//! Circulant reduction: a circulant reduce-scatter, then a gather to the root along the same skips.
 //!
-//! Source: Träff's circulant reduce-scatter and allgather, the latter towards one rank only. Ports:
-//! bidirectional, one-ported. Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible,
-//! `L = ceil(log2 p)`, skips as in [`schedule`](super::schedule). Rounds: `2L`. Volume: `(p - 1) m`
-//! to reduce, at most `L/2 m` to gather. Time, when `p` divides `m`: `2L alpha + 2 (p-1)/p beta m +
-//! (p-1)/p gamma m`. Restrictions: the operator must commute; the request's segments are ignored
-//! but for their sum.
+//! - Source: Träff's circulant reduce-scatter and allgather, the latter towards one rank only.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `L = ceil(log2 p)`, skips
+//!   as in [`schedule`](super::schedule).
+//! - Rounds: `2L`.
+//! - Time, when `p` divides `m`: `2L alpha + 2 (p-1)/p beta m + (p-1)/p gamma m`.
+//! - Volume: `(p - 1) m` for the reduce-scatter, at most `L/2 m` for the gather.
+//! - Restrictions: the operator must commute. Any number of ranks: none is set aside to reach a
+//!   power of two. Of the request's segments only the sum of their sizes counts.
 //!
-//! Ranks and blocks are numbered from the root on; indices are modulo `p`. Reduce-scatter, from the
-//! greatest skip `s'` (below `s`, the one above it) to 1: rank `r` sends its partial blocks `r + s'
-//! .. r + s` to `r + s'` and combines what `r - s'` sends into its blocks `r .. r + s - s'`. In the
-//! end rank `r` has block `r`. Gather, from skip 1 to the greatest: the root needs the blocks
-//! `skip[k] .. skip[k+1]` of rank `skip[k]` in round `k`, so that rank needs them before, and so
-//! on. Nothing is ever moved locally: blocks stay where they stand in the vector.
+//! Ranks and blocks are numbered from the root; indices are modulo `p`. No data is moved locally:
+//! blocks stay at their places in the vector.
 //!
-//! `p = 3`, skips 2, 1: 0→2 block 2, 1→0 block 0, 2→1 block 1; 0→1 block 1, 1→2 block 2, 2→0 block
-//! 0; gather 1→0 block 1; 2→0 block 2.
+//! The reduce-scatter goes through the skips from the greatest to 1. Let `s'` be the current skip
+//! and `s` the next greater one. Rank `r` sends its partial blocks `r + s' .. r + s` to `r + s'`
+//! and combines the message from `r - s'` into its blocks `r .. r + s - s'`. At the end rank `r`
+//! holds block `r`.
+//!
+//! The gather goes through the skips from 1 to the greatest. In round `k` the root needs the blocks
+//! `skip[k] .. skip[k+1]` of rank `skip[k]`, so rank `skip[k]` needs them before round `k`, and so
+//! on.
+//!
+//! Example, `p = 3`, skips 2, 1:
+//! - reduce-scatter, skip 2: 0→2 block 2, 1→0 block 0, 2→1 block 1;
+//! - reduce-scatter, skip 1: 0→1 block 1, 1→2 block 2, 2→0 block 0;
+//! - gather: 1→0 block 1, then 2→0 block 2.
 
 use super::schedule::Circulant;
 use crate::collective::Collective;
@@ -40,7 +49,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 /// Plans the reduction.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is invalid.
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let (p, root) = (request.ranks, request.root);
@@ -59,7 +68,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// The executed time, when the blocks are equal.
+/// Closed form of the model time, when the blocks are equal.
 pub fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || !request.cost.is_linear() || p == 0 || m % p != 0 {
@@ -78,7 +87,7 @@ pub fn time(request: &Request) -> Option<f64> {
     Some(2.0 * rounds * cost.alpha + 2.0 * cost.beta * moved + cost.gamma * moved)
 }
 
-/// A vector in as many blocks as ranks.
+/// A vector divided into one block per rank.
 struct Blocks {
     graph: Circulant,
     elements: usize,
@@ -86,12 +95,12 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// The rank that is number `v` from the root on.
+    /// The rank whose number, counted from the root, is `v`.
     fn rank(&self, v: usize) -> usize {
         (v + self.root) % self.graph.ranks()
     }
 
-    /// Where blocks `first .. first + count` stand, modulo `p`; no span where there is nothing.
+    /// The spans of blocks `first .. first + count`, modulo `p`; empty spans are left out.
     fn spans(&self, first: usize, count: usize) -> Spans {
         let p = self.graph.ranks();
         let (first, end) = (first % p, first % p + count);
@@ -145,17 +154,17 @@ impl Blocks {
     fn gather_rounds(&self) -> Vec<Vec<(usize, usize, usize)>> {
         let skips = self.graph.skips();
         let mut rounds = vec![Vec::new(); self.graph.rounds()];
-        // Who must have how many blocks, its own and those after it, before the rounds seen so far
-        // (from the last on).
-        let mut wanted = vec![(0, self.graph.ranks())];
+        // Ranks and the number of blocks each must hold, its own and the following ones, before the
+        // rounds visited so far. The loop visits the rounds from the last to the first.
+        let mut needed = vec![(0, self.graph.ranks())];
         for (k, round) in rounds.iter_mut().enumerate().rev() {
-            for i in 0..wanted.len() {
-                let (v, count) = &mut wanted[i];
+            for i in 0..needed.len() {
+                let (v, count) = &mut needed[i];
                 if *count > skips[k] {
                     let (from, rest) = (*v + skips[k], *count - skips[k]);
                     round.push((from, *v, rest));
                     *count = skips[k];
-                    wanted.push((from, rest));
+                    needed.push((from, rest));
                 }
             }
         }
@@ -170,7 +179,7 @@ mod tests {
     use crate::simulate::Prepared;
 
     #[test]
-    fn takes_its_closed_form_at_every_root() {
+    fn model_time_is_the_closed_form_for_every_root() {
         for p in 1..40 {
             let mut request = Request::new(p, 3 * p);
             request.cost = CostModel::new(10.0, 2.0).gamma(3.0);
@@ -185,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn gathers_every_block_once_in_the_largest_messages_that_reach_the_root() {
+    fn gather_sends_every_block_once_in_full_messages() {
         for p in 1..200 {
             let graph = Circulant::new(p);
             let skips = graph.skips().to_vec();

@@ -1,28 +1,29 @@
-//! Round-optimal broadcast schedules on circulant graphs, `O(log p)` time a rank, without
-//! communication.
+//! Round-optimal broadcast schedules on circulant graphs: each rank computes its own in `O(log p)`
+//! time, without communication.
 //!
-//! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//! schedules"; here with a construction of receive and send schedules in a number of steps linear
-//! in `q`. Symbols: `p` ranks, `q = ceil(log2 p)` rounds a phase, `skip[k]` with `skip[q] = p`,
-//! `skip[k] = ceil(skip[k+1] / 2)`.
+//! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules". The construction here differs: receive and send schedules take a number of steps
+//!   linear in `q`.
+//! - Symbols: `p` ranks, `q = ceil(log2 p)` rounds in a phase, `skip[q] = p`,
+//!   `skip[k] = ceil(skip[k+1] / 2)`.
 //!
-//! In round `k` of every phase rank `r` sends to `r + skip[k]` and receives from `r - skip[k]`
-//! (modulo `p`). The schedules say which block: non-negative numbers are blocks of the current
-//! phase, negative ones of the phase before. They satisfy four conditions:
-//! 1. `send[r][k] == recv[(r + skip[k]) mod p][k]`;
-//! 2. over one phase a rank but the root receives its *base block* (non-negative) and `q - 1`
-//!    different blocks of the phase before: all of `-1..=-q` but `baseblock(r) - q`;
-//! 3. a rank but the root sends only blocks that it received in an earlier round, or its base block
-//!    of the phase before;
-//! 4. the root, rank 0, sends block `k` in round `k`.
+//! In round `k` of every phase rank `r` sends to `r + skip[k]` and receives from `r - skip[k]`,
+//! modulo `p`. The schedules say which block: non-negative numbers are blocks of the current phase,
+//! negative ones are blocks of the phase before. They satisfy four conditions:
+//! 1. `send[r][k] == recv[(r + skip[k]) mod p][k]`.
+//! 2. Over one phase every rank except the root receives its *base block* (non-negative) and
+//!    `q - 1` different blocks of the phase before: all of `-1..=-q` except `baseblock(r) - q`.
+//! 3. Every rank except the root sends only blocks that it received in an earlier round, or its
+//!    base block of the phase before.
+//! 4. The root, rank 0, sends block `k` in round `k`.
 //!
-//! `p = 5`, skips 1, 2, 3, 5: base blocks of ranks 1..4: 0, 1, 2, 2 (rank 4 is `3 + 1`: the
-//! greatest skip counts).
+//! Example, `p = 5`, skips 1, 2, 3, 5: the base blocks of ranks 1 to 4 are 0, 1, 2, 0 (rank 4 is
+//! `3 + 1`: the smallest skip counts, which is `skip[0]`).
 
-/// The most ranks of a circulant graph, so that twice as many can still be counted.
+/// Maximum number of ranks of a circulant graph, chosen so that `2 p` does not overflow.
 pub const MAX_RANKS: usize = 1 << (usize::BITS - 3);
 
-/// The skips of a circulant graph, and the schedules along them.
+/// A circulant graph: its skips, and the schedules along them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circulant {
     skips: Vec<usize>,
@@ -46,26 +47,26 @@ impl Circulant {
         Circulant { skips }
     }
 
-    /// `p`, the number of ranks.
+    /// Number of ranks, `p`.
     pub fn ranks(&self) -> usize {
         self.skips[self.rounds()]
     }
 
-    /// `q = ceil(log2 p)`, the rounds of a phase.
+    /// Number of rounds in a phase, `q = ceil(log2 p)`.
     pub fn rounds(&self) -> usize {
         self.skips.len() - 1
     }
 
-    /// `skip[0]`, 1, up to `skip[q]`, which is `p`.
+    /// The skips, from `skip[0] = 1` to `skip[q] = p`.
     pub fn skips(&self) -> &[usize] {
         &self.skips
     }
 
-    /// The block that rank `r` receives in the current phase: the smallest skip of the greedy
-    /// decomposition of `r` into skips. `q` for rank 0.
+    /// The block that rank `r` receives in the current phase: the index of the smallest skip in the
+    /// greedy decomposition of `r` into skips. `q` for rank 0.
     ///
     /// # Panics
-    /// When `r` is not a rank, here and in the other methods.
+    /// When `r` is not a rank of the graph. The other methods that take a rank panic as well.
     pub fn baseblock(&self, r: usize) -> usize {
         assert!(r < self.ranks(), "rank {r} of {}", self.ranks());
         let mut rest = r;
@@ -80,25 +81,25 @@ impl Circulant {
         self.rounds()
     }
 
-    /// `recv[k]` for each round `k` of a phase.
+    /// The receive schedule of rank `r`: `recv[k]` for each round `k` of a phase.
     pub fn recv_schedule(&self, r: usize) -> Vec<i64> {
         let mut recv = vec![0; self.rounds()];
         self.recv_into(r, &mut recv);
         recv.into_iter().map(i64::from).collect()
     }
 
-    /// `send[k]` for each round `k` of a phase.
+    /// The send schedule of rank `r`: `send[k]` for each round `k` of a phase.
     pub fn send_schedule(&self, r: usize) -> Vec<i64> {
         let mut send = vec![0; self.rounds()];
         self.send_into(r, &mut send);
         send.into_iter().map(i64::from).collect()
     }
 
-    /// As [`Circulant::recv_schedule`], into the caller's memory: a byte holds every block number,
+    /// As [`Circulant::recv_schedule`], into the caller's memory. A byte holds every block number,
     /// since `q < 64`.
     ///
     /// # Panics
-    /// When `recv` has not `q` places.
+    /// When the length of `recv` is not `q`.
     pub fn recv_into(&self, r: usize, recv: &mut [i8]) {
         assert_eq!(recv.len(), self.rounds(), "one place a round");
         Search::new(self, r).run(recv);
@@ -107,7 +108,7 @@ impl Circulant {
     /// As [`Circulant::send_schedule`], into the caller's memory.
     ///
     /// # Panics
-    /// When `send` has not `q` places.
+    /// When the length of `send` is not `q`.
     pub fn send_into(&self, r: usize, send: &mut [i8]) {
         let (q, p, skip) = (self.rounds(), self.ranks(), &self.skips);
         assert_eq!(send.len(), q, "one place a round");
@@ -119,7 +120,8 @@ impl Circulant {
             return;
         }
         send[0] = block(b) - block(q);
-        // The rank in the part of the ranks, [0, high), that still shares its block.
+        // [0, high) is the part of the ranks that still shares block v; `low` is rank r in that
+        // part.
         let (mut v, mut low, mut high) = (block(b), r, p);
         for k in (1..q).rev() {
             let sure = if low < skip[k] {
@@ -136,7 +138,8 @@ impl Circulant {
             send[k] = if sure {
                 v
             } else {
-                // Rare (at most four a rank): ask the receiver's schedule, as far as this round.
+                // Rare (at most four times per rank): compute the receiver's schedule up to this
+                // round.
                 let receiver = (r + skip[k]) % p;
                 let mut recv = [0; usize::BITS as usize];
                 Search::new(self, receiver).run(&mut recv[..=k]);
@@ -146,28 +149,27 @@ impl Circulant {
     }
 }
 
-/// A block's number, or a number of rounds: below 64.
+/// Converts a block number or a number of rounds, which is less than 64.
 pub(crate) fn block(k: usize) -> i8 {
     i8::try_from(k).expect("phases are shorter than 64 rounds")
 }
 
-/// The search for a receive schedule: a walk over sums of skips, greatest skips first, down and up
-/// again.
+/// The search for a receive schedule: a depth-first walk over sums of skips, greatest skips first.
 ///
-/// For round `k` it stops at a sum that is a rank at least `skip[k]` behind and farther than those
-/// of earlier rounds. The last skip taken on the way there tells which block arrives in round `k`;
-/// it is crossed out, since every block arrives once.
+/// For round `k` it stops at a sum that is a rank at least `skip[k]` behind the target and farther
+/// than those of earlier rounds. The last skip taken on the way determines the block that arrives
+/// in round `k`. That skip is then removed, since every block arrives once.
 struct Search<'a> {
     skips: &'a [usize],
     base: i8,
-    /// The rank, one turn further, so that differences stay positive.
+    /// The rank plus `p`, so that differences stay positive.
     target: usize,
-    /// Skips still live, as bits.
+    /// Skips not yet removed, as a bit mask.
     live: u64,
-    /// Skips taken: a stack.
+    /// Stack of the skips taken.
     path: [u8; 2 * usize::BITS as usize],
     depth: usize,
-    /// Their sum.
+    /// Sum of the skips taken.
     position: usize,
 }
 
@@ -186,7 +188,7 @@ impl Search<'_> {
         }
     }
 
-    /// Finds the first rounds' blocks, as many as there is place for.
+    /// Finds the blocks of the first `recv.len()` rounds.
     fn run(mut self, recv: &mut [i8]) {
         let q = self.skips.len() - 1;
         let mut last = 2 * self.skips[q];
@@ -203,7 +205,8 @@ impl Search<'_> {
                     continue;
                 }
                 if found <= far {
-                    // Descend with the same skip: it may be taken twice, once a turn.
+                    // Descend with the same skip: a sum may contain it twice, since the target is
+                    // r + p.
                     self.path[self.depth] = e as u8;
                     self.depth += 1;
                     self.position = found;
@@ -233,7 +236,7 @@ impl Search<'_> {
         (below != 0).then(|| 63 - below.leading_zeros() as usize)
     }
 
-    /// Gives the last skip back: the skip, and the sum with it.
+    /// Pops the last skip taken. Returns it, and the sum that included it.
     fn climb(&mut self) -> (usize, usize) {
         self.depth -= 1;
         let e = usize::from(self.path[self.depth]);
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_are_the_papers() {
+    fn schedules_match_the_papers_construction() {
         let samples = [1_000, 4_095, 65_537, (1 << 40) - 1, (1 << 40) + 12_345];
         for p in (1..=140).chain(samples) {
             let graph = Circulant::new(p);
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_ranks_as_can_be() {
+    fn the_maximum_number_of_ranks() {
         for p in [MAX_RANKS, MAX_RANKS - 1, MAX_RANKS / 2 + 1] {
             let graph = Circulant::new(p);
             for r in [0, 1, 12_345, p / 3, p - 1] {

@@ -1,8 +1,8 @@
-//! Circulant schedules of all ranks as a table, laid out as in the paper.
+//! A printable table of the circulant schedules of all ranks, laid out as in the paper.
 //!
-//! One column a rank, the root's first; rows: ranks, base blocks, the receive schedule's rounds,
-//! the send schedule's rounds. A bar stands before each rank that is a skip. The root receives no
-//! block of its own; its base block is printed as 0.
+//! One column per rank, starting with the root. The rows are the ranks, the base blocks, the rounds
+//! of the receive schedule and the rounds of the send schedule. A bar stands before each rank that
+//! is a skip. The root receives no block; its base block is printed as 0.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::schedule::Circulant;
 use super::tables::Tables;
 use crate::error::{Error, Result};
 
-/// Schedules of all ranks.
+/// The schedules of all ranks.
 ///
 /// ```
 /// let table = oneport::plan::circulant::table::Table::new(3)?;
@@ -28,26 +28,26 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Table {
-    /// `p`.
+    /// Number of ranks, `p`.
     pub ranks: usize,
     /// `skip[0]` to `skip[q]`, which is `p`.
     pub skips: Vec<usize>,
-    /// By rank; the root's as 0.
+    /// Base block of each rank, 0 for the root.
     pub baseblocks: Vec<usize>,
-    /// By round and rank.
+    /// Receive schedules: `recv[round][rank]`.
     pub recv: Vec<Vec<i8>>,
-    /// By round and rank.
+    /// Send schedules: `send[round][rank]`.
     pub send: Vec<Vec<i8>>,
 }
 
-/// Wider tables are for no reader.
+/// Maximum number of columns: nobody reads a wider table.
 const MAX_RANKS: usize = 1 << 20;
 
 impl Table {
     /// The schedules over `ranks` ranks.
     ///
     /// # Errors
-    /// When there is no rank, or there are more than 2^20.
+    /// When there are no ranks, or more than 2^20.
     pub fn new(ranks: usize) -> Result<Table> {
         if ranks == 0 || ranks > MAX_RANKS {
             return Err(Error::usage(format!(

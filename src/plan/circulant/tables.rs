@@ -1,25 +1,25 @@
-//! The schedules of all ranks of a circulant graph, for what needs them all at once.
+//! The circulant schedules of all ranks, for uses that need all of them at once.
 
 use super::schedule::Circulant;
 
-/// Receive and send schedules of all ranks of a graph, one after another.
+/// Receive and send schedules of all ranks of a graph. `q` is the number of rounds in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tables {
-    /// `recv[r * q + k]`.
+    /// Receive schedules: rank `r` has `recv[r * q + k]` in round `k`.
     pub recv: Vec<i8>,
-    /// `send[r * q + k]`.
+    /// Send schedules: rank `r` has `send[r * q + k]` in round `k`.
     pub send: Vec<i8>,
 }
 
 impl Tables {
-    /// The schedules of `graph`.
+    /// Computes the schedules of `graph`.
     pub fn new(graph: &Circulant) -> Tables {
         let mut tables = Tables::default();
         tables.construct(graph);
         tables
     }
 
-    /// As [`Tables::new`], in the memory of other tables.
+    /// As [`Tables::new`], reusing the memory of this table.
     pub fn construct(&mut self, graph: &Circulant) {
         let (p, q) = (graph.ranks(), graph.rounds());
         for table in [&mut self.recv, &mut self.send] {
