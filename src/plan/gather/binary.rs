@@ -1,43 +1,53 @@
 //! Optimal ordered binary gather trees.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 7 (whose
-//! last line means `m_j`); in `O(p^2)` it is ours. Ports: one-ported. Symbols: `p` ranks, blocks
-//! `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`, `comm(0) = 0`, `gamma` the cost
-//! of a local copy; `C[i,j]` the time of the best tree over the ranks `i..=j` in which no rank
-//! receives from more than two others. `C[i,i] = 0`; the root of `[i,j]` receives in rank order,
-//! copying its own block in its place: the least of
+//! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 7 (whose
+//!   last line means `m_j`); the `O(p^2)` algorithm is our own.
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`,
+//!   `comm(0) = 0`; `gamma` is the cost per byte of a local copy; `C[i,j]` is the time of the best
+//!   tree over the ranks `i..=j` in which no rank receives from more than two others.
+//! - Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`.
+//! - Memory: 8 bytes per range.
 //!
-//! - root `i`: `max(max(gamma m_i, C[i+1,k]) + comm(S[i+1,k]), C[k+1,j]) + comm(S[k+1,j])`, `i < k
-//!   < j`,
-//! - root `k`: `max(C[i,k-1] + comm(S[i,k-1]) + gamma m_k, C[k+1,j]) + comm(S[k+1,j])`, `i < k <
-//!   j`,
-//! - root `j`: `max(C[i,k] + comm(S[i,k]), C[k+1,j-1]) + comm(S[k+1,j-1]) + gamma m_j`, `i <= k < j
-//!   - 1`,
-//! - root `i`, one child: `max(gamma m_i, C[i+1,j]) + comm(S[i+1,j])`; root `j`, one child:
-//!   `C[i,j-1] + comm(S[i,j-1]) + gamma m_j`.
+//! The root of `[i,j]` receives in rank order and copies its own block in its turn. `C[i,i] = 0`,
+//! and for `i < j` it is the minimum of
 //!
-//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`. Memory: 8 bytes a
-//! range.
+//! - root `i`, `i < k < j`:
+//!   `max(max(gamma m_i, C[i+1,k]) + comm(S[i+1,k]), C[k+1,j]) + comm(S[k+1,j])`,
+//! - root `k`, `i < k < j`:
+//!   `max(C[i,k-1] + comm(S[i,k-1]) + gamma m_k, C[k+1,j]) + comm(S[k+1,j])`,
+//! - root `j`, `i <= k < j - 1`:
+//!   `max(C[i,k] + comm(S[i,k]), C[k+1,j-1]) + comm(S[k+1,j-1]) + gamma m_j`,
+//! - root `i`, one child: `max(gamma m_i, C[i+1,j]) + comm(S[i+1,j])`,
+//! - root `j`, one child: `C[i,j-1] + comm(S[i,j-1]) + gamma m_j`.
 //!
 //! # Why O(p²) is right
-//! For `gamma <= beta` a range takes no longer without its first or without its last rank, empty
-//! blocks or not. By induction: if the first rank `i` is root, let `i + 1` take its place, which
-//! leaves the first child a range without its first rank; `max(gamma m_{i+1}, C[i+2,k]) +
-//! comm(S[i+2,k])` is no more than `C[i+1,k] + comm(S[i+1,k])`, for `gamma m_{i+1} + comm(S[i+2,k])
-//! <= comm(S[i+1,k])`. If the first rank is elsewhere, the subtree that it is in shrinks, or is
-//! gone. The same at the other end, where `j - 1` takes the place of root `j` and copies after its
-//! messages. So for a root `i` the first child is complete ever later, and the second ever earlier,
-//! as `k` grows. While the second is later, the largest `k` is best. From where the first is later,
-//! the time is `max(gamma m_i, C[i+1,k])` plus both messages, which carry `S[i+1,j]` whatever `k`
-//! is: the smallest `k` is best. Two candidates, and one pointer a column, which only goes down as
-//! `i` does. Root `j` likewise. For root `k` the second case is `C[i,k-1] + (gamma - beta) m_k`
-//! plus what does not depend on `k`: a row keeps the `k` with less of it than all later ones, along
-//! which it rises, while the other side falls. Where they cross moves up with `j`, and what lies
-//! two before it is never best again. Where a message is empty (which saves `alpha`) the best `k`
-//! is the first or last such one, which is looked at by itself.
+//! Let `gamma <= beta`. A range takes no longer without its first or without its last rank, whether
+//! blocks are empty or not. The proof is by induction. If the first rank `i` is the root, let
+//! `i + 1` take its place. This removes the first rank from the range of the first child:
+//! `max(gamma m_{i+1}, C[i+2,k]) + comm(S[i+2,k])` is at most `C[i+1,k] + comm(S[i+1,k])`, because
+//! `gamma m_{i+1} + comm(S[i+2,k]) <= comm(S[i+1,k])`. If the first rank is elsewhere, its subtree
+//! shrinks or disappears. The same holds at the other end, where `j - 1` takes the place of root
+//! `j` and copies after its messages.
 //!
-//! `p = 3`, `m = 1, 2, 3`, `alpha = beta = 1`, `gamma = 0`: rank 2 receives 0, then 1: 2 + 3 = 5;
-//! rank 1 both, 2 + 4; rank 0 both, 3 + 4. Best: root 2.
+//! For a root `i`, as `k` grows, the first child is therefore complete later and later, and the
+//! second earlier and earlier. While the second is later, the largest `k` is best. From where the
+//! first is later, the time is `max(gamma m_i, C[i+1,k])` plus both messages, which together carry
+//! `S[i+1,j]` for any `k`: the smallest `k` is best. So there are two candidates, next to a
+//! crossover. One pointer per column to the crossover suffices, which only goes down as `i` does.
+//! Root `j` is analogous.
+//!
+//! For a root `k`, while the first child is later, the time is `C[i,k-1] + (gamma - beta) m_k` plus
+//! a term that does not depend on `k`. A row keeps the `k` for which this is smaller than for all
+//! later `k`; along these it rises, while the time of the second child falls. Their crossover moves
+//! up with `j`, and the candidates two or more places before it are never best again.
+//!
+//! Where a message is empty (which saves `alpha`) the best `k` is the first or last such one; these
+//! are considered separately.
+//!
+//! Example, `p = 3`, `m = 1, 2, 3`, `alpha = beta = 1`, `gamma = 0`: root 2 receives 0, then 1, in
+//! `2 + 3 = 5`; root 1 receives both in `2 + 4`; root 0 receives both in `3 + 4`. The best is
+//! root 2.
 
 use std::collections::VecDeque;
 
@@ -69,26 +79,26 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     tree_by(problem, Method::of(problem))
 }
 
-/// As [`tree`], for links that all cost the same, by `method`.
+/// As [`tree`], for links that all cost the same, computed by `method`.
 ///
 /// # Errors
 /// As [`tree`].
 pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
-    let most = match method {
+    let max = match method {
         Method::Quadratic => MAX_RANKS,
         Method::Cubic => MAX_RANKS_CUBIC,
     };
     let p = problem.ranks();
-    if p > most {
+    if p > max {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {most} that optimal binary trees are looked for here"
+            "{p} ranks are more than the {max} that optimal binary trees are looked for here"
         )));
     }
     let mut program = Program {
         costs: Costs::new(problem),
         cells: vec![0.0; p * (p + 1) / 2],
     };
-    // Where the root is given, ranges that reach over it are not needed.
+    // If the root is given, ranges that contain it are not needed.
     for (start, end) in match problem.root() {
         None => vec![(0, p)],
         Some(root) => vec![(0, root), (root + 1, p)],
@@ -118,7 +128,7 @@ enum Shape {
 #[derive(Debug)]
 struct Program<'a> {
     costs: Costs<'a>,
-    /// Row after row, from the diagonal on.
+    /// `C`, row after row, each from the diagonal on.
     cells: Vec<f64>,
 }
 
@@ -148,7 +158,7 @@ impl Program<'_> {
         }
     }
 
-    /// All shapes of `[i, j]`, `i < j`, with root `root` if it is given.
+    /// All shapes of `[i, j]`, `i < j`; with a given `root`, only those rooted there.
     fn shapes(i: usize, j: usize, root: Option<usize>) -> impl Iterator<Item = Shape> {
         let is = move |r: usize| root.is_none_or(|root| root == r);
         let first = (i + 1..j).filter(move |_| is(i)).map(Shape::First);
@@ -166,7 +176,7 @@ impl Program<'_> {
             .unwrap_or((0.0, Shape::FirstAlone))
     }
 
-    /// All ranges within `start..end`, every shape of each.
+    /// Fills the ranges within `start..end` by trying every shape of each.
     fn fill(&mut self, start: usize, end: usize) {
         for i in (start..end).rev() {
             for j in i + 1..end {
@@ -176,21 +186,22 @@ impl Program<'_> {
         }
     }
 
-    /// The same from the few shapes that can be best.
+    /// Fills the same ranges by trying only the few shapes that can be best.
     fn fill_fast(&mut self, start: usize, end: usize) {
-        // By column: from which split on the first child is later, the first rank being root, and
-        // the last.
+        // By column: the crossover, the first split from which on the first child is complete later
+        // than the second; for the first rank as root, and for the last.
         let mut first: Vec<usize> = (0..end).collect();
         let mut last: Vec<usize> = (0..end).map(|j| j.saturating_sub(1)).collect();
         let zeros = (start..end).any(|r| self.costs.size(r, r) == 0);
-        // The nearest rank from here on with a block that is not empty, and up to here.
+        // The nearest rank with a non-empty block from i on; below, up to j.
         let mut next = end;
         for i in (start..end).rev() {
             if self.costs.size(i, i) > 0 {
                 next = i;
             }
             let mut previous = i;
-            // Middle roots by rising time but for what all share.
+            // Candidates for a middle root, by rising time without the terms that all of them
+            // share.
             let mut middle: VecDeque<(usize, f64)> = VecDeque::new();
             for j in i + 1..end {
                 if self.costs.size(j, j) > 0 {
@@ -213,12 +224,12 @@ impl Program<'_> {
         }
     }
 
-    /// The best of two children of the first rank.
+    /// The best time with two children of the first rank.
     #[inline]
-    fn first(&self, i: usize, j: usize, even: &mut usize) -> f64 {
+    fn first(&self, i: usize, j: usize, crossover: &mut usize) -> f64 {
         let mut best = f64::INFINITY;
-        while *even > i + 1 {
-            let k = *even - 1;
+        while *crossover > i + 1 {
+            let k = *crossover - 1;
             let ready =
                 max_time(self.costs.copy(i), self.at(i + 1, k)) + self.costs.message(i + 1, k);
             let other = self.at(k + 1, j);
@@ -226,40 +237,40 @@ impl Program<'_> {
                 best = other + self.costs.message(k + 1, j);
                 break;
             }
-            *even = k;
+            *crossover = k;
         }
-        if *even < j {
-            best = best.min(self.time(i, j, Shape::First(*even)));
+        if *crossover < j {
+            best = best.min(self.time(i, j, Shape::First(*crossover)));
         }
         best
     }
 
-    /// The best of two children of the last rank.
+    /// The best time with two children of the last rank.
     #[inline]
-    fn last(&self, i: usize, j: usize, even: &mut usize) -> f64 {
+    fn last(&self, i: usize, j: usize, crossover: &mut usize) -> f64 {
         let mut best = f64::INFINITY;
-        while *even > i {
-            let k = *even - 1;
+        while *crossover > i {
+            let k = *crossover - 1;
             let ready = self.at(i, k) + self.costs.message(i, k);
             let other = self.at(k + 1, j - 1);
             if ready < other {
                 best = other + self.costs.message(k + 1, j - 1) + self.costs.copy(j);
                 break;
             }
-            *even = k;
+            *crossover = k;
         }
-        if *even < j - 1 {
-            best = best.min(self.time(i, j, Shape::Last(*even)));
+        if *crossover < j - 1 {
+            best = best.min(self.time(i, j, Shape::Last(*crossover)));
         }
         best
     }
 
-    /// The best root in between.
+    /// The best time with a root between the first and the last rank.
     #[inline]
     fn middle(&self, i: usize, j: usize, roots: &mut VecDeque<(usize, f64)>) -> f64 {
         let costs = &self.costs;
         let ready = |k: usize| self.at(i, k - 1) + costs.message(i, k - 1) + costs.copy(k);
-        // What is left of both messages and the copy when what all roots share is taken away.
+        // The time of both messages and the copy, without the terms that all roots share.
         let new = j - 1;
         let time = self.at(i, new - 1) + costs.copy(new) - costs.sending(new);
         while roots.back().is_some_and(|b| b.1 >= time) {
@@ -276,10 +287,10 @@ impl Program<'_> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// The best shapes with an empty message. `next` is the first rank from `i` on with something,
-    /// `previous` the last one up to `j`.
+    /// The best time of the shapes with an empty message. `next` is the first rank from `i` on with
+    /// a non-empty block, `previous` the last one up to `j`.
     fn around_empty(&self, i: usize, j: usize, next: usize, previous: usize) -> f64 {
-        // First rank with something after i, and last one before j.
+        // The first rank after i with a non-empty block, and the last one before j.
         let after = (i + 1..j).find(|&r| self.costs.size(r, r) > 0);
         let before = (i..j).rev().find(|&r| self.costs.size(r, r) > 0);
         let inner = |k: &usize| (i + 1..j).contains(k);
@@ -317,7 +328,7 @@ impl Program<'_> {
             };
             match receiver {
                 None => tree.set_root(top),
-                Some((parent, slot)) => tree.name_child(parent, slot, top),
+                Some((parent, slot)) => tree.set_child(parent, slot, top),
             }
             let mut receive = |tree: &mut GatherTree, range: (usize, usize)| {
                 let slot = tree.children(top).len();

@@ -1,22 +1,28 @@
-//! Binomial gather trees over ordered subcubes: oblivious of the block sizes, and adapted to them.
+//! Binomial gather trees over ordered subcubes: one oblivious of the block sizes, two adapted to
+//! them.
 //!
-//! Source: folklore (oblivious); Träff, "Practical, Linear-time, Fully Distributed Algorithms for
-//! Irregular Gather and Scatter", Lemmas 1 and 2 (adaptive). Ports: one-ported.
-//! Symbols: `p` ranks, blocks `m_i`; a subcube is a range of ranks `[a 2^d, (a + 1) 2^d)`, the last
-//! one possibly cut off at `p`.
+//! - Source: folklore (oblivious); Träff, "Practical, Linear-time, Fully Distributed Algorithms for
+//!   Irregular Gather and Scatter", Lemmas 1 and 2 (adaptive).
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`; a subcube is a range of ranks `[a 2^d, (a + 1) 2^d)`, the
+//!   last one possibly cut off at `p`.
+//! - Rounds: `ceil(log2 p)`.
+//! - Time of the adaptive tree: at most
+//!   `ceil(log2 p) alpha + beta sum_{i != r} m_i + gamma_copy m_r`, where `r` is the root, if the
+//!   root is free and `gamma_copy = 0`.
+//! - Class: adjacent trees.
 //!
-//! Two adjacent subcubes are joined by one message from the root of one to the root of the other. A
-//! subcube with the given root of the whole is rooted there. Otherwise:
+//! One message from the root of one subcube to the root of the other joins two adjacent subcubes. A
+//! subcube that contains the given root is rooted there. Otherwise:
 //! - oblivious: the higher-numbered side receives, so every subcube is rooted at its last rank;
-//! - adaptive: the side that takes longer to gather receives, by the estimate `sum_{i != root}
-//!   m_i`; of equal ones the side with more data, then the higher-numbered one. Nobody waits,
-//!   unless for a given root: `ceil(log2 p) alpha + beta sum_{i != r} m_i + gamma_copy m_r` at
-//!   most, where the root is free and `gamma_copy = 0`.
+//! - adaptive: the side that takes longer to gather receives, by the estimate
+//!   `sum_{i != root} m_i`. Of two equal sides the one with more data receives, then the
+//!   higher-numbered one. No receiver waits, except for a given root.
 //!
-//! Rounds: `ceil(log2 p)`. Every rank copies its own block before it receives. Adjacent trees.
+//! Every rank copies its own block before it receives.
 //!
-//! `p = 11`, `m = 1,0,2,3,4,2,0,0,1,7,5`, root 9, adaptive: 1→0, 2→3, 5→4, 6→7, 8→9; 0→3, 7→4,
-//! 10→9; 4→3; 3→9.
+//! Example, `p = 11`, `m = 1,0,2,3,4,2,0,0,1,7,5`, root 9, adaptive: 1→0, 2→3, 5→4, 6→7, 8→9; 0→3,
+//! 7→4, 10→9; 4→3; 3→9.
 
 use super::{GatherTree, Problem};
 use crate::error::Result;
@@ -47,8 +53,8 @@ tree_rows!(
     }
 );
 
-/// The tree that takes no notice of the sizes. With a free root the published choice: the best of
-/// `0`, `p - 1` and all `2^k - 1`.
+/// The oblivious tree. With a free root it takes the published choice: the best of the roots `0`,
+/// `p - 1` and all `2^k - 1`.
 ///
 /// # Errors
 /// None at present.
@@ -60,10 +66,10 @@ pub fn oblivious(problem: &Problem) -> Result<GatherTree> {
             .take_while(|&r| r < p);
         best_of(problem, powers.chain([p - 1]))
     });
-    Ok(joined(problem, Some(root), |_, _| false))
+    Ok(join_subcubes(problem, Some(root), |_, _| false))
 }
 
-/// The best of the trees that take no notice of the sizes, over all roots.
+/// The best oblivious tree over all roots.
 ///
 /// # Errors
 /// None at present.
@@ -71,62 +77,62 @@ pub fn oblivious_best_root(problem: &Problem) -> Result<GatherTree> {
     let root = problem
         .root()
         .unwrap_or_else(|| best_of(problem, 0..problem.ranks()));
-    Ok(joined(problem, Some(root), |_, _| false))
+    Ok(join_subcubes(problem, Some(root), |_, _| false))
 }
 
-/// The tree adapted to the sizes: the side receives whose blocks without its root's are more.
+/// The adaptive tree: the side receives that has more data without its root's block.
 ///
-/// Without a copy cost no receiver ever waits for it (Lemma 1). With one it may: Proposition 1 does
-/// not hold for this tree, but for [`adaptive_to_data`].
+/// Without a copy cost the receiver never waits for its own subcube (Lemma 1). With one it may:
+/// Proposition 1 does not hold for this tree, but for [`adaptive_to_data`].
 ///
 /// # Errors
 /// None at present.
 pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
-    Ok(joined(problem, problem.root(), |low, high| {
+    Ok(join_subcubes(problem, problem.root(), |low, high| {
         low.receives_from(high)
     }))
 }
 
-/// The tree in which the side with more data receives: with `gamma_copy = beta` and a free root it
-/// takes `ceil(log2 p) alpha + beta sum m_i` at most, exactly that if `p` is a power of two and no
-/// block is empty (Proposition 1 of "On Optimal Trees ...").
+/// The tree in which the side with more data receives. With `gamma_copy = beta` and a free root it
+/// takes at most `ceil(log2 p) alpha + beta sum m_i`, and exactly that if `p` is a power of two and
+/// no block is empty (Proposition 1 of "On Optimal Trees ...").
 ///
-/// [`adaptive`], which leaves roots' own blocks out of account, may take longer: blocks 20, 38, 47,
-/// 77, 78, 151 with `alpha = 30`, `beta = gamma_copy = 1` take it 518, and this tree no more than 3
-/// * 30 + 411 = 501.
+/// [`adaptive`], which ignores the roots' own blocks, may take longer: for blocks 20, 38, 47, 77,
+/// 78, 151 with `alpha = 30`, `beta = gamma_copy = 1` it takes 518, this tree at most
+/// `3 * 30 + 411 = 501`.
 ///
 /// # Errors
 /// None at present.
 pub fn adaptive_to_data(problem: &Problem) -> Result<GatherTree> {
-    Ok(joined(problem, problem.root(), |low, high| {
+    Ok(join_subcubes(problem, problem.root(), |low, high| {
         low.data() > high.data()
     }))
 }
 
-/// A joined subcube, as far as it matters for joining it with others.
+/// A subcube whose data has been gathered at its root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cube {
-    /// Where its data is gathered.
+    /// The rank at which its data is gathered.
     pub(crate) root: usize,
     /// Size of the root's own block.
     pub(crate) block: u64,
-    /// Everything else in it: how long it takes to gather, but for latency.
+    /// Size of all its other blocks: the time to gather them, except for latency.
     pub(crate) others: u64,
 }
 
 impl Cube {
-    /// Whether this one receives when joined with its higher-numbered neighbour, both free to.
+    /// Whether this subcube receives when joined with its higher-numbered neighbour, if both may.
     pub(crate) fn receives_from(self, high: Cube) -> bool {
         let weight = |c: Cube| (c.others, c.others + c.block);
         weight(self) > weight(high)
     }
 
-    /// All data in it.
+    /// Size of all its blocks.
     pub(crate) fn data(self) -> u64 {
         self.others + self.block
     }
 
-    /// This one joined with what it receives.
+    /// This subcube after it has received the data of `sender`.
     pub(crate) fn with(self, sender: Cube) -> Cube {
         Cube {
             others: self.others + sender.data(),
@@ -135,8 +141,9 @@ impl Cube {
     }
 }
 
-/// Joins subcubes dimension by dimension.
-fn joined(
+/// The tree that joins subcubes dimension by dimension. `low_receives` decides which side receives
+/// where the root does not.
+fn join_subcubes(
     problem: &Problem,
     root: Option<usize>,
     low_receives: impl Fn(Cube, Cube) -> bool,
@@ -172,7 +179,7 @@ fn joined(
     tree
 }
 
-/// The first of the best roots among `roots` for oblivious trees, each timed in `O(log p)`.
+/// The first of the best of `roots` for the oblivious tree, each timed in `O(log p)`.
 fn best_of(problem: &Problem, roots: impl Iterator<Item = usize>) -> usize {
     let cubes = Levels::new(problem);
     let timed = roots.map(|root| (cubes.time(problem, root), root));
@@ -181,7 +188,7 @@ fn best_of(problem: &Problem, roots: impl Iterator<Item = usize>) -> usize {
         .map_or(0, |(_, root)| root)
 }
 
-/// Size and time of every subcube rooted at its last rank, by dimension.
+/// Size and time of every subcube rooted at its last rank: `levels[dimension][subcube]`.
 struct Levels(Vec<Vec<(u64, f64)>>);
 
 impl Levels {
@@ -193,27 +200,27 @@ impl Levels {
             if below.len() == 1 {
                 break;
             }
-            let join = |(a, pair): (usize, &[(u64, f64)])| {
+            let combine = |(a, pair): (usize, &[(u64, f64)])| {
                 let &[low, high] = pair else { return pair[0] };
                 let last = |c: usize| (((c + 1) << d) - 1).min(p - 1);
                 let (from, to) = (last(2 * a), last(2 * a + 1));
-                let alone = from + 1 == to;
+                let single = from + 1 == to;
                 let own = cost.copy(to, sizes[to]);
                 // A rank that has received nothing yet has not copied its block either.
-                let ready = if alone { own } else { high.1 };
+                let ready = if single { own } else { high.1 };
                 let time = match low.0 {
                     0 => ready,
                     size => max_time(ready, low.1) + cost.transfer(from, to, size),
                 };
                 (low.0 + high.0, time)
             };
-            let next = below.chunks(2).enumerate().map(join).collect();
+            let next = below.chunks(2).enumerate().map(combine).collect();
             levels.push(next);
         }
         Levels(levels)
     }
 
-    /// The time of the tree rooted at `root`.
+    /// The time of the oblivious tree rooted at `root`.
     fn time(&self, problem: &Problem, root: usize) -> f64 {
         let (sizes, cost, p) = (problem.sizes(), problem.cost(), problem.ranks());
         if p == 1 {
@@ -278,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_timed_as_their_trees() {
+    fn times_of_roots_equal_those_of_their_trees() {
         let mut random = Random(2);
         for p in 1..=33 {
             let cost = CostModel::new(7.0, 2.0).gamma_copy(random.below(3) as f64);
             let problem = Problem::new(random.sizes(p), cost, None).unwrap();
             let levels = Levels::new(&problem);
             for root in 0..p {
-                let tree = joined(&problem, Some(root), |_, _| false);
+                let tree = join_subcubes(&problem, Some(root), |_, _| false);
                 assert_eq!(
                     levels.time(&problem, root),
                     problem.time(&tree),

@@ -1,17 +1,23 @@
-//! Graceful degradation: an adaptive tree in which every subtree with much data sends it straight
+//! Graceful degradation: an adaptive tree in which every subtree with much data sends it directly
 //! to the root.
 //!
-//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
-//! Scatter", section 3. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, a threshold `t`: a
-//! rank whose subtree in the adaptive tree has more than `t` bytes sends what it gathers to
-//! the root instead of its parent, which then gathers less. The root receives in the order in which
-//! subtrees are complete. Non-ordered in general. Volume: data beyond the threshold is sent once
-//! more at most. Empty subtrees hang on the root, where they cost nothing. With `t = 0` the tree is
-//! linear, with `t` beyond all data the adaptive one but for these. [`tree`] takes the best of both
-//! of these and of the powers of two between.
+//! - Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
+//!   Scatter", section 3.
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`, a threshold `t` in bytes.
+//! - Volume: data in subtrees beyond the threshold is sent at most once more.
+//! - Class: non-ordered in general.
 //!
-//! `m = 1,1,1,9,1`, root 4, `t = 4`: the adaptive tree has 0→1, 2→3, 1→3, 3→4; here 3→4 is the only
-//! one with more, and sends to the root anyway.
+//! A rank whose subtree in the adaptive tree has more than `t` bytes sends what it gathers to the
+//! root instead of to its parent, so its parent gathers less. The root receives subtrees in the
+//! order in which they are complete. Empty subtrees are children of the root, where they cost
+//! nothing.
+//!
+//! With `t = 0` the tree is linear. With `t` larger than all data it is the adaptive tree, except
+//! for empty subtrees. [`tree`] takes the best of both of these and of the powers of two between.
+//!
+//! Example, `m = 1,1,1,9,1`, root 4, `t = 4`: the adaptive tree has 0→1, 2→3, 1→3, 3→4. Only the
+//! subtree of rank 3 has more than 4 bytes, and rank 3 sends to the root anyway.
 
 use super::{Child, GatherTree, Problem, binomial};
 use crate::error::Result;
@@ -35,7 +41,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     let thresholds = (0..64 - total.leading_zeros())
         .map(|e| 1u64 << e)
         .chain([0]);
-    let trees = thresholds.map(|t| straight(problem, &adaptive, t));
+    let trees = thresholds.map(|t| redirect_to_root(problem, &adaptive, t));
     let trees: Vec<GatherTree> = [adaptive.clone()].into_iter().chain(trees).collect();
     Ok(problem.fastest(trees).unwrap_or(adaptive))
 }
@@ -45,17 +51,21 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 /// # Errors
 /// None at present.
 pub fn with_threshold(problem: &Problem, threshold: u64) -> Result<GatherTree> {
-    Ok(straight(problem, &binomial::adaptive(problem)?, threshold))
+    Ok(redirect_to_root(
+        problem,
+        &binomial::adaptive(problem)?,
+        threshold,
+    ))
 }
 
-fn straight(problem: &Problem, adaptive: &GatherTree, threshold: u64) -> GatherTree {
+fn redirect_to_root(problem: &Problem, adaptive: &GatherTree, threshold: u64) -> GatherTree {
     let root = adaptive.root();
     let data = adaptive.subtree_sizes(problem.sizes());
     let mut tree = GatherTree::bare(problem.ranks(), root);
     let mut to_root = Vec::new();
-    for r in adaptive.downwards() {
+    for r in adaptive.top_down() {
         for c in adaptive.children(r) {
-            // An empty subtree costs nothing at the root, elsewhere a copy.
+            // An empty subtree costs nothing at the root, but a copy elsewhere.
             if r == root || data[c.rank] > threshold || data[c.rank] == 0 {
                 to_root.push(*c);
             } else {
@@ -63,7 +73,7 @@ fn straight(problem: &Problem, adaptive: &GatherTree, threshold: u64) -> GatherT
             }
         }
     }
-    // They all are children of the root before their times can be told.
+    // Times depend on the children of the root, so they are set first and sorted afterwards.
     tree.set_children(root, to_root.clone());
     let times = tree.times(problem.sizes(), problem.cost());
     to_root.sort_by(|a: &Child, b| times[a.rank].total_cmp(&times[b.rank]));

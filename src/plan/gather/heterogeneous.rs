@@ -1,48 +1,55 @@
-//! Optimal ordered trees on a platform whose links and ranks differ: gather and scatter, binary
-//! ones, broadcast and reduction.
+//! Optimal ordered trees on a platform whose links and ranks differ in cost: for gather and scatter
+//! (adjacent and binary trees), broadcast and reduction.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 5, Theorems
-//! 1, 3 and 4. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`,
-//! `comm_sr(m) = alpha_sr + beta_sr m` from `s` to `r`, infinite without a link, `comm_sr(0) = 0`;
-//! `C[i,j,r]` the time of the best adjacent tree over `i..=j` rooted at `r`. `C[i,i,i] = 0`; for `i
-//! < j` the least, over `s`, of
+//! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 5,
+//!   Theorems 1, 3 and 4.
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`. A message of `m` bytes from `s`
+//!   to `r` takes `comm_sr(m) = alpha_sr + beta_sr m`, infinitely long without a link, and
+//!   `comm_sr(0) = 0`. `C[i,j,r]` is the time of the best adjacent tree over `i..=j` rooted at `r`.
+//! - Time: `O(p^4 log p)`; binary trees `O(p^4)`.
+//! - Memory: `O(p^3)` and the kept offers, a few for each range and receiver. At worst, if every
+//!   root of every range matters to every rank, these are `O(p^4)`; more than 4 GiB are refused.
+//!
+//! `C[i,i,i] = 0`; for `i < j`, `C[i,j,r]` is the minimum, over `s`, of
 //!
 //! - `max(gamma_r m_r, C[i+1,j,s]) + comm_sr(S[i+1,j])` for `r = i`,
 //! - `C[i,j-1,s] + comm_sr(S[i,j-1]) + gamma_r m_r` for `r = j`,
 //! - `max(C[i,k,r], C[k+1,j,s]) + comm_sr(S[k+1,j])` for `i < k < j`, `r` in `[i,k]`,
 //! - `max(C[i,k,s], C[k+1,j,r]) + comm_sr(S[i,k])` for `i <= k < j - 1`, `r` in `[k+1,j]`.
 //!
-//! Evaluated as they stand these are `O(p^5)` operations (Theorem 1 forgets an index). What a rank
-//! `r` ready at `t` needs to receive a range is the least of `max(t, C[..,s]) + comm_sr` over its
-//! roots `s`. Sorted by `C[..,s]`, only roots with less `comm_sr` than all before them matter, so
-//! one look-up is a binary search: `O(p^4 log p)`. Columns are filled one after another, from the
-//! bottom. What ranks to the left receive from a range is known as soon as the range is, and done
-//! at once; what ranks to the right receive from it is kept, for all later columns. Memory:
-//! `O(p^3)` and what is kept, a few roots for each range and receiver (`O(p^4)` at worst, if every
-//! root of every range matters to every rank; refused beyond 4 GiB).
+//! Evaluated directly, these equations take `O(p^5)` operations (Theorem 1 forgets an index). A
+//! rank `r` that is ready at `t` has received a range at the minimum of `max(t, C[..,s]) + comm_sr`
+//! over the roots `s` of the range. If the roots are sorted by `C[..,s]`, only those with a smaller
+//! `comm_sr` than all before them matter. A binary search finds the best, so the total is
+//! `O(p^4 log p)`.
 //!
-//! Binary trees: at most two children, received in rank order. Here the first child's best root
-//! does not depend on the second child: `O(p^4)`.
+//! Columns are filled one after another, from the bottom. As soon as a range is known, the ranks to
+//! its left receive it. The ranks to its right receive it in later columns, so the roots that
+//! matter to them are kept as offers.
 //!
-//! Broadcast and reduction: every message has the same size, and a rank that receives combines
-//! (`gamma m`, 0 for a broadcast). A broadcast is a reduction run backwards over the links the
-//! other way.
+//! Binary trees have at most two children, received in rank order. The best root of the first child
+//! does not depend on the second child, so they take `O(p^4)`.
+//!
+//! In broadcast and reduction every message has the same size, and a receiver combines it
+//! (`gamma m`, 0 for a broadcast). A broadcast is a reduction reversed, with the links in the
+//! opposite direction.
 
 use super::{GatherTree, Problem};
 use crate::cost::CostModel;
 use crate::error::{Error, Result};
 use crate::simulate::max_time;
 
-/// Most ranks for which these programs are run.
+/// Maximum number of ranks for these dynamic programs.
 pub const MAX_RANKS: usize = 256;
-/// Most kept roots (24 bytes each).
+/// Maximum number of kept offers, of 24 bytes each: 4 GiB.
 const MAX_KEPT: usize = (4 << 30) / 24;
 
 /// The best adjacent tree.
 ///
 /// # Errors
-/// When there are more than [`MAX_RANKS`] ranks, the links do not connect them, or too much would
-/// have to be kept.
+/// When there are more than [`MAX_RANKS`] ranks, the links do not connect them, or the kept offers
+/// need more than 4 GiB.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     let platform = Platform::of(problem)?;
     let mut program = Program::new(&platform)?;
@@ -61,8 +68,8 @@ pub fn binary(problem: &Problem) -> Result<GatherTree> {
     program.binary_tree(problem.root())
 }
 
-/// The best ordered tree for a reduction of `size` bytes to `root` (to the best, if `None`): every
-/// message has this size, and rank `r` takes `combine[r]` to combine it with its own.
+/// The best ordered tree for a reduction of `size` bytes to `root`, or to the best root if `None`.
+/// Every message has this size, and rank `r` takes `combine[r]` to combine it with its own data.
 ///
 /// # Errors
 /// As [`tree`], and when `combine` is empty.
@@ -91,16 +98,17 @@ pub fn reduction_tree(
     program.tree(root)
 }
 
-/// What messages between ranks, and copies, cost.
+/// The costs of messages and copies, for blocks of different sizes or messages of equal size.
 #[derive(Debug)]
 struct Platform<'a> {
     cost: &'a CostModel,
-    /// Bytes of all blocks before a rank.
+    /// Total size in bytes of the blocks of all lower ranks; the last entry is the size of all
+    /// blocks.
     before: Vec<u64>,
-    /// The size of every message, if it is always the same.
+    /// The size of every message, if they are all equal.
     same: Option<u64>,
     copy: Vec<f64>,
-    /// What each rank adds to every message that it receives.
+    /// The time that each rank adds to every message it receives.
     combine: Vec<f64>,
 }
 
@@ -125,7 +133,7 @@ impl<'a> Platform<'a> {
         self.copy.len()
     }
 
-    /// Time of the message with what the ranks `a..=b` have.
+    /// Time of the message with the data of ranks `a..=b`.
     #[inline]
     fn message(&self, from: usize, to: usize, (a, b): Range) -> f64 {
         let size = self.same.unwrap_or(self.before[b + 1] - self.before[a]);
@@ -133,13 +141,13 @@ impl<'a> Platform<'a> {
     }
 }
 
-/// First and last rank.
+/// First and last rank of a range.
 type Range = (usize, usize);
 
-/// What the root of a range receives last.
+/// The last message that the root of a range receives.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    /// The range received, and its root.
+    /// The received range, and below its root.
     range: Range,
     from: usize,
 }
@@ -151,8 +159,8 @@ struct Program<'a> {
     cells: Vec<f64>,
 }
 
-/// The roots of a range that matter to a receiver: by rising time of the root and falling time of
-/// the message.
+/// The roots of a range that can be best for one receiver, by rising time of the root and falling
+/// time of the message.
 #[derive(Debug, Clone, Default)]
 struct Offers(Vec<Offer>);
 
@@ -160,20 +168,20 @@ struct Offers(Vec<Offer>);
 struct Offer {
     ready: f64,
     message: f64,
-    /// The least sum of both from here on.
-    least: f64,
+    /// The minimum of `ready + message` over this offer and all later ones.
+    min_end: f64,
 }
 
 impl Offers {
-    /// When a receiver has it that is ready at `time`.
+    /// The time at which a receiver that is ready at `time` has received the range.
     #[inline]
     fn received(&self, time: f64) -> f64 {
-        let later = self.0.partition_point(|o| o.ready <= time);
-        let now = match later.checked_sub(1) {
+        let next = self.0.partition_point(|o| o.ready <= time);
+        let now = match next.checked_sub(1) {
             Some(best) => time + self.0[best].message,
             None => f64::INFINITY,
         };
-        self.0.get(later).map_or(now, |o| now.min(o.least))
+        self.0.get(next).map_or(now, |o| now.min(o.min_end))
     }
 }
 
@@ -181,7 +189,7 @@ impl<'a> Program<'a> {
     fn new(platform: &'a Platform<'a>) -> Result<Program<'a>> {
         let p = platform.ranks();
         if p == 0 {
-            return Err(Error::usage("a collective needs at least one rank (-p 0)"));
+            return Err(Error::usage("a collective needs at least one rank"));
         }
         if p > MAX_RANKS {
             return Err(Error::usage(format!(
@@ -214,7 +222,7 @@ impl<'a> Program<'a> {
         &mut self.cells[at]
     }
 
-    /// Roots of a range by rising time, without those that no link reaches.
+    /// The roots of a range by rising time, without those that no links connect.
     fn sorted(&self, (a, b): Range) -> Vec<(f64, usize)> {
         let all = (a..=b).map(|s| (self.at(a, b, s), s));
         let mut roots: Vec<_> = all.filter(|r| r.0.is_finite()).collect();
@@ -233,27 +241,27 @@ impl<'a> Program<'a> {
                 offers.push(Offer {
                     ready,
                     message,
-                    least: ready + message,
+                    min_end: ready + message,
                 });
             }
         }
-        let mut least = f64::INFINITY;
+        let mut min_end = f64::INFINITY;
         for offer in offers.iter_mut().rev() {
-            least = least.min(offer.least);
-            offer.least = least;
+            min_end = min_end.min(offer.min_end);
+            offer.min_end = min_end;
         }
         Offers(offers)
     }
 
-    /// Fills the table, each range when all that it consists of are done.
+    /// Fills the table. Each range is computed after all ranges within it.
     fn fill(&mut self) -> Result<()> {
         let p = self.platform.ranks();
-        // What ranks after a range (from its end on) receive from it.
+        // By range: the offers for each rank after its end.
         let mut kept: Vec<Vec<Offers>> = vec![Vec::new(); p * (p + 1) / 2];
         let mut count = 0;
         for j in 0..p {
             for a in (0..=j).rev() {
-                // [a, j] is done: ranks before it receive it ...
+                // [a, j] is done: ranks before it receive it,
                 let roots = self.sorted((a, j));
                 for r in 0..a {
                     let offers = self.offers((a, j), &roots, r);
@@ -268,7 +276,7 @@ impl<'a> Program<'a> {
                         *cell = cell.min(time);
                     }
                 }
-                // ... its ranks receive ranges before it ...
+                // its ranks receive ranges before it,
                 for i in 0..a {
                     let before = &kept[a * (a - 1) / 2 + i];
                     for r in a..=j {
@@ -282,7 +290,7 @@ impl<'a> Program<'a> {
                         self.cells[cell] = self.cells[cell].min(time);
                     }
                 }
-                // ... and ranks after it will receive it.
+                // and ranks after it will receive it.
                 let after: Vec<Offers> =
                     (j + 1..p).map(|r| self.offers((a, j), &roots, r)).collect();
                 count += after.iter().map(|o| o.0.len()).sum::<usize>();
@@ -297,7 +305,7 @@ impl<'a> Program<'a> {
         Ok(())
     }
 
-    /// The best last message to `r`, root of `[i, j]`.
+    /// The best last message to `r` as the root of `[i, j]`.
     fn last(&self, i: usize, j: usize, r: usize) -> Last {
         let mut best = (f64::INFINITY, None);
         let mut offer = |range: Range, ready: f64, after: f64| {
@@ -328,7 +336,7 @@ impl<'a> Program<'a> {
         best.1.expect("a range of two ranks receives something")
     }
 
-    /// The root asked for, or the first of the best ones.
+    /// The given root, or the first of the best ones.
     fn root(&self, root: Option<usize>) -> Result<usize> {
         let p = self.platform.ranks();
         let times = (0..p).map(|r| self.at(0, p - 1, r));
@@ -378,7 +386,8 @@ impl<'a> Program<'a> {
         Ok(tree)
     }
 
-    /// When a rank ready at `time` has received `range`, and from which root.
+    /// The time at which `to`, ready at `time`, has received `range`, and the best root of the
+    /// range.
     fn received(&self, time: f64, range: Range, to: usize) -> (f64, usize) {
         let mut best = (f64::INFINITY, range.0);
         for from in range.0..=range.1 {
@@ -394,7 +403,8 @@ impl<'a> Program<'a> {
     fn fill_binary(&mut self) {
         let p = self.platform.ranks();
         for i in (0..p).rev() {
-            // When i has received [i+1, k], by k; when r has received [i, r-1] and copied, by r.
+            // The times at which i has received [i+1, k], by k; and at which r has received [i,
+            // r-1] and copied its own block, by r.
             let mut first = vec![f64::INFINITY; p];
             let mut middle = vec![f64::INFINITY; p];
             for j in i + 1..p {
@@ -414,8 +424,8 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The ranges that root `r` of `[i, j]` receives at best, in order, and how many of them before
-    /// it copies.
+    /// The ranges that `r` receives in the best tree over `[i, j]` rooted at it, in order, and the
+    /// number of them before its copy.
     fn children(&self, i: usize, j: usize, r: usize) -> (Vec<Last>, usize) {
         let copy = self.platform.copy[r];
         let receive = |time: f64, range: Range| {
@@ -429,7 +439,7 @@ impl<'a> Program<'a> {
             let (ready, left) = receive(0.0, (i, r - 1));
             return (vec![left, receive(ready + copy, (r + 1, j)).1], 1);
         }
-        // All others on one side, in one or two parts.
+        // All other ranks are on one side, in one or two ranges.
         let (a, b, start) = if r == i {
             (i + 1, j, copy)
         } else {
@@ -502,8 +512,8 @@ mod tests {
         .unwrap()
     }
 
-    /// The equations as they stand.
-    fn direct(program: &mut Program<'_>) {
+    /// Evaluates the equations directly.
+    fn evaluate_directly(program: &mut Program<'_>) {
         let p = program.platform.ranks();
         for j in 0..p {
             for i in (0..j).rev() {
@@ -529,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_equals_the_equations() {
+    fn the_table_satisfies_the_equations() {
         let mut random = Random(41);
         for round in 0..300 {
             let p = 1 + random.below(11) as usize;
@@ -539,7 +549,7 @@ mod tests {
             let mut fast = Program::new(&platform).unwrap();
             fast.fill().unwrap();
             let mut slow = Program::new(&platform).unwrap();
-            direct(&mut slow);
+            evaluate_directly(&mut slow);
             assert_eq!(fast.cells, slow.cells, "{problem:?}");
             let mut binary = Program::new(&platform).unwrap();
             binary.fill_binary();
@@ -561,7 +571,7 @@ mod tests {
         }
     }
 
-    /// As [`prove`], for the gather alone: a scatter takes the links the other way.
+    /// As [`prove`], for the gather only: a scatter takes the links in the opposite direction.
     fn prove_gather(problem: &Problem, tree: &GatherTree) {
         let blocks: Vec<usize> = problem.sizes().iter().map(|&s| s as usize).collect();
         let schedule = tree.gather(&blocks, crate::Ports::UNI).unwrap();
@@ -571,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_links_are_a_homogeneous_network() {
+    fn equal_links_give_the_homogeneous_optimum() {
         let mut random = Random(42);
         for _ in 0..100 {
             let p = 1 + random.below(14) as usize;

@@ -1,11 +1,15 @@
 //! Linear gather: the root receives every block itself, in rank order.
 //!
-//! Source: folklore; Träff, section 5.1. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, root
-//! `r`. Rounds: one message of every other rank that has something. Volume: `sum_{i != r} m_i`.
-//! Time: `sum_{i != r, m_i > 0} (alpha + beta m_i) + gamma_copy m_r`, the own copy in its place in
-//! rank order. Rank-ordered.
+//! - Source: folklore; Träff, section 5.1.
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`, root `r`.
+//! - Rounds: one message from every other rank with a non-empty block.
+//! - Time: `sum_{i != r, m_i > 0} (alpha + beta m_i) + gamma_copy m_r`; the root copies its own
+//!   block in its turn in rank order.
+//! - Volume: `sum_{i != r} m_i`.
+//! - Class: rank-ordered trees.
 //!
-//! `p = 3`, root 1, `m = 2, 3, 0`, `alpha = beta = gamma_copy = 1`: 3 + 3.
+//! Example, `p = 3`, root 1, `m = 2, 3, 0`, `alpha = beta = gamma_copy = 1`: time `3 + 3`.
 
 use super::{GatherTree, Problem};
 use crate::error::Result;
@@ -19,7 +23,7 @@ tree_rows!(
     }
 );
 
-/// The tree; with a free root, the first of the best ones.
+/// The linear tree; with a free root, the first of the best ones.
 ///
 /// # Errors
 /// None at present.
@@ -28,7 +32,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     Ok(rooted(problem.ranks(), root))
 }
 
-/// Everything goes straight to `root`, in rank order.
+/// The linear tree with root `root`.
 pub(super) fn rooted(p: usize, root: usize) -> GatherTree {
     let mut tree = GatherTree::bare(p, root);
     for r in 0..p {
@@ -41,7 +45,7 @@ pub(super) fn rooted(p: usize, root: usize) -> GatherTree {
     tree
 }
 
-/// The root for which everything else takes the least time to arrive, one after another.
+/// The root with the minimum time of all messages and its copy.
 fn best_root(problem: &Problem) -> usize {
     let (sizes, cost) = (problem.sizes(), problem.cost());
     let time = |root: usize| {
@@ -49,9 +53,10 @@ fn best_root(problem: &Problem) -> usize {
         let messages: f64 = others.map(|r| cost.transfer(r, root, sizes[r])).sum();
         messages + cost.copy(root, sizes[root])
     };
-    // Where all links cost the same, all roots' times differ by what they save and what they pay
-    // alone.
-    let alone = |root: usize| cost.copy(root, sizes[root]) - cost.transfer(root, root, sizes[root]);
+    // If all links cost the same, the times of the roots differ only by the copy of the root's
+    // block minus the message that it saves.
+    let own_cost =
+        |root: usize| cost.copy(root, sizes[root]) - cost.transfer(root, root, sizes[root]);
     let by = |f: &dyn Fn(usize) -> f64| {
         (0..sizes.len())
             .min_by(|&a, &b| f(a).total_cmp(&f(b)))
@@ -60,6 +65,6 @@ fn best_root(problem: &Problem) -> usize {
     if cost.links().is_some() {
         by(&time)
     } else {
-        by(&alone)
+        by(&own_cost)
     }
 }

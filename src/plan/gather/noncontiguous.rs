@@ -1,24 +1,28 @@
 //! Gather trees in which the ranks of a subtree need not be consecutive.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Proposition 2
-//! (finding the best one is NP-hard: Theorem 7); the heuristics are ours, but for decreasing
-//! blocks, which is Träff's earlier one. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`.
+//! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Proposition 2
+//!   (finding the best one is NP-hard: Theorem 7). The heuristics are our own, except for
+//!   decreasing blocks, which is an earlier one of Träff's.
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`.
 //!
-//! - [`exact`]: `T[S,r]`, the time of the best tree over the ranks of `S` rooted at `r`: `T[{r},r]
-//!   = 0`, otherwise the least over non-empty `Q` in `S - r` of `max(t, min_x T[Q,x]) +
-//!   comm(size(Q))`, with `t = gamma m_r` for `Q = S - r`, else `T[S - Q,r]`. `O(p 3^p)`; refused
-//!   for more than 16 ranks.
-//! - [`tree`]: exact for few ranks; beyond, the best adjacent tree over the ranks in another order
-//!   (a permutation): in rank order, in decreasing order of blocks from the root on, then with
-//!   ranks moved as long as that helps, in a fixed number of tries; and [`super::two`].
+//! The two planners:
+//!
+//! - [`exact`]: `T[S,r]` is the time of the best tree over the ranks of `S` rooted at `r`.
+//!   `T[{r},r] = 0`, otherwise it is the minimum over non-empty `Q` in `S - r` of
+//!   `max(t, min_x T[Q,x]) + comm(size(Q))`, with `t = gamma m_r` for `Q = S - r`, else
+//!   `t = T[S - Q,r]`. `O(p 3^p)`; refused for more than 16 ranks.
+//! - [`tree`]: exact for few ranks. For more, the best adjacent tree over the ranks in another
+//!   order (a permutation): in rank order, in decreasing order of blocks with the root first, then
+//!   with ranks moved as long as that helps, in a fixed number of tries; and [`super::two_groups`].
 //!
 //! Schedules assemble blocks in rank order at every rank, so messages may have several spans; this
 //! costs nothing in the model.
 //!
-//! `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root: 982, where
-//! adjacent trees take 983 and rank-ordered ones 986.
+//! Example, `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root:
+//! 982, where adjacent trees take 983 and rank-ordered ones 986.
 
-use super::ported::{least, subsets};
+use super::ported::{fastest, subsets};
 use super::{GatherTree, Problem, optimal, two_groups};
 use crate::distribution::Generator;
 use crate::error::{Error, Result};
@@ -34,18 +38,19 @@ tree_rows!(
     }
 );
 
-/// Most ranks for [`exact`].
+/// Maximum number of ranks for [`exact`].
 pub const MAX_EXACT: usize = 16;
-/// Up to as many ranks [`tree`] is exact.
+/// Maximum number of ranks for which [`tree`] is exact.
 const EXACT: usize = 12;
-/// Entries of tables that the search fills altogether, about; and the most tries.
-const SEARCHED: usize = 1 << 17;
+/// Approximate number of table entries that the search fills in all tries together, and the maximum
+/// number of tries.
+const MAX_SEARCH_ENTRIES: usize = 1 << 17;
 const MAX_TRIES: usize = 24;
 
-/// The best tree that is found: see the [module documentation](self).
+/// The best tree found: see the [module documentation](self).
 ///
 /// # Errors
-/// As [`optimal::tree`] for more ranks than are tried exactly.
+/// As [`optimal::tree`], when there are too many ranks for the exact search.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     let p = problem.ranks();
     if problem.cost().links().is_some() {
@@ -65,16 +70,16 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
         }
         Ok(better)
     };
-    let mut falling = order.clone();
-    falling.sort_by_key(|&r| {
+    let mut decreasing = order.clone();
+    decreasing.sort_by_key(|&r| {
         let first = problem.root() != Some(r);
         (first, std::cmp::Reverse(problem.sizes()[r]))
     });
-    if attempt(&falling, &mut best)? {
-        order = falling;
+    if attempt(&decreasing, &mut best)? {
+        order = decreasing;
     }
     let mut random = Generator::new(p as u64);
-    for _ in 0..(SEARCHED / (p * p)).min(MAX_TRIES) {
+    for _ in 0..(MAX_SEARCH_ENTRIES / (p * p)).min(MAX_TRIES) {
         let mut next = order.clone();
         let moved = next.remove(random.below(p));
         next.insert(random.below(p), moved);
@@ -96,14 +101,14 @@ fn ordered(problem: &Problem, order: &[usize]) -> Result<GatherTree> {
     let tree = optimal::tree(&renumbered)?;
     let mut real = GatherTree::bare(order.len(), order[tree.root()]);
     for (v, &r) in order.iter().enumerate() {
-        copied(&tree, v, &mut real, r, |c| order[c], 0);
+        copy_children(&tree, v, &mut real, r, |c| order[c], 0);
     }
     Ok(real)
 }
 
-/// Lets `root` receive the ranks of `group`, in this order, through `port`: its part of the best
-/// adjacent tree over itself, with nothing of its own, and them.
-pub(super) fn along(
+/// Lets `root` receive the ranks of `group` through `port`. The subtrees are those of the best
+/// adjacent tree over an empty block at the root, followed by `group` in this order.
+pub(super) fn receive_group(
     problem: &Problem,
     root: usize,
     group: &[usize],
@@ -113,15 +118,15 @@ pub(super) fn along(
     let sizes = group.iter().map(|&r| problem.sizes()[r]);
     let sizes = std::iter::once(0).chain(sizes).collect();
     let tree = optimal::tree(&Problem::new(sizes, problem.cost().clone(), Some(0))?)?;
-    copied(&tree, 0, into, root, |c| group[c - 1], port);
+    copy_children(&tree, 0, into, root, |c| group[c - 1], port);
     for (v, &r) in group.iter().enumerate() {
-        copied(&tree, v + 1, into, r, |c| group[c - 1], 0);
+        copy_children(&tree, v + 1, into, r, |c| group[c - 1], 0);
     }
     Ok(())
 }
 
-/// Copies the children of `v` to `r`.
-fn copied(
+/// Copies the children of `v` in `from` to `r` in `into`; `real` maps their ranks.
+fn copy_children(
     from: &GatherTree,
     v: usize,
     into: &mut GatherTree,
@@ -180,14 +185,14 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
     Ok(tree)
 }
 
-/// Times by set of ranks, as a bit mask.
+/// The tables of [`exact`]. A set of ranks is a bit mask.
 struct Sets {
     p: usize,
     message: Vec<f64>,
     copy: Vec<f64>,
     /// `T[S, r]`.
     times: Vec<f64>,
-    /// The best root of a set, after its time.
+    /// The time of the best tree over a set, and its root.
     best: Vec<(f64, usize)>,
 }
 
@@ -205,7 +210,8 @@ impl Sets {
         }
     }
 
-    /// The best last set that `r` receives, to have all of `set`.
+    /// The time of the best tree over `set` rooted at `r`, and the last set that `r` receives in
+    /// it.
     fn last(&self, set: usize, r: usize) -> (f64, usize) {
         let others = set & !(1 << r);
         let time = |q: usize| {
@@ -216,12 +222,12 @@ impl Sets {
             };
             max_time(ready, self.best[q].0) + self.message[q]
         };
-        least(subsets(others).map(|q| (time(q), q)))
+        fastest(subsets(others).map(|q| (time(q), q)))
     }
 
     fn root(&self, set: usize) -> (f64, usize) {
         let members = (0..self.p).filter(|r| set >> r & 1 == 1);
-        least(members.map(|r| (self.times[set * self.p + r], r)))
+        fastest(members.map(|r| (self.times[set * self.p + r], r)))
     }
 }
 

@@ -1,21 +1,26 @@
 //! Gather trees for ranks with several ports.
 //!
-//! Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
-//! Scatter", after Theorem 1 (adaptive); the exact one and the heuristics are ours (the optimum is
-//! NP-hard: Theorem 6 of "On Optimal Trees for Irregular Gather and Scatter Collectives"). Ports:
-//! `k`-ported. Symbols: `p` ranks, blocks `m_i`, `k` ports.
+//! - Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
+//!   Scatter", after Theorem 1 (adaptive). The exact algorithm and the heuristics are our own (the
+//!   optimum is NP-hard: Theorem 6 of "On Optimal Trees for Irregular Gather and Scatter
+//!   Collectives").
+//! - Ports: `k`-ported.
+//! - Symbols: `p` ranks, blocks `m_i`, `k` ports.
 //!
-//! - [`adaptive`]: `k + 1` adjacent subcubes of `(k + 1)^d` ranks are joined at once, the one that
-//!   takes longest to gather receives from all others, each by a port of its own. Rounds:
-//!   `ceil(log_{k+1} p)`. For `k = 1` the adaptive binomial tree.
-//! - [`exact`], for `gamma_copy = 0`: `P[G]`, the time of one port that receives all of `G`: `P[{}]
-//!   = 0`, otherwise the least `max(P[G - Q], T[Q]) + comm(size(Q))` over non-empty `Q` in `G`;
-//!   `W[1,G] = P[G]`, `W[j,G]` the least `max(W[j-1,G-H], P[H])` over `H` in `G`; `T[Q]` the least
-//!   `W[k,Q-r]` over `r` in `Q`. `O(k 3^p)`; refused for more than 15 ranks.
-//! - [`tree`]: exact for few ranks where copies are free, otherwise the best of the adaptive tree,
-//!   of blocks that all go straight to the root, large ones first, and of `k` groups of about as
-//!   much data, each gathered through a port of the root by the best tree over its ranks in
-//!   decreasing order.
+//! The three planners:
+//!
+//! - [`adaptive`]: joins `k + 1` adjacent subcubes of `(k + 1)^d` ranks at once. The one that takes
+//!   longest to gather receives from all others, each through its own port. Rounds:
+//!   `ceil(log_{k+1} p)`. For `k = 1` this is the adaptive binomial tree.
+//! - [`exact`], for `gamma_copy = 0`. `P[G]` is the time of one port that receives all of `G`:
+//!   `P[{}] = 0`, otherwise the minimum of `max(P[G - Q], T[Q]) + comm(size(Q))` over non-empty `Q`
+//!   in `G`. `W[j,G]` is the time of `j` ports: `W[1,G] = P[G]`, and otherwise the minimum of
+//!   `max(W[j-1,G-H], P[H])` over `H` in `G`. `T[Q]` is the time of the best tree over `Q`, the
+//!   minimum of `W[k,Q-r]` over `r` in `Q`. `O(k 3^p)`; refused for more than 15 ranks.
+//! - [`tree`]: exact for few ranks with free copies. Otherwise the best of three: the adaptive
+//!   tree; all blocks sent directly to the root, large ones first; `k` groups with about equal
+//!   data, each gathered through one port of the root by the best tree over its ranks in decreasing
+//!   order of blocks.
 
 use super::noncontiguous;
 use super::{Child, GatherTree, Problem};
@@ -40,9 +45,9 @@ tree_rows!(
     }
 );
 
-/// Most ranks for [`exact`].
+/// Maximum number of ranks for [`exact`].
 pub const MAX_EXACT: usize = 15;
-/// Up to as many ranks [`tree`] is exact.
+/// Maximum number of ranks for which [`tree`] is exact.
 const EXACT: usize = 10;
 
 /// The adaptive tree for the problem's ports.
@@ -88,7 +93,7 @@ pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
     Ok(tree)
 }
 
-/// The best tree that is found: see the [module documentation](self).
+/// The best tree found: see the [module documentation](self).
 ///
 /// # Errors
 /// None at present.
@@ -103,7 +108,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     let mut order: Vec<usize> = (0..p).filter(|&r| r != root).collect();
     order.sort_by_key(|&r| std::cmp::Reverse(problem.sizes()[r]));
     let k = problem.ported().min(p.max(2) - 1);
-    // Each block to the port that is free first.
+    // Assign each block to the port that becomes free first.
     let mut ports = vec![0.0; k];
     let mut groups = vec![Vec::new(); k];
     let mut star = GatherTree::bare(p, root);
@@ -124,7 +129,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     } else {
         let mut tree = GatherTree::bare(p, root);
         for (port, group) in groups.iter().enumerate() {
-            noncontiguous::along(problem, root, group, port, &mut tree)?;
+            noncontiguous::receive_group(problem, root, group, port, &mut tree)?;
         }
         Some(tree)
     };
@@ -132,10 +137,10 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     Ok(problem.fastest(trees).unwrap_or(adaptive))
 }
 
-/// The best tree of all, ordered or not, by its tables over sets of ranks.
+/// The best of all trees, ordered or not, by dynamic programming over sets of ranks.
 ///
 /// # Errors
-/// When there are more than [`MAX_EXACT`] ranks, a copy costs anything, or links differ.
+/// When there are more than [`MAX_EXACT`] ranks, copies are not free, or links differ in cost.
 pub fn exact(problem: &Problem) -> Result<GatherTree> {
     let p = problem.ranks();
     if p > MAX_EXACT {
@@ -158,12 +163,12 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
     Ok(sets.tree(problem.root()))
 }
 
-/// Times by set of ranks, as a bit mask.
+/// The tables of [`exact`]. A set of ranks is a bit mask.
 struct Sets {
     p: usize,
     k: usize,
     message: Vec<f64>,
-    /// `W[j, G]` for `j` from 1 on; `W[1]` is `P`.
+    /// `W[j, G]` at `ports[j - 1][G]`; `W[1]` is `P`.
     ports: Vec<Vec<f64>>,
     /// `T[Q]`.
     rooted: Vec<f64>,
@@ -192,20 +197,20 @@ impl Sets {
         (0..self.p).filter(move |r| g >> r & 1 == 1)
     }
 
-    /// The best last set that a port receives when it receives all of `g`.
+    /// The time of a port that receives all of `g`, and the last set that it receives.
     fn last(&self, g: usize) -> (f64, usize) {
         let time = |q: usize| max_time(self.ports[0][g & !q], self.rooted[q]) + self.message[q];
-        least(subsets(g).map(|q| (time(q), q)))
+        fastest(subsets(g).map(|q| (time(q), q)))
     }
 
-    /// The best set for port `j`, of what ports up to `j` receive.
+    /// The time of ports `0..=j` that receive all of `g`, and the set that port `j` receives.
     fn share(&self, j: usize, g: usize) -> (f64, usize) {
         let time = |h: usize| max_time(self.ports[j - 1][g & !h], self.ports[0][h]);
-        least(subsets(g).chain([0]).map(|h| (time(h), h)))
+        fastest(subsets(g).chain([0]).map(|h| (time(h), h)))
     }
 
     fn root(&self, q: usize) -> (f64, usize) {
-        least(
+        fastest(
             self.members(q)
                 .map(|r| (self.ports[self.k - 1][q & !(1 << r)], r)),
         )
@@ -251,14 +256,14 @@ impl Sets {
     }
 }
 
-/// All non-empty subsets.
+/// All non-empty subsets of `set`.
 pub(super) fn subsets(set: usize) -> impl Iterator<Item = usize> {
     let first = (set > 0).then_some(set);
     std::iter::successors(first, move |q| Some((q - 1) & set).filter(|&q| q > 0))
 }
 
-/// The first of those with the least time.
-pub(super) fn least(all: impl Iterator<Item = (f64, usize)>) -> (f64, usize) {
+/// The first pair with the minimum time.
+pub(super) fn fastest(all: impl Iterator<Item = (f64, usize)>) -> (f64, usize) {
     all.reduce(|best, next| if next.0 < best.0 { next } else { best })
         .unwrap_or((0.0, 0))
 }

@@ -1,32 +1,37 @@
 //! Optimal rank-ordered gather trees.
 //!
-//! Source: the (strongly) ordered trees of Definition 3 of Träff, "On Optimal Trees for Irregular
-//! Gather and Scatter Collectives"; the programs are ours. Ports: one-ported. Symbols: `p` ranks,
-//! blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`, `comm(0) = 0`, `gamma` the
-//! cost of a local copy. Every rank receives in rank order, copying its own block in its place,
-//! each time a range of consecutive ranks. `B[i,j]` is the time of the best tree over `i..=j`,
-//! `B[i,i] = 0`; some rank that has received `[i,y-1]` and
+//! - Source: the (strongly) ordered trees of Definition 3 of Träff, "On Optimal Trees for Irregular
+//!   Gather and Scatter Collectives"; the algorithms are our own.
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`,
+//!   `comm(0) = 0`; `gamma` is the cost per byte of a local copy.
+//! - Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`.
+//! - Memory: 8 bytes per range.
 //!
-//! - has not yet come to its own block is ready at `F_i(y)`: `F_i(i) = 0`, otherwise the least
-//!   `max(F_i(x), B[x,y-1]) + comm(S[x,y-1])`, `i <= x < y`;
-//! - has its own block among them is ready at `G_i(y)`: the least of `F_i(y-1) + gamma m_{y-1}` and
-//!   all `max(G_i(x), B[x,y-1]) + comm(S[x,y-1])`, `i < x < y`. `B[i,j] = G_i(j+1)`.
+//! Every rank receives ranges of consecutive ranks in rank order, and copies its own block in its
+//! turn. `B[i,j]` is the time of the best tree over `i..=j`, with `B[i,i] = 0`. A rank that has
+//! received `[i,y-1]`
 //!
-//! Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`. Memory: 8 bytes a
-//! range.
+//! - without reaching its own block is ready at `F_i(y)`: `F_i(i) = 0`, otherwise the minimum of
+//!   `max(F_i(x), B[x,y-1]) + comm(S[x,y-1])` over `i <= x < y`;
+//! - with its own block among them is ready at `G_i(y)`: the minimum of `F_i(y-1) + gamma m_{y-1}`
+//!   and of `max(G_i(x), B[x,y-1]) + comm(S[x,y-1])` over `i < x < y`. `B[i,j] = G_i(j+1)`.
 //!
 //! # Why O(p²) is right
-//! For `gamma <= beta` none of these rises when an end rank is taken away, empty blocks or not: if
-//! the first rank of a range is its root, the second can take its place, and if the last is, the
-//! last but one (which copies after its messages, for `gamma m_{j-1} + comm(S[x,j-2]) <=
-//! comm(S[x,j-1])`); otherwise the subtree that it is in shrinks or is gone. So `F_i(x)` does not
-//! fall with `x`, `B[x,y-1]` does not rise. Before `F_i(x) >= B[x,y-1]` the last `x` is best; from
-//! there on it is `F_i(x) - beta P[x]` (`P` the prefix sums) plus what does not depend on `x`: the
-//! minimum over a window whose ends move up with `y`. The same for `G`. Where `S[x,y-1] = 0` the
-//! first such `x` is best, and looked at by itself.
+//! Let `gamma <= beta`. None of these times rises when a rank at an end of the range is removed,
+//! whether blocks are empty or not. If the first rank of a range is its root, the second can take
+//! its place. If the last rank is, the last but one can: it copies after its messages, because
+//! `gamma m_{j-1} + comm(S[x,j-2]) <= comm(S[x,j-1])`. Otherwise the subtree of the removed rank
+//! shrinks or disappears.
 //!
-//! `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: root 3 receives `{0}`, then 2→1 and
-//! `{1,2}`: 15 + 17 = 32, where adjacent trees take 37.
+//! So `F_i(x)` does not fall with `x`, and `B[x,y-1]` does not rise. Among the `x` with
+//! `F_i(x) < B[x,y-1]` the last one is best. For the others the time is `F_i(x) - beta P[x]` (`P`
+//! are the prefix sums) plus a term that does not depend on `x`: the minimum over a window whose
+//! ends move up with `y`. The same holds for `G`. Among the `x` with `S[x,y-1] = 0` the first one
+//! is best; it is considered separately.
+//!
+//! Example, `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: root 3 receives `{0}`, then 2→1
+//! and `{1,2}`: `15 + 17 = 32`, where adjacent trees take 37.
 
 use std::collections::VecDeque;
 
@@ -51,24 +56,24 @@ tree_rows!(
 ///
 /// # Errors
 /// When there are more than [`MAX_RANKS`] ranks ([`MAX_RANKS_CUBIC`] for `gamma_copy > beta` and
-/// costs in pieces), or links differ.
+/// piecewise costs), or links differ in cost.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     tree_by(problem, Method::of(problem))
 }
 
-/// As [`tree`], by `method`.
+/// As [`tree`], computed by `method`.
 ///
 /// # Errors
 /// As [`tree`].
 pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
     let p = problem.ranks();
-    let most = match method {
+    let max = match method {
         Method::Quadratic => MAX_RANKS,
         Method::Cubic => MAX_RANKS_CUBIC,
     };
-    if p > most {
+    if p > max {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {most} that optimal rank-ordered trees are looked for here"
+            "{p} ranks are more than the {max} that optimal rank-ordered trees are looked for here"
         )));
     }
     if problem.cost().links().is_some() {
@@ -98,7 +103,7 @@ pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
 struct Program<'a> {
     costs: Costs<'a>,
     fast: bool,
-    /// Row after row, from the diagonal on.
+    /// `B`, row after row, each from the diagonal on.
     cells: Vec<f64>,
 }
 
@@ -113,50 +118,50 @@ impl Program<'_> {
         self.cells[self.index(i, j)]
     }
 
-    /// When a rank is ready that was so at `ready`, having received up to before `x`, and now
-    /// receives `[x, y-1]`.
+    /// The time at which a rank has received `[x, y-1]`, if it was ready at `ready` with everything
+    /// before `x`.
     #[inline]
     fn received(&self, ready: f64, x: usize, y: usize) -> f64 {
         max_time(ready, self.at(x, y - 1)) + self.costs.message(x, y - 1)
     }
 
-    /// `F_i` and `G_i` of `i..=end` (from index 0 on), and the row of `B`.
+    /// Computes row `i` of `B`, and `F_i` and `G_i` of `i..=end`, which start at index 0.
     fn row(&mut self, i: usize, end: usize, before: &mut Vec<f64>, after: &mut Vec<f64>) {
         before.clear();
         after.clear();
         before.push(0.0);
-        // A range of no rank does not hold its root.
+        // An empty range does not contain its root.
         after.push(f64::INFINITY);
-        let (mut without, mut with) = (Window::new(i), Window::new(i + 1));
+        let (mut without_root, mut with_root) = (Window::new(i), Window::new(i + 1));
         for y in i + 1..=end {
             let own = before[y - 1 - i] + self.costs.copy(y - 1);
-            let time = own.min(with.least(self, after, i, y));
+            let time = own.min(with_root.min_time(self, after, i, y));
             after.push(time);
             if y > i + 1 {
                 let at = self.index(i, y - 1);
                 self.cells[at] = time;
             }
-            before.push(without.least(self, before, i, y));
+            before.push(without_root.min_time(self, before, i, y));
         }
     }
 
-    /// `G` from `start` on, where it is `ready`, up to `end`.
+    /// `G` of `start..=end`, if it is `ready` at `start`.
     fn extended(&self, start: usize, ready: f64, end: usize) -> Vec<f64> {
         let mut after = vec![ready];
         let mut window = Window::new(start);
         for y in start + 1..=end {
-            after.push(window.least(self, &after, start, y));
+            after.push(window.min_time(self, &after, start, y));
         }
         after
     }
 
-    /// The last range received, of those that start at `least` or later, by a rank that is ready at
-    /// `times` (from `base` on), before `y`.
-    fn last(&self, times: &[f64], base: usize, least: usize, y: usize) -> (f64, usize) {
-        let timed = (least..y).map(|x| (self.received(times[x - base], x, y), x));
+    /// The best last range `[x, y-1]` with `x` at least `first`, and its time, for a rank that is
+    /// ready for it at `times[x - base]`.
+    fn last(&self, times: &[f64], base: usize, first: usize, y: usize) -> (f64, usize) {
+        let timed = (first..y).map(|x| (self.received(times[x - base], x, y), x));
         timed
             .reduce(|best, next| if next.0 < best.0 { next } else { best })
-            .unwrap_or((f64::INFINITY, least))
+            .unwrap_or((f64::INFINITY, first))
     }
 
     fn tree(&mut self, root: Option<usize>) -> GatherTree {
@@ -202,7 +207,7 @@ impl Program<'_> {
             }
             match receiver {
                 None => tree.set_root(top),
-                Some((parent, slot)) => tree.name_child(parent, slot, top),
+                Some((parent, slot)) => tree.set_child(parent, slot, top),
             }
             let copy_at = received.len() - copy_after;
             for (slot, &(a, b)) in received.iter().rev().enumerate() {
@@ -220,35 +225,35 @@ impl Program<'_> {
     }
 }
 
-/// Which range to receive last, for one `y` after another.
+/// Finds the best last range `[x, y-1]` for rising `y`: a sliding minimum over its start `x`.
 #[derive(Debug)]
 struct Window {
-    /// First start of a range.
-    least: usize,
-    /// First start of those that are complete no later than the receiver is ready.
-    even: usize,
-    /// First start of a range that has not joined.
+    /// Minimum start of a range.
+    first: usize,
+    /// First start of a range that is complete no later than the receiver is ready for it.
+    crossover: usize,
+    /// First start that has not yet entered the window.
     next: usize,
-    /// Starts from `even` on, by rising time.
+    /// Candidates for the minimum, from `crossover` on, by rising time.
     minima: VecDeque<(f64, usize)>,
 }
 
 impl Window {
-    fn new(least: usize) -> Window {
+    fn new(first: usize) -> Window {
         Window {
-            least,
-            even: least,
-            next: least,
+            first,
+            crossover: first,
+            next: first,
             minima: VecDeque::new(),
         }
     }
 
-    /// The least time in which `[x, y-1]` is received by a rank ready at `times[x - base]`, over
-    /// all `x`.
+    /// The minimum time, over all `x`, at which a rank that is ready at `times[x - base]` has
+    /// received `[x, y-1]`.
     #[inline]
-    fn least(&mut self, program: &Program<'_>, times: &[f64], base: usize, y: usize) -> f64 {
+    fn min_time(&mut self, program: &Program<'_>, times: &[f64], base: usize, y: usize) -> f64 {
         if !program.fast {
-            return program.last(times, base, self.least, y).0;
+            return program.last(times, base, self.first, y).0;
         }
         let costs = &program.costs;
         while self.next < y {
@@ -259,22 +264,23 @@ impl Window {
             self.minima.push_back((time, self.next));
             self.next += 1;
         }
-        while self.even < y && times[self.even - base] < program.at(self.even, y - 1) {
-            self.even += 1;
+        while self.crossover < y && times[self.crossover - base] < program.at(self.crossover, y - 1)
+        {
+            self.crossover += 1;
         }
-        while self.minima.front().is_some_and(|f| f.1 < self.even) {
+        while self.minima.front().is_some_and(|f| f.1 < self.crossover) {
             self.minima.pop_front();
         }
         let mut best = f64::INFINITY;
-        if self.even > self.least {
-            let x = self.even - 1;
+        if self.crossover > self.first {
+            let x = self.crossover - 1;
             best = program.received(times[x - base], x, y);
         }
         if let Some(&(_, x)) = self.minima.front() {
             best = best.min(program.received(times[x - base], x, y));
         }
-        // Where nothing but empty blocks is received.
-        let x = costs.empty_from(y).max(self.least);
+        // Ranges of only empty blocks.
+        let x = costs.empty_from(y).max(self.first);
         if x < y {
             best = best.min(program.received(times[x - base], x, y));
         }

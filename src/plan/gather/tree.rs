@@ -1,4 +1,4 @@
-//! Gather trees: who sends to whom, in which order, and when everything has arrived.
+//! Gather trees: which rank sends to which, in which order, and when everything has arrived.
 
 use crate::collective::Collective;
 use crate::cost::{CostModel, Ports};
@@ -6,27 +6,27 @@ use crate::error::{Error, Result};
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 use crate::simulate::max_time;
 
-/// A rank from which another receives, and the port that it comes in by.
+/// A child of a rank in a gather tree: the rank it receives from, and its port for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Child {
-    /// The rank that sends.
+    /// The sending rank.
     pub rank: usize,
-    /// The receiver's port, 0 unless it has several.
+    /// The receiver's port; 0 if it has only one.
     pub port: usize,
 }
 
-/// A gather tree: for every rank the ranks it receives from, in that order, and after how many of
-/// them it copies its own block.
+/// A gather tree. For every rank it lists the ranks it receives from, in order, and the number of
+/// them after which it copies its own block.
 ///
-/// Read backwards it is a scatter tree of the same cost. A leaf copies nothing: it sends from where
-/// its block stands.
+/// Reversed, it is a scatter tree of the same cost. A leaf copies nothing: it sends its block from
+/// its input span.
 ///
 /// # Completion time
-/// A rank's time starts at 0. Child `c` of size `s > 0`: `t = max(t, Time(c)) + alpha + beta s`; an
-/// empty one changes nothing. Its own copy: `t += gamma_copy m_r`. With several ports each has a
-/// time of its own, and the copy waits for all of them and holds up all. The same rules as those of
-/// [`crate::schedule`]: [`GatherTree::time`] is what the schedules of [`GatherTree::gather`] and
-/// [`GatherTree::scatter`] take.
+/// The time `t` of a rank starts at 0. A child `c` of size `s > 0` makes it
+/// `t = max(t, Time(c)) + alpha + beta s`; an empty child changes nothing. The copy of the rank's
+/// own block adds `gamma_copy m_r`. With several ports each has its own time; the copy starts after
+/// all of them and delays all of them. These are the rules of [`crate::schedule`]: the schedules of
+/// [`GatherTree::gather`] and [`GatherTree::scatter`] take the time [`GatherTree::time`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherTree {
     root: usize,
@@ -36,12 +36,12 @@ pub struct GatherTree {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Node {
     children: Vec<Child>,
-    /// Children received from before the own block is copied.
+    /// Number of children received from before the rank copies its own block.
     copy_after: usize,
 }
 
 impl GatherTree {
-    /// A tree of `ranks` ranks of which none receives anything yet.
+    /// A tree of `ranks` ranks without children.
     pub(in crate::plan) fn bare(ranks: usize, root: usize) -> GatherTree {
         GatherTree {
             root,
@@ -49,8 +49,8 @@ impl GatherTree {
         }
     }
 
-    /// The tree in which rank `r` receives from `children[r]` in this order, copying its own block
-    /// after `copy_after[r]` of them.
+    /// The tree in which rank `r` receives from `children[r]` in this order, and copies its own
+    /// block after `copy_after[r]` of them.
     ///
     /// # Errors
     /// When this is not a tree over all ranks with this root, or a copy comes after more children
@@ -94,7 +94,7 @@ impl GatherTree {
             })
             .collect();
         let tree = GatherTree { root, nodes };
-        let reached = tree.downwards().len();
+        let reached = tree.top_down().len();
         if reached != p {
             return Err(Error::malformed(format!(
                 "only {reached} of {p} ranks are connected to root {root}"
@@ -103,7 +103,7 @@ impl GatherTree {
         Ok(tree)
     }
 
-    /// The rank at which everything arrives.
+    /// The rank at which all blocks are gathered.
     pub fn root(&self) -> usize {
         self.root
     }
@@ -113,17 +113,17 @@ impl GatherTree {
         self.nodes.len()
     }
 
-    /// The ranks that `rank` receives from, in this order.
+    /// The children of `rank`, in the order in which it receives from them.
     pub fn children(&self, rank: usize) -> &[Child] {
         &self.nodes[rank].children
     }
 
-    /// How many of its children `rank` has received from when it copies its own block.
+    /// Number of children that `rank` receives from before it copies its own block.
     pub fn copy_after(&self, rank: usize) -> usize {
         self.nodes[rank].copy_after
     }
 
-    /// By rank: the rank it sends to; `None` for the root.
+    /// The rank that each rank sends to; `None` for the root.
     pub fn parents(&self) -> Vec<Option<usize>> {
         let mut parents = vec![None; self.ranks()];
         for (r, node) in self.nodes.iter().enumerate() {
@@ -134,24 +134,24 @@ impl GatherTree {
         parents
     }
 
-    /// Ports that a rank needs at most.
+    /// Number of ports that the tree needs at each rank.
     pub fn ported(&self) -> usize {
         let ports = self.nodes.iter().flat_map(|n| &n.children).map(|c| c.port);
         ports.max().map_or(1, |port| port + 1)
     }
 
-    /// `to` receives from `from` through `port`, after all it received from before.
+    /// Adds the child `from` to `to`, received through `port` after all earlier children.
     pub(in crate::plan) fn receive(&mut self, to: usize, from: usize, port: usize) {
         self.nodes[to].children.push(Child { rank: from, port });
     }
 
-    /// `rank` copies its own block after all it received so far.
+    /// Makes `rank` copy its own block after all children added so far.
     pub(super) fn copy_now(&mut self, rank: usize) {
         self.nodes[rank].copy_after = self.nodes[rank].children.len();
     }
 
-    /// Says which rank child number `slot` of `rank` is.
-    pub(super) fn name_child(&mut self, rank: usize, slot: usize, child: usize) {
+    /// Replaces the rank of child number `slot` of `rank`.
+    pub(super) fn set_child(&mut self, rank: usize, slot: usize, child: usize) {
         self.nodes[rank].children[slot].rank = child;
     }
 
@@ -160,7 +160,7 @@ impl GatherTree {
         self.root = root;
     }
 
-    /// Puts the children of `rank` into another order, its copy first.
+    /// Replaces the children of `rank`, which then copies its own block first.
     pub(super) fn set_children(&mut self, rank: usize, children: Vec<Child>) {
         self.nodes[rank] = Node {
             children,
@@ -168,8 +168,8 @@ impl GatherTree {
         };
     }
 
-    /// Ranks reached from the root, parents before children.
-    pub(super) fn downwards(&self) -> Vec<usize> {
+    /// All ranks, parents before children, starting with the root.
+    pub(super) fn top_down(&self) -> Vec<usize> {
         let mut order = vec![self.root];
         let mut next = 0;
         while let Some(&r) = order.get(next) {
@@ -179,10 +179,10 @@ impl GatherTree {
         order
     }
 
-    /// By rank: what its subtree holds, of blocks of these sizes.
+    /// Size of the blocks in the subtree of each rank, for blocks of `sizes` bytes.
     pub fn subtree_sizes(&self, sizes: &[u64]) -> Vec<u64> {
         let mut sums = sizes.to_vec();
-        for &r in self.downwards().iter().rev() {
+        for &r in self.top_down().iter().rev() {
             for c in &self.nodes[r].children {
                 sums[r] = sums[r].saturating_add(sums[c.rank]);
             }
@@ -190,16 +190,16 @@ impl GatherTree {
         sums
     }
 
-    /// When each rank has everything of its subtree, for blocks of `sizes` bytes.
+    /// The time at which each rank holds all blocks of its subtree, for blocks of `sizes` bytes.
     ///
     /// # Panics
-    /// When there is not one size a rank.
+    /// When the number of sizes is not the number of ranks.
     pub fn times(&self, sizes: &[u64], cost: &CostModel) -> Vec<f64> {
         assert_eq!(sizes.len(), self.ranks(), "one size a rank");
         let sums = self.subtree_sizes(sizes);
         let mut times = vec![0.0; self.ranks()];
         let mut ports = vec![0.0; self.ported()];
-        for &r in self.downwards().iter().rev() {
+        for &r in self.top_down().iter().rev() {
             let node = &self.nodes[r];
             if node.children.is_empty() {
                 continue;
@@ -226,19 +226,19 @@ impl GatherTree {
         times
     }
 
-    /// When the root has everything: the completion time of the gather. (Of the scatter too, where
-    /// links cost the same in both directions.)
+    /// The completion time of the gather. It is that of the scatter, too, if links cost the same in
+    /// both directions.
     ///
     /// # Panics
-    /// When there is not one size a rank.
+    /// When the number of sizes is not the number of ranks.
     pub fn time(&self, sizes: &[u64], cost: &CostModel) -> f64 {
         self.times(sizes, cost)[self.root]
     }
 
-    /// Ranks that the subtree of each rank spans, if they are consecutive: first and last.
+    /// First and last rank of the subtree of each rank, if its ranks are consecutive.
     fn ranges(&self) -> Vec<Option<(usize, usize)>> {
         let mut ranges: Vec<(usize, usize, usize)> = (0..self.ranks()).map(|r| (r, r, 1)).collect();
-        for &r in self.downwards().iter().rev() {
+        for &r in self.top_down().iter().rev() {
             for c in &self.nodes[r].children {
                 let (low, high, count) = ranges[c.rank];
                 let mine = &mut ranges[r];
@@ -249,13 +249,13 @@ impl GatherTree {
         ranges.into_iter().map(range).collect()
     }
 
-    /// Whether every rank gathers consecutive ranks (in whatever order).
+    /// Whether every subtree consists of consecutive ranks. A rank may receive them in any order.
     pub fn is_weakly_ordered(&self) -> bool {
         self.ranges().iter().all(Option::is_some)
     }
 
-    /// Whether, too, every rank receives in rank order, its own copy in its place (Definition 3 of
-    /// the paper).
+    /// Whether the tree is weakly ordered, and every rank receives in rank order, with its own copy
+    /// in its turn (Definition 3 of the paper).
     pub fn is_rank_ordered(&self) -> bool {
         let ordered = |(r, node): (usize, &Node)| {
             let (before, after) = node.children.split_at(node.copy_after);
@@ -266,8 +266,8 @@ impl GatherTree {
         self.is_weakly_ordered() && self.nodes.iter().enumerate().all(ordered)
     }
 
-    /// Whether, too, everything that a rank receives touches what it already holds, so that it
-    /// always holds consecutive ranks.
+    /// Whether the tree is weakly ordered, and every range that a rank receives is adjacent to the
+    /// ranks it already holds, so that it always holds consecutive ranks.
     pub fn is_adjacent(&self) -> bool {
         let ranges = self.ranges();
         let touches = |(r, node): (usize, &Node)| {
@@ -284,16 +284,16 @@ impl GatherTree {
         ranges.iter().all(Option::is_some) && self.nodes.iter().enumerate().all(touches)
     }
 
-    /// The gather of `blocks` elements a rank along this tree.
+    /// The gather along this tree, of `blocks[r]` elements from each rank `r`.
     ///
-    /// Every inner rank assembles what it gathers in rank order behind its own block, which it
-    /// copies into its place; a leaf sends its block from where it stands. A message takes as
-    /// many spans as it has runs of consecutive ranks (of those that the receiver gathers): one in
+    /// Every inner rank assembles the blocks it gathers in rank order, behind its own block, which
+    /// it copies to its place among them. A leaf sends its block from its input span. A message has
+    /// one span per run of ranks that are consecutive among those the receiver gathers: one span in
     /// ordered trees.
     ///
     /// # Errors
-    /// When there is not one block a rank, they do not fit into memory together, or the tree needs
-    /// more ports than `ports` has.
+    /// When the number of blocks is not the number of ranks, the blocks do not fit into memory
+    /// together, or the tree needs more ports than `ports` has.
     pub fn gather(&self, blocks: &[usize], ports: Ports) -> Result<Schedule> {
         let p = self.ranks();
         if blocks.len() != p {
@@ -316,13 +316,13 @@ impl GatherTree {
         if total.is_none() {
             return Err(Error::usage("the blocks add up to more than any memory"));
         }
-        let places = Places::new(blocks);
+        let offsets = BlockOffsets::new(blocks);
         let mut layout = vec![Layout::default(); p];
         let mut programs = vec![Vec::new(); p];
         let parents = self.parents();
-        // By rank: what it has gathered, until its parent has taken over.
+        // By rank: the ranks it has gathered, until its parent takes them.
         let mut gathered: Vec<Runs> = (0..p).map(Runs::one).collect();
-        for &r in self.downwards().iter().rev() {
+        for &r in self.top_down().iter().rev() {
             let node = &self.nodes[r];
             let own = Span::new(0, blocks[r]);
             let leaf = node.children.is_empty();
@@ -333,11 +333,11 @@ impl GatherTree {
                 .collect();
             let mine = std::mem::take(&mut gathered[r]);
             let held = Runs::merged(parts.iter().chain([&mine]));
-            let whole = Span::new(if leaf { 0 } else { own.len }, places.elements(&held));
+            let whole = Span::new(if leaf { 0 } else { own.len }, offsets.elements(&held));
             let program: &mut Vec<Step> = &mut programs[r];
             let copy = |program: &mut Vec<Step>| {
                 if !leaf && own.len > 0 {
-                    let place = places.of(&mine, &held, whole.offset);
+                    let place = offsets.of(&mine, &held, whole.offset);
                     program.push(Step::copy(own, place));
                 }
             };
@@ -345,7 +345,7 @@ impl GatherTree {
                 if i == node.copy_after {
                     copy(program);
                 }
-                let spans = places.of(part, &held, whole.offset);
+                let spans = offsets.of(part, &held, whole.offset);
                 if !spans.is_empty() {
                     program.push(Step::recv(c.rank, spans).on_port(c.port));
                 }
@@ -373,7 +373,7 @@ impl GatherTree {
         Schedule::new(ports, collective, layout, programs)
     }
 
-    /// The scatter of `blocks` elements a rank along this tree: the gather run backwards.
+    /// The scatter along this tree, of `blocks[r]` elements to each rank `r`: the gather reversed.
     ///
     /// # Errors
     /// As [`GatherTree::gather`].
@@ -382,7 +382,7 @@ impl GatherTree {
     }
 }
 
-/// Some ranks, as runs of consecutive ones: first rank, one past the last.
+/// A set of ranks as runs of consecutive ranks: first rank, one past the last.
 #[derive(Debug, Clone, Default)]
 struct Runs(Vec<(usize, usize)>);
 
@@ -405,21 +405,21 @@ impl Runs {
     }
 }
 
-/// Where blocks stand when those of some ranks are assembled in rank order.
-struct Places {
-    /// Elements of the blocks of all ranks before; one entry more, for all.
+/// Offsets of blocks when those of some ranks are assembled in rank order.
+struct BlockOffsets {
+    /// Total size of the blocks of all lower ranks; the last entry is the size of all blocks.
     before: Vec<usize>,
 }
 
-impl Places {
-    fn new(blocks: &[usize]) -> Places {
+impl BlockOffsets {
+    fn new(blocks: &[usize]) -> BlockOffsets {
         let mut before = vec![0];
         let mut sum = 0;
         before.extend(blocks.iter().map(|b| {
             sum += b;
             sum
         }));
-        Places { before }
+        BlockOffsets { before }
     }
 
     fn run(&self, (first, end): (usize, usize)) -> usize {
@@ -430,8 +430,8 @@ impl Places {
         held.0.iter().map(|&run| self.run(run)).sum()
     }
 
-    /// The spans of the blocks of `part` among those of `held`, which contains it and begins at
-    /// `base`.
+    /// The spans of the blocks of `part` when the blocks of `held`, which include them, are
+    /// assembled from offset `base`.
     fn of(&self, part: &Runs, held: &Runs, base: usize) -> Spans {
         let mut spans = Spans::new();
         let mut offset = base;

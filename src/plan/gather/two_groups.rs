@@ -1,18 +1,25 @@
-//! TWO: two regular gathers side by side, of large blocks and of small ones, and one last message.
+//! TWO: two regular gathers at the same time, of the large blocks and of the small ones, joined by
+//! one last message.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Lemma 2 and
-//! section 5.2. Ports: one-ported. Symbols: `p` ranks, blocks `m_i`, those larger than a threshold
-//! and the others: two groups, each gathered along a binomial tree over its ranks in order; then
-//! the root of one sends everything to the root of the other. Non-ordered (spans of several
-//! blocks). The root of a group is the given root, otherwise its first rank with the largest block.
-//! Without a given root the better of the two receives. The threshold is the best of those that
-//! separate different sizes (of 64 of these, if there are more). Rounds: the logarithms of both
-//! groups' sizes, side by side, and one. For one large block `y` and `p - 1` of `x`, `gamma_copy =
-//! beta`, `ceil(log2(p-1)) alpha + beta (p-1) x <= beta y` the time is `alpha + beta m`, which is
-//! optimal (Lemma 2).
+//! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Lemma 2 and
+//!   section 5.2.
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`; a threshold divides the ranks into two groups, those with
+//!   larger blocks and the others.
+//! - Rounds: the larger of the logarithms of both groups' sizes, plus one.
+//! - Time for one large block `y` and `p - 1` blocks of `x`, if `gamma_copy = beta` and
+//!   `ceil(log2(p-1)) alpha + beta (p-1) x <= beta y`: `alpha + beta m`, which is optimal (Lemma
+//!   2).
+//! - Class: non-ordered (messages may have several spans).
 //!
-//! `m = 1,9,1`, `alpha = beta = gamma_copy = 1`: 2→0 in 3, meanwhile rank 1 copies in 9; 0→1 in 3:
-//! 12.
+//! Each group is gathered along a binomial tree over its ranks in order. Then the root of one group
+//! sends everything to the root of the other. The root of a group is the given root, otherwise its
+//! first rank with the largest block. Without a given root the better of the two receives. The
+//! threshold is the best of those that separate different sizes, or of 64 of these if there are
+//! more.
+//!
+//! Example, `m = 1,9,1`, `alpha = beta = gamma_copy = 1`: 2→0 takes 3, while rank 1 copies its
+//! block in 9; then 0→1 takes 3: 12 in all.
 
 use super::{GatherTree, Problem};
 use crate::error::Result;
@@ -26,10 +33,10 @@ tree_rows!(
     }
 );
 
-/// Thresholds that are tried.
+/// Maximum number of thresholds that are tried.
 const MAX_THRESHOLDS: usize = 64;
 
-/// The best such tree; a binomial tree where all blocks have the same size.
+/// The best such tree, or a binomial tree if all blocks have the same size.
 ///
 /// # Errors
 /// None at present.
@@ -50,18 +57,23 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
             .chain(given)
             .map(move |small| (threshold, small))
     });
-    let trees = trees.map(|(threshold, small)| joined(problem, threshold, small));
+    let trees = trees.map(|(threshold, small)| tree_for_threshold(problem, threshold, small));
     let all: Vec<usize> = (0..problem.ranks()).collect();
     Ok(problem.fastest(trees).unwrap_or_else(|| {
         let root = problem.root().unwrap_or(0);
         let mut tree = GatherTree::bare(problem.ranks(), root);
-        gathered(&mut tree, &all, root);
+        add_binomial_tree(&mut tree, &all, root);
         tree
     }))
 }
 
-/// The tree for one threshold.
-fn joined(problem: &Problem, threshold: u64, small_receives: Option<bool>) -> GatherTree {
+/// The tree for one threshold. `small_receives` says which group receives; if `None`, the one with
+/// the given root.
+fn tree_for_threshold(
+    problem: &Problem,
+    threshold: u64,
+    small_receives: Option<bool>,
+) -> GatherTree {
     let sizes = problem.sizes();
     let (small, large): (Vec<usize>, Vec<usize>) =
         (0..problem.ranks()).partition(|&r| sizes[r] <= threshold);
@@ -81,14 +93,14 @@ fn joined(problem: &Problem, threshold: u64, small_receives: Option<bool>) -> Ga
         (roots.1, roots.0)
     };
     let mut tree = GatherTree::bare(problem.ranks(), to);
-    gathered(&mut tree, &small, roots.0);
-    gathered(&mut tree, &large, roots.1);
+    add_binomial_tree(&mut tree, &small, roots.0);
+    add_binomial_tree(&mut tree, &large, roots.1);
     tree.receive(to, from, 0);
     tree
 }
 
-/// A binomial tree over `group`, numbered from `root` on, which is one of it.
-fn gathered(tree: &mut GatherTree, group: &[usize], root: usize) {
+/// Adds a binomial tree over `group`, whose ranks are numbered from its member `root`.
+fn add_binomial_tree(tree: &mut GatherTree, group: &[usize], root: usize) {
     let n = group.len();
     let first = group.iter().position(|&r| r == root).unwrap_or(0);
     let real = |v: usize| group[(first + v) % n];

@@ -1,26 +1,31 @@
 //! Weakly ordered gather trees: every rank gathers consecutive ranks, and receives parts of them in
 //! any order.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", after Definition
-//! 3, which leaves open how hard the best one is to find; the programs are ours. Ports: one-ported.
-//! Symbols: `p` ranks, blocks `m_i`, `W[i,j]` the time of the best tree over `i..=j`, `W[i,i] = 0`.
-//! Contains the adjacent and the rank-ordered trees.
+//! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", after
+//!   Definition 3, which leaves open how hard the best one is to find; the algorithms are our own.
+//! - Ports: one-ported.
+//! - Symbols: `p` ranks, blocks `m_i`; `W[i,j]` is the time of the best tree over `i..=j`, with
+//!   `W[i,i] = 0`.
+//! - Class: contains the adjacent and the rank-ordered trees.
+//!
+//! The two planners:
 //!
 //! - [`exact`]: the root `r` of `[i,j]` receives a partition of `[i,r-1]` and one of `[r+1,j]` into
-//!   ranges. Which order is best is plain: whatever is complete first is received first, its own
-//!   copy, complete at 0, before all. Partitions are tried one part after another, and left as soon
-//!   as they cannot be better than the best one so far: `O(p^2 2^p)` at worst, refused for more
-//!   than 20 ranks.
-//! - [`tree`]: exact for few ranks; beyond, the better of the best adjacent and the best
-//!   rank-ordered tree, in which then every rank receives what is complete first first, if that is
-//!   better.
+//!   ranges. The best order is obvious: the range that is complete first is received first, and the
+//!   root's own copy, complete at 0, comes before all. Partitions are tried one part after another,
+//!   and abandoned as soon as they cannot beat the best one so far: `O(p^2 2^p)` at worst, refused
+//!   for more than 20 ranks.
+//! - [`tree`]: exact for few ranks. For more, the better of the best adjacent and the best
+//!   rank-ordered tree, with children received in the order in which they are complete, if that is
+//!   faster.
 //!
-//! No polynomial program is known. For a fixed root and division the time is the greatest of
-//! `ready_q + sum of comm` over all parts that are ready no earlier than `q`, so a division is
-//! right or wrong by as many conditions as it has parts, which is what stands in the way of a
-//! dynamic program over ranks.
+//! No polynomial algorithm is known. For a fixed root and division, the time is the maximum over
+//! all parts `q` of `ready_q` plus the sum of `comm` over all parts that are ready no earlier than
+//! `q`. Whether a division meets a given time depends on as many conditions as it has parts, which
+//! prevents a dynamic program over ranks.
 //!
-//! `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: 32, root 3 receives `{0}`, then `{1,2}`.
+//! Example, `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: 32, root 3 receives `{0}`, then
+//! `{1,2}`.
 
 use super::optimal::table::Costs;
 use super::{Child, GatherTree, Problem, optimal, rank_ordered};
@@ -37,15 +42,15 @@ tree_rows!(
     }
 );
 
-/// Most ranks for [`exact`].
+/// Maximum number of ranks for [`exact`].
 pub const MAX_EXACT: usize = 20;
-/// Up to as many ranks [`tree`] is exact.
+/// Maximum number of ranks for which [`tree`] is exact.
 const EXACT: usize = 12;
 
-/// The best tree that is found: see the [module documentation](self).
+/// The best tree found: see the [module documentation](self).
 ///
 /// # Errors
-/// As [`optimal::tree`] for more ranks than are tried exactly.
+/// As [`optimal::tree`], when there are too many ranks for the exact search.
 pub fn tree(problem: &Problem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return optimal::tree(problem);
@@ -54,20 +59,22 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
         return exact(problem);
     }
     let trees = [optimal::tree(problem)?, rank_ordered::tree(problem)?];
-    let sorted = trees.clone().map(|tree| first_come(problem, tree));
+    let sorted = trees
+        .clone()
+        .map(|tree| sorted_by_completion(problem, tree));
     let first = trees[0].clone();
     Ok(problem
         .fastest(trees.into_iter().chain(sorted))
         .unwrap_or(first))
 }
 
-/// The same tree, in which every rank copies first and then receives in the order in which its
-/// children are complete: no later than before.
-fn first_come(problem: &Problem, mut tree: GatherTree) -> GatherTree {
+/// The same tree, in which every rank copies first and then receives from its children in the order
+/// in which they are complete. No rank is complete later than before.
+fn sorted_by_completion(problem: &Problem, mut tree: GatherTree) -> GatherTree {
     let (sizes, cost) = (problem.sizes(), problem.cost());
     let sums = tree.subtree_sizes(sizes);
     let mut times = vec![0.0f64; tree.ranks()];
-    for &r in tree.downwards().iter().rev() {
+    for &r in tree.top_down().iter().rev() {
         let mut children = tree.children(r).to_vec();
         if children.is_empty() {
             continue;
@@ -118,7 +125,7 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
         let (_, r, parts) = program.best(range, roots);
         match receiver {
             None => tree.set_root(r),
-            Some((parent, slot)) => tree.name_child(parent, slot, r),
+            Some((parent, slot)) => tree.set_child(parent, slot, r),
         }
         let children = parts.iter().map(|part| Child {
             rank: part.range.0,
@@ -135,12 +142,12 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
 #[derive(Debug)]
 struct Program<'a> {
     costs: Costs<'a>,
-    /// Whether a message in one part takes no longer than in several.
+    /// Whether one message takes no longer than the same data in several messages.
     whole_is_best: bool,
     times: Vec<f64>,
 }
 
-/// A range that is received, and when it is complete.
+/// A received range, the time at which it is complete, and the time of its message.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     range: (usize, usize),
@@ -149,7 +156,7 @@ struct Part {
 }
 
 impl Program<'_> {
-    /// The best time of `[i, j]` rooted at one of `roots`, that root, and what it receives, in
+    /// The best time of `[i, j]` over all `roots`, the best root, and the parts it receives, in
     /// order.
     fn best(
         &self,
@@ -170,7 +177,7 @@ impl Program<'_> {
                 best: best.0,
                 found: None,
             };
-            search.from(r, r, 0.0);
+            search.divide(r, r, 0.0);
             if let Some(parts) = search.found {
                 best = (search.best, r, parts);
             }
@@ -187,24 +194,25 @@ impl Program<'_> {
     }
 }
 
-/// All ways to divide a range for its root, but for those that are certainly no better than the
-/// best so far.
+/// The search through all divisions of a range for its root, except those that cannot beat the best
+/// one so far.
 struct Search<'a> {
     program: &'a Program<'a>,
     range: (usize, usize),
     root: usize,
-    /// What is received so far, by the time at which it is complete.
+    /// The parts chosen so far, by the time at which they are complete.
     parts: Vec<Part>,
     best: f64,
     found: Option<Vec<Part>>,
 }
 
 impl Search<'_> {
-    /// Divides what is left when `[low, high]` is done, for which messages take `spent`.
-    fn from(&mut self, low: usize, high: usize, spent: f64) {
+    /// Divides the ranks of the range outside `[low, high]`. The messages of the parts chosen so
+    /// far take `spent`.
+    fn divide(&mut self, low: usize, high: usize, spent: f64) {
         let (program, (i, j)) = (self.program, self.range);
         let copy = program.costs.copy(self.root);
-        // What is received later adds to this.
+        // A lower bound: further parts only add to this time.
         let time = self.parts.iter().fold(copy, |t, part| {
             let (a, b) = part.range;
             match program.costs.size(a, b) {
@@ -235,21 +243,21 @@ impl Search<'_> {
                 return;
             }
         }
-        // The largest parts first: they make few messages.
+        // Try the largest parts first: they need few messages.
         if low > i {
             for a in i..low {
                 let part = program.part(a, low - 1);
-                self.with(part, |s| s.from(a, high, spent + part.message));
+                self.with_part(part, |s| s.divide(a, high, spent + part.message));
             }
         } else {
             for b in (high + 1..=j).rev() {
                 let part = program.part(high + 1, b);
-                self.with(part, |s| s.from(low, b, spent + part.message));
+                self.with_part(part, |s| s.divide(low, b, spent + part.message));
             }
         }
     }
 
-    fn with(&mut self, part: Part, then: impl FnOnce(&mut Self)) {
+    fn with_part(&mut self, part: Part, then: impl FnOnce(&mut Self)) {
         let at = self.parts.partition_point(|p| p.ready <= part.ready);
         self.parts.insert(at, part);
         then(self);
@@ -262,8 +270,8 @@ mod tests {
     use super::super::testing::Random;
     use super::*;
 
-    /// The least time, over all divisions of all ranges for all roots.
-    fn direct(problem: &Problem) -> f64 {
+    /// The minimum time, over all divisions of all ranges for all roots.
+    fn by_all_divisions(problem: &Problem) -> f64 {
         let (p, costs) = (problem.ranks(), Costs::new(problem));
         let mut times = vec![0.0f64; p * p];
         for i in (0..p).rev() {
@@ -271,7 +279,8 @@ mod tests {
                 let given = problem.root().filter(|_| (i, j) == (0, p - 1));
                 let mut best = f64::INFINITY;
                 for r in given.map_or(i..=j, |r| r..=r) {
-                    // Bit b is a cut before rank i + 1 + b; those next to the root are always made.
+                    // Bit b is a cut before rank i + 1 + b; the cuts next to the root are always
+                    // made.
                     for cuts in 0..1usize << (j - i) {
                         let cut = |k: usize| {
                             k == j + 1 || k == r || k == r + 1 || cuts >> (k - i - 1) & 1 == 1
@@ -302,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_equals_all_divisions() {
+    fn the_search_finds_the_best_division() {
         let mut random = Random(91);
         for round in 0..300 {
             let mut problem = random.problem(round % 2 == 0, 8);
@@ -312,7 +321,11 @@ mod tests {
             }
             let tree = exact(&problem).unwrap();
             assert!(tree.is_weakly_ordered());
-            assert_eq!(problem.time(&tree), direct(&problem), "{problem:?}");
+            assert_eq!(
+                problem.time(&tree),
+                by_all_divisions(&problem),
+                "{problem:?}"
+            );
         }
     }
 }

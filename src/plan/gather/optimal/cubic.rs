@@ -1,12 +1,12 @@
-//! The dynamic program as published: every option of every range, in `O(p^3)`.
+//! The published dynamic program: every option of every range, in `O(p^3)`.
 //!
-//! For any costs that are the same on all links; also the reference that the faster one is held
-//! against.
+//! It is correct for any costs that are the same on all links, and is the reference for the faster
+//! one.
 
 use super::table::Table;
 use crate::plan::gather::Problem;
 
-/// Fills the table.
+/// Fills the table by evaluating every option.
 pub(super) fn fill(problem: &Problem, root: Option<usize>) -> Table<'_> {
     let mut table = Table::new(problem, root);
     for j in 1..problem.ranks() {

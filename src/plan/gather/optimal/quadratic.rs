@@ -1,15 +1,19 @@
 //! The dynamic program in `O(p^2)`, for `gamma_copy <= beta`: see [the
 //! proof](super#why-o-p-2-is-right).
 //!
-//! [`TILE`] columns are filled together, row after row from the bottom, and stand together in
-//! memory: what one entry looks at is next to what its neighbours look at. The sliding minima need
-//! no queues, whose ends would move unpredictably. Splits come in groups of `TILE`. The least time
-//! up to each split is noted for the one group in which a column's window ends, once for each group
-//! that the end comes to; of the groups below, whole in the window, one time each; and of those
-//! splits that have joined since, one. For the windows of rows the same the other way round. So a
-//! split is looked at twice, in memory that is next to what is looked at anyway, and all whole
-//! groups of a window once every `TILE` entries or so: `p / TILE^2` operations an entry, two for
-//! the most ranks.
+//! [`TILE`] columns are filled together, row after row from the bottom, and are stored together, so
+//! that neighbouring entries read neighbouring memory.
+//!
+//! The sliding minima use no queues, whose ends would move unpredictably. Splits are divided into
+//! groups of `TILE`. For the window of a column the program keeps
+//! - prefix minima within the group in which the window ends, rebuilt whenever the end enters
+//!   another group,
+//! - one minimum for each group below that lies entirely in the window,
+//! - one minimum of the splits that have joined since.
+//!
+//! Windows of rows work the same way in the opposite direction. So each split is read twice, in
+//! memory next to what is read anyway, and the whole groups of a window are read about once every
+//! `TILE` entries. That is `p / TILE^2` operations per entry, two for the maximum number of ranks.
 
 mod windows;
 
@@ -28,7 +32,7 @@ fn min_time(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
-/// Fills the table.
+/// Fills the table in `O(p^2)`.
 pub(super) fn fill(problem: &Problem, root: Option<usize>) -> Table<'_> {
     let mut table = Table::new(problem, root);
     if problem.sizes().contains(&0) {
@@ -39,19 +43,19 @@ pub(super) fn fill(problem: &Problem, root: Option<usize>) -> Table<'_> {
     table
 }
 
-/// Costs in a form that is quick to look at. `N` is the number of classes of ranks: 2 if some
-/// blocks are empty.
+/// Costs in a form that is quick to access. `N` is the number of classes of ranks: 2 if some blocks
+/// are empty, otherwise 1.
 #[derive(Debug)]
 struct Program<const N: usize> {
     alpha: f64,
-    /// What all blocks before a rank take to send, but for the latency.
+    /// The time to send the blocks of all lower ranks, without latency.
     sent: Vec<f64>,
     copy: Vec<f64>,
     /// Class of each rank: 1 if its block is empty.
     class: Vec<u8>,
     /// By rank and class: one more than the nearest rank of that class below, 0 if there is none.
     below: Vec<[u32; N]>,
-    /// Where each column starts in the table.
+    /// The index in the table at which each column starts.
     starts: Vec<usize>,
 }
 
@@ -105,42 +109,42 @@ impl<const N: usize> Program<N> {
         }
     }
 
-    /// The nearest rank of `class` below `rank`, but not below `least`.
+    /// The nearest rank of `class` below `rank` that is at least `lowest`.
     #[inline(always)]
-    fn below(&self, class: usize, rank: usize, least: usize) -> Option<usize> {
+    fn below(&self, class: usize, rank: usize, lowest: usize) -> Option<usize> {
         let below = if N == 1 {
             rank
         } else {
             self.below[rank][class] as usize
         };
-        (below > least).then(|| below.wrapping_sub(1))
+        (below > lowest).then(|| below.wrapping_sub(1))
     }
 
-    /// Goes down the splits of `class` in column `c`, which are at least `least`, to where the left
-    /// part takes no less than the right one: that split, which the column keeps, and the time
-    /// of the last one before they are even.
+    /// Moves the crossover of `class` in column `c` down, to the first split, at least `lowest`, at
+    /// which the left part takes at least as long as the right one. Returns the crossover, and the
+    /// time of the last split before it.
     #[inline(always)]
-    fn come_even(
+    fn move_crossover(
         &self,
         cells: &[f64],
         columns: &mut Columns<N>,
         class: usize,
         c: usize,
         row: usize,
-        least: usize,
+        lowest: usize,
     ) -> (usize, f64) {
-        let mut even = columns.even[class][c] as usize;
+        let mut crossover = columns.crossover[class][c] as usize;
         let mut before = NEVER;
-        while let Some(k) = self.below(class, even, least) {
+        while let Some(k) = self.below(class, crossover, lowest) {
             let right = cells[columns.place + (k + 1) * TILE + c];
             if cells[self.starts[k] + row] < right {
                 before = right + self.message(k + 1, columns.first + c);
                 break;
             }
-            even = k;
+            crossover = k;
         }
-        columns.even[class][c] = even as u32;
-        (even, before)
+        columns.crossover[class][c] = crossover as u32;
+        (crossover, before)
     }
 
     fn fill(&self, table: &mut Table<'_>) {
@@ -157,7 +161,7 @@ impl<const N: usize> Program<N> {
         }
     }
 
-    /// Ranges within `start..end`, all rooted where it is best.
+    /// Fills the ranges within `start..end`, each with the best root.
     fn triangle(&self, cells: &mut [f64], start: usize, end: usize) {
         let mut work = Work::<N>::new(end);
         let mut first = start;
@@ -166,10 +170,10 @@ impl<const N: usize> Program<N> {
             work.columns
                 .start(self, first..last, |j| (j.saturating_sub(1), 0));
             for i in (start..last).rev() {
-                work.columns.windows.enter(i);
+                work.columns.windows.enter_row(i);
                 let mut from = first;
                 if i + 1 >= first {
-                    // One rank besides this one.
+                    // Ranges of two ranks.
                     let j = i + 1;
                     if j == last {
                         continue;
@@ -183,16 +187,16 @@ impl<const N: usize> Program<N> {
                     self.join(&mut work.columns, cells, i, from..last);
                     self.row(cells, &mut work, i, from..last);
                 } else {
-                    self.leave(cells, &mut work, Line::new(i), last);
+                    self.finish_row(cells, &mut work, Line::new(i), last);
                 }
             }
             first = last;
         }
     }
 
-    /// The split after rank `i` joins the windows of these columns. What is best there without a
-    /// split that makes two parts of at least two ranks, as far as column and row below tell,
-    /// is noted.
+    /// Adds the split after rank `i` to the windows of these columns. Initialises the best time in
+    /// row `i` with the options that do not divide the range into two parts of at least two ranks,
+    /// as far as they follow from the row below.
     #[inline(always)]
     fn join(&self, columns: &mut Columns<N>, cells: &[f64], i: usize, range: Range<usize>) {
         let (copy, sent) = (self.copy[i], self.sent[i + 1]);
@@ -220,41 +224,45 @@ impl<const N: usize> Program<N> {
         }
     }
 
-    /// The entries of row `i` in these columns.
+    /// Computes the entries of row `i` in these columns.
     #[inline(always)]
     fn row(&self, cells: &mut [f64], work: &mut Work<N>, i: usize, range: Range<usize>) {
         let row = i * TILE;
-        let ahead = self.alpha - self.sent[i];
+        let row_term = self.alpha - self.sent[i];
         let mut line = Line::new(i);
         let (first, place) = (work.columns.first, work.columns.place);
         let mut left = cells[self.starts[range.start - 1] + row];
         for c in range.start - first..range.end - first {
             let j = first + c;
             line.join(self.class(j - 1), left - self.sent[j], c > 0);
-            // The last rank as root receives all others; or, alone and empty, is received.
+            // The last rank as root receives all others; or, alone and empty, it is received.
             let last = left + self.message(i, j - 1) + self.copy[j];
             let mut best = min_time(work.columns.best[c], last);
             if N > 1 && self.class(j) == 1 {
                 best = min_time(best, left);
             }
             for class in 0..N {
-                let (even, before) = self.come_even(cells, &mut work.columns, class, c, row, i + 1);
+                let (crossover, before) =
+                    self.move_crossover(cells, &mut work.columns, class, c, row, i + 1);
                 best = min_time(best, before);
-                if even < j - 1 {
-                    best = min_time(best, cells[self.starts[even] + row] + self.message(i, even));
+                if crossover < j - 1 {
+                    best = min_time(
+                        best,
+                        cells[self.starts[crossover] + row] + self.message(i, crossover),
+                    );
                 }
-                let time = self.least_below(cells, &mut work.columns, class, c, i, even);
-                best = min_time(best, time + ahead);
-                let time = self.least_from(cells, work, &mut line, class, j, even);
+                let time = self.min_below(cells, &mut work.columns, class, c, i, crossover);
+                best = min_time(best, time + row_term);
+                let time = self.min_from(cells, work, &mut line, class, j, crossover);
                 best = min_time(best, time + work.columns.sending[c]);
             }
             cells[place + row + c] = best;
             left = best;
         }
-        self.leave(cells, work, line, range.end);
+        self.finish_row(cells, work, line, range.end);
     }
 
-    /// Ranges that contain `root`, rooted there.
+    /// Fills the ranges that contain `root`, rooted there.
     fn rectangle(&self, cells: &mut [f64], root: usize) {
         let p = self.copy.len();
         let mut work = Work::<N>::new(p);
@@ -265,10 +273,10 @@ impl<const N: usize> Program<N> {
                 (j.saturating_sub(1), received_before(root, j))
             });
             for i in (0..=root).rev() {
-                work.columns.windows.enter(i);
+                work.columns.windows.enter_row(i);
                 let mut from = first.max(i + 1);
                 if from < last && from == root && i + 1 == root {
-                    // No more than the root and the rank before it.
+                    // Only the root and the rank before it.
                     let time = self.message(i, i) + self.copy[root];
                     cells[work.columns.at(i, root)] = time;
                     from += 1;
@@ -279,14 +287,14 @@ impl<const N: usize> Program<N> {
                     }
                     self.rooted_row(cells, &mut work, root, i, from..last);
                 } else {
-                    self.leave(cells, &mut work, Line::new(i), last);
+                    self.finish_row(cells, &mut work, Line::new(i), last);
                 }
             }
             first = last;
         }
     }
 
-    /// The entries of row `i` in these columns, rooted at `root`.
+    /// Computes the entries of row `i` in these columns, rooted at `root`.
     #[inline(always)]
     fn rooted_row(
         &self,
@@ -297,7 +305,7 @@ impl<const N: usize> Program<N> {
         range: Range<usize>,
     ) {
         let row = i * TILE;
-        let ahead = self.alpha - self.sent[i];
+        let row_term = self.alpha - self.sent[i];
         let mut line = Line::new(i);
         let (first, place) = (work.columns.first, work.columns.place);
         let mut left = cells[self.starts[range.start - 1] + row];
@@ -305,7 +313,7 @@ impl<const N: usize> Program<N> {
             let j = first + c;
             let mut best = NEVER;
             if i == root {
-                // It receives all others.
+                // The root receives all others.
                 let right = cells[place + row + TILE + c];
                 best = max_time(self.copy[i], right) + self.message(i + 1, j);
             } else if N > 1 && self.class(i) == 1 {
@@ -317,47 +325,47 @@ impl<const N: usize> Program<N> {
             } else if N > 1 && self.class(j) == 1 && i < j - 1 {
                 best = min_time(best, left);
             }
-            // Splits from the root on: the right part is received.
-            let least = root.max(i + 1);
-            if j > least {
+            // Splits at or after the root: the root receives the right part.
+            let lowest = root.max(i + 1);
+            if j > lowest {
                 line.join(self.class(j - 1), left - self.sent[j], c > 0);
                 for class in 0..N {
-                    let (even, before) =
-                        self.come_even(cells, &mut work.columns, class, c, row, least);
+                    let (crossover, before) =
+                        self.move_crossover(cells, &mut work.columns, class, c, row, lowest);
                     best = min_time(best, before);
-                    let time = self.least_from(cells, work, &mut line, class, j, even);
+                    let time = self.min_from(cells, work, &mut line, class, j, crossover);
                     best = min_time(best, time + work.columns.sending[c]);
                 }
             }
-            // Splits before the root: the left part is received.
+            // Splits before the root: the root receives the left part.
             let end = received_before(root, j);
             if i < end {
                 for class in 0..N {
-                    let mut even = work.columns.even_left[class][c] as usize;
-                    while let Some(k) = self.below(class, even, i + 1) {
+                    let mut crossover = work.columns.crossover_left[class][c] as usize;
+                    while let Some(k) = self.below(class, crossover, i + 1) {
                         if cells[self.starts[k] + row] < cells[place + (k + 1) * TILE + c] {
                             break;
                         }
-                        even = k;
+                        crossover = k;
                     }
-                    work.columns.even_left[class][c] = even as u32;
-                    if even < end {
-                        let time = cells[self.starts[even] + row] + self.message(i, even);
+                    work.columns.crossover_left[class][c] = crossover as u32;
+                    if crossover < end {
+                        let time = cells[self.starts[crossover] + row] + self.message(i, crossover);
                         best = min_time(best, time);
                     }
-                    let time = self.least_below(cells, &mut work.columns, class, c, i, even);
-                    best = min_time(best, time + ahead);
+                    let time = self.min_below(cells, &mut work.columns, class, c, i, crossover);
+                    best = min_time(best, time + row_term);
                 }
             }
             cells[place + row + c] = best;
             left = best;
         }
-        self.leave(cells, work, line, range.end);
+        self.finish_row(cells, work, line, range.end);
     }
 }
 
-/// One past the last split of `[.., j]` whose left part `root` receives. Where the root is the last
-/// rank, it does not receive all others so: it copies after that.
+/// One past the last split of `[.., j]` whose left part `root` receives. If the root is the last
+/// rank, the split that leaves it alone is excluded: there the root copies its block afterwards.
 #[inline(always)]
 fn received_before(root: usize, j: usize) -> usize {
     if j == root {

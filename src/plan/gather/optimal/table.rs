@@ -1,22 +1,21 @@
-//! Completion times of the best adjacent tree over every range of ranks, and the tree that they
-//! tell of.
+//! Completion times of the best adjacent tree over every range of ranks, and the tree that follows
+//! from them.
 
 use super::super::{GatherTree, Problem};
 use crate::simulate::max_time;
 
-/// Columns that stand together in memory.
+/// Number of columns that are stored together.
 pub(super) const TILE: usize = 128;
 
-/// Where `[i, j]` stands: row after row of the first columns, then of the next ones, so that
-/// neighbours in a row are near each other, and those in a column nearly so.
+/// Index of `[i, j]` in the table. Tiles of columns are stored one after another, each row by row,
+/// so that neighbours in a row are adjacent and neighbours in a column are close.
 #[inline]
 pub(super) fn place(i: usize, j: usize) -> usize {
     let tile = j / TILE;
     tile * (tile + 1) / 2 * (TILE * TILE) + i * TILE + j % TILE
 }
 
-/// Times of ranges `[i, j]`, `i <= j`. Where a root is given, ranges that contain it are rooted
-/// there.
+/// Times of ranges `[i, j]`, `i <= j`. If a root is given, ranges that contain it are rooted there.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     pub(super) costs: Costs<'a>,
@@ -24,28 +23,29 @@ pub(super) struct Table<'a> {
     cells: Vec<f64>,
 }
 
-/// Sizes and costs of ranges.
+/// Sizes of ranges, and the costs of messages and copies.
 #[derive(Debug)]
 pub(in super::super) struct Costs<'a> {
     problem: &'a Problem,
-    /// Bytes of all blocks before; one entry more, for all.
+    /// Total size in bytes of the blocks of all lower ranks; the last entry is the size of all
+    /// blocks.
     before: Vec<u64>,
-    /// The same in time, but for latencies.
+    /// The same as the time to send these bytes, without latency.
     sent: Vec<f64>,
-    /// By rank: from where on all blocks before it are empty.
+    /// By rank: the start of the longest run of empty blocks that ends just before it.
     empty_from: Vec<usize>,
 }
 
-/// What the root of a range receives last.
+/// The last step of the root of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// The root is the first rank: it copies its block and receives all others.
+    /// The root is the first rank: it copies its block and receives all other ranks.
     First,
-    /// The root is the last rank: it receives all others and copies its block.
+    /// The root is the last rank: it receives all other ranks and copies its block.
     Final,
-    /// The part after this rank.
+    /// The root receives the part after this rank.
     After(usize),
-    /// The part up to this rank.
+    /// The root receives the part up to this rank.
     UpTo(usize),
 }
 
@@ -88,19 +88,19 @@ impl<'a> Costs<'a> {
         self.problem.cost().transfer(0, 0, self.size(i, j))
     }
 
-    /// What the block of `rank` adds to the time of a message, where costs are linear.
+    /// The time that the block of `rank` adds to a message under linear costs.
     #[inline]
     pub(in super::super) fn sending(&self, rank: usize) -> f64 {
         self.sent[rank + 1] - self.sent[rank]
     }
 
-    /// The same for the blocks of all ranks before `rank`.
+    /// The time that the blocks of all ranks below `rank` add to a message under linear costs.
     #[inline]
     pub(in super::super) fn sending_before(&self, rank: usize) -> f64 {
         self.sent[rank]
     }
 
-    /// The first rank from which on the blocks up to before `y` are empty.
+    /// The smallest rank `x` such that all blocks in `x..y` are empty.
     #[inline]
     pub(in super::super) fn empty_from(&self, y: usize) -> usize {
         self.empty_from[y]
@@ -114,7 +114,7 @@ impl<'a> Costs<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// All times 0.
+    /// A table in which all times are 0.
     pub(super) fn new(problem: &'a Problem, root: Option<usize>) -> Table<'a> {
         let p = problem.ranks();
         Table {
@@ -134,13 +134,13 @@ impl<'a> Table<'a> {
         self.cells[place(i, j)] = time;
     }
 
-    /// All of them, [in their places](place).
+    /// All times, each at its index from [`place`].
     pub(super) fn cells_mut(&mut self) -> &mut [f64] {
         &mut self.cells
     }
 
-    /// Everything that the root of `[i, j]`, `i < j`, can receive last, with the time that this
-    /// takes.
+    /// Calls `each` with every possible last step of the root of `[i, j]`, `i < j`, and the
+    /// resulting time.
     #[inline]
     pub(super) fn options(&self, i: usize, j: usize, mut each: impl FnMut(f64, Last)) {
         let Table { costs, root, .. } = self;
@@ -153,7 +153,8 @@ impl<'a> Table<'a> {
             let time = self.at(i, j - 1) + costs.message(i, j - 1) + costs.copy(j);
             each(time, Last::Final);
         }
-        // With the root in [i, k], which is more than a rank, and with it in [k+1, j].
+        // First with the root in [i, k], a range of at least two ranks; then with the root in [k+1,
+        // j].
         for k in (i + 1).max(root.unwrap_or(0))..j {
             let time = max_time(self.at(i, k), self.at(k + 1, j)) + costs.message(k + 1, j);
             each(time, Last::After(k));
@@ -164,7 +165,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The first of the best options.
+    /// The first of the best last steps.
     fn best(&self, i: usize, j: usize) -> Last {
         let mut best = (f64::INFINITY, Last::First);
         self.options(i, j, |time, last| {
@@ -175,12 +176,12 @@ impl<'a> Table<'a> {
         best.1
     }
 
-    /// The tree over all ranks. What is best is found once more for as many ranges as there are
-    /// ranks.
+    /// The tree over all ranks. The best last steps are not stored, but computed again for as many
+    /// ranges as there are ranks.
     pub(super) fn tree(&self) -> GatherTree {
         let p = self.costs.ranks();
         let mut tree = GatherTree::bare(p, 0);
-        // Ranges, each with who receives it, and as which child.
+        // Ranges, each with the rank that receives it and its slot among that rank's children.
         let mut work = vec![(0, p - 1, None)];
         while let Some((i, j, receiver)) = work.pop() {
             let (mut low, mut high) = (i, j);
@@ -210,10 +211,10 @@ impl<'a> Table<'a> {
             let root = low;
             match receiver {
                 None => tree.set_root(root),
-                Some((parent, slot)) => tree.name_child(parent, slot, root),
+                Some((parent, slot)) => tree.set_child(parent, slot, root),
             }
             for (slot, &(i, j)) in received.iter().rev().enumerate() {
-                // Its root is not known yet.
+                // The root of [i, j] is not known yet; `set_child` replaces it.
                 tree.receive(root, i, 0);
                 if slot == 0 && copy_last {
                     tree.copy_now(root);

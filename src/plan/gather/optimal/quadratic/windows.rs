@@ -1,75 +1,77 @@
-//! Sliding minima over splits, for the columns that are filled together and for the present row.
+//! Sliding minima over splits: for the columns that are filled together, and for the current row.
 
 use std::ops::Range;
 
 use super::{NEVER, Program, min_time};
 use crate::plan::gather::optimal::table::{TILE, place};
 
-/// What is known about the columns that are filled together.
+/// State of the columns that are filled together.
 #[derive(Debug)]
 pub(super) struct Columns<const N: usize> {
-    /// The first of them in the table, and in it.
+    /// Number of the first of these columns, and its index in the table.
     pub(super) first: usize,
     pub(super) place: usize,
-    /// By class of the split and column: the first split at which the left part takes no less time
-    /// than the right, of all; with a given root, of those at which the right part is
-    /// received.
-    pub(super) even: [[u32; TILE]; N],
-    /// The same of those at which the left part is received.
-    pub(super) even_left: [[u32; TILE]; N],
-    /// By column: what is best of the options without a split.
+    /// By class of the split and column: the crossover, the first split at which the left part
+    /// takes at least as long as the right one. With a given root, only splits whose right part the
+    /// root receives count.
+    pub(super) crossover: [[u32; TILE]; N],
+    /// The same for splits whose left part the root receives.
+    pub(super) crossover_left: [[u32; TILE]; N],
+    /// By column: the best time of the options that need no window.
     pub(super) best: [f64; TILE],
-    /// By column: the latency, and what all blocks up to its rank take to send.
+    /// By column: the latency plus the time to send all blocks up to its rank.
     pub(super) sending: [f64; TILE],
     pub(super) windows: Windows<N>,
 }
 
-/// By class of the split and column: splits from the present row up to before an even one, by what
-/// they take with the root in the right part, but for what depends on the row alone.
+/// Windows of the columns, by class of the split and column: the splits from the current row up to
+/// a crossover. The time of a split is that with the root in the right part, without the terms that
+/// depend only on the row.
 #[derive(Debug)]
 pub(super) struct Windows<const N: usize> {
-    /// Splits from here on, in the group of the window's end, are in `upto`.
+    /// `upto` holds the splits from here on, in the group in which the window ends.
     pub(super) low: [[u32; TILE]; N],
-    /// The least time of all splits before those.
+    /// The minimum time of all splits below `low`.
     pub(super) before: [[f64; TILE]; N],
-    /// The least time of the present group's splits.
+    /// The minimum time of the splits in the current group, the one of the current row.
     pub(super) present: [[f64; TILE]; N],
-    /// By split within its group, and column: the least time of the splits from `low` up to this
+    /// By split within its group, and column: the minimum time of the splits from `low` up to this
     /// one.
     pub(super) upto: [Vec<f64>; N],
-    /// By group, and column: the least time.
+    /// By group, and column: the minimum time.
     pub(super) groups: [Vec<f64>; N],
 }
 
-/// What is remembered while columns are filled together.
+/// State of a triangle or rectangle that is being filled.
 #[derive(Debug)]
 pub(super) struct Work<const N: usize> {
     pub(super) columns: Columns<N>,
-    /// By class of the column and of the split, for the present row: the least time of the splits
+    /// For the current row, by class of the column and of the split: the minimum time of the splits
     /// from one up to the last of its group that has joined.
     from: [[[f64; TILE]; N]; N],
-    /// By class of the split: for each row, the least time in each group of splits.
+    /// By class of the split: for each row, the minimum time in each group of splits.
     groups: [Vec<f64>; N],
-    /// Groups in a row.
+    /// Number of groups in a row.
     count: usize,
 }
 
-/// The splits of a row from an even one up to the present column, by what they take with the root
-/// in the left part, but for what depends on the column alone.
+/// The window of the current row: the splits from a crossover up to the current column. The time of
+/// a split is that with the root in the left part, without the terms that depend only on the
+/// column.
 #[derive(Debug)]
 pub(super) struct Line<const N: usize> {
     i: usize,
-    /// By class of the column and of the split: splits up to here, in the group of the window's
-    /// start, are in `from`.
+    /// By class of the column and of the split: `Work::from` holds the splits up to here, in the
+    /// group in which the window starts.
     high: [[usize; N]; N],
-    /// The least time of all splits after those.
+    /// The minimum time of all splits above `high`.
     after: [[f64; N]; N],
-    /// By class of the split: the least time of the present group's splits.
+    /// By class of the split: the minimum time of the splits in the current group.
     present: [f64; N],
 }
 
 impl<const N: usize> Work<N> {
-    /// For columns before `end`.
+    /// State for the columns below `end`.
     pub(super) fn new(end: usize) -> Self {
         let count = end.div_ceil(TILE);
         Work {
@@ -92,7 +94,8 @@ impl<const N: usize> Line<N> {
         }
     }
 
-    /// A split joins, which belongs to the present group of splits or to the one before.
+    /// Adds a split. It belongs to the current group of splits if `to_present`, else to the one
+    /// before.
     #[inline(always)]
     pub(super) fn join(&mut self, class: usize, time: f64, to_present: bool) {
         for after in &mut self.after {
@@ -111,8 +114,8 @@ impl<const N: usize> Columns<N> {
         Columns {
             first: 0,
             place: 0,
-            even: [[0; TILE]; N],
-            even_left: [[0; TILE]; N],
+            crossover: [[0; TILE]; N],
+            crossover_left: [[0; TILE]; N],
             best: [NEVER; TILE],
             sending: [NEVER; TILE],
             windows: Windows {
@@ -129,17 +132,17 @@ impl<const N: usize> Columns<N> {
         &mut self,
         program: &Program<N>,
         range: Range<usize>,
-        even: impl Fn(usize) -> (usize, usize),
+        crossover: impl Fn(usize) -> (usize, usize),
     ) {
         self.first = range.start / TILE * TILE;
         self.place = place(0, self.first);
         for j in range {
             let c = j - self.first;
-            let (right, left) = even(j);
+            let (right, left) = crossover(j);
             self.sending[c] = program.alpha + program.sent[j + 1];
             for class in 0..N {
-                self.even[class][c] = right as u32;
-                self.even_left[class][c] = left as u32;
+                self.crossover[class][c] = right as u32;
+                self.crossover_left[class][c] = left as u32;
             }
         }
         self.windows.low = [[u32::MAX; TILE]; N];
@@ -154,9 +157,9 @@ impl<const N: usize> Columns<N> {
 }
 
 impl<const N: usize> Windows<N> {
-    /// The splits at row `i` are about to join.
+    /// Prepares for the splits at row `i` to join.
     #[inline(always)]
-    pub(super) fn enter(&mut self, i: usize) {
+    pub(super) fn enter_row(&mut self, i: usize) {
         if i % TILE == TILE - 1 {
             let group = i / TILE + 1;
             for (groups, present) in self.groups.iter_mut().zip(&mut self.present) {
@@ -170,9 +173,9 @@ impl<const N: usize> Windows<N> {
 }
 
 impl<const N: usize> Program<N> {
-    /// The least time of the splits of a column from `i` up to before `end`.
+    /// The minimum time of the splits of a column from `i` up to, but excluding, `end`.
     #[inline(always)]
-    pub(super) fn least_below(
+    pub(super) fn min_below(
         &self,
         cells: &[f64],
         columns: &mut Columns<N>,
@@ -182,15 +185,15 @@ impl<const N: usize> Program<N> {
         end: usize,
     ) -> f64 {
         if end <= columns.windows.low[class][c] as usize {
-            self.renew_column(cells, columns, class, c, i, end);
+            self.rebuild_column(cells, columns, class, c, i, end);
         }
         let Windows { upto, before, .. } = &columns.windows;
         min_time(upto[class][(end - 1) % TILE * TILE + c], before[class][c])
     }
 
-    /// Comes to the group of splits in which the window before `end` now ends.
+    /// Rebuilds the window of a column for the group of splits in which it now ends.
     #[inline(never)]
-    fn renew_column(
+    fn rebuild_column(
         &self,
         cells: &[f64],
         columns: &mut Columns<N>,
@@ -202,13 +205,13 @@ impl<const N: usize> Program<N> {
         let Columns { place, windows, .. } = columns;
         let (now, group) = (i / TILE, (end - 1) / TILE);
         let low = i.max(group * TILE);
-        let mut least = NEVER;
+        let mut min = NEVER;
         for k in low..end {
             if self.class(k) == class {
                 let time = cells[*place + (k + 1) * TILE + c] + self.sent[k + 1];
-                least = min_time(least, time);
+                min = min_time(min, time);
             }
-            windows.upto[class][k % TILE * TILE + c] = least;
+            windows.upto[class][k % TILE * TILE + c] = min;
         }
         windows.low[class][c] = low as u32;
         windows.before[class][c] = if now == group {
@@ -219,9 +222,9 @@ impl<const N: usize> Program<N> {
         };
     }
 
-    /// The least time of the splits of a row from `start` up to before `j`.
+    /// The minimum time of the splits of a row from `start` up to, but excluding, `j`.
     #[inline(always)]
-    pub(super) fn least_from(
+    pub(super) fn min_from(
         &self,
         cells: &[f64],
         work: &mut Work<N>,
@@ -236,15 +239,15 @@ impl<const N: usize> Program<N> {
             line.high[cj][class] = high;
             let present = line.present[class];
             line.after[cj][class] =
-                self.renew_row(cells, work, line.i, (cj, class), start..high + 1, present);
+                self.rebuild_row(cells, work, line.i, (cj, class), start..high + 1, present);
         }
         min_time(work.from[cj][class][start % TILE], line.after[cj][class])
     }
 
-    /// Comes to the group of splits in which the window now starts, and returns the least time
-    /// after it.
+    /// Rebuilds the window of a row for the group of splits in which it now starts. Returns the
+    /// minimum time of the later splits.
     #[inline(never)]
-    fn renew_row(
+    fn rebuild_row(
         &self,
         cells: &[f64],
         work: &mut Work<N>,
@@ -257,12 +260,12 @@ impl<const N: usize> Program<N> {
         let times = &cells[self.starts[start] + i * TILE..][..splits.len()];
         let sent = &self.sent[start + 1..][..splits.len()];
         let from = &mut work.from[cj][class][start % TILE..][..splits.len()];
-        let mut least = NEVER;
+        let mut min = NEVER;
         for k in (0..times.len()).rev() {
             if self.class(start + k) == class {
-                least = min_time(least, times[k] - sent[k]);
+                min = min_time(min, times[k] - sent[k]);
             }
-            from[k] = least;
+            from[k] = min;
         }
         let (now, group) = (work.columns.first / TILE, start / TILE);
         if group == now {
@@ -272,9 +275,15 @@ impl<const N: usize> Program<N> {
         groups.iter().copied().fold(present, min_time)
     }
 
-    /// The row is done before column `end`.
+    /// Finishes the row, of which the columns below `end` have been computed.
     #[inline(always)]
-    pub(super) fn leave(&self, cells: &[f64], work: &mut Work<N>, mut line: Line<N>, end: usize) {
+    pub(super) fn finish_row(
+        &self,
+        cells: &[f64],
+        work: &mut Work<N>,
+        mut line: Line<N>,
+        end: usize,
+    ) {
         let (i, k) = (line.i, end - 1);
         if k == i {
             return;
