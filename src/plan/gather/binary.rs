@@ -91,7 +91,7 @@ pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
     let p = problem.ranks();
     if p > max {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {max} that optimal binary trees are looked for here"
+            "{p} ranks are more than the {max} for which optimal binary trees are computed with these costs"
         )));
     }
     let mut program = Program {

@@ -193,7 +193,7 @@ impl<'a> Program<'a> {
         }
         if p > MAX_RANKS {
             return Err(Error::usage(format!(
-                "{p} ranks are more than the {MAX_RANKS} for which the best tree on a heterogeneous platform is looked for"
+                "{p} ranks are more than the {MAX_RANKS} for which the best tree on a heterogeneous platform is computed"
             )));
         }
         let mut program = Program {

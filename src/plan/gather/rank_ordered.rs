@@ -73,7 +73,7 @@ pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
     };
     if p > max {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {max} that optimal rank-ordered trees are looked for here"
+            "{p} ranks are more than the {max} for which optimal rank-ordered trees are computed with these costs"
         )));
     }
     if problem.cost().links().is_some() {

@@ -100,12 +100,12 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
     let p = problem.ranks();
     if p > MAX_EXACT {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {MAX_EXACT} for which the best weakly ordered tree is looked for"
+            "{p} ranks are more than the {MAX_EXACT} for which the best weakly ordered tree is computed"
         )));
     }
     if problem.cost().links().is_some() {
         return Err(Error::usage(
-            "the best weakly ordered tree is looked for where links cost the same",
+            "the best weakly ordered tree is computed only where all links cost the same",
         ));
     }
     let mut program = Program {

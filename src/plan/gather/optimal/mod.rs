@@ -195,12 +195,12 @@ fn fill_table(problem: &Problem, method: Method) -> Result<table::Table<'_>> {
         Method::Cubic => (
             MAX_RANKS_CUBIC,
             "O(p^3)",
-            " (gamma_copy > beta and costs in pieces need it)",
+            " (gamma_copy > beta and piecewise costs need it)",
         ),
     };
     if p > max {
         return Err(Error::usage(format!(
-            "{p} ranks are more than the {max} that the program in {name} is for{why}"
+            "{p} ranks are more than the {max} for which the {name} algorithm is used{why}"
         )));
     }
     if problem.cost().links().is_some() {
@@ -209,7 +209,7 @@ fn fill_table(problem: &Problem, method: Method) -> Result<table::Table<'_>> {
     Ok(match method {
         Method::Quadratic if Method::of(problem) == Method::Cubic => {
             return Err(Error::usage(
-                "the program in O(p^2) needs linear costs with gamma_copy <= beta",
+                "the O(p^2) algorithm needs linear costs with gamma_copy <= beta",
             ));
         }
         Method::Quadratic => quadratic::fill(problem, problem.root()),
