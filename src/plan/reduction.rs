@@ -1,4 +1,4 @@
-//! Reductions that are planned transfer by transfer.
+//! [`Reduction`]: a reduction given as transfers round by round, turned into steps on demand.
 
 use super::stream::{Reversed, StepAt, Stream, Then};
 use super::{Request, Transfer};
@@ -7,38 +7,41 @@ use crate::cost::Ports;
 use crate::error::Result;
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
-/// A reduction to virtual rank 0, from its transfers round by round, each rank combining in place:
-/// 8 bytes a step, which need not be stored as steps to be timed.
+/// A reduction to virtual rank 0, stored as a list of transfers. Each rank combines in place.
 ///
-/// Rounds only order the steps of each rank: sends of a round come before its receives. Where
-/// operand order does not matter, virtual rank `v` is rank `(v + root) mod p`; where it does,
-/// virtual ranks are the ranks, and rank 0 sends the result on to the root.
+/// It takes 8 bytes for each step, and it can be simulated without storing the steps themselves.
+///
+/// Rounds only define the order of each rank's steps: the sends of a round come before its
+/// receives. If operand order does not matter, virtual rank `v` is rank `(v + root) mod p`.
+/// Otherwise virtual ranks are the ranks themselves, and rank 0 forwards the result to the root.
 #[derive(Debug, Clone)]
 pub struct Reduction {
     ranks: usize,
     ports: Ports,
     root: usize,
-    /// The rank that is virtual rank 0.
+    /// The rank that plays virtual rank 0.
     shift: usize,
     vector: Span,
     segments: Vec<Span>,
-    /// The halves of virtual rank `v`: `halves[first[v]..first[v + 1]]`.
+    /// `halves[first[v]..first[v + 1]]` belong to virtual rank `v`.
     first: Vec<usize>,
     halves: Vec<Half>,
 }
 
-/// One rank's part of a transfer.
+/// One end of a transfer: the send at the sender or the receive at the receiver.
 #[derive(Debug, Clone, Copy)]
 struct Half {
-    /// The virtual rank at the other end.
+    /// Virtual rank at the other end.
     peer: u32,
-    /// Twice the segment, and one more where it is received.
+    /// `2 * segment` for a send, `2 * segment + 1` for a receive.
     segment: u32,
 }
 
 impl Reduction {
+    /// Builds the reduction from its transfers.
+    ///
     /// # Errors
-    /// When the request's parts do not fit together.
+    /// When the request is inconsistent.
     pub(crate) fn new<R: AsRef<[Transfer]>>(
         request: &Request,
         rounds: impl IntoIterator<Item = R>,
@@ -59,7 +62,8 @@ impl Reduction {
         for v in 0..ranks {
             first[v + 1] += first[v];
         }
-        // Ends of what has been placed, which in the end are beginnings again, one rank on.
+        // `next[v]` is where the next half of virtual rank `v` goes. When all are placed, it has
+        // become the start of the next rank's halves.
         let mut next = first.clone();
         let nothing = Half {
             peer: 0,
@@ -96,7 +100,7 @@ impl Reduction {
         })
     }
 
-    /// The schedule.
+    /// Stores all steps as a schedule.
     ///
     /// # Errors
     /// As [`Schedule::new`].
@@ -104,8 +108,8 @@ impl Reduction {
         Stream(self).materialize()
     }
 
-    /// The reduction backwards: a broadcast. There is nothing to combine, so `plan` gets a request
-    /// for free computation and any order.
+    /// The broadcast that is the reduction run backwards. It has nothing to combine, so `plan` gets
+    /// a request with free computation and without operand order.
     pub(crate) fn backwards(
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,
@@ -115,8 +119,8 @@ impl Reduction {
         Ok(Stream(Reversed::new(plan(&request)?)?))
     }
 
-    /// The reduction to rank 0, then backwards, where without computation other trees may be
-    /// better: an allreduce.
+    /// The allreduce made of a reduction to rank 0 and a reversed reduction. The second is planned
+    /// without computation, because another tree may then be better.
     pub(crate) fn compose(
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,
@@ -176,7 +180,7 @@ impl StepAt for Reduction {
         }
     }
 
-    /// The halves of the rank's transfers, and one where the result is sent on.
+    /// The rank's halves, and one place for forwarding the result to the root.
     fn places(&self, rank: usize) -> usize {
         let v = self.number(rank);
         self.first[v + 1] - self.first[v] + 1

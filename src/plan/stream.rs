@@ -1,9 +1,9 @@
-//! Schedules that need not be stored: a step follows from its rank and its place in the rank's
-//! program.
+//! Schedules that are generated instead of stored: a step follows from its rank and its place in
+//! that rank's program.
 //!
-//! A planner whose rounds have a closed form implements [`StepAt`]; [`Stream`] makes [`ScheduleSource`]
-//! of that, [`Reversed`] and [`Then`] put new ones together. Whether a schedule is timed as it is
-//! generated or stored first, its steps are the same.
+//! A planner whose rounds have a closed form implements [`StepAt`]. [`Stream`] turns that into a
+//! [`ScheduleSource`]; [`Reversed`] and [`Then`] combine such planners into new ones. A generated
+//! schedule has the same steps whether it is simulated as it is generated or stored first.
 
 use crate::collective::Collective;
 use crate::cost::{CostModel, Ports};
@@ -11,18 +11,19 @@ use crate::error::{Error, Result};
 use crate::schedule::{Layout, Schedule, ScheduleSource, Step, reversed_step};
 use crate::simulate::{self, Timed};
 
-/// ScheduleSource of any type, as the registry's planners give them.
+/// A [`ScheduleSource`] as a trait object, so that the registry can hold planners of different
+/// types.
 pub trait DynScheduleSource {
-    /// What the programs are for.
+    /// The collective that the schedule implements.
     fn collective(&self) -> Collective;
 
-    /// What a rank's ports allow.
+    /// The port model.
     fn ports(&self) -> Ports;
 
     /// The buffers of all ranks, in order.
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
 
-    /// As [`simulate::stream_watched`].
+    /// Simulates the schedule while generating it, as [`simulate::stream_watched`].
     ///
     /// # Errors
     /// As there.
@@ -33,7 +34,7 @@ pub trait DynScheduleSource {
         watch: &mut dyn FnMut(u64),
     ) -> Result<Timed>;
 
-    /// As [`ScheduleSource::materialize`].
+    /// Stores all steps as a schedule, as [`ScheduleSource::materialize`].
     ///
     /// # Errors
     /// As there.
@@ -67,7 +68,7 @@ impl<P: ScheduleSource> DynScheduleSource for P {
     }
 }
 
-/// ScheduleSource of which every step can be asked for by itself, in any order.
+/// A schedule any of whose steps can be computed on its own, in any order.
 pub(crate) trait StepAt {
     fn ranks(&self) -> usize;
 
@@ -82,14 +83,14 @@ pub(crate) trait StepAt {
         self.layout_of(rank).len
     }
 
-    /// Number of places in a rank's program.
+    /// Number of places in a rank's program. A place holds at most one step.
     fn places(&self, rank: usize) -> usize;
 
-    /// The step of `rank` at `place`; `None` where the rank has nothing to do.
+    /// The step of `rank` at `place`; `None` if the rank does nothing there.
     fn step_at(&self, rank: usize, place: usize) -> Option<Step>;
 }
 
-/// ScheduleSource that give their steps one after another.
+/// Turns a [`StepAt`] into a [`ScheduleSource`].
 #[derive(Debug, Clone)]
 pub(crate) struct Stream<S>(pub(crate) S);
 
@@ -100,7 +101,7 @@ impl<S: StepAt> Stream<S> {
     }
 }
 
-/// The steps of one rank.
+/// Iterator over the steps of one rank.
 #[derive(Debug, Clone)]
 pub(crate) struct Steps<'a, S> {
     source: &'a S,
@@ -161,7 +162,7 @@ impl<S: StepAt> Iterator for Steps<'_, S> {
     }
 }
 
-/// ScheduleSource run backwards, as by [`Schedule::reversed`].
+/// A schedule run backwards, as by [`Schedule::reversed`].
 #[derive(Debug, Clone)]
 pub(crate) struct Reversed<S> {
     forwards: S,
@@ -169,6 +170,8 @@ pub(crate) struct Reversed<S> {
 }
 
 impl<S: StepAt> Reversed<S> {
+    /// Reverses `forwards`.
+    ///
     /// # Errors
     /// When the collective has no reverse.
     pub(crate) fn new(forwards: S) -> Result<Reversed<S>> {
@@ -217,13 +220,13 @@ impl<S: StepAt> StepAt for Reversed<S> {
     }
 }
 
-/// First one, then the other, over the same buffers: the input is the first one's, the output the
-/// second one's.
+/// Two schedules one after the other over the same buffers. Input spans are those of the first,
+/// output spans those of the second.
 #[derive(Debug, Clone)]
 pub(crate) struct Then<A, B> {
     pub(crate) first: A,
     pub(crate) second: B,
-    /// What both together are.
+    /// The collective that both together implement.
     pub(crate) collective: Collective,
 }
 

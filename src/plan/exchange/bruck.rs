@@ -52,7 +52,7 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 /// Plans the allgather.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     compose::allgather(request, |blocks| allgather(0, blocks))
 }
@@ -60,15 +60,15 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// Plans the reduce-scatter.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
     compose::reduce_scatter(request, |blocks| allgather(0, blocks))
 }
 
-/// Plans the allreduce; the segments of the request are ignored but for their sum.
+/// Plans the allreduce; only the sum of the request's segments matters.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
     compose::allreduce(request, |blocks| allgather(0, blocks))
 }

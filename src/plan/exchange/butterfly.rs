@@ -59,7 +59,7 @@ pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
 /// Plans the reduction.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request, Cube::arrival)
 }
@@ -68,7 +68,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// what were received into scratch would be copied there.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
     reduction(request, |_, _| (Arrival::Combined, 0))
 }

@@ -23,7 +23,7 @@ pub(crate) fn allgather_builder(request: &Request, blocks: &[Span]) -> Builder {
 /// The allgather in these rounds of the request's blocks.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub(crate) fn allgather<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
 where
     R: DoubleEndedIterator<Item = Vec<Message>>,
@@ -38,7 +38,7 @@ where
 /// The reduce-scatter by these rounds backwards.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub(crate) fn reduce_scatter<R>(
     request: &Request,
     rounds: impl Fn(Vec<Span>) -> R,
@@ -61,7 +61,7 @@ where
 /// The allreduce by these rounds backwards, then forwards, with blocks of almost the same size.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub(crate) fn allreduce<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
 where
     R: DoubleEndedIterator<Item = Vec<Message>>,

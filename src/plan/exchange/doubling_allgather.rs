@@ -33,7 +33,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
 /// Plans the allgather.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;

@@ -35,7 +35,7 @@ pub(in crate::plan) const SCAN: Algorithm = Algorithm {
 /// Plans the scan.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;

@@ -43,12 +43,12 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 /// Plans the reduce-scatter.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     Stream(Halving::new(request)?).materialize()
 }
 
-/// The reduce-scatter, a rank's program on demand.
+/// Plans the reduce-scatter; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Halving::new(request)?)))
 }

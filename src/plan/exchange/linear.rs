@@ -37,7 +37,7 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 /// Plans the allgather.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     compose::allgather(request, rounds)
 }
@@ -45,7 +45,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// Plans the reduce-scatter.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
     compose::reduce_scatter(request, rounds)
 }

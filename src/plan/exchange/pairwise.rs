@@ -36,12 +36,12 @@ pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
 /// Plans the alltoall.
 ///
 /// # Errors
-/// When the request's parts do not fit together, or the buffers would be too large.
+/// When the request is inconsistent, or the buffers would be too large.
 pub fn plan(request: &Request) -> Result<Schedule> {
     Stream(Pairwise::new(request)?).materialize()
 }
 
-/// The alltoall, a rank's program on demand.
+/// Plans the alltoall; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Pairwise::new(request)?)))
 }

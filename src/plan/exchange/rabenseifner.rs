@@ -38,7 +38,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 /// Plans the allreduce.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;

@@ -58,7 +58,7 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 /// Plans the allgather.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     Stream(allgather(request)?).materialize()
 }
@@ -66,30 +66,30 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// Plans the reduce-scatter.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
     Stream(backwards(request)?).materialize()
 }
 
-/// Plans the allreduce; the segments of the request are ignored but for their sum.
+/// Plans the allreduce; only the sum of the request's segments matters.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn allreduce(request: &Request) -> Result<Schedule> {
     Stream(allreduce_by(request, Ring::new, longest)?).materialize()
 }
 
-/// The allgather, a rank's program on demand.
+/// Plans the allgather; steps are generated on demand.
 pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(allgather(request)?)))
 }
 
-/// The reduce-scatter, a rank's program on demand.
+/// Plans the reduce-scatter; steps are generated on demand.
 pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(backwards(request)?)))
 }
 
-/// The allreduce, a rank's program on demand.
+/// Plans the allreduce; steps are generated on demand.
 pub(super) fn allreduce_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let programs = allreduce_by(request, Ring::new, longest)?;
     Ok(Box::new(Stream(programs)))

@@ -66,7 +66,7 @@ pub(in crate::plan) const RING_BROADCAST: Algorithm = Algorithm {
 /// Plans the reduction with Bruck's reduce-scatter.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
     let rounds = || bruck::allgather(request.root, blocks.clone());
@@ -77,7 +77,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// in passing, because what were received into scratch would be copied there.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
     let rounds = || bruck::allgather(request.root, blocks.clone());
@@ -87,7 +87,7 @@ pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
 /// Plans the reduction with the ring's reduce-scatter.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan_ring(request: &Request) -> Result<Schedule> {
     Stream(over_ring(request, true)?).materialize()
 }
@@ -95,7 +95,7 @@ pub fn plan_ring(request: &Request) -> Result<Schedule> {
 /// As [`plan_for_broadcast`], with the ring's allgather.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan_ring_for_broadcast(request: &Request) -> Result<Schedule> {
     Stream(over_ring(request, false)?).materialize()
 }

@@ -62,12 +62,12 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 /// Plans the reduction.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     Stream(Chain::new(request)?).materialize()
 }
 
-/// The reduction, a rank's program on demand.
+/// Plans the reduction; steps are generated on demand.
 pub(super) fn reduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Chain::new(request)?)))
 }

@@ -30,12 +30,12 @@ pub(in crate::plan) const SCAN: Algorithm = Algorithm {
 /// Plans the scan.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     Stream(Scan::new(request)?).materialize()
 }
 
-/// The scan, a rank's program on demand.
+/// Plans the scan; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Scan::new(request)?)))
 }

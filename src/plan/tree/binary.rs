@@ -1,22 +1,27 @@
 //! Binary tree reduction.
 //!
-//! Source: folklore; Lowery & Langou, section IV. Ports: uni- or bidirectional, one-ported.
-//! Symbols: `p` ranks, `N = ceil(log2(p + 1))` levels, `q` segments of `s` elements, `tc = alpha +
-//! beta s`, `tp = gamma s`. Every inner rank combines each segment from its left child, then from
-//! its right child, and sends it on. Volume: `(p - 1) m`. Time for `p = 2^N - 1`, bidirectional:
-//! `2(N + q - 2)(tc + tp)`; unidirectional, `N >= 3`: `2(N - 1)(tc + tp) + (q - 1)(3 tc + 2 tp)`.
-//! (The paper's Table III prints `N + q - 1`, which its own best time contradicts.)
+//! - Source: folklore; Lowery & Langou, section IV.
+//! - Ports: uni- or bidirectional, one-ported.
+//! - Symbols: `p` ranks, `N = ceil(log2(p + 1))` levels, `q` segments of `s` elements,
+//!   `tc = alpha + beta s`, `tp = gamma s`.
+//! - Time for `p = 2^N - 1`, bidirectional: `2(N + q - 2)(tc + tp)`. Unidirectional, `N >= 3`:
+//!   `2(N - 1)(tc + tp) + (q - 1)(3 tc + 2 tp)`. (The paper's Table III prints `N + q - 1`, which
+//!   contradicts its own best time.)
+//! - Volume: `(p - 1) m`.
+//! - Operand order: kept.
 //!
-//! Keeps operand order: ranks are numbered in preorder, so that rank `v`, its left subtree and its
-//! right subtree are consecutive ranges, combined in this order.
+//! Every inner rank combines each segment from its left child, then from its right child, and sends
+//! the result to its parent. Ranks are numbered in preorder: rank `v`, its left subtree and its
+//! right subtree are consecutive ranges, and they are combined in this order.
 //!
-//! Any other `p`: the extra ranks over the largest `2^n - 1` are folded into the leaves of a full
-//! tree in a first step, at most two a leaf. A right child has a round to spare while its parent
-//! receives from the left one, so leaves behind most right turns get extra ranks first;
-//! bidirectional, the time stays within the formula above.
+//! For any other `p`, the extra ranks over the largest `2^n - 1` send to the leaves of a full tree
+//! in a first step, at most two to each leaf. A right child has one round to spare, because its
+//! parent first receives from the left child. Leaves whose path from the root has the most right
+//! turns therefore get extra ranks first. On bidirectional ports the time stays within the formula
+//! above.
 //!
-//! `p = 7`, bidirectional, round: 0: 2→1, 5→4; 1: 3→1, 6→4; 2: 1→0 (and the second segment 2→1,
-//! 5→4); 3: 4→0.
+//! Example, `p = 7`, bidirectional. Round 0: 2→1, 5→4. Round 1: 3→1, 6→4. Round 2: 1→0 (and the
+//! second segment 2→1, 5→4). Round 3: 4→0.
 
 use crate::collective::Kind;
 use crate::error::Result;
@@ -71,17 +76,17 @@ pub(in crate::plan) const ALLREDUCE: Algorithm =
 /// Plans the reduction.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request)?.materialize()
 }
 
-/// The reduction, not stored as steps.
+/// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
     let q = request.segments.count();
-    // Transfers of one segment at an inner rank: two in and, through the same port or beside them,
-    // one out.
+    // For each segment an inner rank receives twice and sends once. On unidirectional ports all
+    // three share one port; on bidirectional ports the send overlaps the receives.
     let period = if request.ports.is_bidirectional() {
         2
     } else {
@@ -104,7 +109,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     Reduction::new(request, (0..rounds).map(round))
 }
 
-/// The executed time for full trees and equal segments.
+/// Time of the schedule for full trees and equal segments; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     if request.ranks < 2 {
@@ -124,11 +129,13 @@ pub fn time(request: &Request) -> Option<f64> {
     })
 }
 
-/// A binary tree numbered in preorder.
+/// A binary tree over ranks numbered in preorder.
 struct Tree {
+    /// By rank; the root is its own parent.
     parent: Vec<usize>,
-    /// 0 for a left (or only) child, 1 for a right one.
+    /// By rank: 0 for a left (or only) child, 1 for a right child.
     side: Vec<usize>,
+    /// By rank: number of children.
     children: Vec<usize>,
 }
 
@@ -145,8 +152,8 @@ impl Tree {
         tree
     }
 
-    /// Adds a subtree whose parent is `parent` (itself, for the root), with one entry of `extra` a
-    /// leaf.
+    /// Appends a full subtree of `levels` levels under `parent` (the root passes its own number).
+    /// `extra[i]` is the number of extra children of the subtree's `i`-th leaf.
     fn grow(&mut self, parent: usize, levels: u32, extra: &[usize]) {
         let me = self.parent.len();
         self.parent.push(parent);
@@ -167,10 +174,10 @@ impl Tree {
         }
     }
 
-    /// For every rank but the root: the round in which it sends its first segment.
+    /// The round in which each rank except the root sends its first segment, from rank 1 on.
     fn first_sends(&self) -> Vec<usize> {
-        // The round in which each rank starts to receive; children have larger numbers than their
-        // parents.
+        // `starts[v]` is the round in which rank `v` receives its first message. Children have
+        // larger numbers than their parents, so the loop visits them first.
         let mut starts = vec![0; self.parent.len()];
         for v in (1..self.parent.len()).rev() {
             let ready = starts[v] + self.children[v];
@@ -183,17 +190,17 @@ impl Tree {
     }
 }
 
-/// How many of `extra` ranks each leaf of a full tree folds, from left to right: where they delay
-/// the root least.
+/// Distributes `extra` ranks over the leaves of a full tree, from left to right, so that they delay
+/// the root as little as possible. Returns the number of extra children of each leaf.
 fn extra_children(levels: u32, extra: usize) -> Vec<usize> {
     let leaves = 1usize << (levels - 1);
-    // The set bits of a leaf's number are its right turns: so many rounds it has to spare.
-    let mut places: Vec<(i64, usize)> = (1..=2i64)
+    // The set bits of a leaf's number are its right turns, and each gives one round to spare.
+    let mut slots: Vec<(i64, usize)> = (1..=2i64)
         .flat_map(|nth| (0..leaves).map(move |leaf| (nth - i64::from(leaf.count_ones()), leaf)))
         .collect();
-    places.sort_unstable();
+    slots.sort_unstable();
     let mut counts = vec![0; leaves];
-    for &(_, leaf) in &places[..extra] {
+    for &(_, leaf) in &slots[..extra] {
         counts[leaf] += 1;
     }
     counts

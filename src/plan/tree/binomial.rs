@@ -1,13 +1,19 @@
 //! Binomial tree reduction.
 //!
-//! Source: folklore; Lowery & Langou, section IV. Ports: uni- or bidirectional, one-ported.
-//! Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`.
-//! Rounds: `L`. Volume: `(p - 1) m`. Time: `L (alpha + beta m + gamma m)`.
-//! Restrictions: none; not segmented (a segment could start no earlier). Keeps operand order: in
-//! round `k` a rank that is a multiple of `2^k` holds the contributions of ranks `r .. r + 2^k`,
-//! and combines those of the next `2^k` ranks.
+//! - Source: folklore; Lowery & Langou, section IV.
+//! - Ports: uni- or bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`.
+//! - Rounds: `L`.
+//! - Time: `L (alpha + beta m + gamma m)`.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: none. Not segmented, because a segment could start no earlier.
+//! - Operand order: kept.
 //!
-//! `p = 6`: round 0: 1→0, 3→2, 5→4; round 1: 2→0; round 2: 4→0.
+//! At the start of round `k` each rank `r` that is a multiple of `2^k` holds the combined
+//! contributions of ranks `r .. r + 2^k`. Every second one of them (a multiple of `2^(k+1)`)
+//! receives and combines those of the next `2^k` ranks.
+//!
+//! Example, `p = 6`. Round 0: 1→0, 3→2, 5→4. Round 1: 2→0. Round 2: 4→0.
 
 use crate::collective::Kind;
 use crate::error::Result;
@@ -38,10 +44,10 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2 ceil(log2 p)");
 
-/// Plans the reduction; the segments of the request are ignored but for their sum.
+/// Plans the reduction; only the sum of the request's segments matters.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     let request = Request {
         segments: crate::plan::Segments::whole(request.elements()),

@@ -1,25 +1,34 @@
-//! Dual-root pipelined allreduce: segments go up two trees to their roots and come down again while
-//! the next ones go up.
+//! Dual-root pipelined allreduce: two trees reduce segments towards two roots and broadcast results
+//! at the same time.
 //!
-//! Source: Träff, "A doubly-pipelined, dual-root reduction-to-all algorithm and implementation"
-//! (2021). Ports: bidirectional, one-ported. Symbols: `p` ranks, `q` segments of `s` elements, `tc
-//! = alpha + beta s`, `tp = gamma s`. Volume: `2(p-1) m`. Time for `p = 2^(h+1) - 2`, two full
-//! trees of `h > 1` levels: `(4h - 3) tc + (2h - 1) tp + 3 (q - 1)(tc + tp)`; at most that of the
-//! next such `p` for others. With the best segments `O(log p + sqrt(m log p)) + 3 (beta + gamma)
-//! m`. Scratch: one segment at the roots.
+//! - Source: Träff, "A doubly-pipelined, dual-root reduction-to-all algorithm and implementation"
+//!   (2021).
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
+//! - Time for `p = 2^(h+1) - 2`, two full trees of `h > 1` levels:
+//!   `(4h - 3) tc + (2h - 1) tp + 3 (q - 1)(tc + tp)`. Other `p` take at most the time of the next
+//!   such `p`. With the best segment size: `O(log p + sqrt(m log p)) + 3 (beta + gamma) m`.
+//! - Volume: `2(p-1) m`.
+//! - Scratch: one segment at each root.
+//! - Operand order: kept.
 //!
-//! The lower half of the ranks is one binary tree, the upper half another, both numbered in
-//! postorder: left subtree, right subtree, their parent. For every segment a rank meets its right
-//! child, its left child and its parent (the roots each other), sends and receives at once,
-//! and combines what children bring. To a child it sends the segment whose result its parent has
-//! sent it one turn before, so a rank at depth `d` gets the result of a segment `d` turns after it
-//! has sent its own part of it up. Both roots combine what they exchange.
+//! The lower half of the ranks forms one binary tree, the upper half another. Both are numbered in
+//! postorder: left subtree, right subtree, their parent.
 //!
-//! Keeps operand order: what a rank holds is that of consecutive ranks, its right child's and then
-//! its left child's come right before them.
+//! In every iteration a rank exchanges messages with its right child, then its left child, then its
+//! parent; the two roots exchange with each other. Each exchange sends and receives at once. The
+//! rank combines what its children send up. To a child it sends the result that it received from
+//! its own parent one iteration before. A rank at depth `d` thus receives the result of a segment
+//! `d` iterations after it sent its own part of that segment up. Both roots combine what they
+//! exchange.
 //!
-//! `p = 6`, trees 0, 1 below 2 and 3, 4 below 5; each turn: 1→2 and 4→5, 0→2 and 3→5, 2↔5, beside
-//! them results of the turn before 2→1, 2→0, ..
+//! Operand order is kept because every rank holds the combination of consecutive ranks. Its right
+//! child's ranks come directly before its own number, and its left child's ranks directly before
+//! those.
+//!
+//! Example, `p = 6`: ranks 0 and 1 are below 2, ranks 3 and 4 below 5. Each iteration: 1→2 and 4→5,
+//! 0→2 and 3→5, 2↔5. At the same time results of the previous iteration go down: 2→1, 2→0, and so
+//! on.
 
 use crate::collective::Collective;
 use crate::collective::Kind;
@@ -45,7 +54,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 /// Plans the allreduce.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
@@ -67,29 +76,29 @@ pub fn plan(request: &Request) -> Result<Schedule> {
             b.layout(node.rank, vector.len + largest, [vector], [vector]);
         }
         let Some(up) = up else { continue };
-        let meeting = Meeting {
+        let program = RankProgram {
             node,
             up,
             segments: &segments,
             scratch: vector.len,
         };
-        for turn in 0..=segments.len() + node.depth {
-            meeting.turn(&mut b, turn);
+        for iteration in 0..=segments.len() + node.depth {
+            program.iteration(&mut b, iteration);
         }
     }
     b.build()
 }
 
-/// A rank in its tree.
+/// A rank and its neighbours in its tree.
 struct Node {
     rank: usize,
     depth: usize,
     parent: Option<usize>,
-    /// Right, then left.
+    /// The right child, then the left child.
     children: Vec<usize>,
 }
 
-/// Adds the nodes of the tree over `count` ranks from `first` on.
+/// Appends the nodes of the tree over ranks `first .. first + count`.
 fn grow(nodes: &mut Vec<Node>, first: usize, count: usize, parent: Option<usize>, depth: usize) {
     let Some(below) = count.checked_sub(1) else {
         return;
@@ -113,19 +122,20 @@ fn grow(nodes: &mut Vec<Node>, first: usize, count: usize, parent: Option<usize>
     grow(nodes, first + left, below - left, Some(rank), depth + 1);
 }
 
-/// A rank, its children, and its parent or, for a root, the other root.
-struct Meeting<'a> {
+/// Generates the steps of one rank. `up` is its parent or, for a root, the other root.
+struct RankProgram<'a> {
     node: &'a Node,
     up: usize,
     segments: &'a [Span],
     scratch: usize,
 }
 
-impl Meeting<'_> {
-    fn turn(&self, b: &mut Builder, turn: usize) {
+impl RankProgram<'_> {
+    /// Appends the steps of one iteration.
+    fn iteration(&self, b: &mut Builder, iteration: usize) {
         let Node { rank, depth, .. } = *self.node;
-        let own = self.segment(Some(turn));
-        let for_children = self.segment(turn.checked_sub(depth + 1));
+        let own = self.segment(Some(iteration));
+        let for_children = self.segment(iteration.checked_sub(depth + 1));
         for &child in &self.node.children {
             if let Some(result) = for_children {
                 b.step(rank, Step::send(child, result));
@@ -139,7 +149,7 @@ impl Meeting<'_> {
             b.step(rank, Step::send(self.up, part));
         }
         if self.node.parent.is_some() {
-            if let Some(result) = self.segment(turn.checked_sub(depth)) {
+            if let Some(result) = self.segment(iteration.checked_sub(depth)) {
                 b.step(rank, Step::recv(self.up, result));
             }
         } else if let Some(part) = own {
@@ -150,6 +160,7 @@ impl Meeting<'_> {
         }
     }
 
+    /// The segment with this number; `None` before the first and after the last one.
     fn segment(&self, number: Option<usize>) -> Option<Span> {
         number.and_then(|n| self.segments.get(n)).copied()
     }
@@ -180,7 +191,7 @@ fn published(x: &Symbols) -> Option<Published> {
     })
 }
 
-/// The executed time for two full trees and equal segments.
+/// Time of the schedule for two full trees and equal segments; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     let p = request.ranks;
@@ -190,8 +201,7 @@ pub fn time(request: &Request) -> Option<f64> {
     if p % 2 == 1 || !(p / 2 + 1).is_power_of_two() {
         return None;
     }
-    // In the first turn everything goes up, a level after the other, and in the last turns it comes
-    // down.
+    // The first iteration proceeds upwards level by level, the last ones downwards.
     let levels = f64::from((p / 2 + 1).ilog2());
     let (tc, tp) = (request.transfer_time(s), request.combine_time(s));
     if request.t_comp_local(s) != tp {

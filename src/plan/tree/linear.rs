@@ -1,13 +1,20 @@
-//! Linear reduction: every rank sends straight to the root, which combines one vector after
+//! Linear reduction: every rank sends its vector directly to the root, which combines one after
 //! another.
 //!
-//! Source: folklore. Ports: uni- or bidirectional, one-ported. Symbols: `p` ranks, `m` elements.
-//! Rounds: `p - 1`. Volume: `(p - 1) m`. Time: `(p - 1)(alpha + beta m + gamma m)`: the longest of
-//! all where ranks work at once. Nobody but the root waits for anybody, though, so where ranks take
-//! turns on few cores no turn is spent on forwarding. Restrictions: none; not segmented. Keeps
-//! operand order: the root receives in the order of ranks.
+//! - Source: folklore.
+//! - Ports: uni- or bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements.
+//! - Rounds: `p - 1`.
+//! - Time: `(p - 1)(alpha + beta m + gamma m)`, the longest of all reductions when every rank has
+//!   its own core.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: none. Not segmented.
+//! - Operand order: kept. The root receives in rank order.
 //!
-//! `p = 4`: 1→0; 2→0; 3→0.
+//! Only the root waits for other ranks. When many ranks share few cores, no context switch is spent
+//! on forwarding.
+//!
+//! Example, `p = 4`: 1→0; 2→0; 3→0.
 
 use crate::collective::Kind;
 use crate::error::Result;
@@ -28,10 +35,10 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2(p-1)");
 
-/// Plans the reduction; the segments of the request are ignored but for their sum.
+/// Plans the reduction; only the sum of the request's segments matters.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     let request = Request {
         segments: crate::plan::Segments::whole(request.elements()),

@@ -1,4 +1,4 @@
-//! Trees.
+//! Planners that reduce along trees, and the allreduces built from them.
 
 pub mod binary;
 pub mod binomial;

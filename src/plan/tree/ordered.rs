@@ -1,15 +1,19 @@
-//! The best ordered tree: reduction and broadcast in whole vectors.
+//! Reduction and broadcast of whole vectors along the best tree that keeps operand order.
 //!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Theorem 4.
-//! Ports: uni- or bidirectional, one-ported. Symbols: `p` ranks, `m` elements, `tc = alpha + beta
-//! m`, `tp = gamma m`. Volume: `(p - 1) m`. Every rank combines what consecutive ranks next to
-//! those it already has have combined, so operand order is kept, for any root. Where all links cost
-//! the same: ranges are halved, `ceil(log2 p)` rounds, `ceil(log2 p) (tc + tp)`, which no tree
-//! beats. Otherwise the program of [`crate::plan::gather::heterogeneous`]: the least time of all
-//! such trees, for at most [`heterogeneous::MAX_RANKS`] ranks. A broadcast is the reversal,
-//! planned for the links the other way.
+//! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Theorem 4.
+//! - Ports: uni- or bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements, `tc = alpha + beta m`, `tp = gamma m`.
+//! - Rounds with equal links: `ceil(log2 p)`. Time: `ceil(log2 p) (tc + tp)`, which no tree beats.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: at most [`heterogeneous::MAX_RANKS`] ranks if links differ.
+//! - Operand order: kept, for any root.
 //!
-//! `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
+//! Every rank holds the combination of a range of consecutive ranks and only ever adds an adjacent
+//! range. With equal links, ranges are halve. Otherwise the dynamic program of
+//! [`crate::plan::gather::heterogeneous`] finds the minimum time over all such trees. The broadcast
+//! is the reversal of a reduction plan_reduction for reversed links.
+//!
+//! Example, `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
 
 use crate::collective::Collective;
 use crate::collective::Kind;
@@ -37,17 +41,17 @@ pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
     ..REDUCE
 };
 
-/// Plans the reduction; the segments of the request are ignored but for their sum.
+/// Plans the reduction; only the sum of the request's segments matters.
 ///
 /// # Errors
-/// When the request's parts do not fit together, or links differ and there are more than
-/// [`heterogeneous::MAX_RANKS`] ranks, or they do not connect them.
+/// When the request is inconsistent. If links differ: when there are more than
+/// [`heterogeneous::MAX_RANKS`] ranks, or the links do not connect all of them.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    planned(request, true)
+    plan_reduction(request, true)
 }
 
-/// With combining taken into account or not.
-fn planned(request: &Request, combines: bool) -> Result<Schedule> {
+/// Plans the reduction; `combines` says whether the tree is chosen for the time of combining, too.
+fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
     request.validate()?;
     let tree = tree(request, combines)?;
     let root = tree.root();
@@ -77,10 +81,10 @@ pub fn broadcast(request: &Request) -> Result<Schedule> {
         keep_order: false,
         ..request.clone()
     };
-    planned(&request, false)?.into_reversed()
+    plan_reduction(&request, false)?.into_reversed()
 }
 
-/// `ceil(log2 p) (tc + tp)`, where all links cost the same.
+/// `ceil(log2 p) (tc + tp)` if all links cost the same; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
@@ -105,32 +109,32 @@ fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
         return heterogeneous::reduction_tree(&request.cost, size, combine, root);
     }
     let mut tree = GatherTree::bare(p, request.root);
-    halved(&mut tree, 0, p, request.root);
+    halve(&mut tree, 0, p, request.root);
     Ok(tree)
 }
 
-/// Joins `start..end` at `root`, which is one of them: the root's part and the other both have at
-/// most half of the next power of two.
-fn halved(tree: &mut GatherTree, start: usize, end: usize, root: usize) {
+/// Adds the tree that reduces `start..end` to `root`, a rank of this range. The range is cut in two
+/// parts, each of at most half of the next power of two.
+fn halve(tree: &mut GatherTree, start: usize, end: usize, root: usize) {
     let n = end - start;
     if n < 2 {
         return;
     }
     let half = n.next_power_of_two() / 2;
-    // The smallest first part, or the largest: whatever keeps the root's part full.
+    // Of the possible cuts, this one makes the root's own part as large as allowed.
     let cut = if root < start + half {
         start + half
     } else {
         end - half
     };
     let (from, other) = if root < cut {
-        halved(tree, start, cut, root);
+        halve(tree, start, cut, root);
         (cut, (cut, end))
     } else {
-        halved(tree, cut, end, root);
+        halve(tree, cut, end, root);
         (cut - 1, (start, cut))
     };
-    halved(tree, other.0, other.1, from);
+    halve(tree, other.0, other.1, from);
     tree.receive(root, from, 0);
 }
 
@@ -142,8 +146,8 @@ mod tests {
     use crate::cost::Links;
     use crate::simulate::Prepared;
 
-    /// All ordered trees over `i..=j` rooted at `r`, by brute force.
-    fn least(cost: &CostModel, gamma: f64, i: usize, j: usize, r: usize) -> f64 {
+    /// The minimum time of all ordered trees over `i..=j` rooted at `r`, by brute force.
+    fn min_time(cost: &CostModel, gamma: f64, i: usize, j: usize, r: usize) -> f64 {
         if i == j {
             return 0.0;
         }
@@ -155,8 +159,8 @@ mod tests {
                 ((k + 1, j), (i, k))
             };
             for s in other.0..=other.1 {
-                let mine = least(cost, gamma, mine.0, mine.1, r);
-                let ready = mine.max(least(cost, gamma, other.0, other.1, s));
+                let mine = min_time(cost, gamma, mine.0, mine.1, r);
+                let ready = mine.max(min_time(cost, gamma, other.0, other.1, s));
                 best = best.min(ready + cost.transfer(s, r, 4) + gamma * cost.combine(r, 4));
             }
         }
@@ -196,7 +200,7 @@ mod tests {
                     .unwrap()
                     .simulate(&cost, 1)
                     .time();
-                assert_eq!(time, least(&cost, 1.0, 0, p - 1, root), "{p} {root}");
+                assert_eq!(time, min_time(&cost, 1.0, 0, p - 1, root), "{p} {root}");
                 times.push(time);
                 let turned = cost.clone().reversed_links().unwrap();
                 let schedule = broadcast(&request).unwrap();
@@ -205,7 +209,7 @@ mod tests {
                     .unwrap()
                     .simulate(&cost, 1)
                     .time();
-                assert_eq!(time, least(&turned, 0.0, 0, p - 1, root), "{p} {root}");
+                assert_eq!(time, min_time(&turned, 0.0, 0, p - 1, root), "{p} {root}");
             }
             request.root_free = true;
             let schedule = plan(&request).unwrap();

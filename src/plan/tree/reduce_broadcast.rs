@@ -1,13 +1,17 @@
-//! Allreduce by a reduction to rank 0, then a broadcast from there along the same edges backwards.
+//! Allreduce as a reduction to rank 0, followed by a broadcast from rank 0.
 //!
-//! Source: folklore. Ports and symbols: those of the reduction. Rounds and volume: twice those of
-//! the reduction. Time: the reduction's, and again without computation. The root has received
-//! everything when the reduction ends, and all other ranks are done with it then, so nothing
-//! overlaps. Restrictions and scratch: the reduction's; the request's root is ignored.
+//! - Source: folklore.
+//! - Ports and symbols: those of the reduction.
+//! - Rounds and volume: allreduce_over those of the reduction.
+//! - Time: the reduction's time, plus its time without computation. The phases do not overlap: when
+//!   the reduction ends, the root has received everything and all other ranks have finished their
+//!   part.
+//! - Restrictions and scratch: those of the reduction. The request's root is ignored.
+//! - Operand order: kept if the reduction keeps it. With root 0 the result needs no forwarding.
 //!
-//! Operand order is kept where the reduction keeps it: at rank 0 it needs no forwarding.
+//! The broadcast is a reduction planned for free computation and then reversed.
 //!
-//! Binomial, `p = 3`: 1→0; 2→0; 0→2; 0→1.
+//! Example, binomial, `p = 3`: 1→0; 2→0; 0→2; 0→1.
 
 use crate::collective::Collective;
 use crate::error::Result;

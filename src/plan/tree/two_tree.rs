@@ -1,28 +1,33 @@
-//! Two-tree reduction: two binary trees at once, each carrying half of the segments.
+//! Two-tree reduction: two binary trees work at the same time, each on half of the segments.
 //!
-//! Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and
-//! scan" (2009). Ports: bidirectional, one-ported. Symbols: `p` ranks, `q` segments of `s`
-//! elements, `tc = alpha + beta s`, `tp = gamma s`, `L = ceil(log2 p)`. Rounds: `f + q - 1`, where
-//! `f`, the rounds until the first segment is complete, was `2L - 1` or `2L - 2` for all `p` tried
-//! (2..=700, and some up to 65537). Volume: `(p - 1) m`.
-//! Time for powers of two: `(2L + q - 2)(tc + tp)`; at most that for other `p` (with few segments,
-//! less than planned: a message need not wait for its colour). One segment alone uses one tree: ask
-//! for an even number of segments.
+//! - Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction
+//!   and scan" (2009).
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`,
+//!   `L = ceil(log2 p)`.
+//! - Rounds: `f + q - 1`, where `f` is the number of rounds until the first segment is complete.
+//!   `f` was `2L - 1` or `2L - 2` for all `p` tried (2..=700, and some up to 65537).
+//! - Time for powers of two: `(2L + q - 2)(tc + tp)`; for other `p` at most that. With few segments
+//!   it is less than planned, because a message need not wait for its colour.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: a single segment uses one tree only, so ask for an even number of segments.
+//! - Operand order: kept.
 //!
-//! A rank other than the root is an inner node of one tree at most, and a leaf of the other: it
-//! receives two segments and sends two in every two rounds. Rounds are coloured even and odd; every
-//! tree edge gets a colour, different for the two edges out of a rank and for the two edges into
-//! it, so that no port is booked twice (the edges so constrained form paths and even cycles). A
-//! segment goes up in the first round of the edge's colour after both children's have come in;
-//! later segments follow every other round. Both trees end at the root, on different colours: from
-//! round `f` on it completes a segment in every round, even segments in the faster tree.
+//! Every rank other than the root is an inner node of at most one tree and a leaf of the other. In
+//! every two rounds it receives two segments and sends two. Rounds are coloured even and odd, and
+//! so is every tree edge: the two edges out of a rank have different colours, and so have the two
+//! edges into it. Thus no port is used twice in a round. (Edges constrained in this way form paths
+//! and even cycles, so such a colouring exists.) A segment moves up an edge in the first round of
+//! the edge's colour after both children's segments have arrived. Later segments follow in every
+//! second round. Both trees end at the root, on different colours: from round `f` on the root
+//! completes one segment in every round. Even segments use the faster tree.
 //!
-//! Keeps operand order: both trees number ranks `1..p` in order (a left subtree, its parent, the
-//! right subtree), so what a rank combines is next to what it holds. In the first tree odd numbers
-//! are leaves. The second is its mirror image when `p - 1` is even; otherwise it is such a tree
-//! over numbers from 0 on, without the leaf 0.
+//! Operand order is kept because both trees number ranks `1..p` in order (left subtree, its parent,
+//! right subtree), so a rank always combines a range adjacent to the one it holds. In the first
+//! tree odd numbers are leaves. If `p - 1` is even, the second tree is the mirror image of the
+//! first. Otherwise it is the same kind of tree over numbers from 0 on, without the leaf 0.
 //!
-//! `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
+//! Example, `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
 
 use crate::collective::Kind;
 use crate::error::Result;
@@ -52,12 +57,12 @@ pub(in crate::plan) const ALLREDUCE: Algorithm =
 /// Plans the reduction.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request)?.materialize()
 }
 
-/// The reduction, not stored as steps.
+/// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
     let q = request.segments.count();
@@ -66,7 +71,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     Reduction::new(request, rounds)
 }
 
-/// The executed time for powers of two and equal segments.
+/// Time of the schedule for powers of two and equal segments; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     if request.ranks == 1 {
@@ -83,15 +88,15 @@ pub fn time(request: &Request) -> Option<f64> {
 /// An edge from a rank to its parent: `2 * rank + tree`.
 type Edge = usize;
 
-/// Two trees over ranks `1..p`, both below the root 0, with the rounds of their edges.
+/// Two trees over ranks `1..p`, both below the root 0, and the rounds of their edges.
 struct TwoTrees {
-    /// By edge; the root's two edges are unused.
+    /// By edge: the parent. The root's two edges are unused.
     parent: Vec<usize>,
-    /// By rank: edges into it, two at most.
+    /// By rank: the edges into it, at most two.
     incoming: Vec<Vec<Edge>>,
-    /// By edge: the round of the first segment; its colour is the parity.
+    /// By edge: the round of the first segment. Its parity is the edge's colour.
     first: Vec<usize>,
-    /// The tree whose first segment is complete earlier.
+    /// The tree (0 or 1) that completes its first segment earlier.
     faster: usize,
 }
 
@@ -114,8 +119,8 @@ impl TwoTrees {
                 trees.parent[2 * mirror(v) + 1] = mirror(parent);
             });
         } else {
-            // Shifted by one. The first leaf falls on the root, whose edges are unused; 0 stands
-            // for no parent, before and after.
+            // The same tree shifted by one. Its first leaf would be the root, whose edges are
+            // unused. Parent 0 means no parent, before and after the shift.
             in_order(1, p, 0, &mut |v, parent| {
                 trees.parent[2 * (v - 1) + 1] = parent.saturating_sub(1);
             });
@@ -127,7 +132,7 @@ impl TwoTrees {
         trees
     }
 
-    /// Colours the edges and sets their rounds.
+    /// Colours the edges and sets the round of each.
     fn colour(&mut self) {
         let edges = self.parent.len();
         let mut odd: Vec<Option<bool>> = vec![None; edges];
@@ -143,23 +148,24 @@ impl TwoTrees {
                 next += 1;
                 let other = odd[edge].map(|colour| !colour);
                 let siblings = self.incoming[self.parent[edge]].iter().copied();
-                for rival in siblings.filter(|&e| e != edge).chain([edge ^ 1]) {
-                    if odd[rival].is_none() {
-                        odd[rival] = other;
-                        component.push(rival);
+                for conflicting in siblings.filter(|&e| e != edge).chain([edge ^ 1]) {
+                    if odd[conflicting].is_none() {
+                        odd[conflicting] = other;
+                        component.push(conflicting);
                     }
                 }
             }
             components.push(component);
         }
         let mut odd: Vec<bool> = odd.into_iter().map(|colour| colour == Some(true)).collect();
-        // Each component's colours can be exchanged: keep what completes the first segment earlier.
+        // The two colours of each component can be swapped: keep the variant that completes the
+        // first segment earlier.
         let mut best = self.schedule(&odd);
         for component in &components {
             component.iter().for_each(|&edge| odd[edge] = !odd[edge]);
-            let exchanged = self.schedule(&odd);
-            if exchanged < best {
-                best = exchanged;
+            let swapped = self.schedule(&odd);
+            if swapped < best {
+                best = swapped;
             } else {
                 component.iter().for_each(|&edge| odd[edge] = !odd[edge]);
             }
@@ -167,8 +173,8 @@ impl TwoTrees {
         self.schedule(&odd);
     }
 
-    /// Sets the rounds of all edges for these colours: the round in which the root gets its first
-    /// segment.
+    /// Sets the rounds of all edges for these colours. Returns the round in which the root receives
+    /// its first segment.
     fn schedule(&mut self, odd: &[bool]) -> usize {
         let mut arrivals = [0, 0];
         for edge in self.incoming[0].clone() {
@@ -178,6 +184,7 @@ impl TwoTrees {
         arrivals[self.faster]
     }
 
+    /// Sets the rounds of `edge` and of the edges below it in its tree. Returns the round of `edge`.
     fn schedule_subtree(&mut self, edge: Edge, odd: &[bool]) -> usize {
         let mut ready = 0;
         for i in 0..self.incoming[edge / 2].len() {
@@ -190,6 +197,7 @@ impl TwoTrees {
         self.first[edge]
     }
 
+    /// Number of rounds for this many segments.
     fn rounds(&self, segments: usize) -> usize {
         let latency = self.incoming[0].iter().map(|&edge| self.first[edge]).min();
         latency.map_or(0, |f| f + segments)
@@ -207,8 +215,8 @@ impl TwoTrees {
     }
 }
 
-/// Visits the nodes `low..=high` of a binary tree in which odd numbers are leaves, each with its
-/// parent (`parent` for the root), for odd `low`.
+/// Visits the nodes `low..=high` of a binary tree in which odd numbers are leaves, with the parent
+/// of each (`parent` for the root). `low` must be odd.
 fn in_order(low: usize, high: usize, parent: usize, visit: &mut impl FnMut(usize, usize)) {
     if low > high {
         return;
@@ -227,7 +235,7 @@ mod tests {
     use crate::simulate::Prepared;
 
     #[test]
-    fn ranks_are_inner_in_one_tree_and_ports_are_booked_once_a_round() {
+    fn ranks_are_inner_in_one_tree_and_ports_are_used_once_a_round() {
         for p in 2..300 {
             let trees = TwoTrees::new(p);
             let odd = |edge: Edge| trees.first[edge] % 2;

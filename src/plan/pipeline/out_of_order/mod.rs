@@ -111,12 +111,12 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 /// Plans the reduction.
 ///
 /// # Errors
-/// When the request's parts do not fit together.
+/// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request)?.materialize()
 }
 
-/// The reduction, not stored as steps.
+/// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
     // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast
