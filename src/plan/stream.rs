@@ -26,7 +26,7 @@ pub trait DynScheduleSource {
     /// Simulates the schedule while generating it, as [`simulate::stream_watched`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     fn timed(
         &self,
         cost: &CostModel,
@@ -37,7 +37,7 @@ pub trait DynScheduleSource {
     /// Stores all steps as a schedule, as [`ScheduleSource::materialize`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     fn materialize(&self) -> Result<Schedule>;
 }
 

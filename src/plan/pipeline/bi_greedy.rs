@@ -1,23 +1,27 @@
-//! Bi-greedy reduction.
+//! Bi-greedy reduction: every round pairs the free ports, for the first unfinished segment first.
 //!
-//! Source: Lowery & Langou, section VI-B, Algorithm 2. Ports: bidirectional, one-ported.
-//! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`, `L =
-//! ceil(log2 p)`. Rounds: `L + q - 1`, which is optimal. Volume: `(p - 1) m`. Time: `(L + q - 1)(tc +
-//! tp)`. Best `s`: `sqrt(m alpha / ((L - 1)(beta + gamma)))`. Restrictions: the operator must
-//! commute (whoever still holds a segment may be paired); every root, by rotation.
+//! - Source: Lowery & Langou, section VI-B, Algorithm 2.
+//! - Ports: bidirectional, one-ported.
+//! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`,
+//!   `L = ceil(log2 p)`.
+//! - Rounds: `L + q - 1`, which is optimal. Time: `(L + q - 1)(tc + tp)`.
+//! - Best `s`: `sqrt(m alpha / ((L - 1)(beta + gamma)))`.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: the operator must commute, because any two ranks that still hold a segment may
+//!   be paired. Any root, by rotation.
 //!
-//! The number of rounds is the paper's conjecture; it has been found true of this plan for `p <=
-//! 700, q <= 24`, for `p <= 160, q <= 150` and for samples up to `p = 4097`, `q = 2000`.
+//! The number of rounds is the paper's conjecture. It was verified for this plan for
+//! `p <= 700, q <= 24`, for `p <= 160, q <= 150` and for samples up to `p = 4097`, `q = 2000`.
 //!
-//! With segments of one size every transfer of the paper's discrete loop starts at a multiple of
+//! With segments of equal size every transfer of the paper's discrete loop starts at a multiple of
 //! `tc + tp`, so the plan is made in rounds: in each, a rank sends at most once and receives at
-//! most once. Segments are served from the first unfinished one up. Of the ranks that still hold
-//! the segment, those with only one port left must use that one; those with both are divided so
-//! that senders and receivers balance, low ranks receiving and high ranks sending. The root only
-//! receives. A smaller last segment takes its rounds as they come.
+//! most once. Segments are served in order, starting with the first unfinished one. Among the ranks
+//! that still hold the segment, those with only one free port must use that port. Those with both
+//! ports free are divided so that senders and receivers balance: low ranks receive, high ranks
+//! send. The root only receives. A smaller last segment is planned in the same rounds.
 //!
-//! `p = 4`, `q = 2`: round 0: 2→0, 3→1 segment 0, 1→2 segment 1; round 1: 1→0 segment 0, 3→2
-//! segment 1; round 2: 2→0 segment 1.
+//! Example, `p = 4`, `q = 2`. Round 0: 2→0, 3→1 segment 0, 1→2 segment 1. Round 1: 1→0 segment 0,
+//! 3→2 segment 1. Round 2: 2→0 segment 1.
 
 use std::collections::VecDeque;
 
@@ -58,7 +62,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     Reduction::new(request, rounds(request.ranks, request.segments.count()))
 }
 
-/// `(L + q - 1)(tc + tp)`.
+/// `(L + q - 1)(tc + tp)` for equal segments; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     if request.ranks < 2 {
@@ -72,14 +76,15 @@ pub fn time(request: &Request) -> Option<f64> {
 
 /// The transfers towards rank 0, round by round.
 fn rounds(p: usize, segments: usize) -> impl Iterator<Item = Vec<Transfer>> {
-    // Of segments that some transfer has moved, from the first unfinished one up.
+    // The ranks that still hold each segment, from the first unfinished segment up to the last one
+    // that was transferred at all.
     let mut holders: VecDeque<Vec<usize>> = VecDeque::new();
     let mut first = 0;
     std::iter::from_fn(move || {
         if p < 2 || first == segments {
             return None;
         }
-        let mut ports = Free::new(p);
+        let mut ports = FreePorts::new(p);
         let mut round = Vec::new();
         for segment in first..segments {
             if holders.len() == segment - first {
@@ -104,20 +109,20 @@ fn rounds(p: usize, segments: usize) -> impl Iterator<Item = Vec<Transfer>> {
     })
 }
 
-/// The ports that are free in one round.
-struct Free {
+/// The ports that are still free in one round.
+struct FreePorts {
     out: Vec<bool>,
     into: Vec<bool>,
-    /// How many ports out and how many ports in.
+    /// Number of free ports out and of free ports in.
     left: (usize, usize),
 }
 
-impl Free {
-    /// All, but the root never sends.
-    fn new(p: usize) -> Free {
+impl FreePorts {
+    /// All ports are free, except that the root never sends.
+    fn new(p: usize) -> FreePorts {
         let mut out = vec![true; p];
         out[0] = false;
-        Free {
+        FreePorts {
             out,
             into: vec![true; p],
             left: (p - 1, p),
@@ -135,8 +140,8 @@ impl Free {
         self.left.0 == 0 || self.left.1 == 0
     }
 
-    /// As many senders with a receiver each as the free ports of `holders` (in ascending order)
-    /// give; senders ascend.
+    /// The largest number of (sender, receiver) pairs that the free ports of `holders` allow. Both
+    /// `holders` and the senders of the result are in ascending order.
     fn pairs(&self, holders: &[usize]) -> Vec<(usize, usize)> {
         let (mut senders, mut receivers, mut both) = (Vec::new(), Vec::new(), Vec::new());
         for &r in holders {
@@ -147,13 +152,13 @@ impl Free {
                 (false, false) => {}
             }
         }
-        // First make up for what one side lacks, then share the rest equally.
-        let lacking = senders.len().abs_diff(receivers.len()).min(both.len());
-        let half = (both.len() - lacking) / 2;
+        // First balance the two sides, then divide the rest equally.
+        let difference = senders.len().abs_diff(receivers.len()).min(both.len());
+        let half = (both.len() - difference) / 2;
         let (send, receive) = if senders.len() < receivers.len() {
-            (half + lacking, half)
+            (half + difference, half)
         } else {
-            (half, half + lacking)
+            (half, half + difference)
         };
         receivers.extend(&both[..receive]);
         senders.extend(&both[both.len() - send..]);
@@ -176,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn figure_8_takes_24() {
+    fn figure_8_has_makespan_24() {
         let mut request = Request::new(16, 5);
         request.segments = Segments::of_size(5, 1).unwrap();
         request.cost = CostModel::new(2.0, 0.0).gamma(1.0);

@@ -1,11 +1,16 @@
-//! Chain (linear pipeline) reduction.
+//! Chain (linear pipeline) reduction, and the broadcast and allreduce built from it.
 //!
-//! Source: Lowery & Langou, section IV ("pipeline"). Ports: uni- or bidirectional, one-ported.
-//! Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! Rank `k` combines each segment from `k + 1` and sends it to `k - 1`. Volume: `(p - 1) m`. Keeps
-//! operand order. Rounds and time, bidirectional: `p + q - 2`, `(p + q - 2)(tc + tp)`;
-//! unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`. Best `s`, bidirectional: `sqrt(m alpha
-//! / ((p - 2)(beta + gamma)))`.
+//! - Source: Lowery & Langou, section IV ("pipeline").
+//! - Ports: uni- or bidirectional, one-ported.
+//! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
+//! - Rounds, bidirectional: `p + q - 2`. Time, bidirectional: `(p + q - 2)(tc + tp)`;
+//!   unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
+//! - Best `s`, bidirectional: `sqrt(m alpha / ((p - 2)(beta + gamma)))`.
+//! - Volume: `(p - 1) m`.
+//! - Operand order: kept.
+//!
+//! Rank `k` receives each segment from rank `k + 1`, combines it with its own, and sends the result
+//! to rank `k - 1`.
 
 use crate::collective::Collective;
 use crate::collective::Kind;
@@ -72,14 +77,14 @@ pub(super) fn reduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Chain::new(request)?)))
 }
 
-/// The reduction backwards, which has no operands to keep in order.
+/// Plans the broadcast, a reversed reduction. It has no operands, so the chain may end at the root.
 pub(super) fn broadcast(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let mut request = request.clone();
     request.keep_order = false;
     Ok(Box::new(Stream(Reversed::new(Chain::new(&request)?)?)))
 }
 
-/// The reduction to rank 0, then back.
+/// Plans the allreduce: a reduction to rank 0, then a reversed reduction.
 pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let mut request = request.clone();
     request.root = 0;
@@ -90,14 +95,14 @@ pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynScheduleSource>>
     })))
 }
 
-/// The reduction.
+/// The steps of the reduction.
 #[derive(Debug)]
 struct Chain {
     ranks: usize,
     ports: Ports,
     root: usize,
-    /// Which rank the chain ends at: where operands stay in order rank 0, which sends the result
-    /// on to the root.
+    /// The last rank of the chain: the root, or rank 0 if operand order is kept. Rank 0 then
+    /// forwards the result to the root.
     end: usize,
     vector: Span,
     segments: Vec<Span>,
@@ -139,7 +144,7 @@ impl StepAt for Chain {
         }
     }
 
-    /// Each segment comes and goes; the result is sent on.
+    /// A receive and a send for each segment, and one place for forwarding the result.
     fn places(&self, _rank: usize) -> usize {
         2 * self.segments.len() + 1
     }
@@ -154,7 +159,7 @@ impl StepAt for Chain {
                 _ => None,
             };
         };
-        // The next rank of the chain, and the one before, if they are in it.
+        // Both neighbours of the rank in the chain, which is cyclic but cut at `end`.
         let next = if rank + 1 == self.ranks { 0 } else { rank + 1 };
         let before = if rank == 0 { self.ranks } else { rank } - 1;
         if place.is_multiple_of(2) {
@@ -166,7 +171,8 @@ impl StepAt for Chain {
     }
 }
 
-/// The executed time, when all segments have the same size but for the last, which may be smaller.
+/// Time of the schedule if all segments have the same size, except that the last may be smaller;
+/// `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let (&last, equal) = request.segments.sizes().split_last()?;
     let s = equal.first().copied().unwrap_or(last);
@@ -187,7 +193,8 @@ pub fn time(request: &Request) -> Option<f64> {
     } else if request.ranks == 2 {
         (q - 1.0) * (tc + tp) + last_tc + last_tp
     } else {
-        // While the root combines the last segment but one, rank 1 receives and combines the last.
+        // While the root combines the last segment but one, rank 1 receives and combines the last
+        // segment.
         let before = (p - 1.0) * (tc + tp) + (q - 2.0) * (2.0 * tc + tp);
         before - tp + simulate::max_time(tp, last_tc + last_tp) + last_tc + last_tp
     })

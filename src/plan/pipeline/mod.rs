@@ -1,4 +1,4 @@
-//! Pipelines: the vector travels in segments.
+//! Pipelined planners: the vector travels in segments.
 
 pub mod bi_greedy;
 pub mod chain;

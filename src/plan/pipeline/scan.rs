@@ -1,14 +1,20 @@
-//! Chain (linear pipeline) scan: segments pass through all ranks, each adding its own and keeping
-//! the result.
+//! Chain (linear pipeline) scan: segments pass through all ranks, and each rank adds its own
+//! contribution and keeps the result.
 //!
-//! Source: folklore. Ports: uni- or bidirectional, one-ported. Symbols: `p` ranks, `q` segments of
-//! `s` elements, `tc = alpha + beta s`, `tp = gamma s`. Rank `r` combines each segment from `r - 1`
-//! and sends it to `r + 1`. Volume: `(p - 1) m`. Keeps operand order. Rounds and time are those of
-//! the [chain](super::chain) reduction, whose last rank is the first here: bidirectional `p + q -
-//! 2`, `(p + q - 2)(tc + tp)`; unidirectional `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
-//! Restrictions: none.
+//! - Source: folklore.
+//! - Ports: uni- or bidirectional, one-ported.
+//! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
+//! - Rounds and time: those of the [chain](super::chain) reduction, whose last rank is the first
+//!   one here. Bidirectional: `p + q - 2` rounds, `(p + q - 2)(tc + tp)`; unidirectional:
+//!   `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: none.
+//! - Operand order: kept.
 //!
-//! `p = 3`, two segments: 0→1 the first; 1→2 the first and 0→1 the second; 1→2 the second.
+//! Rank `r` receives each segment from rank `r - 1`, combines it with its own, and sends the result
+//! to rank `r + 1`.
+//!
+//! Example, `p = 3`, two segments: 0→1 the first; 1→2 the first and 0→1 the second; 1→2 the second.
 
 use super::chain;
 use crate::collective::Collective;
@@ -40,6 +46,7 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     Ok(Box::new(Stream(Scan::new(request)?)))
 }
 
+/// The steps of the scan.
 #[derive(Debug)]
 struct Scan {
     ranks: usize,
@@ -81,7 +88,7 @@ impl StepAt for Scan {
         }
     }
 
-    /// Each segment comes and goes.
+    /// A receive and a send for each segment.
     fn places(&self, _rank: usize) -> usize {
         2 * self.segments.len()
     }

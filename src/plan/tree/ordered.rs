@@ -9,9 +9,9 @@
 //! - Operand order: kept, for any root.
 //!
 //! Every rank holds the combination of a range of consecutive ranks and only ever adds an adjacent
-//! range. With equal links, ranges are halve. Otherwise the dynamic program of
+//! range. With equal links, ranges are halved. Otherwise the dynamic program of
 //! [`crate::plan::gather::heterogeneous`] finds the minimum time over all such trees. The broadcast
-//! is the reversal of a reduction plan_reduction for reversed links.
+//! is the reversal of a reduction planned for reversed links.
 //!
 //! Example, `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
 

@@ -2,7 +2,7 @@
 //!
 //! - Source: folklore.
 //! - Ports and symbols: those of the reduction.
-//! - Rounds and volume: allreduce_over those of the reduction.
+//! - Rounds and volume: twice those of the reduction.
 //! - Time: the reduction's time, plus its time without computation. The phases do not overlap: when
 //!   the reduction ends, the root has received everything and all other ranks have finished their
 //!   part.

@@ -1,27 +1,27 @@
-//! What no reduction of whole segments can undercut, in order or not.
+//! Lower bounds on the time of every reduction of whole segments, in order or not.
 //!
-//! Both bounds hold for a given segmentation only: a schedule that splits a vector in another way
-//! may be faster. What holds for every schedule is in [`crate::bounds`].
+//! Both bounds hold for a given segmentation only: a schedule that splits the vector differently
+//! may be faster. Bounds that hold for every schedule are in [`crate::bounds`].
 //!
-//! All proofs read a reduction backwards in time, as a broadcast from the root. Then each of the
-//! `q(p - 1)` transfers that a reduction needs at least is a transfer in which the sender first
-//! prepares for `tp` and then both partners are busy for `tc`; a rank prepares nothing and sends
-//! nothing before it has received something (it is *informed*), and does one thing at a time.
+//! All proofs read a reduction backwards in time, as a broadcast from the root. A reduction needs
+//! at least `q(p - 1)` transfers. In each of them the sender first prepares for `tp`, and then both
+//! partners are busy for `tc`. A rank prepares nothing and sends nothing before it has received
+//! something (before it is *informed*), and it does one thing at a time.
 
 use std::collections::VecDeque;
 
-/// The fewest rounds in which `q` unit segments can be broadcast or, with `combine_time = 0`, reduced
-/// among `p` ranks on unidirectional ports.
+/// The minimum number of rounds in which `q` unit segments can be broadcast or, with
+/// `combine_time = 0`, reduced among `p` ranks on unidirectional ports.
 ///
-/// With `L = floor(log2 p)`: `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`, `2q - 1 + L` for
-/// odd `p >= 3`, 0 for `p = 1`.
+/// With `L = floor(log2 p)` it is `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`,
+/// `2q - 1 + L` for odd `p >= 3`, and 0 for `p = 1`.
 ///
-/// *Proof.* In round `k` of a broadcast at most `2^(k-1)` ranks are informed and send, and at most
-/// `floor(p/2)` pairs of ranks exist. The former is the smaller number up to round `L`. So in `T >=
-/// L` rounds there are at most `2^L - 1 + (T - L) floor(p/2)` transfers, and `q(p - 1)` are needed;
-/// in fewer than `L` rounds not even one segment reaches everybody. Solved for `T`, the even case
-/// follows; in the odd case `T = 2q + L - floor((2^L - 1) / ((p-1)/2))`, and as `2^L <= p - 1 <=
-/// 2^(L+1) - 2`, what is subtracted is 1.
+/// *Proof.* In round `k` of a broadcast at most `2^(k-1)` ranks are informed and can send, and
+/// there are at most `floor(p/2)` pairs of ranks. Up to round `L` the first number is the smaller
+/// one. So `T >= L` rounds have at most `2^L - 1 + (T - L) floor(p/2)` transfers, and `q(p - 1)`
+/// are needed. In fewer than `L` rounds not even one segment reaches all ranks. Solving for `T`
+/// gives the even case. In the odd case `T = 2q + L - floor((2^L - 1) / ((p-1)/2))`; since
+/// `2^L <= p - 1 <= 2^(L+1) - 2`, the subtracted number is 1.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::lower_bound_rounds;
@@ -42,22 +42,23 @@ pub fn lower_bound_rounds(p: usize, q: usize) -> u64 {
 /// A lower bound on the makespan of every unidirectional reduction of these whole segments, in
 /// order or not.
 ///
-/// The largest of three bounds, rounded up if all times are whole numbers (a makespan, being a sum
-/// of them, then is one too). With `tc` and `tp` the least times of all segments, an informed rank
-/// informs another at most every `tc + tp`, which gives the earliest times `e_0 = 0, e_1, ..,
-/// e_(p-1)` at which `k` ranks besides the root can be informed.
+/// It is the largest of three bounds. It is rounded up if all times are whole numbers, because then
+/// every makespan, a sum of them, is one too. Let `tc` and `tp` be the minimum times over all
+/// segments. An informed rank informs another one at most every `tc + tp`. This gives the earliest
+/// times `e_0 = 0, e_1, .., e_(p-1)` at which `k` ranks besides the root can be informed.
 ///
-/// * *Work.* All transfers and preparations keep ranks busy for `(p - 1) sum(2tc + tp)`. The `k`-th
-///   rank to be informed is idle until its first reception starts, at `e_k - tc` or later. For odd
-///   `p` one rank is idle during the last `tc` as well, later than all this: preparations are over
-///   then, transfers occupy ranks in pairs, and `e_(p-1) - tc` has passed. The `p` ranks share the
-///   sum.
-/// * *Pairs.* Transfers take `(p - 1) sum(tc)` together, at most `floor(p/2)` at once, of which the
-///   `k`-th needs a `k`-th informed and prepared rank, which there is from `e_(k-1) + tp` on.
-///   `floor(p/2)` ranks share the sum of transfers and of these times.
+/// * *Work.* All transfers and preparations together keep ranks busy for `(p - 1) sum(2tc + tp)`.
+///   The `k`-th rank to be informed is idle until its first reception starts, at `e_k - tc` or
+///   later. For odd `p` one rank is also idle during the last `tc`. That is later than all the idle
+///   times counted so far: preparations are over then, transfers occupy ranks in pairs, and
+///   `e_(p-1) - tc` has passed. The `p` ranks share the sum.
+/// * *Pairs.* Transfers take `(p - 1) sum(tc)` together, and at most `floor(p/2)` are in progress
+///   at once. The `k`-th of these needs a `k`-th informed and prepared rank, which exists from
+///   `e_(k-1) + tp` on. The sum of the transfers and of these times is shared by `floor(p/2)`
+///   pairs.
 /// * *Root.* It sends each segment at least once. When it starts to prepare for the last segment
-///   that it has not sent yet, all others have taken it `tc + tp` each, at least, and that last one
-///   must still be brought to everybody, which takes `e_(p-1)`.
+///   that it has not sent yet, it has spent at least `tc + tp` on each of the others. That last
+///   segment must still reach all ranks, which takes `e_(p-1)`.
 ///
 /// With unit segments and `combine_time = 0` it equals [`lower_bound_rounds`].
 pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64 {
@@ -66,9 +67,9 @@ pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64
         return 0.0;
     }
     let (transfer_time, combine_time) = (&transfer_time[..q], &combine_time[..q]);
-    let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
-    let (tc, tp) = (least(transfer_time), least(combine_time));
-    let (comm, comp) = (
+    let min = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+    let (tc, tp) = (min(transfer_time), min(combine_time));
+    let (transfer_sum, combine_sum) = (
         transfer_time.iter().sum::<f64>(),
         combine_time.iter().sum::<f64>(),
     );
@@ -84,12 +85,12 @@ pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64
     let informed = informed_at(p, tc + tp);
     let uninformed: f64 = informed[1..].iter().map(|e| e - tc).sum();
     let unpaired = if p.is_multiple_of(2) { 0.0 } else { tc };
-    let work = (others * (2.0 * comm + comp) + uninformed + unpaired) / ranks;
+    let work = (others * (2.0 * transfer_sum + combine_sum) + uninformed + unpaired) / ranks;
     let ramp: f64 = informed[..half].iter().map(|e| e + tp).sum();
-    let pairs = (others * comm + ramp) / pairs;
-    let root = comm + comp - longest + informed[p - 1];
+    let pairs = (others * transfer_sum + ramp) / pairs;
+    let root = transfer_sum + combine_sum - longest + informed[p - 1];
 
-    // The sums above may be off by rounding; a bound must not be.
+    // The sums above may have rounding errors; the bound must stay below the exact value.
     let bound = work.max(pairs).max(root) * (1.0 - 1e-12);
     let whole = transfer_time
         .iter()
@@ -99,10 +100,10 @@ pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64
 }
 
 /// The earliest times at which 0, 1, .., `p - 1` ranks besides the root can be informed, if every
-/// informed rank informs one more every `step`.
+/// informed rank informs one more rank every `step`.
 fn informed_at(p: usize, step: f64) -> Vec<f64> {
     let mut informed = vec![0.0];
-    // All steps are equal, so a queue already keeps the next times sorted.
+    // All steps are equal, so a queue keeps the next times sorted.
     let mut next = VecDeque::from([step]);
     while informed.len() < p
         && let Some(t) = next.pop_front()

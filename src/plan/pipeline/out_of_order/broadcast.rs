@@ -1,33 +1,38 @@
-//! One broadcast on unidirectional ports, planned instant by instant.
+//! Plans one broadcast on unidirectional ports, instant by instant; the search reverses it into a
+//! reduction.
 
 use std::collections::BTreeSet;
 
 use crate::plan::Transfer;
 
-/// A broadcast under construction, time running from the end of the reduction to its start.
+/// A broadcast under construction. Time runs from the end of the reduction to its start.
 ///
-/// A sender is busy for `combine_time` before a transfer, which starts at the instant it is decided on:
-/// ranks that are free have, in hindsight, been preparing. So all busy ranks are in transfers.
+/// A sender prepares for `combine_time` before each transfer, and the transfer is decided at the
+/// instant at which it starts: free ranks are assumed to have been preparing. So all busy ranks are
+/// in transfers.
 #[derive(Debug)]
 pub(super) struct Broadcast<'a> {
     transfer_time: &'a [f64],
     /// The different preparation times, sorted.
     waits: Vec<f64>,
-    /// After `waits[..k]`, a sender is prepared for the segments of set `k`, `words` words each.
+    /// Set `k` holds the segments for which a sender is prepared once the first `k` entries of
+    /// `waits` have passed. Each set takes `words` words.
     prepared: Vec<u64>,
-    /// One set of segments per rank, `words` words each.
+    /// By rank: the set of segments that it has, `words` words each.
     have: Vec<u64>,
     words: usize,
-    /// How many segments each rank lacks.
+    /// By rank: how many segments it lacks.
     missing: Vec<usize>,
-    /// How many ranks have each segment.
+    /// By segment: how many ranks have it.
     holders: Vec<u32>,
+    /// By rank: the end of its last transfer.
     free_at: Vec<f64>,
 }
 
 impl<'a> Broadcast<'a> {
     pub(super) fn new(p: usize, transfer_time: &'a [f64], combine_time: &'a [f64]) -> Self {
-        /// Of more different preparations, so many stand for all, rounded up.
+        /// If there are more different preparation times, this many stand for all of them, rounded
+        /// up.
         const MAX_WAITS: usize = 64;
         let q = transfer_time.len();
         let words = q.div_ceil(64);
@@ -62,25 +67,26 @@ impl<'a> Broadcast<'a> {
         }
     }
 
-    /// What [`Broadcast::plan`] takes off its budget at least.
-    pub(super) fn least_steps(p: usize, q: usize) -> u64 {
+    /// The minimum that [`Broadcast::plan`] subtracts from its budget.
+    pub(super) fn min_steps(p: usize, q: usize) -> u64 {
         let transfers = (q as u64).saturating_mul(p as u64 - 1);
         transfers.saturating_mul(2 * Self::FREE_RANK + Self::choice(0, q))
     }
 
-    /// Steps that an instant takes for each free rank.
+    /// Steps that one instant costs for each free rank.
     const FREE_RANK: u64 = 80;
 
-    /// Steps that a transfer takes, one of many between free ranks.
+    /// Steps that one transfer costs, if there are `free` free ranks.
     fn choice(free: usize, q: usize) -> u64 {
         (free / 4 + q / 8) as u64
     }
 
-    /// Plans everything, with at most `cap` concurrent transfers; `None` if `budget` runs out,
-    /// whose unit is a step of a nanosecond or two.
+    /// Plans the whole broadcast with at most `cap` concurrent transfers. Returns `None` if
+    /// `budget` is used up; its unit is a step of one or two nanoseconds.
     ///
-    /// It always ends: at the last instant announced no rank is busy and every preparation is over,
-    /// so the root can serve any rank that lacks a segment, and that announces a later instant.
+    /// It always ends: at the last registered instant no rank is busy and every preparation is
+    /// over. The root can then serve any rank that lacks a segment, and that registers a later
+    /// instant.
     pub(super) fn plan(
         mut self,
         cap: usize,
@@ -90,14 +96,15 @@ impl<'a> Broadcast<'a> {
     ) -> Option<Vec<Transfer>> {
         let (p, q) = (self.missing.len(), self.transfer_time.len());
         let total = q * (p - 1);
-        // A rank may receive at once, and send after a preparation; between the shortest and the
-        // longest one, the instants at which other ranks become free are close enough.
+        // A free rank can receive at once, and send after a preparation. Between the shortest and
+        // the longest preparation time, other ranks become free often enough to provide instants.
         let mut waits = vec![0.0, self.waits[0], self.waits[self.waits.len() - 1]];
         waits.dedup();
         let mut random = SplitMix64(seed);
         let mut plan = Vec::with_capacity(total);
         let mut informed = 1;
-        // Instants at which something may start, as bits, which are ordered like the times.
+        // The instants at which a transfer may start, as bits: those have the same order as the
+        // times.
         let mut instants: BTreeSet<u64> = waits.iter().map(|wait| wait.to_bits()).collect();
         while plan.len() < total
             && let Some(instant) = instants.pop_first()
@@ -107,7 +114,7 @@ impl<'a> Broadcast<'a> {
             let room = cap.saturating_sub(busy / 2);
             let free = if room > 0 { p - busy } else { 0 };
             *budget = budget.checked_sub(p as u64 + Self::FREE_RANK * free as u64)?;
-            // Among very many ranks one instant may cost more than all is left.
+            // With very many ranks a single instant may cost more than the remaining budget.
             let pairs = room.min(free / 2).min(informed) as u64;
             budget.checked_sub(pairs.saturating_mul(Self::choice(free, q)))?;
             for (from, to) in self.pair(now, room, noise, &mut random) {
@@ -129,7 +136,7 @@ impl<'a> Broadcast<'a> {
         Some(plan)
     }
 
-    /// Up to `cap` pairs (sender, receiver) of free ranks.
+    /// Up to `cap` pairs (sender, receiver) of ranks that are free at `now`.
     fn pair(
         &self,
         now: f64,
@@ -137,7 +144,7 @@ impl<'a> Broadcast<'a> {
         noise: f64,
         random: &mut SplitMix64,
     ) -> Vec<(usize, usize)> {
-        /// What losing a whole preparation is worth to a receiver, in segments.
+        /// The penalty for a receiver that loses a whole preparation, in segments.
         const LOSS: f64 = 2.0;
         let (mut senders, mut receivers) = (Vec::new(), Vec::new());
         for (rank, &free_at) in self
@@ -149,7 +156,7 @@ impl<'a> Broadcast<'a> {
             let noise = noise * random.unit();
             let missing = self.missing[rank] as f64;
             if free_at + self.waits[0] <= now && self.missing[rank] < self.transfer_time.len() {
-                // What the root does not send now keeps everybody waiting later.
+                // The root sends first: a delay there delays all ranks later.
                 let first = if rank == 0 { f64::INFINITY } else { 0.0 };
                 senders.push((missing + noise - first, rank));
             }
@@ -198,13 +205,14 @@ impl<'a> Broadcast<'a> {
         pairs
     }
 
-    /// Splits a pair so that both of its ranks serve an idle one each: paths of length three.
+    /// Splits pairs so that both ranks of a pair serve one idle rank each (augmenting paths of
+    /// length three).
     ///
-    /// With `combine_time = 0` that makes the matching as large as possible: two ranks cannot be paired
-    /// only if they have the same segments, so whatever a maximal matching leaves over is
-    /// alike, and if no pair can be split, every pair contains one more rank of that kind.
+    /// With `combine_time = 0` this makes the matching as large as possible. Two ranks cannot be
+    /// paired only if they have the same segments, so all ranks left over by a maximal matching
+    /// have the same set. If no pair can be split, every pair contains one more rank with that set.
     fn augment(&self, pairs: &mut Vec<(usize, usize)>, mut idle: Vec<usize>, cap: usize, now: f64) {
-        /// With `combine_time = 0` the first miss is final, see above.
+        /// With `combine_time = 0` the first miss is final: see above.
         const MISSES: usize = 8;
         let mut misses = 0;
         while pairs.len() < cap
@@ -227,23 +235,27 @@ impl<'a> Broadcast<'a> {
         }
     }
 
-    /// The pair as (sender, receiver), the richer one sending if it can.
+    /// The pair as (sender, receiver): the rank with more segments sends if it can.
     fn orient(&self, a: usize, b: usize, now: f64) -> Option<(usize, usize)> {
-        let mut ways = [(a, b), (b, a)];
-        ways.sort_by_key(|&(from, _)| self.missing[from]);
-        ways.into_iter()
+        let mut directions = [(a, b), (b, a)];
+        directions.sort_by_key(|&(from, _)| self.missing[from]);
+        directions
+            .into_iter()
             .find(|&(from, to)| self.can_send(from, to, now))
     }
 
+    /// Whether `from` has a segment that `to` lacks and that it is prepared to send at `now`.
     fn can_send(&self, from: usize, to: usize, now: f64) -> bool {
         self.offers(from, self.set(to), now).any(|word| word != 0)
     }
 
+    /// The set of segments that `rank` has.
     fn set(&self, rank: usize) -> &[u64] {
         &self.have[rank * self.words..][..self.words]
     }
 
-    /// The segments that all of these ranks have: who has nothing else can send to none of them.
+    /// The segments that all of these ranks have. A rank with no other segment can send to none of
+    /// them.
     fn common(&self, ranks: &[usize]) -> Vec<u64> {
         let mut common = vec![u64::MAX; self.words];
         for &rank in ranks {
@@ -255,7 +267,7 @@ impl<'a> Broadcast<'a> {
         common
     }
 
-    /// The segments that `from` has and is prepared for, without those in the set `to`, word by
+    /// The segments that `from` has and is prepared for, except those in the set `to`, word by
     /// word.
     fn offers(&self, from: usize, to: &[u64], now: f64) -> impl Iterator<Item = u64> {
         let prepared = self
@@ -285,11 +297,12 @@ impl<'a> Broadcast<'a> {
     }
 }
 
-/// The half-duplex broadcast among four ranks in `floor(3q/2) + 1` rounds, its lower bound.
+/// The half-duplex broadcast among four ranks in `floor(3q/2) + 1` rounds, which is its lower
+/// bound.
 ///
-/// Each pair of segments A, B takes three rounds, with ranks x, y, z in turning roles: `0->x A` and
-/// the previous pair's late transfer; `0->y B, x->z A`; `0->z B, x->y A`. Then all have both,
-/// except x, which still lacks B and gets it late, from z.
+/// Each pair of segments A, B takes three rounds, with ranks x, y, z in rotating roles: `0->x A`
+/// and the late transfer of the previous pair; `0->y B, x->z A`; `0->z B, x->y A`. Then all ranks
+/// have both segments, except that x lacks B and receives it late, from z.
 pub(super) fn four_rank_broadcast(q: usize) -> Vec<Transfer> {
     let mut plan = Vec::with_capacity(3 * q);
     let mut late = None;
@@ -311,7 +324,7 @@ pub(super) fn four_rank_broadcast(q: usize) -> Vec<Transfer> {
     plan
 }
 
-/// The transfer read backwards in time.
+/// The transfer in the opposite direction, as it is seen backwards in time.
 pub(super) fn reversed(t: Transfer) -> Transfer {
     Transfer {
         from: t.to,
@@ -320,7 +333,8 @@ pub(super) fn reversed(t: Transfer) -> Transfer {
     }
 }
 
-/// Steele, Lea & Flood's generator: small, and the same plan on every machine.
+/// The SplitMix64 generator of Steele, Lea & Flood: small, and it gives the same plan on every
+/// machine.
 #[derive(Debug)]
 pub(super) struct SplitMix64(pub(super) u64);
 

@@ -1,33 +1,40 @@
-//! Out of order: unidirectional pipelined reduction in which a rank may work on a later segment
-//! first.
+//! Out-of-order reduction: a unidirectional pipelined reduction in which a rank may work on a later
+//! segment first.
 //!
-//! Source: our own planner, beyond Lowery & Langou, *A Greedy Algorithm for Optimally Pipelining a
-//! Reduction*. Their section V proves uni-greedy (algorithm 1) optimal among the reductions in
-//! which every rank handles the segments in order; this one drops the order. Ports: unidirectional,
-//! one-ported. Symbols: `p` ranks, root 0, `q` segments, the `i`-th of `s_i` elements, `tc = alpha +
-//! beta s_i`, `tp = gamma s_i`, `L = floor(log2 p)`. Rounds, for `tp = 0` and equal segments: `2q -
-//! 1 + L` for odd `p`, `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`
-//! ([`lower_bound_rounds`]; reached in every case measured, proved for `p <= 4`). Time otherwise:
-//! [`time`] evaluates it. Volume: `(p - 1) m`. Restrictions: the operator must commute.
+//! - Source: original to this project. It goes beyond Lowery & Langou, *A Greedy Algorithm for
+//!   Optimally Pipelining a Reduction*: their section V proves uni-greedy (algorithm 1) optimal
+//!   among the reductions in which every rank handles the segments in order. This planner drops
+//!   that order.
+//! - Ports: unidirectional, one-ported.
+//! - Symbols: `p` ranks, root 0, `q` segments, the `i`-th of `s_i` elements,
+//!   `tc = alpha + beta s_i`, `tp = gamma s_i`, `L = floor(log2 p)`.
+//! - Rounds, for `tp = 0` and equal segments: `2q - 1 + L` for odd `p`,
+//!   `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p` ([`lower_bound_rounds`]; reached in every
+//!   case measured, proved for `p <= 4`).
+//! - Time in all other cases: no closed form ([`time`] evaluates it).
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: the operator must commute.
 //!
 //! # Method
 //!
 //! Read backwards in time, a reduction is a broadcast in which a *sender* first prepares for `tp`
-//! and then transfers for `tc`. It is planned instant by instant: ranks ready to send are paired
-//! with ranks that are free, rich with poor, and hand over the segment that the fewest ranks have.
-//! Two things decide how good the plan becomes:
+//! and then transfers for `tc`. This broadcast is planned instant by instant. Ranks that are ready
+//! to send are paired with free ranks, those with many segments with those with few, and each pair
+//! transfers the segment that the fewest ranks have. Two rules determine the quality of the plan:
 //!
-//! * *The cap.* Of each cycle `2tc + tp` a rank spends `2tc` in transfers, so on average at most `p
-//!   tc / (2tc + tp)` transfers are under way. Starting more whenever ranks are free drives all
-//!   ranks into lock-step, and then everybody waits `tp` in every cycle. Hence a cap on concurrent
-//!   transfers at, or next to, that number (`floor(p/2)` when `tp = 0`).
-//! * *Idle time.* A rank free at time `x` loses nothing as a receiver at `x` or as a sender at `x +
-//!   tp`; receivers that would lose time stand back.
+//! * *The cap.* Out of each cycle of `2tc + tp` a rank spends `2tc` in transfers, so on average at
+//!   most `p tc / (2tc + tp)` transfers are in progress. Starting more whenever ranks are free
+//!   drives all ranks into lock-step, and then all of them wait for `tp` in every cycle. The number
+//!   of concurrent transfers is therefore capped at that average or next to it (at `floor(p/2)`
+//!   when `tp = 0`).
+//! * *Idle time.* A rank that is free from time `x` loses nothing as a receiver at `x` or as a
+//!   sender at `x + tp`. Receivers that would lose time get a lower priority.
 //!
-//! Several caps and seeds are tried, every plan is timed by the rules, and the shortest is kept;
-//! uni-greedy's is one of them. The result depends on the arguments only.
+//! Several caps and seeds are tried, every plan is timed by the rules, and the shortest is kept.
+//! Uni-greedy's plan is one of the candidates. The result depends on the arguments only.
 //!
-//! `p = 4`, `q = 3`, `tc = 1`, `tp = 0`, in 5 rounds (uni-greedy takes 6), the last segment first:
+//! Example, `p = 4`, `q = 3`, `tc = 1`, `tp = 0`, in 5 rounds (uni-greedy needs 6), the last
+//! segment first:
 //!
 //! | round | transfers (segment) |
 //! |---|---|
@@ -37,23 +44,26 @@
 //! | 3 | 3→1 (0), 2→0 (1) |
 //! | 4 | 1→0 (0) |
 //!
-//! # What is proved and what is measured
+//! # Proved and measured properties
 //!
-//! Proved: never slower than uni-greedy, for any times of a homogeneous model without overlap;
-//! optimal for `tp = 0`, equal segments and `p <= 4`; the bounds [`lower_bound_rounds`] and
-//! [`lower_bound`].
+//! Proved:
 //!
-//! Measured with `tp = 0`, equal segments (`examples/out_of_order.rs`): [`lower_bound_rounds`] is
-//! reached in all cases tried, that is for every `p` in `2..=40` and `q` in `1..=64`, and at (64,
-//! 256), (128, 64), (256, 32), (127, 32), (1024, 64), (64, 4096).
+//! - It is never slower than uni-greedy, for any times of a homogeneous model without overlap.
+//! - It is optimal for `tp = 0`, equal segments and `p <= 4`.
+//! - The bounds [`lower_bound_rounds`] and [`lower_bound`] hold.
 //!
-//! Measured with `tp > 0`, equal segments, `p` in `3..=32`, (tc, tp) in {(2,1), (1,1), (1,2),
-//! (3,1), (10,1)}: at `q = 32` and `q = 64` faster than uni-greedy in 297 of 300 cases, by 8 to 19%
-//! on average. The other three are p = 4 at (1,1), where uni-greedy is optimal, and p = 5, q = 64
-//! at (1,2), where it takes 261 and the best bound known is 258. [`lower_bound`] is not always
-//! attainable: whole-number times admit only whole numbers of transfers per time unit. Against a
-//! bound that counts those (in the example), q = 64 is within 0.4% on average at (2,1), (1,1) and
-//! (3,1), and within 1.1% at (1,2). Strongly unequal segments gain less, and often nothing.
+//! Measured with `tp = 0` and equal segments (`examples/out_of_order.rs`): [`lower_bound_rounds`]
+//! is reached in all cases tried, that is for every `p` in `2..=40` and `q` in `1..=64`, and at
+//! (64, 256), (128, 64), (256, 32), (127, 32), (1024, 64), (64, 4096).
+//!
+//! Measured with `tp > 0` and equal segments, `p` in `3..=32`, (tc, tp) in {(2,1), (1,1), (1,2),
+//! (3,1), (10,1)}: at `q = 32` and `q = 64` it is faster than uni-greedy in 297 of 300 cases, by 8
+//! to 19% on average. The other three are `p = 4` at (1,1), where uni-greedy is optimal, and
+//! `p = 5`, `q = 64` at (1,2), where it needs 261 and the best known bound is 258. [`lower_bound`]
+//! is not always attainable: whole-number times admit only whole numbers of transfers per time
+//! unit. Against a bound that takes this into account (in the example), `q = 64` is within 0.4% on
+//! average at (2,1), (1,1) and (3,1), and within 1.1% at (1,2). Strongly unequal segments gain
+//! less, and often nothing.
 //!
 //! |  p |  q | tc, tp | uni-greedy | out of order | [`lower_bound`] |
 //! |---:|---:|:------:|-----------:|-------------:|----------------:|
@@ -67,12 +77,12 @@
 //!
 //! # Planning time
 //!
-//! At most 24 plans are tried, none once the lower bound is met. The first may take 6*10^8
-//! elementary steps (about a second), all others follow only while less than 2*10^8 are spent. With
-//! equal segments, `p = q = 64` needs 3*10^7 for all 24 plans, `p = 1024, q = 64` 6*10^7 for each
-//! and `p = 4096, q = 64` most of 6*10^8 for one; with unequal ones a plan costs some ten times as
-//! much. Where the first plan would take more, and for times that are not finite, the result is
-//! uni-greedy's plan.
+//! At most 24 plans are tried, and none after one meets the lower bound. The first plan may take
+//! `6*10^8` elementary steps (about a second); further plans are tried only while fewer than
+//! `2*10^8` steps have been spent in total. With equal segments, `p = q = 64` needs `3*10^7` for
+//! all 24 plans, `p = 1024, q = 64` needs `6*10^7` for each plan, and `p = 4096, q = 64` needs most
+//! of `6*10^8` for one. With unequal segments a plan costs about ten times as much. If the first
+//! plan would need more, or if times are not finite, the result is uni-greedy's plan.
 
 mod best_segment;
 mod bounds;
@@ -119,8 +129,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
-    // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast
-    // order means nothing.
+    // The registry admits only commuting operators here, so ranks may be rotated to any root. For a
+    // reversed broadcast operand order has no meaning.
     let request = Request {
         keep_order: false,
         ..request.clone()
@@ -130,7 +140,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     Reduction::new(&request, transfers.into_iter().map(|t| [t]))
 }
 
-/// The executed time; `None` where costs differ from rank to rank or computation overlaps. Takes as
+/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps. Takes as
 /// long as planning.
 pub fn time(request: &Request) -> Option<f64> {
     request.closed_forms_hold().then(|| {
@@ -141,9 +151,9 @@ pub fn time(request: &Request) -> Option<f64> {
 
 /// Plans a reduction of `q` segments from `p` ranks to rank 0.
 ///
-/// Segment `i` takes `transfer_time[i]` to transfer and `combine_time[i]` to combine, so `q` is their common
-/// length. The transfers are listed by starting time, which gives every rank its program order; `p
-/// < 2` and `q = 0` give none.
+/// Segment `i` takes `transfer_time[i]` to transfer and `combine_time[i]` to combine; `q` is the
+/// common length of both slices. The transfers are listed by starting time, which defines the
+/// program order of every rank. `p < 2` and `q = 0` give none.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::{lower_bound, out_of_order};
@@ -160,9 +170,10 @@ pub fn out_of_order(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Ve
     best.plan.into_iter().map(|(_, t)| t).collect()
 }
 
-/// Plans a broadcast of `q` unit segments from rank 0 to `p` ranks, each of which sends or receives
-/// at most one segment a round: the reverse of [`out_of_order`] with `transfer_time = 1`, `combine_time = 0`,
-/// round by round.
+/// Plans a broadcast of `q` unit segments from rank 0 to `p` ranks, round by round. Each rank sends
+/// or receives at most one segment in a round.
+///
+/// It is the reverse of [`out_of_order`] with `transfer_time = 1` and `combine_time = 0`.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::half_duplex_broadcast;
@@ -182,15 +193,15 @@ pub fn half_duplex_broadcast(p: usize, q: usize) -> Vec<Vec<Transfer>> {
     rounds
 }
 
-/// The makespan of a quick plan, and the elementary steps it took: at least as long as what
-/// [`plan`] finds.
+/// The makespan of a plan found with little effort, and the elementary steps it took. It is at
+/// least as long as the plan that [`plan`] finds.
 pub(in crate::plan) fn quick_time(request: &Request) -> (f64, u64) {
     let (transfer_time, combine_time) = costs(request);
     let best = search::best(request.ranks, &transfer_time, &combine_time, Effort::QUICK);
     (best.makespan, best.steps)
 }
 
-/// `tc` and `tp` of every segment; nothing for a single rank.
+/// `tc` and `tp` of every segment; empty for a single rank.
 pub(in crate::plan) fn costs(request: &Request) -> (Vec<f64>, Vec<f64>) {
     uni_greedy::costs(request).unzip()
 }

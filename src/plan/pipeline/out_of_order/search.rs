@@ -1,4 +1,4 @@
-//! The search for the shortest of several plans.
+//! The search over several out-of-order plans for the shortest one.
 
 use super::bounds::lower_bound;
 use super::broadcast::{Broadcast, four_rank_broadcast, reversed};
@@ -6,22 +6,23 @@ use crate::plan::Transfer;
 use crate::plan::pipeline::uni_greedy::Greedy;
 use crate::simulate::max_time;
 
-/// A reduction plan with the starting time of each transfer, in order of these.
+/// A reduction plan: its transfers with their starting times, sorted by these.
 #[derive(Debug)]
 pub(super) struct Timed {
     pub(super) plan: Vec<(f64, Transfer)>,
     pub(super) makespan: f64,
-    /// Elementary steps spent on finding it, of a nanosecond or two.
+    /// Elementary steps spent on finding it. One step takes one or two nanoseconds.
     pub(super) steps: u64,
 }
 
-/// How many plans are tried besides uni-greedy's, and how many elementary steps they may take.
+/// Limits on the number of plans tried besides uni-greedy's, and on the elementary steps they may
+/// take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     attempts: usize,
-    /// The first plan is given up after so many.
+    /// The first plan is abandoned after this many steps.
     first: u64,
-    /// Further plans are tried only if they will probably end before so many are spent in all.
+    /// Further plans are tried only if they will probably end before this many steps in total.
     all: u64,
 }
 
@@ -39,7 +40,7 @@ impl Effort {
     };
 }
 
-/// The shortest plan found.
+/// The shortest plan found within `effort`.
 pub(super) fn best(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort) -> Timed {
     let q = transfer_time.len().min(combine_time.len());
     let q = if p < 2 { 0 } else { q };
@@ -50,8 +51,8 @@ pub(super) fn best(p: usize, transfer_time: &[f64], combine_time: &[f64], effort
         transfer_time,
         combine_time,
     );
-    let proper = |t: &f64| t.is_finite() && *t >= 0.0;
-    if q > 0 && transfer_time.iter().chain(combine_time).all(proper) {
+    let is_valid = |t: &f64| t.is_finite() && *t >= 0.0;
+    if q > 0 && transfer_time.iter().chain(combine_time).all(is_valid) {
         if p == 4 {
             best.improve(Timed::run(
                 p,
@@ -62,32 +63,32 @@ pub(super) fn best(p: usize, transfer_time: &[f64], combine_time: &[f64], effort
         }
         search(p, transfer_time, combine_time, effort, &mut best);
     }
-    // Stable: where transfers take no time at all, program order decides.
+    // The sort is stable: if transfers take no time at all, program order decides.
     best.plan.sort_by(|a, b| a.0.total_cmp(&b.0));
     best
 }
 
-/// Plans with several caps and seeds: each cap twice, then only the most successful one.
+/// Tries several caps and seeds: each cap twice, then only the most successful one.
 fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort, best: &mut Timed) {
-    /// Noise below 1 only breaks ties; more of it gets a few ranks out of a bad period.
+    /// Noise below 1 only breaks ties. More noise moves a few ranks out of an unfavourable period.
     const NOISE: [f64; 4] = [0.9, 2.0, 0.9, 5.0];
-    if Broadcast::least_steps(p, transfer_time.len()) > effort.first {
+    if Broadcast::min_steps(p, transfer_time.len()) > effort.first {
         return;
     }
     let goal = lower_bound(p, transfer_time, combine_time);
     let caps = concurrency_caps(p, transfer_time, combine_time);
-    let mut favourite = (f64::INFINITY, caps[0]);
+    let mut best_cap = (f64::INFINITY, caps[0]);
     for attempt in 0..effort.attempts {
         if best.makespan <= goal {
             return;
         }
-        let turn = attempt / caps.len();
-        let cap = if turn < 2 {
+        let pass = attempt / caps.len();
+        let cap = if pass < 2 {
             caps[attempt % caps.len()]
         } else {
-            favourite.1
+            best_cap.1
         };
-        let noise = NOISE[turn % NOISE.len()];
+        let noise = NOISE[pass % NOISE.len()];
         let mut budget = effort.first;
         let broadcast = Broadcast::new(p, transfer_time, combine_time);
         let plan = broadcast.plan(cap, noise, attempt as u64, &mut budget);
@@ -95,8 +96,8 @@ fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort,
         best.steps += steps;
         let Some(plan) = plan else { return };
         let candidate = Timed::run(p, backwards(plan), transfer_time, combine_time);
-        if candidate.makespan < favourite.0 {
-            favourite = (candidate.makespan, cap);
+        if candidate.makespan < best_cap.0 {
+            best_cap = (candidate.makespan, cap);
         }
         best.improve(candidate);
         if best.steps + steps > effort.all {
@@ -105,8 +106,8 @@ fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort,
     }
 }
 
-/// The numbers of concurrent transfers worth trying, the most promising first: the average that a
-/// plan without idle time would have, its neighbours, and as many as fit.
+/// The caps on concurrent transfers worth trying, the most promising first: the average of a plan
+/// without idle time, its neighbours, and the largest possible number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -114,9 +115,13 @@ fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort,
     reason = "at most p, never negative"
 )]
 fn concurrency_caps(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Vec<usize> {
-    let comm: f64 = transfer_time.iter().sum();
-    let cycle = 2.0 * comm + combine_time.iter().sum::<f64>();
-    let share = if cycle > 0.0 { comm / cycle } else { 0.5 };
+    let transfer_sum: f64 = transfer_time.iter().sum();
+    let cycle = 2.0 * transfer_sum + combine_time.iter().sum::<f64>();
+    let share = if cycle > 0.0 {
+        transfer_sum / cycle
+    } else {
+        0.5
+    };
     let average = p as f64 * share;
     let (below, above) = (average.floor(), average.ceil());
     let mut caps = Vec::new();
@@ -130,7 +135,7 @@ fn concurrency_caps(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Ve
 }
 
 impl Timed {
-    /// Runs a plan by the rules: a transfer starts when both partners are free.
+    /// Times a plan by the rules: a transfer starts when both partners are free.
     fn run(
         p: usize,
         plan: impl IntoIterator<Item = Transfer>,
@@ -154,7 +159,7 @@ impl Timed {
         }
     }
 
-    /// Takes over a better plan.
+    /// Replaces the plan if the other one is shorter.
     fn improve(&mut self, other: Timed) {
         if other.makespan < self.makespan {
             self.plan = other.plan;
@@ -174,7 +179,7 @@ fn uni_greedy(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Vec<Tran
     plan
 }
 
-/// The plan of a broadcast as the plan of a reduction.
+/// Converts the plan of a broadcast to the plan of a reduction.
 pub(super) fn backwards(mut broadcast: Vec<Transfer>) -> Vec<Transfer> {
     broadcast.reverse();
     broadcast.iter_mut().for_each(|t| *t = reversed(*t));

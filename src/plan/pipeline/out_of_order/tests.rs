@@ -1,3 +1,5 @@
+//! Tests of the out-of-order planner and of its lower bounds.
+
 use super::broadcast::SplitMix64;
 use super::*;
 use crate::check::{Options, check};
@@ -5,8 +7,8 @@ use crate::plan::{Segments, registry};
 use crate::simulate::Prepared;
 use crate::{CostModel, Kind, Ports};
 
-/// The makespan of a plan, from sets of contributions and the rules of time, apart from the
-/// planner.
+/// The makespan of a plan, computed independently of the planner from sets of contributions and the
+/// rules of time.
 fn makespan(p: usize, plan: &[Transfer], transfer_time: &[f64], combine_time: &[f64]) -> f64 {
     let q = transfer_time.len();
     let mut holds: Vec<Vec<Option<u128>>> = (0..p).map(|rank| vec![Some(1 << rank); q]).collect();
@@ -74,7 +76,7 @@ fn greedy(p: usize, (transfer_time, combine_time): &(Vec<f64>, Vec<f64>)) -> f64
     )
 }
 
-/// What a reduction, or a broadcast, takes under the rules, once it has been proved right.
+/// The simulated time of a reduction or broadcast, after checking that the schedule is correct.
 fn executed(kind: Kind, request: &Request) -> f64 {
     let algorithm = registry::find(kind, "out-of-order").unwrap();
     let schedule = algorithm.plan(request).unwrap();
@@ -95,7 +97,7 @@ fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Requ
 }
 
 #[test]
-fn executed_times_are_the_plans_and_never_uni_greedys_or_more() {
+fn executed_times_match_the_plan_and_never_exceed_uni_greedy() {
     let mut random = SplitMix64(3);
     #[expect(
         clippy::cast_possible_truncation,
@@ -114,7 +116,7 @@ fn executed_times_are_the_plans_and_never_uni_greedys_or_more() {
                 .collect(),
             _ => (0..q).map(|_| any(7)).collect(),
         };
-        // Whole numbers, so that equal means equal in whatever order they are summed.
+        // Whole numbers, so that sums are equal in whatever order they are computed.
         let whole = |n: usize| u32::try_from(n).map(f64::from).unwrap();
         let (alpha, beta, gamma) = (whole(any(12)), whole(any(3)), whole(any(4)));
         let mut r = request(p, &sizes, alpha, beta, gamma);
@@ -136,13 +138,13 @@ fn executed_times_are_the_plans_and_never_uni_greedys_or_more() {
 }
 
 #[test]
-fn executed_times_of_fractional_costs_are_the_plans() {
+fn executed_times_of_fractional_costs_match_the_plan() {
     for p in [2, 3, 4, 7, 16, 33] {
         for sizes in [vec![3; 9], vec![4, 1, 0, 2, 2, 7]] {
             let mut r = request(p, &sizes, 0.7, 0.13, 0.37);
             r.root = p - 1;
             assert_eq!(Some(executed(Kind::Reduce, &r)), time(&r), "{r:?}");
-            // Reversed, the same times are summed in another order.
+            // In reverse the same times are summed in another order.
             let cast = executed(Kind::Broadcast, &r);
             r.cost.gamma = 0.0;
             let planned = time(&r).unwrap();
@@ -244,9 +246,9 @@ fn the_two_bounds_agree_without_computation() {
 }
 
 #[test]
-fn better_than_uni_greedy_at_many_segments() {
+fn faster_than_uni_greedy_with_many_segments() {
     for (tc, tp) in [(2.0, 1.0), (1.0, 1.0), (1.0, 2.0), (3.0, 1.0), (10.0, 1.0)] {
-        // Without p = 4 and 5, the exceptions in the module's documentation.
+        // p = 4 and 5 are left out: they are the exceptions listed in the module's documentation.
         for p in [3, 6, 7, 8, 12, 15, 16, 25, 32] {
             let times = equal(32, tc, tp);
             assert!(planned(p, &times) < greedy(p, &times), "p={p} ({tc},{tp})");
@@ -259,7 +261,7 @@ fn better_than_uni_greedy_at_many_segments() {
 }
 
 #[test]
-fn four_ranks_take_half_again_as_many_rounds_as_segments() {
+fn four_ranks_need_three_rounds_for_two_segments() {
     for q in 1..=200 {
         let (transfer_time, combine_time) = equal(q, 1.0, 0.0);
         let plan = search::backwards(broadcast::four_rank_broadcast(q));
@@ -298,7 +300,7 @@ fn broadcast_rounds_are_half_duplex_and_complete() {
 }
 
 #[test]
-fn degenerate_input_is_planned_or_empty() {
+fn degenerate_input_gives_a_plan_or_none() {
     assert!(out_of_order(0, &[1.0], &[0.0]).is_empty());
     assert!(out_of_order(1, &[1.0], &[0.0]).is_empty());
     assert!(out_of_order(5, &[], &[]).is_empty());

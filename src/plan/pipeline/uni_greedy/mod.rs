@@ -1,21 +1,26 @@
-//! Uni-greedy reduction: the fastest unidirectional reduction among all that reduce segments in
-//! order on every rank.
+//! Uni-greedy reduction: the fastest unidirectional reduction among all in which every rank reduces
+//! the segments in order.
 //!
-//! Source: Lowery & Langou, algorithm 1, theorem 5. Ports: unidirectional, one-ported.
-//! Symbols: `p` ranks, `q` segments, the `i`-th of `s_i` elements, `tc = alpha + beta s_i`, `tp =
-//! gamma s_i`. Rounds, time: no closed form ([`makespan`] evaluates it). Volume: `(p - 1) m`.
-//! Restrictions: the operator must commute.
+//! - Source: Lowery & Langou, algorithm 1, theorem 5.
+//! - Ports: unidirectional, one-ported.
+//! - Symbols: `p` ranks, `q` segments, the `i`-th of `s_i` elements, `tc = alpha + beta s_i`,
+//!   `tp = gamma s_i`.
+//! - Rounds and time: no closed form ([`makespan`] evaluates the time).
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: the operator must commute.
 //!
-//! Every rank has a state: when it finished its last task. While more than one rank still holds a
-//! segment, the two holders with the smallest states meet, at the larger of their states `t`; one
-//! sends (never the root) and is free at `t + tc`, the other receives and is free at `t + tc + tp`.
-//! Ties do not change the makespan: here the smaller rank of a pair receives, and of equal states
-//! the one that is older in the queues goes first, so that all ranks can compute the same schedule.
+//! The state of a rank is the time at which it finished its last task. While more than one rank
+//! still holds a segment, the two holders with the smallest states are paired. Their transfer
+//! starts at the larger of the two states, `t`. One of them sends (never the root) and is free at
+//! `t + tc`; the other receives and is free at `t + tc + tp`. Ties do not change the makespan. Here
+//! the smaller rank of a pair receives, and of equal states the one that entered the queues first
+//! is taken first, so that all ranks can compute the same schedule.
 //!
-//! No heap is needed. Within a segment `t` never falls, so receivers come back in sorted order, and
-//! so do senders, whose states are those of the next segment: two queues, constant time a transfer.
+//! No heap is needed. Within a segment `t` never decreases, so receivers return in sorted order. So
+//! do senders, whose states are those of the next segment. Two queues give constant time for each
+//! transfer.
 //!
-//! `p = 3`, two segments, `tc = 2`, `tp = 1` (makespan 11):
+//! Example, `p = 3`, two segments, `tc = 2`, `tp = 1` (makespan 11):
 //!
 //! | segment | transfer | starts | sender free | receiver free |
 //! |---|---|---|---|---|
@@ -63,8 +68,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
-    // Only commuting operators get here, so ranks may rotate to any root; for a reversed broadcast
-    // order means nothing.
+    // The registry admits only commuting operators here, so ranks may be rotated to any root. For a
+    // reversed broadcast operand order has no meaning.
     let request = Request {
         keep_order: false,
         ..request.clone()
@@ -72,7 +77,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     Reduction::new(&request, transfers(&request).map(|t| [t]))
 }
 
-/// The executed time; `None` where costs differ from rank to rank or computation overlaps.
+/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
 pub fn time(request: &Request) -> Option<f64> {
     request
         .closed_forms_hold()
@@ -81,8 +86,8 @@ pub fn time(request: &Request) -> Option<f64> {
 
 /// All transfers of the reduction, in the order of their starts within each segment.
 ///
-/// A rank that reduces without a schedule takes from this the transfers that name it: every rank
-/// computes the same sequence.
+/// A rank can reduce without a stored schedule: every rank computes the same sequence and carries
+/// out the transfers that name it.
 pub fn transfers(request: &Request) -> impl Iterator<Item = Transfer> + use<> {
     let mut greedy = Greedy::new(request.ranks);
     let mut costs = costs(request).collect::<Vec<_>>().into_iter();
@@ -97,7 +102,7 @@ pub fn transfers(request: &Request) -> impl Iterator<Item = Transfer> + use<> {
     })
 }
 
-/// `(tc, tp)` of every segment; nothing for a single rank, which has no link to ask for.
+/// `(tc, tp)` of every segment. Empty for a single rank, which has no link to take costs from.
 pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
     let sizes = request.segments.sizes();
     let sizes = if request.ranks < 2 { &[] } else { sizes };
@@ -106,7 +111,8 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
         .map(|&s| (request.transfer_time(s), request.combine_time(s)))
 }
 
-/// The greedy schedule as it unfolds: an iterator over the transfers of the current segment.
+/// Computes the greedy schedule step by step: an iterator over the transfers of the current
+/// segment.
 ///
 /// ```
 /// use oneport::plan::pipeline::uni_greedy::Greedy;
@@ -121,14 +127,14 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Greedy {
-    /// Holders that have not taken part in the current segment, sorted; those before
-    /// `first_waiting` are gone.
+    /// Holders that have not taken part in the current segment, sorted. Entries before
+    /// `first_waiting` have been consumed.
     waiting: Vec<State>,
     first_waiting: usize,
-    /// Holders that have received, sorted; those before `first_combined` are gone.
+    /// Holders that have received, sorted. Entries before `first_combined` have been consumed.
     combined: Vec<State>,
     first_combined: usize,
-    /// Ranks that are done with the current segment, sorted.
+    /// Ranks that have finished the current segment, sorted.
     done: Vec<State>,
     segments: usize,
     transfer_time: f64,
@@ -136,6 +142,7 @@ pub struct Greedy {
     time: f64,
 }
 
+/// A rank and the time from which it is free.
 #[derive(Debug, Clone, Copy)]
 struct State {
     free: f64,
@@ -143,7 +150,7 @@ struct State {
 }
 
 impl Greedy {
-    /// `ranks` free ranks, the root being rank 0, before the first segment.
+    /// Starts before the first segment with `ranks` free ranks. Rank 0 is the root.
     pub fn new(ranks: usize) -> Greedy {
         Greedy {
             waiting: Vec::with_capacity(ranks),
@@ -158,7 +165,7 @@ impl Greedy {
         }
     }
 
-    /// Goes on to the next segment, whose message takes `transfer_time` and whose combination takes
+    /// Moves on to the next segment. Its message takes `transfer_time` and its combination
     /// `combine_time`.
     pub fn next_segment(&mut self, transfer_time: f64, combine_time: f64) {
         while self.next().is_some() {}
@@ -170,13 +177,13 @@ impl Greedy {
         self.segments += 1;
     }
 
-    /// When the transfers yielded so far, and their combinations, have finished.
+    /// The time at which the transfers yielded so far, and their combinations, have finished.
     pub fn time(&self) -> f64 {
         self.time
     }
 
-    /// The holder with the smallest state.
-    fn take(&mut self) -> Option<State> {
+    /// Removes the holder with the smallest state from the queues.
+    fn pop_smallest(&mut self) -> Option<State> {
         let waiting = self.waiting.get(self.first_waiting).copied();
         let combined = self.combined.get(self.first_combined).copied();
         if waiting.is_some_and(|w| combined.is_none_or(|c| w.free <= c.free)) {
@@ -193,9 +200,9 @@ impl Iterator for Greedy {
     type Item = Transfer;
 
     fn next(&mut self) -> Option<Transfer> {
-        let a = self.take()?;
-        let Some(b) = self.take() else {
-            self.done.push(a); // the root, alone: the segment is reduced
+        let a = self.pop_smallest()?;
+        let Some(b) = self.pop_smallest() else {
+            self.done.push(a); // only the root is left: the segment is reduced
             return None;
         };
         let sent = b.free + self.transfer_time;
@@ -214,7 +221,7 @@ impl Iterator for Greedy {
     }
 }
 
-/// The makespan over segments with these `(tc, tp)`, without a schedule: see [`States`].
+/// The makespan over segments with these `(tc, tp)`, computed without a schedule: see [`States`].
 ///
 /// ```
 /// use oneport::plan::pipeline::uni_greedy::makespan;
@@ -233,39 +240,39 @@ pub fn makespan(ranks: usize, costs: impl IntoIterator<Item = (f64, f64)>) -> f6
     states.time()
 }
 
-/// The states of all ranks between segments, without the ranks' names: what the makespan depends
-/// on.
+/// The states of all ranks between two segments, without the ranks' names. The makespan depends on
+/// nothing else.
 ///
-/// Equal states are kept as one run and meet each other in bulk, so a segment costs about as many
+/// Equal states are kept as one run and are paired in bulk, so a segment costs about as many
 /// operations as there are different states (some dozens for a thousand ranks). Over equal segments
-/// the states, relative to the smallest, become periodic after a transient; once they repeat,
-/// [`States::reduce`] jumps. Both are exact for whole-number costs. For others, states that differ
-/// by rounding alone count as equal: one segment never enlarges a difference (the step is monotone,
-/// lemma 4 of the paper, and adding a constant to all states adds it to the result), so what that
-/// neglects stays of the size of rounding errors.
+/// the states, relative to the smallest, become periodic after a transient. Once they repeat,
+/// [`States::reduce`] skips whole periods. Both are exact for whole-number costs. For other costs,
+/// states that differ only by rounding count as equal. A segment never enlarges a difference (the
+/// step is monotone, lemma 4 of the paper, and adding a constant to all states adds it to the
+/// result), so the error stays of the size of rounding errors.
 #[derive(Debug, Clone)]
 pub struct States {
-    /// The smallest state, to which the others are relative.
+    /// The smallest state. The runs are relative to it.
     base: f64,
     runs: Vec<Run>,
     done: Vec<Run>,
     combined: Vec<Run>,
-    /// An earlier pattern that the current one is compared with.
+    /// The earlier pattern that the current one is compared with to detect a period.
     earlier: Vec<Run>,
 }
 
+/// This many ranks with the same state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Run {
     free: f64,
     count: usize,
 }
 
-/// Relative difference below which states differ by rounding alone, where costs are not whole
-/// numbers.
+/// If costs are not whole numbers, states with a smaller relative difference count as equal.
 const ROUNDING: f64 = 1e-14;
 
 impl States {
-    /// `ranks` free ranks.
+    /// Starts with `ranks` free ranks.
     pub fn new(ranks: usize) -> States {
         let mut states = States {
             base: 0.0,
@@ -278,7 +285,7 @@ impl States {
         states
     }
 
-    /// Starts again with `ranks` free ranks.
+    /// Restarts with `ranks` free ranks.
     pub fn reset(&mut self, ranks: usize) {
         self.base = 0.0;
         self.runs.clear();
@@ -288,7 +295,7 @@ impl States {
         }));
     }
 
-    /// When the last rank, the root, is free: the makespan so far.
+    /// The time at which the last rank, the root, is free: the makespan so far.
     pub fn time(&self) -> f64 {
         self.base + self.runs.last().map_or(0.0, |r| r.free)
     }
@@ -308,7 +315,7 @@ impl States {
         }
         let exact = transfer_time.fract() == 0.0 && combine_time.fract() == 0.0;
         let tolerance = if exact { 0.0 } else { ROUNDING };
-        // Brent: compare with the pattern after 0, 1, 3, 7, .. segments.
+        // Brent's cycle detection: compare with the pattern after 0, 1, 3, 7, .. segments.
         let (mut earlier_base, mut earlier_at, mut power) = (self.base, 0, 1);
         self.earlier.clone_from(&self.runs);
         let mut at = 0;
@@ -333,7 +340,7 @@ impl States {
         }
     }
 
-    /// Whether the pattern is the earlier one.
+    /// Whether the current pattern equals the earlier one.
     fn repeats(&self, tolerance: f64) -> bool {
         let bound = tolerance * self.runs.last().map_or(0.0, |r| r.free);
         self.runs.len() == self.earlier.len()
@@ -349,7 +356,7 @@ impl States {
         self.done.clear();
         self.combined.clear();
         let (mut w, mut c) = (0, 0);
-        // A holder that found no partner among those with its own state.
+        // A holder that found no partner among those with the same state.
         let mut single: Option<f64> = None;
         loop {
             let free = match (self.runs.get(w), self.combined.get(c)) {
@@ -371,7 +378,7 @@ impl States {
             let pairs = holders / 2;
             if pairs > 0 {
                 let sent = free + transfer_time;
-                // Runs that have been taken already must not grow.
+                // Runs that have already been consumed must not grow.
                 push(&mut self.done, 0, sent, pairs, tolerance);
                 push(&mut self.combined, c, sent + combine_time, pairs, tolerance);
             }
@@ -387,8 +394,8 @@ impl States {
     }
 }
 
-/// Appends to a sorted list, joining what is equal (or, among runs from `live` on, differs by
-/// rounding alone).
+/// Appends a run to a sorted list. Merges it with the last run if their states are equal or, from
+/// index `live` on, differ only by rounding.
 fn push(runs: &mut Vec<Run>, live: usize, free: f64, count: usize, tolerance: f64) {
     match runs[live..].last_mut() {
         Some(last) if free - last.free <= tolerance * free => last.count += count,
@@ -422,7 +429,7 @@ mod tests {
             .time()
     }
 
-    /// The definition: two smallest states, found by sorting.
+    /// The makespan by definition: find the two smallest states by sorting.
     fn oracle(p: usize, costs: &[(f64, f64)]) -> f64 {
         let mut states = vec![0.0f64; p];
         for &(tc, tp) in costs {
@@ -441,7 +448,7 @@ mod tests {
 
     #[test]
     fn figure_3() {
-        // transfer_time = 2, combine_time = 1: one element a segment.
+        // One element per segment, so transfer_time = 2 and combine_time = 1.
         let r = request(15, &[1; 5], 1.0, 1.0, 1.0);
         assert_eq!(simulated(Kind::Reduce, &r), 39.0);
         assert_eq!(time(&r), Some(39.0));
