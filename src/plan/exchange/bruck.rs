@@ -1,19 +1,24 @@
 //! Bruck's allgather, reduce-scatter (its rounds backwards) and allreduce (one after the other):
 //! logarithmic for any number of ranks.
 //!
-//! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
-//! communications in multiport message-passing systems" (1997). Ports: both. Symbols: `p` ranks,
-//! `m` elements in all blocks together, `b = m/p` where they are equal, `q = ceil(log2 p)`. Rounds:
-//! `q` (bidirectional), twice as many for allreduce. Volume: `(p-1) m`, allreduce `2(p-1) m`.
-//! Time for equal blocks: `q alpha + (p-1) beta b`, twice that on unidirectional ranks where `p` is
-//! a power of two; the reduce-scatter takes `(p-1) gamma b` more. Restrictions: operators must
-//! commute. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
+//! - Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
+//!   communications in multiport message-passing systems" (1997).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal,
+//!   `q = ceil(log2 p)`.
+//! - Rounds: `q` (bidirectional), twice as many for the allreduce.
+//! - Time for equal blocks: `q alpha + (p-1) beta b`, twice that on unidirectional ranks if `p` is
+//!   a power of two. The reduce-scatter takes `(p-1) gamma b` more.
+//! - Volume: `(p-1) m`, allreduce `2(p-1) m`.
+//! - Restrictions: operators must commute.
+//! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
 //!
-//! In round `k` rank `r` has blocks `r .. r + 2^k`, sends as many of them as are still missing to
-//! `r - 2^k`, and receives the next ones from `r + 2^k`, all modulo `p`. Blocks stay where they
-//! stand in the vector, which takes two spans at most; nothing is moved locally.
+//! At the start of round `k` rank `r` has the blocks `r .. r + 2^k`. It sends those that are still
+//! missing there to `r - 2^k`, and receives the next ones from `r + 2^k`, all modulo `p`. Blocks
+//! stay at their final position in the vector, so a message has at most two spans and nothing is
+//! moved locally.
 //!
-//! `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
+//! Example, `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
 use super::compose;
 use super::rounds::{Message, cyclic, doublings, equal_size, time_of_combining, time_of_round};
@@ -73,8 +78,8 @@ pub fn allreduce(request: &Request) -> Result<Schedule> {
     compose::allreduce(request, |blocks| allgather(0, blocks))
 }
 
-/// The rounds in which number `v`, which is rank `v + first`, sends blocks from `v` on to lower
-/// numbers.
+/// The rounds of the allgather if rank `v + first` has number `v`. Number `v` sends blocks from `v`
+/// on to lower numbers.
 pub(super) fn allgather(
     first: usize,
     blocks: Vec<Span>,
@@ -92,14 +97,14 @@ pub(super) fn allgather(
     })
 }
 
-/// The executed time of the allgather for equal blocks and, on unidirectional ranks, a power of two
-/// of them.
+/// Time of the allgather for equal blocks and, on unidirectional ranks, a power of two of ranks;
+/// `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     sum_of_rounds(request, |count| time_of_round(request, count * b))
 }
 
-/// The executed time of the reduce-scatter, likewise.
+/// Time of the reduce-scatter under the same conditions.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     sum_of_rounds(request, |count| {
@@ -107,7 +112,7 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     })
 }
 
-/// The executed time of the allreduce, likewise.
+/// Time of the allreduce under the same conditions.
 pub fn allreduce_time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 || m % p != 0 {
@@ -119,8 +124,8 @@ pub fn allreduce_time(request: &Request) -> Option<f64> {
     })
 }
 
-/// The sum over all rounds of what `time` says about their numbers of blocks, where all ranks are
-/// in step.
+/// The sum over all rounds of `time(blocks sent in the round)`; `None` if ranks do not run in
+/// lock-step.
 pub(super) fn sum_of_rounds(request: &Request, time: impl Fn(usize) -> f64) -> Option<f64> {
     let p = request.ranks;
     if !request.ports.is_bidirectional() && !p.is_power_of_two() {

@@ -1,25 +1,32 @@
-//! Bruck's alltoall: logarithmic for any number of ranks, at the price of forwarding.
+//! Bruck's alltoall: logarithmic for any number of ranks, at the price of forwarding blocks.
 //!
-//! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
-//! communications in multiport message-passing systems" (1997). Ports: both. Symbols: `p` ranks,
-//! blocks of `b` elements, `q = ceil(log2 p)`, `c_k` the numbers below `p` in which bit `k` is set
-//! (`p/2` of them if `p` is a power of two). Rounds: `q` (bidirectional). Volume: `p b` times the
-//! sum of all `c_k`, about `q/2 p^2 b`. Time for equal blocks: the sum over all `k` of `alpha +
-//! beta c_k b`, twice that on unidirectional ranks where `p` is a power of two.
-//! Restrictions: none. Scratch: about twice a rank's input. A message has as many spans as blocks.
+//! - Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
+//!   communications in multiport message-passing systems" (1997).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, blocks of `b` elements, `q = ceil(log2 p)`, `c_k` the count of numbers
+//!   below `p` in which bit `k` is set (`p/2` if `p` is a power of two).
+//! - Rounds: `q` (bidirectional).
+//! - Time for equal blocks: the sum over all `k` of `alpha + beta c_k b`, twice that on
+//!   unidirectional ranks if `p` is a power of two.
+//! - Volume: `p b` times the sum of all `c_k`, about `q/2 p^2 b`.
+//! - Restrictions: none.
+//! - Scratch: about twice a rank's input.
+//! - Spans: a message has one for each block.
 //!
-//! A block that has to go `i` ranks further goes `2^k` further in round `k` if bit `k` of `i` is
-//! set. What rank `r` sends to `r + 2^k` is thus one block for each such `i`; where it stands
-//! depends on how often it has been forwarded: in the input before the first time, in the output
-//! after the last, and in between in one of two places that each `i` has (one being filled while
-//! the other is sent). A rank's block for itself stays where it is.
+//! A block that has to travel the distance `i` travels `2^k` in round `k` if bit `k` of `i` is set.
+//! Rank `r` thus sends to `r + 2^k` one block for each such `i`. Its position depends on how often
+//! it has been forwarded: in the input before the first time, in the output after the last time,
+//! and in between in one of two scratch places for each `i` (one is filled while the other is
+//! sent). A rank's block for itself stays in place.
 //!
-//! `p = 3`: 0→1 the block for 1, 1→2 that for 2, 2→0 that for 0; then 0→2 the block for 2, 1→0 that
-//! for 0, 2→1 that for 1.
+//! Example, `p = 3`: 0→1 the block for 1, 1→2 that for 2, 2→0 that for 0; then 0→2 the block for 2,
+//! 1→0 that for 0, 2→1 that for 1.
 
 use super::bruck;
 use super::pairwise::Buffers;
-use super::rounds::{Arrival, Exchange, Rounds, doublings, equal_size, time_of_round, turns};
+use super::rounds::{
+    Arrival, Exchange, Rounds, doublings, equal_size, receive_first_flags, time_of_round,
+};
 use crate::collective::Collective;
 use crate::collective::Kind;
 use crate::cost::Ports;
@@ -55,7 +62,8 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     Ok(Box::new(Stream(Bruck::new(request)?)))
 }
 
-/// The executed time for equal blocks and, on unidirectional ranks, a power of two of them.
+/// Time of the schedule for equal blocks and, on unidirectional ranks, a power of two of ranks;
+/// `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;
@@ -66,30 +74,30 @@ pub fn time(request: &Request) -> Option<f64> {
     Some(rounds.sum())
 }
 
-/// Numbers below `p` in which bit `k` is set.
+/// The count of numbers below `p` in which bit `k` is set.
 fn forwarded(p: usize, k: u32) -> usize {
     let (bit, period) = (1usize << k, 2usize << k);
     p / period * bit + (p % period).saturating_sub(bit)
 }
 
-/// The alltoall.
+/// The steps of the alltoall.
 #[derive(Debug)]
-struct Bruck(Exchange<Ways>);
+struct Bruck(Exchange<Positions>);
 
-/// Where blocks stand on their way.
+/// The positions of all blocks between the rounds.
 #[derive(Debug)]
-struct Ways {
+struct Positions {
     buffers: Buffers,
-    /// By rank, or one for all of them where all blocks have the same size.
-    ways: Vec<Way>,
-    /// On one port, by round: who receives first.
+    /// By rank, or a single entry if all blocks have the same size.
+    positions: Vec<RankPositions>,
+    /// On unidirectional ports, by round and rank: whether the rank receives first.
     receives_first: Vec<Vec<bool>>,
 }
 
-/// Where blocks stand at one rank.
+/// The scratch positions of forwarded blocks at one rank.
 #[derive(Debug)]
-struct Way {
-    /// By distance: the two places.
+struct RankPositions {
+    /// By distance: the offsets of the two places.
     places: Vec<[usize; 2]>,
     /// One past the last element of the rank's buffer.
     end: usize,
@@ -99,7 +107,7 @@ impl Bruck {
     fn new(request: &Request) -> Result<Bruck> {
         request.validate()?;
         Ok(Bruck(Exchange {
-            rounds: Ways::new(request)?,
+            rounds: Positions::new(request)?,
             backwards: false,
             arrival: Arrival::Stored,
             ports: request.ports,
@@ -125,7 +133,7 @@ impl StepAt for Bruck {
     }
 
     fn buffer_len(&self, rank: usize) -> usize {
-        self.0.rounds.way(rank).end
+        self.0.rounds.positions_of(rank).end
     }
 
     fn places(&self, _rank: usize) -> usize {
@@ -137,55 +145,55 @@ impl StepAt for Bruck {
     }
 }
 
-impl Ways {
-    fn new(request: &Request) -> Result<Ways> {
+impl Positions {
+    fn new(request: &Request) -> Result<Positions> {
         let p = request.ranks;
         let buffers = Buffers::new(request)?;
         let equal = buffers.input.iter().all(|b| b.len == buffers.input[0].len);
-        let mut ways = Ways {
-            ways: (0..if equal { 1 } else { p })
-                .map(|rank| Way::new(rank, &buffers))
+        let mut positions = Positions {
+            positions: (0..if equal { 1 } else { p })
+                .map(|rank| RankPositions::new(rank, &buffers))
                 .collect(),
             buffers,
             receives_first: Vec::new(),
         };
         if !request.ports.is_bidirectional() {
-            let rounds = (0..ways.count()).map(|k| {
-                let sends = (0..p).filter(|&r| ways.forwarded(k, r).next().is_some());
-                turns(p, sends.map(|r| (r, (r + (1 << k)) % p)))
+            let rounds = (0..positions.count()).map(|k| {
+                let sends = (0..p).filter(|&r| positions.forwarded(k, r).next().is_some());
+                receive_first_flags(p, sends.map(|r| (r, (r + (1 << k)) % p)))
             });
-            ways.receives_first = rounds.collect();
+            positions.receives_first = rounds.collect();
         }
-        Ok(ways)
+        Ok(positions)
     }
 
-    fn way(&self, rank: usize) -> &Way {
-        &self.ways[rank.min(self.ways.len() - 1)]
+    fn positions_of(&self, rank: usize) -> &RankPositions {
+        &self.positions[rank.min(self.positions.len() - 1)]
     }
 
-    /// Distances of the blocks that `rank` forwards in round `k`, none that is empty.
+    /// The distances of the non-empty blocks that `rank` forwards in round `k`.
     fn forwarded(&self, k: usize, rank: usize) -> impl Iterator<Item = usize> {
         let numbers = (1..self.buffers.input.len()).filter(move |i| i >> k & 1 == 1);
-        numbers.filter(move |&i| block(&self.buffers, rank, i, k) > 0)
+        numbers.filter(move |&i| block_len(&self.buffers, rank, i, k) > 0)
     }
 
-    /// Where the block of distance `i` stands at `rank` after `rounds` rounds.
+    /// The span of the block of distance `i` at `rank` after `rounds` rounds.
     fn span(&self, rank: usize, i: usize, rounds: usize) -> Span {
         let p = self.buffers.input.len();
-        let gone = gone(i, rounds);
-        if gone == 0 {
+        let travelled = travelled(i, rounds);
+        if travelled == 0 {
             return self.buffers.input[(rank + i) % p];
         }
-        if gone == i {
+        if travelled == i {
             return self.buffers.output(rank, (rank + p - i) % p);
         }
-        let times = gone.count_ones() as usize;
-        let place = self.way(rank).places[i][(times - 1) % 2];
-        Span::new(place, block(&self.buffers, rank, i, rounds))
+        let times = travelled.count_ones() as usize;
+        let place = self.positions_of(rank).places[i][(times - 1) % 2];
+        Span::new(place, block_len(&self.buffers, rank, i, rounds))
     }
 }
 
-impl Rounds for Ways {
+impl Rounds for Positions {
     fn count(&self) -> usize {
         doublings(self.buffers.input.len()) as usize
     }
@@ -209,36 +217,38 @@ impl Rounds for Ways {
     }
 }
 
-/// How far the block of distance `i` has come after `rounds` rounds.
-fn gone(i: usize, rounds: usize) -> usize {
+/// How far the block of distance `i` has travelled after `rounds` rounds.
+fn travelled(i: usize, rounds: usize) -> usize {
     i & ((1 << rounds) - 1)
 }
 
-/// Elements of the block of distance `i` that is at `rank` after `rounds` rounds.
-fn block(buffers: &Buffers, rank: usize, i: usize, rounds: usize) -> usize {
-    let destination = (rank + i - gone(i, rounds)) % buffers.input.len();
+/// Number of elements of the block of distance `i` that is at `rank` after `rounds` rounds.
+fn block_len(buffers: &Buffers, rank: usize, i: usize, rounds: usize) -> usize {
+    let destination = (rank + i - travelled(i, rounds)) % buffers.input.len();
     buffers.input[destination].len
 }
 
-impl Way {
-    fn new(rank: usize, buffers: &Buffers) -> Way {
-        let mut way = Way {
+impl RankPositions {
+    fn new(rank: usize, buffers: &Buffers) -> RankPositions {
+        let mut rank_positions = RankPositions {
             places: Vec::with_capacity(buffers.input.len()),
             end: buffers.end(rank),
         };
         for i in 0..buffers.input.len() {
-            // The largest block that stands in each place, over all times that it is filled.
+            // The largest block that each place holds, over all times that it is filled.
             let mut largest = [0, 0];
             let bits = (0..usize::BITS as usize).filter(|k| i >> k & 1 == 1);
             let last = i.checked_ilog2().unwrap_or(0) as usize;
             for (times, k) in bits.filter(|&k| k != last).enumerate() {
-                let len = block(buffers, rank, i, k + 1);
+                let len = block_len(buffers, rank, i, k + 1);
                 largest[times % 2] = largest[times % 2].max(len);
             }
-            way.places.push([way.end, way.end + largest[0]]);
-            way.end += largest[0] + largest[1];
+            rank_positions
+                .places
+                .push([rank_positions.end, rank_positions.end + largest[0]]);
+            rank_positions.end += largest[0] + largest[1];
         }
-        way
+        rank_positions
     }
 }
 
@@ -248,14 +258,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rank_knows_its_part_of_each_round() {
+    fn both_ends_agree_about_every_message() {
         for p in 1..=17 {
             for sizes in block_sizes(p) {
                 let mut request = Request::new(p, 2);
                 request.ports = Ports::UNI;
                 request.blocks = Some(sizes.clone());
-                let ways = Ways::new(&request).unwrap();
-                assert_consistent(&ways, p, false, &format!("{sizes:?}"));
+                let positions = Positions::new(&request).unwrap();
+                assert_consistent(&positions, p, false, &format!("{sizes:?}"));
             }
         }
     }

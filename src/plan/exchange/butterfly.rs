@@ -1,24 +1,30 @@
 //! Butterfly reduction: reduce-scatter by recursive halving, then a gather to the root by recursive
 //! doubling.
 //!
-//! Source: Rabenseifner, "Optimization of collective reduction operations" (2004). Ports: both.
-//! Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! Rounds: `2d` (bidirectional), and one more for `p != n`. Volume: `(p - 1) m` to reduce and `d/2
-//! m` to gather. Time, when `n` divides `m`: bidirectional `2d alpha + 2 (n-1)/n beta m + (n-1)/n
-//! gamma m`, unidirectional `3d alpha + 3 (n-1)/n beta m + (n-1)/n gamma m`; for `p != n`, `alpha +
-//! beta m + gamma m` more. Restrictions: the request's segments are ignored but for their sum.
-//! Scratch: `m/2` on unidirectional ranks.
+//! - Source: Rabenseifner, "Optimization of collective reduction operations" (2004).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
+//! - Rounds: `2d` (bidirectional), one more for `p != n`.
+//! - Time if `n` divides `m`, bidirectional: `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`;
+//!   unidirectional: `3d alpha + 3 (n-1)/n beta m + (n-1)/n gamma m`. For `p != n`:
+//!   `alpha + beta m + gamma m` more.
+//! - Volume: `(p - 1) m` for the reduction and `d/2 m` for the gather.
+//! - Restrictions: only the sum of the request's segments matters.
+//! - Scratch: `m/2` on unidirectional ranks.
+//! - Operand order: kept.
 //!
-//! Keeps operand order: in round `k` partners are `2^k` apart, so each holds contributions of `2^k`
-//! consecutive members and its partner those next to them. The lower partner keeps the lower half
-//! of the elements; a member ends with the block whose number is its own with the bits reversed.
-//! What a rank receives goes into the half that it keeps, what it sends is the other half, so both
-//! run at once. For `p != n` neighbours `2i`, `2i + 1` are folded into one member for the first `p -
-//! n` values of `i`; the one that stays is the root, if it is one of them, so every root is
+//! In round `k` of the halving, partners are `2^k` apart. Each holds contributions of `2^k`
+//! consecutive members and its partner those of the members next to them, so operand order is kept.
+//! The lower partner keeps the lower half of the elements. A member ends with the block whose
+//! number is its own with the bits reversed. What a rank receives is combined into the half that it
+//! keeps, and it sends the other half, so both can run at once.
+//!
+//! For `p != n` the neighbours `2i`, `2i + 1` are folded into one member for the first `p - n`
+//! values of `i`. If the root is one of the two, it is the one that stays. Every root is thus
 //! reached without forwarding.
 //!
-//! `p = 4`, `m = 4`, root 0, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1,
-//! 3; gathered: 2→0 and 3→1 (one element), 1→0 (two).
+//! Example, `p = 4`, `m = 4`, root 0. Elements kept after round 0: 01, 23, 01, 23; after round 1:
+//! 0, 2, 1, 3. Gather: 2→0 and 3→1 (one element), 1→0 (two).
 
 use super::cube::{Cube, fold, members_of};
 use super::rounds::{Arrival, time_of_combining, time_of_round};
@@ -64,8 +70,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request, Cube::arrival)
 }
 
-/// Plans the reduction that is a broadcast when it is reversed: it combines in passing, because
-/// what were received into scratch would be copied there.
+/// Plans the reduction that, reversed, is the broadcast. It combines directly on arrival: receiving
+/// into scratch would become an extra copy in the reversal.
 ///
 /// # Errors
 /// When the request is inconsistent.
@@ -99,7 +105,7 @@ fn reduction(
     b.build()
 }
 
-/// The executed time, when the blocks are equal.
+/// Time of the schedule if all blocks have the same size; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 {
@@ -123,12 +129,12 @@ pub fn time(request: &Request) -> Option<f64> {
     Some(folded + rounds.sum::<f64>())
 }
 
-/// Halving undone, but only towards the root.
+/// Reverses the halving, but only towards the root.
 fn gather(cube: &Cube, b: &mut Builder, root: usize) {
-    // The root stays a member when neighbours are folded.
+    // The root is always a member: folding keeps it.
     let target = cube.members.partition_point(|&r| r < root);
     for k in (0..cube.dimensions()).rev() {
-        // Members that agree with the root in the bits above k still take part.
+        // Only members that agree with the root in the bits above k still take part.
         for low in 0..1usize << k {
             let to = ((target >> (k + 1)) << (k + 1)) | (target & (1 << k)) | low;
             let from = to ^ (1 << k);

@@ -1,5 +1,5 @@
-//! What the rounds of an allgather make: itself; run backwards, a reduce-scatter; backwards and
-//! forwards, an allreduce.
+//! Builds collectives from the rounds of an allgather: the allgather itself, a reduce-scatter (the
+//! rounds backwards), and an allreduce (backwards, then forwards).
 
 use super::rounds::{self, Arrival, Exchange, Message, Rounds};
 use crate::collective::Collective;
@@ -9,8 +9,8 @@ use crate::plan::stream::{StepAt, Then};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::{Builder, Layout, Schedule, Span, Step};
 
-/// An allgather whose steps are still to be said: every rank has its block where it stands in the
-/// whole.
+/// A builder for an allgather, without its steps: every rank has its block at its position in the
+/// whole vector.
 pub(crate) fn allgather_builder(request: &Request, blocks: &[Span]) -> Builder {
     let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
     let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
@@ -20,7 +20,7 @@ pub(crate) fn allgather_builder(request: &Request, blocks: &[Span]) -> Builder {
     b
 }
 
-/// The allgather in these rounds of the request's blocks.
+/// Plans the allgather in these rounds over the request's blocks.
 ///
 /// # Errors
 /// When the request is inconsistent.
@@ -35,7 +35,7 @@ where
     b.build()
 }
 
-/// The reduce-scatter by these rounds backwards.
+/// Plans the reduce-scatter that runs these rounds backwards.
 ///
 /// # Errors
 /// When the request is inconsistent.
@@ -58,7 +58,8 @@ where
     b.build()
 }
 
-/// The allreduce by these rounds backwards, then forwards, with blocks of almost the same size.
+/// Plans the allreduce that runs these rounds backwards, then forwards. Block sizes differ by at
+/// most one element.
 ///
 /// # Errors
 /// When the request is inconsistent.
@@ -79,21 +80,22 @@ where
     b.build()
 }
 
-/// Rounds whose steps need not be stored, in buffers that hold all blocks one after another.
+/// Rounds as a schedule whose steps are generated on demand. A rank's buffer holds all blocks one
+/// after another.
 #[derive(Debug)]
 pub(super) struct Blocks<R> {
     exchange: Exchange<R>,
     collective: Collective,
-    /// Of all ranks.
+    /// By rank: its block.
     blocks: Vec<Span>,
-    /// Elements of all blocks.
+    /// Number of elements of all blocks together.
     elements: usize,
-    /// Elements of scratch after them.
+    /// Number of scratch elements after the blocks.
     scratch: usize,
 }
 
 impl<R: Rounds> Blocks<R> {
-    /// The allgather in these rounds of the request's blocks.
+    /// The allgather in these rounds over the request's blocks.
     pub(super) fn allgather(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Self> {
         request.validate()?;
         let blocks = request.block_spans();
@@ -105,8 +107,8 @@ impl<R: Rounds> Blocks<R> {
         ))
     }
 
-    /// The reduce-scatter by these rounds backwards. `longest` is how many elements the longest
-    /// message has.
+    /// The reduce-scatter that runs these rounds backwards. `longest` gives the number of elements
+    /// of the longest message.
     pub(super) fn reduce_scatter(
         request: &Request,
         rounds: impl Fn(Vec<Span>) -> R,
@@ -120,7 +122,7 @@ impl<R: Rounds> Blocks<R> {
         ))
     }
 
-    /// The rounds as they come, every message stored.
+    /// The rounds in order; every message is stored.
     pub(super) fn forwards(
         request: &Request,
         collective: Collective,
@@ -141,8 +143,8 @@ impl<R: Rounds> Blocks<R> {
         }
     }
 
-    /// The rounds from the last to the first, every message going back and being combined: in
-    /// passing, or where there is scratch, from there.
+    /// The rounds from the last to the first. Every message goes in the opposite direction and is
+    /// combined: directly on arrival or, if there is scratch, from there.
     pub(super) fn backwards(
         request: &Request,
         collective: Collective,
@@ -161,7 +163,8 @@ impl<R: Rounds> Blocks<R> {
     }
 }
 
-/// The allreduce by these rounds backwards, then forwards, with blocks of almost the same size.
+/// The allreduce that runs these rounds backwards, then forwards. Block sizes differ by at most one
+/// element.
 pub(super) fn allreduce_by<R: Rounds>(
     request: &Request,
     rounds: impl Fn(Vec<Span>) -> R,
@@ -184,7 +187,7 @@ pub(super) fn allreduce_by<R: Rounds>(
     })
 }
 
-/// Elements of scratch, which only ranks with one port need: see [`rounds::backwards`].
+/// Number of scratch elements. Only unidirectional ranks need them: see [`rounds::backwards`].
 pub(super) fn scratch_after(
     request: &Request,
     blocks: &[Span],

@@ -1,25 +1,25 @@
-//! Hypercubes: a power of two of ranks that exchange along edges, the others folded into their
-//! neighbours.
+//! Hypercube exchanges: a power of two of member ranks exchange along the edges, and every other
+//! rank is folded into a neighbour.
 
 use super::rounds::{Arrival, Message, round};
 use crate::plan::Request;
 use crate::schedule::{Builder, Order, Span};
 
-/// The ranks that remain when neighbours `2i`, `2i + 1` are folded into one for as many `i`, from 0
-/// on, as it takes to reach a power of two: in rank order. The lower neighbour stays unless the
-/// other is `kept`.
+/// The members, in rank order: the ranks that remain after neighbours `2i`, `2i + 1` are folded
+/// into one for `i = 0, 1, ..` until a power of two is left. The lower neighbour stays, unless the
+/// other one is `kept`.
 pub(super) fn members_of(p: usize, kept: usize) -> Vec<usize> {
     let pairs = folded(p);
     let stays = |i: usize| if 2 * i + 1 == kept { kept } else { 2 * i };
     (0..pairs).map(stays).chain(2 * pairs..p).collect()
 }
 
-/// Number of pairs that are folded.
+/// Number of pairs of neighbours that are folded into one member.
 pub(super) fn folded(p: usize) -> usize {
     p - (1 << p.ilog2())
 }
 
-/// Combines the vectors of ranks that leave into those of their neighbours that stay: see
+/// Combines the vectors of the ranks that leave into those of their neighbours that stay: see
 /// [`members_of`].
 pub(super) fn fold(b: &mut Builder, p: usize, kept: usize, vector: Span) {
     for stays in members_of(p, kept).into_iter().take(folded(p)) {
@@ -28,7 +28,7 @@ pub(super) fn fold(b: &mut Builder, p: usize, kept: usize, vector: Span) {
     }
 }
 
-/// Sends the result to the ranks that left, for a fold that kept the lower neighbours.
+/// Sends the result to the ranks that left, if the fold kept the lower neighbours.
 pub(super) fn unfold(b: &mut Builder, p: usize, vector: Span) {
     for i in 0..folded(p) {
         b.transfer(2 * i, 2 * i + 1, vector);
@@ -38,10 +38,10 @@ pub(super) fn unfold(b: &mut Builder, p: usize, vector: Span) {
 /// A power of two of ranks that exchange along the edges of a hypercube, halving and doubling a
 /// vector.
 ///
-/// In round `k` of halving, partners are `2^k` apart, so each holds contributions of `2^k`
-/// consecutive members and its partner those next to them: operand order is kept. The lower partner
-/// keeps the lower half of the elements; a member ends with the block whose number is its own with
-/// the bits reversed.
+/// In round `k` of the halving, partners are `2^k` apart. Each holds contributions of `2^k`
+/// consecutive members and its partner those of the members next to them, so operand order is kept.
+/// The lower partner keeps the lower half of the elements. A member ends with the block whose
+/// number is its own with the bits reversed.
 pub(super) struct Cube {
     pub(super) members: Vec<usize>,
     pub(super) elements: usize,
@@ -52,10 +52,10 @@ impl Cube {
         self.members.len().ilog2()
     }
 
-    /// What member `j` keeps after `rounds` rounds of halving.
+    /// The elements that member `j` keeps after `rounds` rounds of halving.
     pub(super) fn kept(&self, j: usize, rounds: u32) -> Span {
-        // Block boundaries are those of equal parts, rounded down: the low bits of j, reversed,
-        // number the part.
+        // Block boundaries are those of equal parts, rounded down. The low bits of j, reversed, are
+        // the number of the part.
         let parts = 1usize << rounds;
         let part = (0..rounds).fold(0, |part, k| 2 * part + ((j >> k) & 1));
         let start = |part: usize| {
@@ -66,18 +66,18 @@ impl Cube {
         Span::from(start(part)..start(part + 1))
     }
 
-    /// Halving: every member ends with its block of the combination.
+    /// Recursive halving: every member ends with its block of the result.
     pub(super) fn reduce_scatter(&self, b: &mut Builder, request: &Request, arrival: Arrival) {
         for k in 0..self.dimensions() {
-            // What a member receives goes into the half that it keeps, what it sends is the other
-            // half, so both run at once.
+            // A member receives into the half that it keeps and sends the other half, so both can
+            // run at once.
             let messages = self.exchange(k, |partner| self.kept(partner, k + 1));
             round(b, request, &messages, arrival);
         }
     }
 
-    /// How a reduction takes what comes, and the elements of scratch that this needs, from the end
-    /// of the vector on.
+    /// How a reduction handles arriving messages, and the number of scratch elements that this
+    /// needs after the vector.
     pub(super) fn arrival(&self, request: &Request) -> (Arrival, usize) {
         if request.ports.is_bidirectional() || self.members.len() < 2 {
             (Arrival::Combined, 0)
@@ -89,7 +89,7 @@ impl Cube {
         }
     }
 
-    /// Halving undone: every member ends with the whole vector.
+    /// Recursive doubling, the halving reversed: every member ends with the whole vector.
     pub(super) fn allgather(&self, b: &mut Builder, request: &Request) {
         for k in (0..self.dimensions()).rev() {
             let messages = self.exchange(k, |partner| self.kept(partner ^ (1 << k), k + 1));
@@ -97,8 +97,8 @@ impl Cube {
         }
     }
 
-    /// One message from each member to its partner in dimension `k`, `span` saying what, by
-    /// partner.
+    /// One message from each member to its partner in dimension `k`; `span(partner)` is its
+    /// content.
     fn exchange(&self, k: u32, span: impl Fn(usize) -> Span) -> Vec<Message> {
         let message = |(j, &me): (usize, &usize)| {
             let partner = j ^ (1 << k);

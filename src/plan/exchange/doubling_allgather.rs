@@ -1,16 +1,22 @@
 //! Recursive doubling allgather: in every round partners exchange all blocks that they have so far.
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b =
-//! m/p` where they are equal, `n = 2^d` the largest power of two up to `p`. Rounds: `d`
-//! (bidirectional), and two more for `p != n`. Volume: `(p-1) m`. Time for equal blocks and `p =
-//! n`: `d alpha + (p-1) beta b` bidirectional, twice that unidirectional; for `p != n` see
-//! [`time`]. Restrictions: none. Blocks arrive where they belong; nothing is moved locally.
+//! - Source: folklore.
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal,
+//!   `n = 2^d` the largest power of two up to `p`.
+//! - Rounds: `d` (bidirectional), two more for `p != n`.
+//! - Time for equal blocks and `p = n`: `d alpha + (p-1) beta b` bidirectional, twice that
+//!   unidirectional. For `p != n` see [`time`].
+//! - Volume: `(p-1) m`.
+//! - Restrictions: none.
+//! - Scratch: none. Blocks arrive at their final position; nothing is moved locally.
 //!
-//! For `p != n` the first `p - n` even ranks take their right neighbours' blocks before and send
-//! them all other blocks after. So blocks of `2^k` consecutive members are consecutive.
+//! For `p != n` the first `p - n` even ranks receive their right neighbours' blocks before the
+//! exchange and send them all other blocks after it. The blocks of `2^k` consecutive members are
+//! therefore consecutive.
 //!
-//! `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one way, one
-//! the other); 0→1 (blocks 0 and 2).
+//! Example, `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one
+//! way, one the other); 0→1 (blocks 0 and 2).
 
 use super::compose::allgather_builder;
 use super::cube::{folded, members_of};
@@ -46,7 +52,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
         .map(|i| Message::new(2 * i + 1, 2 * i, blocks[2 * i + 1]))
         .collect();
     round(&mut b, request, &into, Arrival::Stored);
-    // A member's blocks start with its own.
+    // A member's blocks begin with its own block.
     let start = |j: usize| members.get(j).map_or(end, |&r| blocks[r].offset);
     for k in 0..members.len().ilog2() {
         let group = |j: usize| {
@@ -70,10 +76,10 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// The executed time for equal blocks of size `b`; for `p != n` only where costs are linear.
+/// Time of the schedule for equal blocks of size `b`; for `p != n` only if costs are linear.
 ///
-/// The first member is in the group with the most blocks in every round, `2^k + min(2^k, p - n)` of
-/// them, and waits for nobody else.
+/// In every round the first member is in the group with the most blocks, `2^k + min(2^k, p - n)`,
+/// and waits for no other member.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;

@@ -1,19 +1,23 @@
-//! Recursive doubling allreduce: in every round partners exchange all that they have combined so
-//! far.
+//! Recursive doubling allreduce: in every round partners exchange their partial results and combine
+//! them.
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of
-//! two up to `p`. Rounds: `d` (bidirectional), and two more for `p != n`. Volume: `d n m + 2 (p-n)
-//! m`. Time: `d (alpha + beta m + gamma m)` bidirectional, `d (2 alpha + 2 beta m + gamma m)`
-//! unidirectional, and for `p != n` `2 (alpha + beta m) + gamma m` more. Restrictions: none; the
-//! request's segments are ignored but for their sum. Scratch: `m`.
+//! - Source: folklore.
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
+//! - Rounds: `d` (bidirectional), two more for `p != n`.
+//! - Time, bidirectional: `d (alpha + beta m + gamma m)`; unidirectional:
+//!   `d (2 alpha + 2 beta m + gamma m)`. For `p != n`: `2 (alpha + beta m) + gamma m` more.
+//! - Volume: `d n m + 2 (p-n) m`.
+//! - Restrictions: only the sum of the request's segments matters.
+//! - Scratch: `m`.
+//! - Operand order: kept.
 //!
-//! Keeps operand order: before round `k` each of `2^k` neighbours holds the combination of all of
-//! them, and its partner, `2^k` further, that of the next ones. What partners send is what they
-//! combine into, so both receive into scratch first. For `p != n` neighbours `2i`, `2i + 1` are
-//! folded into one for the first `p - n` values of `i`; the one that left gets the result in the
-//! end.
+//! Before round `k` each of `2^k` neighbours holds the combination of all of them, and its partner,
+//! `2^k` away, that of the adjacent group. Partners combine into the vector that they send, so both
+//! receive into scratch first. For `p != n` the neighbours `2i`, `2i + 1` are folded into one
+//! member for the first `p - n` values of `i`. The rank that left receives the result at the end.
 //!
-//! `p = 3`: 1→0; 0↔2; 0→1.
+//! Example, `p = 3`: 1→0; 0↔2; 0→1.
 
 use super::cube::{fold, members_of, unfold};
 use super::doubling_allgather;
@@ -69,7 +73,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// The executed time.
+/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
 pub fn time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() || request.ranks == 0 {
         return None;

@@ -1,17 +1,22 @@
-//! Recursive doubling scan: in round `k` every rank passes what it has combined to the one `2^k`
-//! further.
+//! Recursive doubling scan: in round `k` every rank passes its partial result to the rank `2^k`
+//! higher.
 //!
-//! Source: Hillis, Steele, "Data parallel algorithms" (1986). Ports: both. Symbols: `p` ranks, `m`
-//! elements, `q = ceil(log2 p)`. Rounds: `q` (bidirectional). Volume: `(p - 2^k) m` in round `k`.
-//! Time: bidirectional `q (alpha + beta m + gamma m)`; unidirectional `alpha + beta m` more for
-//! each round in which a rank sends and receives, all but the last. Restrictions: none; the
-//! request's segments are ignored but for their sum. Scratch: `m`.
+//! - Source: Hillis, Steele, "Data parallel algorithms" (1986).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements, `q = ceil(log2 p)`.
+//! - Rounds: `q` (bidirectional).
+//! - Time, bidirectional: `q (alpha + beta m + gamma m)`. Unidirectional: `alpha + beta m` more for
+//!   each round in which a rank both sends and receives, that is, all but the last.
+//! - Volume: `(p - 2^k) m` in round `k`.
+//! - Restrictions: only the sum of the request's segments matters.
+//! - Scratch: `m`.
+//! - Operand order: kept.
 //!
-//! Keeps operand order: before round `k` rank `r` holds the combination of the `2^k` ranks up to
-//! itself (or of all up to itself), and receives that of those right before them. What it sends is
-//! what it combines into, so it receives into scratch first.
+//! Before round `k` rank `r` holds the combination of the `2^k` ranks up to itself (or of all ranks
+//! up to itself), and receives that of the ranks directly before them. It combines into the vector
+//! that it sends, so it receives into scratch first.
 //!
-//! `p = 4`: 0→1, 1→2, 2→3; 0→2, 1→3.
+//! Example, `p = 4`: 0→1, 1→2, 2→3; 0→2, 1→3.
 
 use super::doubling_allgather;
 use super::rounds::{Arrival, Message, doublings, round};
@@ -60,7 +65,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// The executed time.
+/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
 pub fn time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() {
         return None;

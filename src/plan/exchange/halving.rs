@@ -1,20 +1,25 @@
-//! Recursive halving reduce-scatter: in every round partners exchange halves of what is still to be
-//! combined.
+//! Recursive halving reduce-scatter: in every round partners exchange halves of the elements that
+//! are still to be combined.
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements, `b = m/p` where blocks are
-//! equal, `n = 2^d` the largest power of two up to `p`. Rounds: `d` (bidirectional), and two more
-//! for `p != n`. Volume: `(n-1) m`, for `p != n` `(p-n)(m + b)` more. Time for equal blocks and `p
-//! = n`: `d alpha + (p-1)(beta + gamma) b` bidirectional, `2d alpha + (p-1)(2 beta + gamma) b`
-//! unidirectional; for `p != n` see [`time`]. Restrictions: none. Scratch: on unidirectional ranks
-//! half of the vector. A message has up to `p/2` spans.
+//! - Source: folklore.
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements, `b = m/p` if blocks are equal, `n = 2^d` the largest power
+//!   of two up to `p`.
+//! - Rounds: `d` (bidirectional), two more for `p != n`.
+//! - Time for equal blocks and `p = n`: `d alpha + (p-1)(beta + gamma) b` bidirectional,
+//!   `2d alpha + (p-1)(2 beta + gamma) b` unidirectional. For `p != n` see [`time`].
+//! - Volume: `(n-1) m`, for `p != n` `(p-n)(m + b)` more.
+//! - Restrictions: none.
+//! - Scratch: half of the vector on unidirectional ranks.
+//! - Spans: a message has up to `p/2` of them.
+//! - Operand order: kept.
 //!
-//! Keeps operand order: in round `k` partners are `2^k` apart, as in the
-//! [butterfly](super::butterfly); but a member keeps the blocks of those whose numbers have the
-//! same bits as its own up to the `k`-th, so that it ends with its own block. For `p != n` the
-//! first `p - n` even ranks combine their right neighbours' vectors before, and send them their
-//! blocks after.
+//! In round `k` partners are `2^k` apart, as in the [butterfly](super::butterfly). Here, however, a
+//! member keeps the blocks of those members whose numbers have the same bits as its own up to bit
+//! `k`, so that it ends with its own block. For `p != n` the first `p - n` even ranks combine their
+//! right neighbours' vectors before the rounds and send them their blocks after the rounds.
 //!
-//! `p = 4`, blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
+//! Example, `p = 4`. Blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
 use super::cube::{folded, members_of};
 use super::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
@@ -53,22 +58,22 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     Ok(Box::new(Stream(Halving::new(request)?)))
 }
 
-/// The reduce-scatter.
+/// The steps of the reduce-scatter.
 #[derive(Debug)]
 struct Halving {
     blocks: Vec<Span>,
     vector: Span,
-    /// Elements of scratch at each member.
+    /// Number of scratch elements at each member.
     scratch: usize,
     exchange: Exchange<Halves>,
 }
 
-/// The rounds among members.
+/// The rounds among the members.
 #[derive(Debug)]
 struct Halves {
-    /// Ranks of all members.
+    /// By member: its rank.
     members: Vec<usize>,
-    /// Ranks below this one are pairs of a member and a rank that is none.
+    /// The ranks below this one form pairs of a member and a rank folded into it.
     paired: usize,
     kept: Kept,
 }
@@ -81,8 +86,8 @@ impl Halving {
         let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
         let members = members_of(p, 0);
         let kept = Kept::new(&members, &blocks, vector.len);
-        let both = request.ports.is_bidirectional();
-        let scratch = if both || p < 2 {
+        let bidirectional = request.ports.is_bidirectional();
+        let scratch = if bidirectional || p < 2 {
             0
         } else {
             let halves = (0..2).map(|class| total_len(&kept.spans(class, 1)));
@@ -99,7 +104,7 @@ impl Halving {
                     kept,
                 },
                 backwards: false,
-                arrival: if both {
+                arrival: if bidirectional {
                     Arrival::Combined
                 } else {
                     Arrival::CombinedAfter(vector.len)
@@ -132,7 +137,7 @@ impl StepAt for Halving {
         }
     }
 
-    /// One before the rounds, and one after them.
+    /// One place before the rounds and one after them, for the folded ranks.
     fn places(&self, _rank: usize) -> usize {
         self.exchange.places() + 2
     }
@@ -161,7 +166,7 @@ impl StepAt for Halving {
 }
 
 impl Halves {
-    /// The number of the member that `rank` is.
+    /// The member number of `rank`; `None` if it is folded.
     fn member(&self, rank: usize) -> Option<usize> {
         if rank >= self.paired {
             return Some(rank - self.paired / 2);
@@ -169,7 +174,8 @@ impl Halves {
         rank.is_multiple_of(2).then_some(rank / 2)
     }
 
-    /// Round `k` of `rank`: its partner, and what the partner keeps, or what it keeps itself.
+    /// The partner of `rank` in round `k`, and the spans that the partner keeps or, if `mine`, that
+    /// `rank` keeps.
     fn half(&self, k: usize, rank: usize, mine: bool) -> Option<(usize, Spans)> {
         let j = self.member(rank)?;
         let partner = j ^ (1 << k);
@@ -193,17 +199,17 @@ impl Rounds for Halves {
         self.half(k, rank, true)
     }
 
-    /// Of a pair, the lower rank sends first.
+    /// In a pair the lower rank sends first.
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
         let partner = self.received(k, rank);
         partner.is_some_and(|(partner, _)| partner < rank)
     }
 }
 
-/// What members keep.
+/// The blocks that members keep.
 #[derive(Debug)]
 struct Kept {
-    /// By member: its blocks, and where those of the next member start.
+    /// By member: its span, up to where that of the next member starts.
     members: Vec<Span>,
 }
 
@@ -217,8 +223,8 @@ impl Kept {
         }
     }
 
-    /// The blocks of all members whose numbers have the same last `bits` bits as `j`, none that is
-    /// empty, neighbours joined.
+    /// The blocks of all members whose numbers have the same last `bits` bits as `j`. Adjacent
+    /// spans are merged; none is empty.
     fn spans(&self, j: usize, bits: u32) -> Spans {
         let class = j & ((1 << bits) - 1);
         let mut spans = Spans::new();
@@ -233,10 +239,10 @@ impl Kept {
     }
 }
 
-/// The executed time for equal blocks of size `b`; for `p != n` only where costs are linear.
+/// Time of the schedule for equal blocks of size `b`; for `p != n` only if costs are linear.
 ///
-/// The first member keeps the most blocks in every round, `n/2^(k+1) + ceil((p-n)/2^(k+1))` of
-/// them, and waits for nobody else.
+/// In every round the first member keeps the most blocks, `n/2^(k+1) + ceil((p-n)/2^(k+1))`, and
+/// waits for no other member.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     let p = request.ranks;
@@ -271,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rank_knows_its_part_of_each_round() {
+    fn both_ends_agree_about_every_message() {
         for p in 1..=20 {
             for sizes in block_sizes(p) {
                 let mut request = Request::new(p, 2);

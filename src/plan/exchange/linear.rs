@@ -1,15 +1,20 @@
-//! Everything through rank 0: linear allgather, and reduce-scatter (its rounds backwards).
+//! Linear allgather through rank 0, and the reduce-scatter that is its rounds backwards.
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b =
-//! m/p` where they are equal. Rounds: `2(p-1)`. Volume: `p m - m_0` for blocks `m_i`: each to rank
-//! 0 once, and all others to everybody. Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha +
-//! beta (m-b))`; the reduce-scatter takes `(p-1) gamma (m-b) + gamma b` more. The allgather of
-//! two bidirectional ranks is one round. Restrictions: operators must commute. Scratch: on
-//! unidirectional ranks, the longest message to reduce-scatter.
+//! - Source: folklore.
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal.
+//! - Rounds: `2(p-1)`. The allgather of two bidirectional ranks is one round.
+//! - Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha + beta (m-b))`. The reduce-scatter
+//!   takes `(p-1) gamma (m-b) + gamma b` more.
+//! - Volume: `p m - m_0` for blocks `m_i`: each block goes to rank 0 once, and all others go to
+//!   every rank.
+//! - Restrictions: operators must commute.
+//! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
 //!
-//! Long where ranks work at once, but where they take turns on few cores everybody waits once only.
+//! It is slow if every rank has its own core. If many ranks share few cores it has an advantage:
+//! every rank waits only once.
 //!
-//! `p = 3`: 1→0 block 1; 2→0 block 2; 0→1 blocks 0 and 2; 0→2 blocks 0 and 1.
+//! Example, `p = 3`: 1→0 block 1; 2→0 block 2; 0→1 blocks 0 and 2; 0→2 blocks 0 and 1.
 
 use super::compose;
 use super::rounds::{Message, equal_size, time_of_combining};
@@ -63,18 +68,18 @@ fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     up.chain(down)
 }
 
-/// The executed time of the allgather, when the blocks are equal.
+/// Time of the allgather for equal blocks; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     if request.ranks == 2 && request.ports.is_bidirectional() {
-        // Both messages go at once.
+        // The two ranks exchange their blocks at the same time.
         return Some(request.transfer_time(b));
     }
     let (rounds, rest) = of_blocks(request, b);
     Some(rounds * request.transfer_time(b) + rounds * request.transfer_time(rest))
 }
 
-/// The executed time of the reduce-scatter, likewise.
+/// Time of the reduce-scatter for equal blocks; `None` otherwise.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     let (rounds, rest) = of_blocks(request, b);
@@ -87,7 +92,7 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     Some(up + rounds * request.transfer_time(b) + last)
 }
 
-/// `p - 1`, and the elements of so many blocks.
+/// `p - 1`, and the number of elements in that many blocks.
 fn of_blocks(request: &Request, b: usize) -> (f64, usize) {
     let others = request.ranks.saturating_sub(1);
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]

@@ -1,4 +1,5 @@
-//! Exchanges between pairs of ranks.
+//! Planners that work in rounds: in each round a rank sends at most one message and receives at
+//! most one.
 
 pub mod bruck;
 pub mod bruck_alltoall;

@@ -1,16 +1,22 @@
-//! Pairwise alltoall: every block goes straight from its source to its destination.
+//! Pairwise alltoall: every block goes directly from its source to its destination.
 //!
-//! Source: folklore; on one port a 1-factorisation of the complete graph (Lucas 1883). Ports: both.
-//! Symbols: `p` ranks, blocks of `b` elements. Rounds: bidirectional `p-1`, unidirectional `2(p-1)`
-//! for even `p` and `2p` for odd. Volume: `p (p-1) b`. Time for equal blocks: that many times
-//! `alpha + beta b`. Restrictions: none. Scratch: none; a rank's block for itself stays where it
-//! is.
+//! - Source: folklore. On unidirectional ports, a 1-factorisation of the complete graph (Lucas
+//!   1883).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, blocks of `b` elements.
+//! - Rounds: bidirectional `p-1`; unidirectional `2(p-1)` for even `p` and `2p` for odd `p`.
+//! - Time for equal blocks: the number of rounds times `alpha + beta b`.
+//! - Volume: `p (p-1) b`.
+//! - Restrictions: none.
+//! - Scratch: none. A rank's block for itself stays in place.
 //!
 //! Bidirectional: in round `k` rank `r` sends to `r + k` and receives from `r - k`, modulo `p`.
-//! Unidirectional: in round `k` ranks with `r + s = k` modulo `n` exchange, where `n` is `p` or, if
-//! that is even, `p - 1` (the last rank then joins the one that would meet itself).
+//! Unidirectional: in round `k` the ranks `r`, `s` with `r + s = k` modulo `n` exchange their
+//! blocks. Here `n` is `p` for odd `p` and `p - 1` for even `p`; in the even case the last rank
+//! exchanges with the one that would be its own partner.
 //!
-//! `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1. `p = 4`, unidirectional: 0↔3, 1↔2; 0↔1, 2↔3; 0↔2, 1↔3.
+//! Example, `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1. `p = 4`, unidirectional: 0↔3, 1↔2; 0↔1, 2↔3;
+//! 0↔2, 1↔3.
 
 use super::rounds::{Arrival, Exchange, Rounds, equal_size};
 use crate::collective::Collective;
@@ -46,7 +52,7 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     Ok(Box::new(Stream(Pairwise::new(request)?)))
 }
 
-/// The executed time for equal blocks.
+/// Time of the schedule for equal blocks; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
@@ -59,21 +65,21 @@ pub fn time(request: &Request) -> Option<f64> {
     Some(messages * request.transfer_time(b))
 }
 
-/// Who meets whom in which round.
+/// The partners of every rank in every round.
 #[derive(Debug, Clone, Copy)]
 struct Partners {
     ranks: usize,
     rounds: usize,
-    /// What sums are modulo: on one port an odd number.
+    /// The modulus of the sums `r + s`: an odd number on unidirectional ports.
     modulus: usize,
-    both: bool,
+    bidirectional: bool,
 }
 
 impl Partners {
     fn new(request: &Request) -> Partners {
         let p = request.ranks;
-        let both = request.ports.is_bidirectional();
-        let modulus = if p.is_multiple_of(2) && !both {
+        let bidirectional = request.ports.is_bidirectional();
+        let modulus = if p.is_multiple_of(2) && !bidirectional {
             p - 1
         } else {
             p
@@ -82,24 +88,25 @@ impl Partners {
             ranks: p,
             rounds: match p {
                 1 => 0,
-                _ if both => p - 1,
+                _ if bidirectional => p - 1,
                 _ => modulus,
             },
             modulus,
-            both,
+            bidirectional,
         }
     }
 
-    /// To whom `rank` sends in round `k`, and from whom it receives: from itself for nobody.
+    /// The ranks that `rank` sends to and receives from in round `k`: `rank` itself if there is
+    /// none.
     #[inline]
     fn of(&self, k: usize, rank: usize) -> [usize; 2] {
         let (p, n) = (self.ranks, self.modulus);
         let modulo = |sum: usize, n: usize| if sum >= n { sum - n } else { sum };
-        if self.both {
+        if self.bidirectional {
             return [modulo(rank + k + 1, p), modulo(rank + p - k - 1, p)];
         }
-        // The one rank that would meet itself meets the last one, which has no part in the sums, or
-        // nobody.
+        // One rank would be its own partner. It exchanges with the last rank, which has no part in
+        // the sums, or with none.
         let alone = if k.is_multiple_of(2) {
             k / 2
         } else {
@@ -114,7 +121,7 @@ impl Partners {
     }
 }
 
-/// The alltoall.
+/// The steps of the alltoall.
 #[derive(Debug)]
 struct Pairwise(Exchange<Pairs>);
 
@@ -158,7 +165,7 @@ impl Rounds for Pairs {
         (from != rank && span.len > 0).then(|| (from, span.into()))
     }
 
-    /// Of a pair, the lower rank sends first.
+    /// In a pair the lower rank sends first.
     #[inline]
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
         self.partners.of(k, rank)[0] < rank && self.received(k, rank).is_some()
@@ -196,11 +203,12 @@ impl StepAt for Pairwise {
     }
 }
 
-/// Where blocks stand: every rank's input first, then what comes from others.
+/// The position of every block: first the rank's input, then the blocks received from other ranks.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    /// By destination, the same for all ranks.
+    /// By destination; the same for all ranks.
     pub(super) input: Vec<Span>,
+    /// Number of elements of the input.
     pub(super) elements: usize,
 }
 
@@ -210,13 +218,13 @@ impl Buffers {
         let elements = input.last().map_or(0, |b| b.end());
         let buffers = Buffers { input, elements };
         let largest = buffers.input.iter().map(|b| b.len).max().unwrap_or(0);
-        // What comes in, and as much again on its way where blocks are forwarded, or three times
-        // that.
-        let most = largest
+        // At most the received blocks, plus as many elements again, or three times as many, for
+        // blocks that are forwarded.
+        let max_len = largest
             .checked_mul(request.ranks)
             .and_then(|n| n.checked_mul(4))
             .and_then(|n| n.checked_add(elements));
-        if most.is_none() {
+        if max_len.is_none() {
             return Err(Error::usage(format!(
                 "{} ranks with blocks of {largest} elements need buffers that are too large",
                 request.ranks
@@ -225,7 +233,8 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Where the block from rank `from` belongs at rank `rank`: what is its own stays in the input.
+    /// The position of the block from rank `from` at rank `rank`. A rank's own block stays in the
+    /// input.
     pub(super) fn output(&self, rank: usize, from: usize) -> Span {
         let block = self.input[rank];
         if from == rank {
@@ -259,10 +268,10 @@ mod tests {
     use crate::Ports;
 
     #[test]
-    fn every_rank_knows_its_part_of_each_round() {
+    fn both_ends_agree_about_every_message() {
         for p in 1..=17 {
             for sizes in block_sizes(p) {
-                // On bidirectional ports nobody asks who is first.
+                // Only unidirectional ports ask which rank receives first.
                 let mut request = Request::new(p, 2);
                 request.ports = Ports::UNI;
                 request.blocks = Some(sizes.clone());
@@ -273,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_meets_once_and_nobody_twice_a_round() {
+    fn every_pair_exchanges_once_and_no_rank_twice_a_round() {
         for p in 1..=20 {
             for ports in [Ports::UNI, Ports::BI] {
                 let mut request = Request::new(p, 1);

@@ -1,20 +1,24 @@
 //! Rabenseifner's allreduce: reduce-scatter by recursive halving, then allgather by recursive
 //! doubling.
 //!
-//! Source: Rabenseifner, "Optimization of collective reduction operations" (2004). Ports: both.
-//! Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! Rounds: `2d` (bidirectional), and two more for `p != n`. Volume: `2 (n-1) m + 2 (p-n) m`.
-//! Time, when `n` divides `m`: bidirectional `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`,
-//! unidirectional `4d alpha + 4 (n-1)/n beta m + (n-1)/n gamma m`; for `p != n`, `2 (alpha + beta
-//! m) + gamma m` more. Restrictions: the request's segments are ignored but for their sum. Scratch:
-//! `m/2` on unidirectional ranks.
+//! - Source: Rabenseifner, "Optimization of collective reduction operations" (2004).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
+//! - Rounds: `2d` (bidirectional), two more for `p != n`.
+//! - Time if `n` divides `m`, bidirectional: `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`;
+//!   unidirectional: `4d alpha + 4 (n-1)/n beta m + (n-1)/n gamma m`. For `p != n`:
+//!   `2 (alpha + beta m) + gamma m` more.
+//! - Volume: `2 (n-1) m + 2 (p-n) m`.
+//! - Restrictions: only the sum of the request's segments matters.
+//! - Scratch: `m/2` on unidirectional ranks.
+//! - Operand order: kept.
 //!
-//! Keeps operand order: it is the [butterfly](super::butterfly) reduction with the halving undone
-//! at all members, not only towards a root. Ranks beyond a power of two are folded as there, and
-//! get the result in the end.
+//! It is the [butterfly](super::butterfly) reduction with the halving reversed at all members, not
+//! only towards a root. Ranks beyond a power of two are folded in the same way and receive the
+//! result at the end.
 //!
-//! `p = 4`, `m = 4`, elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2, 1, 3; then
-//! 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
+//! Example, `p = 4`, `m = 4`. Elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2,
+//! 1, 3. Then 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
 
 use super::cube::{Cube, fold, members_of, unfold};
 use super::rounds::{time_of_combining, time_of_round};
@@ -62,7 +66,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// The executed time, when the blocks are equal.
+/// Time of the schedule if all blocks have the same size; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 {

@@ -1,20 +1,25 @@
-//! Ring exchanges: allgather, reduce-scatter (its rounds backwards), and allreduce (one after the
-//! other).
+//! Ring allgather, reduce-scatter (its rounds backwards) and allreduce (one after the other).
 //!
-//! Source: folklore. Ports: both. Symbols: `p` ranks, `m` elements in all blocks together, `b =
-//! m/p` where they are equal. Rounds: `p-1` (bidirectional), twice as many for allreduce. On
-//! unidirectional ranks those at even positions send first: `2(p-1)` for even `p`. Volume: `(p-1)
-//! m`, allreduce `2(p-1) m`. Time for equal blocks: `(p-1)(alpha + beta b)`, twice that on
-//! unidirectional ranks with even `p`; the reduce-scatter takes `(p-1) gamma b` more, and so does
-//! the allreduce than two allgathers. Restrictions: operators must commute. Scratch: on
-//! unidirectional ranks, one block to reduce-scatter.
+//! - Source: folklore.
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal.
+//! - Rounds: `p-1` (bidirectional), twice as many for the allreduce. On unidirectional ranks those
+//!   at even positions send first: `2(p-1)` for even `p`.
+//! - Time for equal blocks: `(p-1)(alpha + beta b)`, twice that on unidirectional ranks with even
+//!   `p`. The reduce-scatter takes `(p-1) gamma b` more, and the allreduce takes `(p-1) gamma b`
+//!   more than two allgathers.
+//! - Volume: `(p-1) m`, allreduce `2(p-1) m`.
+//! - Restrictions: operators must commute.
+//! - Scratch: for the reduce-scatter on unidirectional ranks, one block.
 //!
 //! In round `k` rank `r` sends block `r-k` to `r+1` and receives block `r-k-1` from `r-1`, all
-//! modulo `p`. Blocks arrive where they belong; nothing is moved locally. Empty blocks are not
-//! sent. The reduce-scatter runs the rounds backwards and leaves block `r` at rank `r`;
-//! on one port, who receives first combines after sending, so that nobody waits for a combination.
+//! modulo `p`. Blocks arrive at their final position; nothing is moved locally. Empty blocks are
+//! not sent. The reduce-scatter runs the rounds backwards and leaves block `r` at rank `r`. On
+//! unidirectional ports a rank that receives first combines after sending, so that no rank waits
+//! for a combination.
 //!
-//! `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0 block 1.
+//! Example, `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0
+//! block 1.
 
 use super::compose::{Blocks, allreduce_by};
 use super::rounds::{self, Rounds, equal_size};
@@ -103,7 +108,7 @@ fn backwards(request: &Request) -> Result<Blocks<Ring>> {
     Blocks::reduce_scatter(request, Ring::new, longest)
 }
 
-/// Elements of the longest message.
+/// Number of elements of the longest message.
 pub(super) fn longest(blocks: &[Span]) -> usize {
     match blocks {
         [] | [_] => 0,
@@ -111,14 +116,14 @@ pub(super) fn longest(blocks: &[Span]) -> usize {
     }
 }
 
-/// The rounds in which position `v` of the ring, which is rank `v + first`, sends its block `v`
-/// around.
+/// The rounds of the ring. Position `v` is rank `v + first`, and its block `v` travels around the
+/// ring.
 #[derive(Debug)]
 pub(super) struct Ring {
     first: usize,
     blocks: Vec<Span>,
-    /// Where some block is empty, by block: whether the number of others right before it, and
-    /// right after it, up to an empty one, is odd.
+    /// By block, if some block is empty: whether the number of consecutive non-empty blocks
+    /// directly before it, and directly after it, is odd.
     odd: Option<Vec<[bool; 2]>>,
 }
 
@@ -127,13 +132,13 @@ impl Ring {
         Ring::from(0, blocks)
     }
 
-    /// With position 0 at rank `first`.
+    /// A ring with position 0 at rank `first`.
     pub(super) fn from(first: usize, blocks: Vec<Span>) -> Ring {
         let p = blocks.len();
         let empty = blocks.iter().position(|b| b.len == 0);
         let odd = empty.map(|empty| {
             let mut odd = vec![[false; 2]; p];
-            // Away from an empty block, once around.
+            // Count in both directions, starting at an empty block, once around.
             for (side, step) in [(0, 1), (1, p - 1)] {
                 let mut at = empty;
                 for _ in 0..p {
@@ -153,14 +158,14 @@ impl Ring {
         self.modulo(rank + self.blocks.len() - self.first)
     }
 
-    /// Of a number below `2p`.
+    /// `n` modulo `p`, for `n < 2p`.
     #[inline]
     fn modulo(&self, n: usize) -> usize {
         let p = self.blocks.len();
         if n >= p { n - p } else { n }
     }
 
-    /// What a position `v` sends in round `k`.
+    /// The block that position `v` sends in round `k`.
     #[inline]
     fn block(&self, k: usize, v: usize) -> usize {
         self.modulo(v + self.blocks.len() - k)
@@ -193,24 +198,25 @@ impl Rounds for Ring {
     fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool {
         let (p, v) = (self.blocks.len(), self.position(rank));
         match &self.odd {
-            // All around, from rank 0 on.
+            // All ranks form one cycle. Its order starts at rank 0.
             None if backwards => (p - rank) % p % 2 == 1,
             None => rank % 2 == 1,
-            // From who has nobody to receive from, because that block is empty.
+            // The ranks form paths. Each starts at a rank that receives nothing, because that block
+            // is empty.
             Some(odd) if backwards => odd[self.block(k, self.modulo(v + p - 1))][1],
             Some(odd) => odd[self.block(k, v)][0],
         }
     }
 }
 
-/// The executed time of the allgather, when the blocks are equal and, on unidirectional ranks, `p`
-/// is even.
+/// Time of the allgather if the blocks are equal and, on unidirectional ranks, `p` is even; `None`
+/// otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let size = equal_size(request, &request.block_spans())?;
     Some(rounds_of(request)? * rounds::time_of_round(request, size))
 }
 
-/// The executed time of the reduce-scatter, likewise.
+/// Time of the reduce-scatter under the same conditions.
 pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let size = equal_size(request, &request.reduce_scatter_spans())?;
     Some(
@@ -219,8 +225,7 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
     )
 }
 
-/// The executed time of the allreduce, when the blocks are equal and, on unidirectional ranks, `p`
-/// is even.
+/// Time of the allreduce under the same conditions.
 pub fn allreduce_time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
@@ -230,7 +235,7 @@ pub fn allreduce_time(request: &Request) -> Option<f64> {
     Some(rounds_of(request)? * (2.0 * message + rounds::time_of_combining(request, m / p)))
 }
 
-/// `p - 1`, where all of them take the same time.
+/// `p - 1`; `None` if the rounds do not all take the same time.
 pub(super) fn rounds_of(request: &Request) -> Option<f64> {
     let p = request.ranks;
     if p > 1 && !p.is_multiple_of(2) && !request.ports.is_bidirectional() {
@@ -248,7 +253,7 @@ mod tests {
     use crate::plan::consecutive;
 
     #[test]
-    fn every_rank_knows_its_part_of_each_round() {
+    fn both_ends_agree_about_every_message() {
         for p in 1..=17 {
             for sizes in block_sizes(p) {
                 for first in [0, p / 2, p - 1] {

@@ -1,10 +1,10 @@
-//! Rounds in which every rank sends at most one message and receives at most one: how they become
-//! steps.
+//! Rounds in which every rank sends at most one message and receives at most one, and their
+//! translation into steps.
 //!
-//! On bidirectional ports a rank lists its send before its receive. On one port somebody must
-//! receive first: messages of a round form paths and cycles over the ranks, and along each of them
-//! ranks send first and receive first in turns (in a pair, the lower rank sends first). Then a
-//! round takes the time of two messages, or of three where a cycle is odd.
+//! On bidirectional ports a rank lists its send before its receive. On unidirectional ports some
+//! rank must receive first. The messages of a round form paths and cycles over the ranks, and along
+//! each of them ranks alternate between sending first and receiving first (in a pair, the lower
+//! rank sends first). A round then takes the time of two messages, or of three if a cycle is odd.
 
 use crate::cost::Ports;
 use crate::plan::Request;
@@ -15,14 +15,14 @@ use crate::schedule::{Builder, Order, Span, Spans, Step, total_len};
 pub(crate) struct Message {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// Where it stands at the sender.
+    /// Its spans at the sender.
     pub(crate) sent: Spans,
-    /// Where it goes at the receiver.
+    /// Its spans at the receiver.
     pub(crate) stored: Spans,
 }
 
 impl Message {
-    /// From the same spans as to.
+    /// A message with the same spans at the sender and at the receiver.
     pub(crate) fn new(from: usize, to: usize, spans: impl Into<Spans>) -> Message {
         let sent: Spans = spans.into();
         let stored = sent.clone();
@@ -34,6 +34,7 @@ impl Message {
         }
     }
 
+    /// The message in the opposite direction.
     pub(super) fn backwards(self) -> Message {
         Message {
             from: self.to,
@@ -47,23 +48,23 @@ impl Message {
 /// What a receiver does with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Stores it.
+    /// Store it.
     Stored,
-    /// Combines it in passing, into what it does not send in this round.
+    /// Combine it directly on arrival, into elements that the rank does not send in this round.
     Combined,
-    /// Stores it from this element of its buffer on, and combines it when it has sent, too: what it
-    /// sends may be what it combines into, and on one port nobody waits for a combination in
-    /// the middle of a round.
+    /// Store it at this offset, and combine it after the rank has sent, too. The rank may combine
+    /// into elements that it sends; and on unidirectional ports no rank has to wait for a
+    /// combination in the middle of a round.
     CombinedAfter(usize),
 }
 
-/// Appends a round to the programs; empty messages are left out.
+/// Appends a round to the programs. Empty messages are omitted.
 pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], arrival: Arrival) {
     let messages: Vec<&Message> = messages.iter().filter(|m| total_len(&m.sent) > 0).collect();
     let receives_first = if request.ports.is_bidirectional() {
         Vec::new()
     } else {
-        turns(request.ranks, messages.iter().map(|m| (m.from, m.to)))
+        receive_first_flags(request.ranks, messages.iter().map(|m| (m.from, m.to)))
     };
     let first = |rank: usize| receives_first.get(rank) == Some(&true);
     let send = |b: &mut Builder, m: &Message| {
@@ -93,34 +94,36 @@ pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], ar
     }
 }
 
-/// Rounds of which each rank's part follows from the rank and the round, so that they need not be
-/// stored.
+/// Rounds in which each rank's part follows from the rank and the round number, so that they need
+/// not be stored.
 pub(crate) trait Rounds {
     /// Number of rounds.
     fn count(&self) -> usize;
 
-    /// To whom `rank` sends in round `k`, and where that stands; `None` for nothing.
+    /// The destination and the spans of what `rank` sends in round `k`; `None` if it sends nothing.
     fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)>;
 
-    /// From whom `rank` receives in round `k`, and where that goes; `None` for nothing.
+    /// The source and the spans of what `rank` receives in round `k`; `None` if it receives
+    /// nothing.
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)>;
 
-    /// On one port: whether `rank`, which sends and receives in round `k`, receives first: what
-    /// `turns` says about the messages of the round, or where they go `backwards` about those.
+    /// On unidirectional ports: whether `rank`, which sends and receives in round `k`, receives
+    /// first. It must agree with `receive_first_flags` for the messages of the round, or for the
+    /// opposite messages if `backwards`.
     fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool;
 }
 
-/// The steps of rounds, as [`round`] makes them, one by one.
+/// Generates the steps of rounds one by one, the same as [`round`].
 #[derive(Debug, Clone)]
 pub(crate) struct Exchange<R> {
     pub(crate) rounds: R,
-    /// Whether the rounds come from the last to the first, each message going back.
+    /// Whether the rounds run from the last to the first, each message in the opposite direction.
     pub(crate) backwards: bool,
     pub(crate) arrival: Arrival,
     pub(crate) ports: Ports,
 }
 
-/// Places that each round has: a send, a receive, the send of who receives first, and a
+/// Places in each round: a send, a receive, the send of a rank that receives first, and a
 /// combination.
 const PLACES: usize = 4;
 
@@ -132,7 +135,7 @@ impl<R: Rounds> Exchange<R> {
     #[inline]
     pub(crate) fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
         let (round, place) = (place / PLACES, place % PLACES);
-        let (k, both) = (round, self.ports.is_bidirectional());
+        let (k, bidirectional) = (round, self.ports.is_bidirectional());
         let k = if self.backwards {
             self.rounds.count() - 1 - k
         } else {
@@ -146,8 +149,8 @@ impl<R: Rounds> Exchange<R> {
             false => self.rounds.received(k, rank),
             true => self.rounds.sent(k, rank),
         };
-        // Who does not receive sends at the first of the two places as well as at the second.
-        let first = || !both && self.rounds.receives_first(k, rank, self.backwards);
+        // A rank that receives nothing may send at either of the two places.
+        let first = || !bidirectional && self.rounds.receives_first(k, rank, self.backwards);
         match (place, self.arrival) {
             (0, _) if !first() => sent().map(|(to, spans)| Step::send(to, spans)),
             (2, _) if first() => sent().map(|(to, spans)| Step::send(to, spans)),
@@ -165,8 +168,11 @@ impl<R: Rounds> Exchange<R> {
     }
 }
 
-/// By rank: whether it receives before it sends, in a round of these messages, from whom to whom.
-pub(super) fn turns(ranks: usize, messages: impl Iterator<Item = (usize, usize)>) -> Vec<bool> {
+/// By rank: whether it receives before it sends, in a round of these messages, given as (from, to).
+pub(super) fn receive_first_flags(
+    ranks: usize,
+    messages: impl Iterator<Item = (usize, usize)>,
+) -> Vec<bool> {
     let mut next = vec![None; ranks];
     let mut has_source = vec![false; ranks];
     for (from, to) in messages {
@@ -174,20 +180,20 @@ pub(super) fn turns(ranks: usize, messages: impl Iterator<Item = (usize, usize)>
         has_source[to] = true;
     }
     let mut receives_first = vec![false; ranks];
-    // Paths from their ends, then cycles from their lowest ranks; what has been walked has no next
-    // any more.
+    // Walk the paths from their first ranks, then the cycles from their lowest ranks. A rank that
+    // has been visited has no `next` any more.
     let ends = (0..ranks).filter(|&r| !has_source[r]);
     for start in ends.chain(0..ranks) {
-        let (mut at, mut turn) = (start, false);
+        let (mut at, mut flag) = (start, false);
         while let Some(to) = next[at].take() {
-            receives_first[at] = turn;
-            (at, turn) = (to, !turn);
+            receives_first[at] = flag;
+            (at, flag) = (to, !flag);
         }
     }
     receives_first
 }
 
-/// Appends rounds that store what they bring.
+/// Appends the rounds in order. Every message is stored.
 pub(crate) fn forwards(
     b: &mut Builder,
     request: &Request,
@@ -198,9 +204,9 @@ pub(crate) fn forwards(
     }
 }
 
-/// Appends the rounds from the last to the first, each message going back and being combined: of
-/// rounds that copy each block to all ranks this makes a reduce-scatter. `scratch` is where
-/// [`scratch_of`] elements can be stored.
+/// Appends the rounds from the last to the first. Each message goes in the opposite direction and
+/// is combined. If the rounds copy each block to all ranks, this gives a reduce-scatter. `scratch`
+/// is the offset of [`scratch_of`] free elements.
 pub(crate) fn backwards(
     b: &mut Builder,
     request: &Request,
@@ -218,7 +224,7 @@ pub(crate) fn backwards(
     }
 }
 
-/// Elements of scratch that [`backwards`] needs for these rounds.
+/// Number of scratch elements that [`backwards`] needs for these rounds.
 pub(crate) fn scratch_of(request: &Request, rounds: impl Iterator<Item = Vec<Message>>) -> usize {
     if request.ports.is_bidirectional() {
         return 0;
@@ -238,8 +244,8 @@ pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
     }
 }
 
-/// The time of combining `elements` that a round has brought: in passing, or on one port from
-/// scratch.
+/// The time to combine `elements` received in a round: directly on arrival, or on unidirectional
+/// ports from scratch.
 pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
     if request.ports.is_bidirectional() {
         request.combine_time(elements)
@@ -248,7 +254,7 @@ pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
     }
 }
 
-/// The size of every block, where they are equal and closed forms hold.
+/// The common size of all blocks; `None` if they differ or closed forms do not hold.
 pub(crate) fn equal_size(request: &Request, blocks: &[Span]) -> Option<usize> {
     let size = blocks.first()?.len;
     let equal = blocks.iter().all(|b| b.len == size);
@@ -260,8 +266,7 @@ pub(crate) fn doublings(p: usize) -> u32 {
     p.next_power_of_two().trailing_zeros()
 }
 
-/// Consecutive spans `first .. first + count` of `blocks`, modulo their number: at most two spans,
-/// none that is empty.
+/// Blocks `first .. first + count`, modulo their number, as at most two spans. No span is empty.
 pub(crate) fn cyclic(blocks: &[Span], first: usize, count: usize) -> Spans {
     let p = blocks.len();
     let (first, end) = (first % p, first % p + count);
@@ -280,8 +285,8 @@ pub(crate) fn cyclic(blocks: &[Span], first: usize, count: usize) -> Spans {
     spans
 }
 
-/// Both ends of every message agree about it, and who receives first is who the messages of the
-/// round say, those that go `backwards`, too.
+/// Asserts that both ends agree about every message, and that `receives_first` agrees with the
+/// messages of each round, also for those that go `backwards`.
 #[cfg(test)]
 pub(super) fn assert_consistent(rounds: &impl Rounds, ranks: usize, backwards: bool, name: &str) {
     for k in 0..rounds.count() {
@@ -300,7 +305,7 @@ pub(super) fn assert_consistent(rounds: &impl Rounds, ranks: usize, backwards: b
         for backwards in [false, backwards] {
             let way =
                 |&(from, to): &(usize, usize)| if backwards { (to, from) } else { (from, to) };
-            let first = turns(ranks, messages.iter().map(way));
+            let first = receive_first_flags(ranks, messages.iter().map(way));
             for (rank, &first) in first.iter().enumerate() {
                 if rounds.sent(k, rank).is_some() && rounds.received(k, rank).is_some() {
                     assert_eq!(
@@ -314,7 +319,7 @@ pub(super) fn assert_consistent(rounds: &impl Rounds, ranks: usize, backwards: b
     }
 }
 
-/// Sizes of blocks, equal ones and such that some are empty.
+/// Block sizes for tests: equal ones, and irregular ones some of which are empty.
 #[cfg(test)]
 pub(super) fn block_sizes(ranks: usize) -> impl Iterator<Item = Vec<usize>> {
     let irregular = move |seed: usize| -> Vec<usize> {
@@ -331,20 +336,20 @@ pub(super) fn block_sizes(ranks: usize) -> impl Iterator<Item = Vec<usize>> {
 mod tests {
     use super::*;
 
-    fn turns_of(ranks: usize, pairs: &[(usize, usize)]) -> Vec<bool> {
-        turns(ranks, pairs.iter().copied())
+    fn flags_of(ranks: usize, pairs: &[(usize, usize)]) -> Vec<bool> {
+        receive_first_flags(ranks, pairs.iter().copied())
     }
 
     #[test]
-    fn ranks_take_turns_along_paths_and_cycles() {
+    fn ranks_alternate_along_paths_and_cycles() {
         let ring: Vec<_> = (0..4).map(|r| (r, (r + 1) % 4)).collect();
-        assert_eq!(turns_of(4, &ring), [false, true, false, true]);
+        assert_eq!(flags_of(4, &ring), [false, true, false, true]);
         let odd: Vec<_> = (0..3).map(|r| (r, (r + 1) % 3)).collect();
-        assert_eq!(turns_of(3, &odd), [false, true, false]);
-        assert_eq!(turns_of(4, &[(3, 1), (1, 3)]), [false, false, false, true]);
+        assert_eq!(flags_of(3, &odd), [false, true, false]);
+        assert_eq!(flags_of(4, &[(3, 1), (1, 3)]), [false, false, false, true]);
         // 4 -> 2 -> 0 -> 1
         let path = [(0, 1), (4, 2), (2, 0)];
-        assert_eq!(turns_of(5, &path), [false, false, true, false, false]);
+        assert_eq!(flags_of(5, &path), [false, false, true, false, false]);
     }
 
     #[test]

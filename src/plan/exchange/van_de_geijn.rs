@@ -1,22 +1,26 @@
-//! Van de Geijn's broadcast, planned as the reduction that it is backwards: reduce-scatter, then a
-//! gather along a binomial tree.
+//! Van de Geijn's broadcast, planned backwards as a reduction: reduce-scatter, then a gather along
+//! a binomial tree.
 //!
-//! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective
-//! communication library" (1994): scatter, then allgather. Ports: both. Symbols: `p` ranks, `m`
-//! elements in `p` blocks as equal as possible, `q = ceil(log2 p)`. Rounds: `q` to gather, and to
-//! reduce-scatter `q` ([Bruck](super::bruck)) or `p-1` ([ring]). Volume: `(p-1) m` to
-//! reduce-scatter, about `q/2 m` to gather. Time, when `p` divides `m`, bidirectional: `2q alpha +
-//! 2 (p-1)/p beta m` or `(p-1+q) alpha + 2 (p-1)/p beta m`, the reduction `(p-1)/p gamma m` more.
-//! Unidirectional, for powers of two or even `p`: twice the messages of the reduce-scatter, and the
-//! gather. Restrictions: operators must commute; the request's segments are ignored but for their
-//! sum. Scratch: on unidirectional ranks, the longest message to reduce-scatter.
+//! - Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective
+//!   communication library" (1994): scatter, then allgather.
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `q = ceil(log2 p)`.
+//! - Rounds: `q` for the gather; for the reduce-scatter `q` ([Bruck](super::bruck)) or `p-1`
+//!   ([ring]).
+//! - Time if `p` divides `m`, bidirectional: `2q alpha + 2 (p-1)/p beta m` (Bruck) or
+//!   `(p-1+q) alpha + 2 (p-1)/p beta m` (ring); the reduction takes `(p-1)/p gamma m` more.
+//!   Unidirectional, for powers of two (Bruck) or even `p` (ring): twice the messages of the
+//!   reduce-scatter, and the gather.
+//! - Volume: `(p-1) m` for the reduce-scatter, about `q/2 m` for the gather.
+//! - Restrictions: operators must commute; only the sum of the request's segments matters.
+//! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
 //!
 //! Ranks and blocks are numbered from the root on, modulo `p`. Number `v` gathers the blocks of the
-//! numbers that differ from it in the zeros at the end of `v` only: they are consecutive. Blocks
-//! stay where they stand in the vector; nothing is moved locally.
+//! numbers that differ from `v` only in its trailing zeros; they are consecutive. Blocks stay at
+//! their position in the vector; nothing is moved locally.
 //!
-//! `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block 2; 0→1
-//! block 1; then the allgather.
+//! Example, `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block
+//! 2; 0→1 block 1; then the allgather.
 
 use super::compose::{Blocks, scratch_after};
 use super::ring::Ring;
@@ -73,8 +77,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
     reduction(request, &blocks, rounds, true)
 }
 
-/// Plans the reduction that is a broadcast with Bruck's allgather when it is reversed: it combines
-/// in passing, because what were received into scratch would be copied there.
+/// Plans the reduction that, reversed, is the broadcast with Bruck's allgather. It combines
+/// directly on arrival: receiving into scratch would become an extra copy in the reversal.
 ///
 /// # Errors
 /// When the request is inconsistent.
@@ -100,17 +104,17 @@ pub fn plan_ring_for_broadcast(request: &Request) -> Result<Schedule> {
     Stream(over_ring(request, false)?).materialize()
 }
 
-/// The reduction with the ring's reduce-scatter, a rank's program on demand.
+/// Plans the reduction with the ring's reduce-scatter; steps are generated on demand.
 pub(super) fn ring_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(over_ring(request, true)?)))
 }
 
-/// The broadcast that is [`plan_ring_for_broadcast`] backwards, a rank's program on demand.
+/// Plans the broadcast that is [`plan_ring_for_broadcast`] reversed; steps are generated on demand.
 pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Reversed::new(over_ring(request, false)?)?)))
 }
 
-/// The ring's reduce-scatter, with or without scratch, then the gather.
+/// The ring's reduce-scatter, with or without scratch, followed by the gather.
 fn over_ring(request: &Request, with_scratch: bool) -> Result<Then<Blocks<Ring>, Blocks<Gather>>> {
     let blocks = blocks(request)?;
     let root = request.root;
@@ -125,8 +129,8 @@ fn over_ring(request: &Request, with_scratch: bool) -> Result<Then<Blocks<Ring>,
     })
 }
 
-/// The executed time of the reduction with Bruck's reduce-scatter, when the blocks are equal and,
-/// on unidirectional ranks, `p` is a power of two.
+/// Time of the reduction with Bruck's reduce-scatter if the blocks are equal and, on unidirectional
+/// ranks, `p` is a power of two; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let scattered = bruck::sum_of_rounds(request, |count| {
@@ -135,8 +139,8 @@ pub fn time(request: &Request) -> Option<f64> {
     Some(scattered + time_of_gather(request, b))
 }
 
-/// The executed time of the reduction with the ring's reduce-scatter, when the blocks are equal
-/// and, on unidirectional ranks, `p` is even.
+/// Time of the reduction with the ring's reduce-scatter if the blocks are equal and, on
+/// unidirectional ranks, `p` is even; `None` otherwise.
 pub fn time_ring(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let round = time_of_round(request, b) + rounds::time_of_combining(request, b);
@@ -156,13 +160,14 @@ fn time_of_gather(request: &Request, block: usize) -> f64 {
         .sum()
 }
 
-/// By number.
+/// The blocks by number, with sizes as equal as possible.
 fn blocks(request: &Request) -> Result<Vec<Span>> {
     request.validate()?;
     Ok(consecutive(&evenly(request.elements(), request.ranks)))
 }
 
-/// The reduce-scatter that is `allgather` backwards, with or without scratch, then the gather.
+/// The reduce-scatter that is `allgather` backwards, with or without scratch, followed by the
+/// gather.
 fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
     request: &Request,
     blocks: &[Span],
@@ -197,8 +202,8 @@ fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
     b.build()
 }
 
-/// Rounds of a binomial tree that bring number `v` the blocks of the numbers that differ from it in
-/// the zeros at its end only.
+/// The rounds of a binomial tree that bring to number `v` the blocks of the numbers that differ
+/// from it only in its trailing zeros.
 #[derive(Debug)]
 struct Gather {
     root: usize,
@@ -226,7 +231,7 @@ impl Gather {
         (rank + self.blocks.len() - self.root) % self.blocks.len()
     }
 
-    /// What number `v` sends in round `k`.
+    /// The spans that number `v` sends in round `k`.
     fn gathered(&self, k: usize, v: usize) -> Option<Spans> {
         let blocks = &self.blocks[v..self.blocks.len().min(v + (1 << k))];
         let span = Span::from(blocks.first()?.offset..blocks.last()?.end());
@@ -255,7 +260,7 @@ impl Rounds for Gather {
         Some((self.rank(v + half), self.gathered(k, v + half)?))
     }
 
-    /// Who sends does not receive.
+    /// No rank both sends and receives in a round.
     fn receives_first(&self, _k: usize, _rank: usize, _backwards: bool) -> bool {
         false
     }

@@ -59,7 +59,7 @@
 //! Measured with `tp > 0` and equal segments, `p` in `3..=32`, (tc, tp) in {(2,1), (1,1), (1,2),
 //! (3,1), (10,1)}: at `q = 32` and `q = 64` it is faster than uni-greedy in 297 of 300 cases, by 8
 //! to 19% on average. The other three are `p = 4` at (1,1), where uni-greedy is optimal, and
-//! `p = 5`, `q = 64` at (1,2), where it needs 261 and the best known bound is 258. [`lower_bound`]
+//! `p = 5`, `q = 64` at (1,2), where both need 261 and the best known bound is 258. [`lower_bound`]
 //! is not always attainable: whole-number times admit only whole numbers of transfers per time
 //! unit. Against a bound that takes this into account (in the example), `q = 64` is within 0.4% on
 //! average at (2,1), (1,1) and (3,1), and within 1.1% at (1,2). Strongly unequal segments gain
