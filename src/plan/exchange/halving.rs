@@ -73,7 +73,7 @@ struct Halving {
 struct Halves {
     /// By member: its rank.
     members: Vec<usize>,
-    /// The ranks below this one form pairs of a member and a rank folded into it.
+    /// Ranks below this one form pairs: a member and the rank that is folded into it.
     paired: usize,
     kept: Kept,
 }
@@ -137,7 +137,7 @@ impl StepAt for Halving {
         }
     }
 
-    /// One place before the rounds and one after them, for the folded ranks.
+    /// One place before the rounds and one after them, for the folded pairs.
     fn places(&self, _rank: usize) -> usize {
         self.exchange.places() + 2
     }

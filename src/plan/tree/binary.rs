@@ -1,4 +1,4 @@
-//! Binary tree reduction.
+//! Binary tree reduction: every rank combines the vectors of its two children, segment by segment.
 //!
 //! - Source: folklore; Lowery & Langou, section IV.
 //! - Ports: uni- or bidirectional, one-ported.

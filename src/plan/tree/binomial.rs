@@ -1,4 +1,4 @@
-//! Binomial tree reduction.
+//! Binomial tree reduction: the number of ranks that still hold a vector halves in every round.
 //!
 //! - Source: folklore; Lowery & Langou, section IV.
 //! - Ports: uni- or bidirectional, one-ported.

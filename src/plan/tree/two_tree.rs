@@ -184,7 +184,8 @@ impl TwoTrees {
         arrivals[self.faster]
     }
 
-    /// Sets the rounds of `edge` and of the edges below it in its tree. Returns the round of `edge`.
+    /// Sets the rounds of `edge` and of the edges below it in its tree. Returns the round of
+    /// `edge`.
     fn schedule_subtree(&mut self, edge: Edge, odd: &[bool]) -> usize {
         let mut ready = 0;
         for i in 0..self.incoming[edge / 2].len() {
