@@ -1,26 +1,27 @@
-//! Lower bounds: what no schedule can undercut under the rules of [`crate::schedule`].
+//! Lower bounds on the time of a collective: no schedule that obeys the rules of
+//! [`crate::schedule`] is faster.
 //!
-//! Symbols: `p` ranks with `k` ports each, alpha a message, beta a byte, gamma a byte combined; on
-//! heterogeneous platforms the least alpha and beta of all links. Every bound holds on its own;
-//! their sum need not.
+//! - Symbols: `p` ranks with `k` ports each, alpha per message, beta per byte, gamma per byte
+//!   combined. On heterogeneous platforms alpha and beta are the minima over all links.
+//! - Each bound is valid alone; their sum need not be a bound.
 //!
-//! **Latency.** A rank with `k` ports can pass something on to `k` others in alpha, so after `j`
-//! alpha at most `(k + 1)^j` ranks know of it: to reach `n` ranks takes `ceil(log_{k+1} n)` alpha.
-//! Read backwards, so does hearing from `n` ranks.
+//! **Latency.** In time alpha a rank with `k` ports can pass data on to `k` other ranks, so after
+//! `j` alpha at most `(k + 1)^j` ranks have it. Reaching `n` ranks therefore takes
+//! `ceil(log_{k+1} n)` alpha. By reversal, collecting from `n` ranks takes as long.
 //!
-//! **Bandwidth.** A rank's `k` ports carry what it must receive or send, both kinds of port apart
-//! if they are bidirectional, together if not. All ranks together carry at most `p k` messages at
-//! once, or `floor(p k / 2)` on unidirectional ports. What must be carried: a broadcast brings
-//! every element to `p - 1` ranks; in a reduction every rank but the root sends every element once.
-//! An allreduce needs `2 (p - 1)` messages for each element: no rank has heard of all contributions
-//! before `p - 1` of them, that message informs one rank, and each of the others must receive one
-//! more. Unidirectional reductions thus need `(p - 1) / floor(p / 2) beta m`, which is `2 beta m`
-//! for odd `p` but less for even.
+//! **Bandwidth.** A rank's `k` ports must carry everything the rank receives and sends: receives
+//! and sends separately on bidirectional ports, together on unidirectional ones. All ranks together
+//! carry at most `p k` messages at once, or `floor(p k / 2)` on unidirectional ports. The required
+//! volume: a broadcast delivers every element to `p - 1` ranks; in a reduction every rank but the
+//! root sends every element once. An allreduce needs `2 (p - 1)` messages for each element: no rank
+//! knows all contributions before `p - 1` messages have been sent, the last of these informs one
+//! rank, and each other rank must receive one more message. Unidirectional reductions thus need
+//! `(p - 1) / floor(p / 2) beta m`, which is `2 beta m` for odd `p` but less for even.
 //!
-//! **Computation.** Every element is combined `p - 1` times, and a rank combines one thing at a
-//! time, so `p` ranks that share the work evenly need `(p - 1) / p gamma m`. Where computation may
-//! overlap, a rank can combine several things at once, and what is left is the depth of the tree of
-//! combinations, `ceil(log2 p)`, for one element.
+//! **Computation.** Every element is combined `p - 1` times, and a rank performs one combination at
+//! a time, so `p` ranks that share the work evenly need `(p - 1) / p gamma m`. If computation may
+//! overlap, a rank can perform several combinations at once, and only the depth of the tree of
+//! combinations remains: `ceil(log2 p)` for one element.
 
 use std::borrow::Borrow;
 
@@ -28,14 +29,14 @@ use crate::collective::{Collective, Kind};
 use crate::cost::{CostModel, Ports};
 use crate::schedule::{Layout, Schedule, total_len};
 
-/// Times that no schedule can undercut, each valid on its own.
+/// Lower bounds on the time of a schedule; each is valid alone.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LowerBounds {
-    /// Start-up of messages that must follow each other.
+    /// Start-up times of messages that must follow each other.
     pub latency: f64,
-    /// Transfers that must share ports.
+    /// Time of transfers that must share ports.
     pub bandwidth: f64,
-    /// Combinations that must share ranks.
+    /// Time of combinations that must share ranks.
     pub computation: f64,
     /// The largest of the three.
     pub largest: f64,
@@ -44,8 +45,8 @@ pub struct LowerBounds {
 /// Lower bounds of a collective with blocks of equal size.
 ///
 /// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter or
-/// scan, and of one rank's block of a gather, scatter, allgather or alltoall. A multicast, whose
-/// targets are not known here, has no bounds but 0: see [`lower_bound_of`].
+/// scan, and of one rank's block of a gather, scatter, allgather or alltoall. All bounds of a
+/// multicast are 0, because its targets are not known here: see [`lower_bound_of`].
 ///
 /// ```
 /// use oneport::bounds::lower_bound;
@@ -72,7 +73,7 @@ pub fn lower_bound(
     demand.bounds(p, ports, element_bytes, cost)
 }
 
-/// Lower bounds of what a schedule performs, with the block sizes of its layouts.
+/// Lower bounds of a schedule's collective, with the block sizes of its layouts.
 pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> LowerBounds {
     let layouts = schedule.layout().iter();
     lower_bound_of_layouts(
@@ -85,7 +86,7 @@ pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel, element_bytes: u64)
     )
 }
 
-/// As [`lower_bound_of`], for the layouts of all `ranks` ranks one after another.
+/// As [`lower_bound_of`], for an iterator over the layouts of all `ranks` ranks in rank order.
 pub fn lower_bound_of_layouts(
     collective: &Collective,
     ports: Ports,
@@ -102,27 +103,29 @@ pub fn lower_bound_of_layouts(
     demand.bounds(ranks, ports, element_bytes, cost)
 }
 
-/// What a collective demands of ranks and ports, in elements.
+/// What a collective requires of ranks and ports, in elements.
 #[derive(Debug, Clone, Copy, Default)]
 struct Demand {
-    /// Ranks that one rank's data must reach, or that one rank must hear from, itself included.
+    /// Number of ranks that one rank's data must reach, or whose data one rank needs, including
+    /// itself.
     reach: usize,
-    /// The most that one rank must receive.
+    /// Maximum over the ranks of the elements that a rank must receive.
     received: f64,
-    /// The most that one rank must send.
+    /// Maximum over the ranks of the elements that a rank must send.
     sent: f64,
-    /// The most that one rank must receive and send.
+    /// Maximum over the ranks of the elements that a rank must receive or send.
     both: f64,
-    /// What all ranks together must send.
+    /// Elements that all ranks together must send.
     total: f64,
-    /// Combinations of one element, all ranks together.
+    /// Number of combinations of two elements, over all ranks.
     combined: f64,
-    /// Contributions to one result.
+    /// Number of contributions to one result.
     operands: usize,
 }
 
 impl Demand {
-    /// `p > 1` ranks and `m > 0` elements: see [`lower_bound`].
+    /// The demand of a collective with equal blocks, for `p > 1` ranks and `m > 0` elements: see
+    /// [`lower_bound`].
     fn regular(kind: Kind, p: usize, m: f64) -> Demand {
         let others = number(p - 1);
         match kind {
@@ -159,7 +162,7 @@ impl Demand {
         }
     }
 
-    /// The same for blocks of any sizes.
+    /// The demand of a collective with the block sizes of `layouts`.
     fn of(
         collective: &Collective,
         p: usize,
@@ -199,7 +202,7 @@ impl Demand {
         }
     }
 
-    /// `m` elements to `reach - 1` others.
+    /// `m` elements go from one rank to `reach - 1` others.
     fn one_to(reach: usize, m: f64) -> Demand {
         if reach < 2 || m == 0.0 {
             return Demand::default();
@@ -214,8 +217,8 @@ impl Demand {
         }
     }
 
-    /// A root with `total` elements to or from `reach - 1` others, `largest` at most with one of
-    /// them.
+    /// `total` elements go between a root and `reach - 1` others; `largest` is the largest of their
+    /// blocks.
     fn rooted(reach: usize, total: f64, largest: f64) -> Demand {
         Demand {
             reach,
@@ -227,8 +230,9 @@ impl Demand {
         }
     }
 
-    /// `total` elements in blocks, each to or from all ranks: a rank has `most` to get (or give)
-    /// and its own block, of `own` or less, to give (or get).
+    /// `total` elements in blocks, one per rank, each of which goes to (or comes from) all ranks. A
+    /// rank receives (or sends) at most `most` elements and sends (or receives) its own block of at
+    /// most `own` elements.
     fn all_to_all_blocks(p: usize, most: f64, own: f64, total: f64) -> Demand {
         Demand {
             reach: p,
@@ -251,22 +255,22 @@ impl Demand {
     }
 
     fn blocks_of_all(p: usize, blocks: impl Iterator<Item = usize>) -> Demand {
-        let (mut total, mut least, mut largest) = (0.0, f64::INFINITY, 0.0f64);
+        let (mut total, mut smallest, mut largest) = (0.0, f64::INFINITY, 0.0f64);
         for n in blocks.map(number) {
             total += n;
-            least = least.min(n);
+            smallest = smallest.min(n);
             largest = largest.max(n);
         }
         if total == 0.0 {
             return Demand::default();
         }
-        Demand::all_to_all_blocks(p, total - least, largest, total)
+        Demand::all_to_all_blocks(p, total - smallest, largest, total)
     }
 
     fn blocks_of_pairs(p: usize, layouts: impl Iterator<Item = impl Borrow<Layout>>) -> Demand {
         let mut demand = Demand::default();
-        // By rank: from how many others it has a block, and whether its own blocks are listed one
-        // by one.
+        // By rank: the number of other ranks it receives a block from, and whether its input lists
+        // one span per block.
         let (mut heard, mut listed) = (vec![0; p], vec![false; p]);
         for (rank, l) in layouts.enumerate() {
             let l = l.borrow();
@@ -274,7 +278,7 @@ impl Demand {
             for (to, block) in l.input.iter().enumerate().take(p) {
                 heard[to] += usize::from(to != rank && block.len > 0);
             }
-            // One span a block if there are p, equal blocks otherwise.
+            // One span per block if there are p spans, equal blocks otherwise.
             let (own, reach) = if l.input.len() == p {
                 let others = l
                     .input
@@ -300,7 +304,8 @@ impl Demand {
         demand
     }
 
-    /// The same, with `combined` elements combined from `operands` contributions.
+    /// The same demand, with `combined` combinations of elements and `operands` contributions per
+    /// result.
     fn combining(self, operands: usize, combined: f64) -> Demand {
         Demand {
             operands,
@@ -315,7 +320,7 @@ impl Demand {
             reason = "sizes stay far below 2^53 bytes"
         )]
         let bytes = element_bytes as f64;
-        let (alpha, beta) = least_link(cost);
+        let (alpha, beta) = min_link(cost);
         let k = number(ports.k().max(1));
         let share = if ports.is_bidirectional() {
             let one = self.received.max(self.sent) / k;
@@ -343,30 +348,30 @@ impl Demand {
         if self.combined == 0.0 {
             return 0.0;
         }
-        let rates = |rank: usize| match cost.links() {
-            None => cost.least_rates().2,
+        let gamma_of = |rank: usize| match cost.links() {
+            None => cost.min_rates().2,
             Some(l) => l.gamma.get(rank).copied().unwrap_or(0.0),
         };
         if cost.overlap {
-            let least = (0..p).map(rates).fold(f64::INFINITY, f64::min);
-            return f64::from(steps(self.operands, 1)) * least * bytes;
+            let min_gamma = (0..p).map(gamma_of).fold(f64::INFINITY, f64::min);
+            return f64::from(steps(self.operands, 1)) * min_gamma * bytes;
         }
         if cost.links().is_none() {
-            return self.combined * (cost.least_rates().2 * bytes) / number(p);
+            return self.combined * (cost.min_rates().2 * bytes) / number(p);
         }
-        // Work shared so that all ranks finish together.
-        let speed: f64 = (0..p).map(|r| 1.0 / rates(r)).sum();
+        // The work is shared so that all ranks finish together.
+        let speed: f64 = (0..p).map(|r| 1.0 / gamma_of(r)).sum();
         self.combined * bytes / speed
     }
 }
 
-/// The least alpha and beta of all links between different ranks; 0 where there is none.
-fn least_link(cost: &CostModel) -> (f64, f64) {
+/// The minima of alpha and of beta over all links between different ranks; 0 if there is no link.
+fn min_link(cost: &CostModel) -> (f64, f64) {
     let Some(links) = cost.links() else {
-        let (alpha, beta, _) = cost.least_rates();
+        let (alpha, beta, _) = cost.min_rates();
         return (alpha, beta);
     };
-    let least = |matrix: &[Vec<Option<f64>>]| {
+    let min = |matrix: &[Vec<Option<f64>>]| {
         let others = matrix.iter().enumerate().flat_map(|(i, row)| {
             let row = row.iter().enumerate();
             row.filter_map(move |(j, cost)| cost.filter(|_| i != j))
@@ -375,7 +380,7 @@ fn least_link(cost: &CostModel) -> (f64, f64) {
             .filter(|c| c.is_finite())
             .unwrap_or(0.0)
     };
-    (least(&links.alpha), least(&links.beta))
+    (min(&links.alpha), min(&links.beta))
 }
 
 /// `ceil(log_{k+1} n)`.
@@ -434,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn no_planned_schedule_undercuts_them() {
+    fn no_planned_schedule_is_faster_than_its_bounds() {
         let costs = [
             (7.0, 3.0, 2.0),
             (0.0, 1.0, 0.0),
@@ -472,9 +477,9 @@ mod tests {
         }
     }
 
-    /// With blocks of any sizes, one of them huge, some or all of them empty.
+    /// Tests irregular blocks: one huge block, some or all blocks empty.
     #[test]
-    fn no_schedule_with_irregular_blocks_undercuts_them() {
+    fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
         let costs = [
             (7.0, 3.0, 2.0),
             (0.0, 1.0, 0.0),
@@ -525,7 +530,7 @@ mod tests {
         assert!(compared > 1000);
     }
 
-    /// `max_r (M - m_r) beta` for allgatherv; to and from everybody, for alltoallv.
+    /// `max_r (M - m_r) beta` for allgatherv; the sums over all partners for alltoallv.
     #[test]
     fn bounds_of_irregular_blocks() {
         let bounds = |kind, name, ports| {
@@ -547,7 +552,7 @@ mod tests {
         assert_eq!(bounds(Kind::Alltoall, "pairwise", bi), (14.0, 81.0, 0.0));
         // Rank 1 receives 27 and sends 7.
         assert_eq!(bounds(Kind::Alltoall, "pairwise", uni), (14.0, 102.0, 0.0));
-        // Everybody sends to rank 1 alone, which hears from all.
+        // All ranks send only to rank 1, which receives from all.
         let mut r = Request::new(8, 5);
         r.blocks = Some(vec![0, 5, 0, 0, 0, 0, 0, 0]);
         let pairwise = registry::find(Kind::Alltoall, "pairwise").unwrap();
@@ -555,9 +560,9 @@ mod tests {
         assert_eq!(lower_bound_of(&schedule, &COST(), 1).latency, 21.0);
     }
 
-    /// Two ranks that exchange: the bounds of an allreduce are met.
+    /// An exchange between two ranks attains the bounds of an allreduce.
     #[test]
-    fn an_exchange_meets_them() {
+    fn an_exchange_of_two_ranks_attains_the_bounds() {
         let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
         let (mine, theirs) = (Span::new(0, 6), Span::new(6, 6));
         for rank in 0..2 {

@@ -1,4 +1,5 @@
-//! Collectives as specifications: what every rank starts with and what it must end with.
+//! Collectives as specifications: the input that every rank starts with and the output it must end
+//! with.
 
 use std::ops::Range;
 
@@ -11,13 +12,13 @@ use crate::schedule::{Layout, total_len};
 ///
 /// Block sizes follow from the lengths of the `input` and `output` spans of the ranks' layouts, so
 /// irregular forms need no kind of their own. Input and output list their spans in rank order of
-/// the blocks. A rank that is not said to end with anything has no output: a broadcast is for every
-/// rank, [`Collective::Multicast`] for some.
+/// the blocks. A rank without a required result has no output: a broadcast gives every rank an
+/// output, [`Collective::Multicast`] only its targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "root and targets are ranks")]
 pub enum Collective {
-    /// Every rank, the root too, ends with the root's input.
+    /// Every rank, including the root, ends with the root's input.
     Broadcast { root: usize },
     /// The root ends with the combination of all inputs, in rank order.
     Reduce { root: usize },
@@ -39,15 +40,16 @@ pub enum Collective {
     Scan,
 }
 
-/// A part of a rank's output: `len` elements, element `i` being the combination, in rank order, of
-/// element `offset + i` of the inputs of `ranks` (one rank where nothing is combined).
+/// The expected content of a part of a rank's output: `len` elements. Element `i` is the
+/// combination, in rank order, of element `offset + i` of the inputs of `ranks` (a single rank if
+/// nothing is combined).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     /// Number of elements.
     pub len: usize,
-    /// Ranks that contribute.
+    /// Ranks whose inputs contribute.
     pub ranks: Range<usize>,
-    /// First element of their inputs.
+    /// First element of these inputs.
     pub offset: usize,
 }
 
@@ -99,15 +101,15 @@ impl Kind {
         }
     }
 
-    /// The kind with this name (`-` and `_` are the same).
+    /// Finds the kind with this name (`-` and `_` are equivalent).
     ///
     /// # Errors
-    /// Lists the names when there is none.
+    /// An unknown name; the message lists the valid ones.
     pub fn parse(name: &str) -> Result<Kind> {
-        let wanted = name.replace('-', "_");
+        let normalized = name.replace('-', "_");
         Kind::ALL
             .into_iter()
-            .find(|k| k.name() == wanted)
+            .find(|k| k.name() == normalized)
             .ok_or_else(|| {
                 let names: Vec<_> = Kind::ALL.iter().map(|k| k.name()).collect();
                 Error::usage(format!(
@@ -117,7 +119,7 @@ impl Kind {
             })
     }
 
-    /// Whether each rank has a block of its own, whose size may differ.
+    /// Whether each rank has its own block; block sizes may differ.
     pub fn has_blocks(self) -> bool {
         matches!(
             self,
@@ -163,7 +165,7 @@ impl Collective {
         }
     }
 
-    /// The collective that the reversed schedule performs, if there is one.
+    /// The collective that the reversed schedule performs, if it performs one.
     pub fn reversed(&self) -> Option<Collective> {
         Some(match *self {
             Collective::Broadcast { root } => Collective::Reduce { root },
@@ -176,8 +178,9 @@ impl Collective {
         })
     }
 
-    /// What rank `rank` must hold in its output spans at the end, in their order. Its output is as
-    /// long as these together: a rank of a broadcast cannot do without.
+    /// The content that rank `rank` must hold in its output spans at the end, in the order of the
+    /// spans. The output spans must have exactly this total length: every rank of a broadcast, for
+    /// example, needs an output.
     ///
     /// # Errors
     /// When the layouts' input and output lengths do not fit the collective, or a rank is out of
@@ -189,7 +192,7 @@ impl Collective {
     /// Checks that the root and the targets are among `ranks` ranks.
     ///
     /// # Errors
-    /// Names the first that is not.
+    /// Names the first rank out of range.
     pub(crate) fn fits_ranks(&self, ranks: usize) -> Result<()> {
         self.among(ranks, "root", self.root().as_slice())?;
         match self {
@@ -209,18 +212,18 @@ impl Collective {
     }
 }
 
-/// Lengths of all layouts added up once, for the promises to many ranks.
+/// Lengths of all layouts, added up once so that the expected outputs of many ranks are cheap.
 #[derive(Debug)]
 pub(crate) struct Totals<'a> {
     collective: &'a Collective,
     layout: &'a [Layout],
     /// By rank: elements of its input.
     inputs: Vec<usize>,
-    /// The first rank whose input is not as long as that of rank 0.
+    /// The first rank whose input length differs from that of rank 0.
     uneven: Option<usize>,
-    /// By rank: elements of the outputs of all ranks before it; one entry more, for all.
+    /// By rank: number of output elements of all ranks before it; one more entry holds the total.
     outputs_before: Vec<usize>,
-    /// For alltoall: where each rank's blocks start in its input, if it has a span for each.
+    /// For alltoall, by rank: where its blocks start in its input, if it has one span per block.
     blocks: Vec<Option<Vec<usize>>>,
 }
 
@@ -292,7 +295,7 @@ impl<'a> Totals<'a> {
                 ))),
             }
         };
-        let concatenated = || {
+        let expected_blocks = || {
             (0..p)
                 .map(|r| Expected {
                     len: input(r),
@@ -333,12 +336,12 @@ impl<'a> Totals<'a> {
             }
             &Collective::Gather { root } => {
                 if rank == root {
-                    fits(all_inputs(), concatenated())
+                    fits(all_inputs(), expected_blocks())
                 } else {
                     fits(0, Vec::new())
                 }
             }
-            Collective::Allgather => fits(all_inputs(), concatenated()),
+            Collective::Allgather => fits(all_inputs(), expected_blocks()),
             &Collective::Scatter { root } => {
                 let all = before(p);
                 if input(root) != all {
@@ -382,8 +385,8 @@ impl<'a> Totals<'a> {
         }
     }
 
-    /// Where the block for rank `to` stands in the input of rank `from`: one span a block if there
-    /// are `p` spans, equal blocks otherwise.
+    /// Offset and length of the block for rank `to` in the input of rank `from`: one span per block
+    /// if there are `p` spans, equal blocks otherwise.
     fn alltoall_block(&self, layout: &Layout, from: usize, to: usize) -> Result<(usize, usize)> {
         let p = self.layout.len();
         if let Some(Some(starts)) = self.blocks.get(from) {
@@ -407,7 +410,8 @@ mod tests {
     use crate::run::{Operator, inputs, oracle};
     use crate::{Ports, Schedule, Span};
 
-    /// From rank 0, which has two elements, to rank 1; rank 2 has no part in it, and no output.
+    /// A schedule in which rank 0 sends its two elements to rank 1; rank 2 takes no part and has no
+    /// output.
     fn two_of_three(collective: Collective) -> Schedule {
         let both = || [Span::new(0, 2)];
         let mut b = Schedule::builder(3, Ports::BI, collective);

@@ -1,4 +1,4 @@
-//! The cost model: what a transfer, a combination and a copy take, and what a rank's ports allow.
+//! The cost model: times of transfers, combinations and copies, and the ports of a rank.
 
 mod pieces;
 
@@ -17,12 +17,12 @@ use crate::schedule::{Schedule, Step};
 /// [`Ports::BI`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ports {
-    /// `k` ports for both directions together.
+    /// `k` ports that serve both directions.
     Unidirectional {
         /// Number of ports.
         k: usize,
     },
-    /// `k` ports out and `k` ports in.
+    /// `k` ports for sending and `k` ports for receiving.
     Bidirectional {
         /// Number of ports of each kind.
         k: usize,
@@ -32,17 +32,17 @@ pub enum Ports {
 impl Ports {
     /// One port for both directions.
     pub const UNI: Ports = Ports::Unidirectional { k: 1 };
-    /// One port out and one port in.
+    /// One port for sending and one for receiving.
     pub const BI: Ports = Ports::Bidirectional { k: 1 };
 
-    /// Ports of each kind.
+    /// Number of ports (of each kind, if bidirectional).
     pub fn k(self) -> usize {
         match self {
             Ports::Unidirectional { k } | Ports::Bidirectional { k } => k,
         }
     }
 
-    /// The same kind of ports, `k` of each.
+    /// The same kind of ports, with `k` of each.
     pub fn with_k(self, k: usize) -> Ports {
         match self {
             Ports::Unidirectional { .. } => Ports::Unidirectional { k },
@@ -60,8 +60,8 @@ impl Ports {
         if self.is_bidirectional() { "bi" } else { "uni" }
     }
 
-    /// Number of port lists of a rank: steps in one list run one after another, lists run side by
-    /// side.
+    /// Number of port lists of a rank. The steps of one list run one after another; different lists
+    /// run concurrently.
     pub fn lists(self) -> usize {
         match self {
             Ports::Unidirectional { k } => k,
@@ -78,11 +78,11 @@ impl Ports {
     }
 }
 
-/// Time of transfers and computations, linear in bytes.
+/// Times of transfers and computations, linear in bytes.
 ///
-/// A message of `n > 0` bytes takes `alpha + beta * n`, an empty one nothing; combining takes
-/// `gamma * n`, a local copy `gamma_copy * n`. Units are the caller's: nanoseconds when they come
-/// from a calibration, whatever a paper uses otherwise.
+/// A message of `n > 0` bytes takes `alpha + beta * n`, and an empty message takes no time.
+/// Combining takes `gamma * n`, a local copy `gamma_copy * n`. The caller chooses the unit:
+/// nanoseconds for calibrated costs, otherwise the unit of the paper at hand.
 ///
 /// ```
 /// use oneport::CostModel;
@@ -106,14 +106,15 @@ pub struct CostModel {
     shape: Option<Arc<Shape>>,
 }
 
-/// Costs that are not one line for all ranks and sizes.
+/// Costs that differ between ranks or are not linear in the size.
 #[derive(Debug, PartialEq)]
 enum Shape {
     Platform(Platform),
     Pieces(Pieces),
 }
 
-/// Costs that are one line for all ranks and sizes: the same sums as [`CostModel`]'s.
+/// The four linear costs of a model without [`Shape`]: the same sums as [`CostModel`]'s methods,
+/// without the case distinction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OneLine {
     alpha: f64,
@@ -146,14 +147,14 @@ impl OneLine {
 #[derive(Debug, PartialEq)]
 struct Platform {
     links: Links,
-    /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`, infinite where there is no
+    /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`; alpha is infinite without a
     /// link.
     pairs: Vec<(f64, f64)>,
-    /// The greatest alpha and beta of all links between different ranks.
+    /// The maxima of alpha and of beta over all links between different ranks.
     slowest: (f64, f64),
 }
 
-/// Per-pair and per-rank costs of a heterogeneous platform; `None` where there is no link.
+/// Per-pair and per-rank costs of a heterogeneous platform; `None` means that there is no link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Links {
@@ -161,19 +162,19 @@ pub struct Links {
     pub alpha: Vec<Vec<Option<f64>>>,
     /// `beta[from][to]`.
     pub beta: Vec<Vec<Option<f64>>>,
-    /// `gamma[rank]`, zero where absent.
+    /// `gamma[rank]`; zero if absent.
     #[serde(default)]
     pub gamma: Vec<f64>,
-    /// `gamma_copy[rank]`, zero where absent.
+    /// `gamma_copy[rank]`; zero if absent.
     #[serde(default)]
     pub gamma_copy: Vec<f64>,
 }
 
-/// No cost is greater, in whatever unit: times over all sizes and schedules that there may be, and
-/// what is computed from them, stay finite.
+/// Upper limit of every cost, in any unit. It keeps all times, over all possible sizes and
+/// schedules, and the values computed from them finite.
 const MAX_COST: f64 = 1e100;
 
-/// Why a number is no cost, if it is none.
+/// Returns the reason if the number is not a valid cost.
 pub(crate) fn refuses_cost(cost: f64) -> Option<&'static str> {
     if !(cost.is_finite() && cost >= 0.0) {
         Some("a cost is finite and not negative")
@@ -194,7 +195,7 @@ impl CostModel {
         }
     }
 
-    /// The same model with time `gamma` per byte combined, whatever the size.
+    /// The same model with time `gamma` per byte combined, for all sizes.
     #[must_use]
     pub fn gamma(mut self, gamma: f64) -> Self {
         self.gamma = gamma;
@@ -203,7 +204,7 @@ impl CostModel {
         self
     }
 
-    /// The same model with time `gamma_copy` per byte copied locally, whatever the size.
+    /// The same model with time `gamma_copy` per byte copied locally, for all sizes.
     #[must_use]
     pub fn gamma_copy(mut self, gamma_copy: f64) -> Self {
         self.gamma_copy = gamma_copy;
@@ -211,11 +212,11 @@ impl CostModel {
         self
     }
 
-    /// The same model with costs that depend on the size piece by piece. Where `pieces` are empty,
-    /// alpha and beta, gamma, or gamma_copy hold as before.
+    /// The same model with piecewise linear costs. Where a list of `pieces` is empty, alpha and
+    /// beta, gamma, or gamma_copy remain valid.
     ///
     /// # Errors
-    /// As [`Pieces::validate`]; and for a heterogeneous model.
+    /// As [`Pieces::validate`]; also if the model is heterogeneous.
     pub fn pieces(mut self, pieces: Pieces) -> Result<Self> {
         pieces.validate()?;
         if self.links().is_some() {
@@ -245,7 +246,7 @@ impl CostModel {
     /// A heterogeneous model.
     ///
     /// # Errors
-    /// When a matrix is not square, the shapes differ, or a cost is negative, not finite or more
+    /// When a matrix is not square, the shapes differ, or a cost is negative, not finite or greater
     /// than 1e100.
     pub fn heterogeneous(links: Links) -> Result<Self> {
         let p = links.alpha.len();
@@ -276,21 +277,21 @@ impl CostModel {
         })
     }
 
-    /// The same, with what a message takes from `a` to `b` and from `b` to `a` exchanged.
+    /// The same model with the costs from `a` to `b` and from `b` to `a` exchanged.
     ///
     /// # Errors
-    /// None in practice: the links were good before.
+    /// None in practice: the links have already been validated.
     pub(crate) fn reversed_links(self) -> Result<Self> {
         let Some(links) = self.links() else {
             return Ok(self);
         };
-        let turned = |m: &[Vec<Option<f64>>]| {
+        let transposed = |m: &[Vec<Option<f64>>]| {
             let column = |to: usize| m.iter().map(|row| row[to]).collect();
             (0..m.len()).map(column).collect()
         };
         let links = Links {
-            alpha: turned(&links.alpha),
-            beta: turned(&links.beta),
+            alpha: transposed(&links.alpha),
+            beta: transposed(&links.beta),
             gamma: links.gamma.clone(),
             gamma_copy: links.gamma_copy.clone(),
         };
@@ -316,11 +317,11 @@ impl CostModel {
         Ok(())
     }
 
-    /// Checks that the model describes `ranks` ranks, as every homogeneous one does; a
-    /// heterogeneous one may describe more.
+    /// Checks that the model describes at least `ranks` ranks. A homogeneous model describes any
+    /// number.
     ///
     /// # Errors
-    /// When it is for fewer.
+    /// When a heterogeneous model describes fewer ranks.
     pub fn covers(&self, ranks: usize) -> Result<()> {
         match self.links() {
             Some(links) if links.alpha.len() < ranks => Err(Error::usage(format!(
@@ -337,10 +338,10 @@ impl CostModel {
             .is_none_or(|p| p.pair(from, to).0.is_finite())
     }
 
-    /// Checks that there is a link for every message of `schedule` that carries something.
+    /// Checks that there is a link for every non-empty message of `schedule`.
     ///
     /// # Errors
-    /// Names the first that has none.
+    /// Names the first message without a link.
     pub fn links_all(&self, schedule: &Schedule) -> Result<()> {
         if self.platform().is_none() {
             return Ok(());
@@ -372,8 +373,8 @@ impl CostModel {
         }
     }
 
-    /// Time of a message of `bytes` bytes over the slowest link of all: an upper bound for every
-    /// link that there is.
+    /// Time of a message of `bytes` bytes with the maximal alpha and the maximal beta: an upper
+    /// bound for every existing link.
     pub(crate) fn slowest_transfer(&self, bytes: u64) -> f64 {
         match self.platform() {
             None => self.transfer(0, 0, bytes),
@@ -382,7 +383,7 @@ impl CostModel {
         }
     }
 
-    /// Costs piece by piece, if this model has such.
+    /// Piecewise linear costs, if this model has them.
     pub fn size_pieces(&self) -> Option<&Pieces> {
         match self.shape.as_deref() {
             Some(Shape::Pieces(pieces)) => Some(pieces),
@@ -390,13 +391,13 @@ impl CostModel {
         }
     }
 
-    /// Whether `alpha`, `beta`, `gamma` and `gamma_copy` are all there is: the same for all ranks
-    /// and all sizes.
+    /// Whether `alpha`, `beta`, `gamma` and `gamma_copy` alone define the costs: equal for all
+    /// ranks and linear in the size.
     pub fn is_linear(&self) -> bool {
         self.shape.is_none()
     }
 
-    /// The four numbers, where they are all there is.
+    /// The four numbers, if [`is_linear`](Self::is_linear).
     pub(crate) fn one_line(&self) -> Option<OneLine> {
         self.is_linear().then_some(OneLine {
             alpha: self.alpha,
@@ -406,29 +407,30 @@ impl CostModel {
         })
     }
 
-    /// The largest `(alpha, beta, gamma)` for which no message, of at least a byte, takes less than
-    /// `alpha` or `beta` a byte, and no combination less than `gamma` a byte. Pairs of ranks
-    /// aside: a homogeneous model's.
-    pub(crate) fn least_rates(&self) -> (f64, f64, f64) {
+    /// Lower bounds `(alpha, beta, gamma)` on the costs of a homogeneous model: the largest values
+    /// such that no message of at least one byte takes less than `alpha` or less than `beta` per
+    /// byte, and no combination less than `gamma` per byte. Ignores the links of a heterogeneous
+    /// model.
+    pub(crate) fn min_rates(&self) -> (f64, f64, f64) {
         let Some(pieces) = self.size_pieces() else {
             return (self.alpha, self.beta, self.gamma);
         };
         let (alpha, beta) = match pieces.transfer.first() {
-            Some(first) => (first.alpha, pieces::least_rate(&pieces.transfer)),
+            Some(first) => (first.alpha, pieces::min_rate(&pieces.transfer)),
             None => (self.alpha, self.beta),
         };
         let gamma = match pieces.combine.is_empty() {
             true => self.gamma,
-            false => pieces::least_rate(&pieces.combine),
+            false => pieces::min_rate(&pieces.combine),
         };
         let local = match pieces.combine_local.is_empty() {
             true => gamma,
-            false => pieces::least_rate(&pieces.combine_local),
+            false => pieces::min_rate(&pieces.combine_local),
         };
         (alpha, beta, gamma.min(local))
     }
 
-    /// Time of a message of `bytes` bytes; infinite where there is no link.
+    /// Time of a message of `bytes` bytes; infinite if there is no link.
     #[inline]
     pub fn transfer(&self, from: usize, to: usize, bytes: u64) -> f64 {
         if bytes == 0 {
@@ -444,14 +446,14 @@ impl CostModel {
         }
     }
 
-    /// Time rank `rank` takes to combine `bytes` bytes that it receives.
+    /// Time that rank `rank` needs to combine `bytes` received bytes.
     #[inline]
     pub fn combine(&self, rank: usize, bytes: u64) -> f64 {
         self.rate(rank, self.gamma, |l| &l.gamma, |p| &p.combine, bytes)
     }
 
-    /// Time rank `rank` takes to combine `bytes` bytes that it holds: the same, unless the model
-    /// has pieces for it.
+    /// Time that rank `rank` needs to combine `bytes` bytes it already holds: as
+    /// [`combine`](Self::combine), unless the model has pieces for local combinations.
     #[inline]
     pub fn combine_local(&self, rank: usize, bytes: u64) -> f64 {
         match self.shape.as_deref() {
@@ -462,7 +464,7 @@ impl CostModel {
         }
     }
 
-    /// Time rank `rank` takes to copy `bytes` bytes locally.
+    /// Time that rank `rank` needs to copy `bytes` bytes locally.
     #[inline]
     pub fn copy(&self, rank: usize, bytes: u64) -> f64 {
         self.rate(rank, self.gamma_copy, |l| &l.gamma_copy, |p| &p.copy, bytes)
@@ -522,14 +524,14 @@ impl Platform {
     }
 }
 
-/// Bytes of `elements` elements; saturates, far beyond what any memory holds.
+/// Bytes of `elements` elements; saturates, far above the size of any memory.
 #[inline]
 pub(crate) fn bytes(elements: usize, element_bytes: u64) -> u64 {
     (elements as u64).saturating_mul(element_bytes)
 }
 
-/// The time in `pieces`, or by `line` where there are none. Apart, so that loops over one line or
-/// one platform stay short.
+/// The time given by `pieces`, or by `line` if there are none. Not inlined, to keep the loops over
+/// linear costs or one platform short.
 #[inline(never)]
 fn in_pieces(pieces: &[Piece], bytes: u64, line: (f64, f64)) -> f64 {
     match pieces::holding(pieces, bytes) {
@@ -538,7 +540,7 @@ fn in_pieces(pieces: &[Piece], bytes: u64, line: (f64, f64)) -> f64 {
     }
 }
 
-/// A number of bytes, exact up to 2^53.
+/// Converts a number of bytes; exact up to 2^53.
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
 fn float(bytes: u64) -> f64 {

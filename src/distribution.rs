@@ -79,10 +79,10 @@ impl Distribution {
             let letters = s.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
             letters.collect::<String>().to_ascii_lowercase()
         };
-        let wanted = plain(name);
+        let normalized = plain(name);
         Distribution::ALL
             .into_iter()
-            .find(|d| plain(d.name()) == wanted)
+            .find(|d| plain(d.name()) == normalized)
             .ok_or_else(|| {
                 let names: Vec<_> = Distribution::ALL.iter().map(|d| d.name()).collect();
                 Error::usage(format!(
@@ -102,14 +102,14 @@ impl Distribution {
         }
         let too_large = || Error::usage(format!("{p} blocks of {b} elements (rho {rho}) overflow"));
         // Everything below stays under this.
-        let most = (p as u128 + 1)
+        let max = (p as u128 + 1)
             .saturating_mul(b as u128 + 1)
             .saturating_mul(2 * rho as u128);
-        if most > usize::MAX as u128 {
+        if max > usize::MAX as u128 {
             return Err(too_large());
         }
         let mut random = Generator::new(seed);
-        let mut uniform = |most: usize| 1 + random.below(most.max(1));
+        let mut uniform = |max: usize| 1 + random.below(max.max(1));
         Ok(match self {
             Distribution::Same => vec![b; p],
             Distribution::Random => (0..p).map(|_| uniform(2 * b)).collect(),

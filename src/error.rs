@@ -1,4 +1,4 @@
-//! The crate's one error type.
+//! The crate's only error type.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum ErrorKind {
     /// Input that is not a schedule (or profile, or cost file) at all.
     #[error("{0}")]
     Malformed(String),
-    /// A schedule that is well formed but breaks a rule or a promise.
+    /// A schedule that is well formed but breaks a rule or computes a wrong result.
     #[error("{0}")]
     Wrong(String),
     /// A step opened a port that another transfer of the same rank still holds.
@@ -30,7 +30,7 @@ pub enum ErrorKind {
         /// Step that tried to open it.
         step: usize,
     },
-    /// A transfer, or a barrier, did not complete within the deadline.
+    /// A transfer or a barrier that did not complete within the deadline.
     #[error(
         "deadline passed: rank {rank}, step {step}, port {port} still waits for rank {peer} ({what})"
     )]

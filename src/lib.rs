@@ -1,7 +1,7 @@
 //! Plan, prove, time and run collective communication under the one-port model.
 //!
-//! A [`Schedule`] is data: for every rank a buffer and an ordered list of sends, receives and local
-//! steps. Everything here either makes one or consumes one:
+//! A [`Schedule`] is data: each rank has a buffer and an ordered list of sends, receives and local
+//! steps. Every other part of the crate either makes a schedule or consumes one:
 //!
 //! ```text
 //! planners ──► Schedule ──┬─► check      proves it: matching, deadlock, ports, every byte where it should be
@@ -44,30 +44,30 @@
 //!
 //! # The map
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`schedule`] | steps, spans, builder, JSON form, reversal, statistics; **the rules of time** |
-//! | [`collective`] | what each operation must achieve |
+//! | [`collective`] | what each collective operation must achieve |
 //! | [`distribution`] | named families of block sizes |
 //! | [`cost`], [`bounds`] | the cost model and ports; lower bounds |
 //! | [`mod@check`] | the proof of a schedule |
 //! | [`simulate`] | model time |
-//! | [`plan`] | one file an algorithm; [`plan::registry`] has one row for each |
+//! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
 //! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
 //! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //! | [`distributed`] | rank programs: collectives over endpoints, without a plan |
-//! | [`system`] | how much memory and which threads the operating system leaves this process |
+//! | [`system`] | the memory and threads that the operating system allows this process |
 //!
 //! # What always holds
 //!
-//! * A planner never touches a thread; an executor knows no algorithm. An algorithm added to the
-//!   registry is at once listed, checked, simulated, run, compared and tested.
-//! * The rules of time are written once ([`schedule::LocalOrder`]) and used by checker, simulator
-//!   and executor. The model clock of a real run equals the simulator's result to the last bit.
-//! * `unsafe` stands in one module, `run::transfer`, next to the protocol's description; its
-//!   atomics come through one `sync` module, against which a model checker is put in the tests.
-//! * Bad input is an [`Error`] with the numbers in it; a panic is a bug.
+//! * A planner never touches a thread, and an executor knows no algorithm. An algorithm added to
+//!   the registry is immediately listed, checked, simulated, run, compared and tested.
+//! * The rules of time are written once ([`schedule::LocalOrder`]). Checker, simulator and executor
+//!   all use them. The model clock of a real run equals the simulator's result to the last bit.
+//! * One module contains `unsafe` code: `run::transfer`, beside the description of its protocol.
+//!   Its atomics come from one `sync` module, which the tests replace by a model checker.
+//! * Bad input returns an [`Error`] that contains the relevant numbers. A panic is a bug.
 
 pub mod bounds;
 pub mod check;
@@ -91,7 +91,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use plan::Request;
 pub use schedule::{Layout, Order, Schedule, Span, Spans, Step};
 
-/// The README's examples, compiled.
+/// Compiles the README's examples as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

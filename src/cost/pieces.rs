@@ -1,33 +1,33 @@
-//! Costs that depend on the size piece by piece.
+//! Piecewise linear costs: a cost as a function of the size, one line per range of sizes.
 
 use serde::{Deserialize, Serialize};
 
 use super::{float, refuses_cost};
 use crate::error::{Error, Result};
 
-/// Costs that are one line for small sizes and others for larger ones; an empty list where one line
-/// does for all.
+/// Piecewise linear costs. An empty list means that one line is valid for all sizes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pieces {
-    /// Of messages.
+    /// Costs of messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transfer: Vec<Piece>,
-    /// Of combining.
+    /// Costs of combining.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub combine: Vec<Piece>,
-    /// Of combining what a rank holds into what it has sent before; as other combining where there
-    /// are none. In shared memory this is dearer: the partner's core has the lines, too, and
-    /// gives them up one by one.
+    /// Costs of combining data that a rank holds into data that it has sent before; if empty,
+    /// `combine` applies. In shared memory this is more expensive: the partner's core also holds
+    /// the cache lines and gives them up one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub combine_local: Vec<Piece>,
-    /// Of local copies.
+    /// Costs of local copies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copy: Vec<Piece>,
 }
 
-/// `n` bytes take `alpha + beta * n`, for `n` from `from` up to where the next piece begins.
-/// `alpha` may be negative: it is the time at 0 of a line that does not reach so far.
+/// One line: `n` bytes take `alpha + beta * n`, for `n` from `from` to the start of the next piece.
+/// `alpha` may be negative, because a line that starts at a later size may have a negative value
+/// at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
@@ -40,7 +40,7 @@ pub struct Piece {
 }
 
 impl Pieces {
-    /// Whether there is none.
+    /// Whether all lists are empty.
     pub fn is_empty(&self) -> bool {
         let Pieces {
             transfer,
@@ -53,11 +53,11 @@ impl Pieces {
             .all(|list| list.is_empty())
     }
 
-    /// Checks that each list begins at 0 and goes up, that no time is negative or less than that of
-    /// a smaller size, and no cost more than 1e100.
+    /// Checks that each list begins at 0 and is increasing, that no time is negative or less than
+    /// that of a smaller size, and that no cost exceeds 1e100.
     ///
     /// # Errors
-    /// Names the first piece for which this is not so.
+    /// Names the first piece that fails.
     pub fn validate(&self) -> Result<()> {
         for (name, pieces) in [
             ("transfer", &self.transfer),
@@ -77,11 +77,11 @@ impl Pieces {
                 if before.map_or(piece.from != 0, |b| b.from >= piece.from) {
                     return bad("pieces must begin at 0 and go up");
                 }
-                // Lines that meet may differ by rounding, but never below 0.
+                // Lines that meet may differ by rounding, but no time may be below 0.
                 let here = piece.at(piece.from);
                 let slack = 1e-9 * piece.alpha.abs().max(here.abs());
-                let least = before.map_or(0.0, |b| b.at(piece.from) - slack);
-                if here < least.max(0.0) {
+                let min_time = before.map_or(0.0, |b| b.at(piece.from) - slack);
+                if here < min_time.max(0.0) {
                     return bad("times must not be negative, nor become less with size");
                 }
             }
@@ -91,22 +91,22 @@ impl Pieces {
 }
 
 impl Piece {
-    /// Time of `bytes` bytes, which this piece holds.
+    /// Time of `bytes` bytes, a size in this piece's range.
     #[inline]
     pub(super) fn at(&self, bytes: u64) -> f64 {
         self.alpha + self.beta * float(bytes)
     }
 }
 
-/// The piece that holds `bytes` bytes; `None` of no pieces.
+/// The piece whose range contains `bytes`; `None` if there are no pieces.
 #[inline]
 pub(super) fn holding(pieces: &[Piece], bytes: u64) -> Option<&Piece> {
     pieces.iter().rfind(|p| p.from <= bytes)
 }
 
-/// The least time per byte over all sizes of at least a byte. On each piece it is at one of its
-/// ends, or at infinity.
-pub(super) fn least_rate(pieces: &[Piece]) -> f64 {
+/// The minimal time per byte over all sizes of at least one byte. On each piece it is attained at
+/// one of the ends, or at infinity.
+pub(super) fn min_rate(pieces: &[Piece]) -> f64 {
     let last = pieces.last().map_or(0.0, |p| p.beta);
     let ends = pieces.iter().enumerate().flat_map(|(i, p)| {
         let next = pieces.get(i + 1).map(|next| next.from);
@@ -131,7 +131,7 @@ mod tests {
         Piece { from, alpha, beta }
     }
 
-    /// Dearer and dearer starts, cheaper and cheaper bytes, then dear bytes again.
+    /// Start-up times that rise while the time per byte falls, then a higher time per byte again.
     fn pieces() -> Pieces {
         Pieces {
             transfer: vec![
@@ -146,23 +146,23 @@ mod tests {
     }
 
     #[test]
-    fn least_rates_are_reached_and_not_passed() {
+    fn min_rates_are_attained_lower_bounds() {
         let cost = CostModel::new(1.0, 1.0).pieces(pieces()).unwrap();
-        let (alpha, beta, gamma) = cost.least_rates();
+        let (alpha, beta, gamma) = cost.min_rates();
         assert_eq!((alpha, beta, gamma), (10.0, 1.11, 0.25));
         for n in 1..5000 {
             assert!(cost.transfer(0, 1, n) >= alpha.max(beta * float(n) * (1.0 - 1e-12)));
             assert!(cost.combine(0, n) >= gamma * float(n));
         }
         assert_eq!(
-            CostModel::new(3.0, 2.0).gamma(1.0).least_rates(),
+            CostModel::new(3.0, 2.0).gamma(1.0).min_rates(),
             (3.0, 2.0, 1.0)
         );
     }
 
     #[test]
     fn times_are_never_negative() {
-        // Far below 0, and below 0 by what looks like rounding.
+        // Far below 0, and below 0 by an amount that looks like rounding.
         for second in [piece(1000, -1e308, 0.1), piece(1000, -1e15 - 1e3, 1e12)] {
             for first in [piece(0, 10.0, 2.0), piece(0, 0.0, 0.0)] {
                 let pieces = Pieces {
@@ -218,7 +218,7 @@ mod tests {
                 assert!(bound <= time * (1.0 + 1e-9), "{} {p} {m}", algorithm.name);
             }
         }
-        // The best segment is looked for where no closed form gives it.
+        // Where no closed form exists, the best segment is searched for.
         let mut request = Request::new(6, 3000);
         request.cost = cost;
         let chain = registry::find(Kind::Broadcast, "chain").unwrap();
