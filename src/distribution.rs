@@ -1,7 +1,7 @@
 //! Distributions of block sizes, for irregular gathers and scatters.
 //!
-//! Symbols: `p` ranks, `b` the average size, `rho` how uneven. The random ones draw from
-//! [`Generator`], seeded, so that the same seed gives the same sizes everywhere.
+//! Symbols: `p` ranks, average size `b`, unevenness `rho`. The random distributions draw from a
+//! seeded [`Generator`], so the same seed gives the same sizes on every machine.
 //!
 //! | name | size of rank `i`'s block |
 //! |---|---|
@@ -70,10 +70,10 @@ impl Distribution {
         }
     }
 
-    /// The distribution with this name; case, `-`, `_` and spaces make no difference.
+    /// Finds the distribution with this name; case, `-`, `_` and spaces make no difference.
     ///
     /// # Errors
-    /// Lists the names when there is none.
+    /// An unknown name; the message lists the valid ones.
     pub fn parse(name: &str) -> Result<Distribution> {
         let plain = |s: &str| {
             let letters = s.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
@@ -101,7 +101,7 @@ impl Distribution {
             return Err(Error::usage("rho is 0: it is at least 1"));
         }
         let too_large = || Error::usage(format!("{p} blocks of {b} elements (rho {rho}) overflow"));
-        // Everything below stays under this.
+        // Upper bound of every value computed below.
         let max = (p as u128 + 1)
             .saturating_mul(b as u128 + 1)
             .saturating_mul(2 * rho as u128);
@@ -142,10 +142,12 @@ impl Distribution {
     }
 }
 
-/// Pseudo-random numbers for [`Distribution`]: `SplitMix64` (Steele, Lea, Flood 2014). State `s`
-/// starts as the seed; a number is `s += 0x9e3779b97f4a7c15`, then `z = (s ^ s >> 30) *
-/// 0xbf58476d1ce4e5b9`, `z = (z ^ z >> 27) * 0x94d049bb133111eb`, `z ^ z >> 31`, all modulo 2^64; a
-/// number below `n` is the upper half of its 128-bit product with `n`.
+/// Pseudo-random numbers for [`Distribution`]: `SplitMix64` (Steele, Lea, Flood 2014).
+///
+/// The state `s` starts as the seed. A number is computed by `s += 0x9e3779b97f4a7c15`, then
+/// `z = (s ^ s >> 30) * 0xbf58476d1ce4e5b9`, `z = (z ^ z >> 27) * 0x94d049bb133111eb`,
+/// `z ^ z >> 31`, all modulo 2^64. A number below `n` is the upper half of its 128-bit product with
+/// `n`.
 #[derive(Debug, Clone)]
 pub struct Generator(u64);
 
@@ -163,7 +165,7 @@ impl Generator {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to below `n`; 0 for `n = 0`.
+    /// A number in `0..n`; 0 for `n = 0`.
     pub fn below(&mut self, n: usize) -> usize {
         let product = u128::from(self.next_u64()) * n as u128;
         #[expect(clippy::cast_possible_truncation, reason = "below n")]

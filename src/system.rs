@@ -1,9 +1,9 @@
-//! What the operating system lets this process have: memory and threads.
+//! What the operating system allows this process: how much memory, and how to start threads safely.
 //!
-//! The memory that may still be used is the least of what the machine has free, what the process's
-//! control groups allow and what its own limits (`ulimit -v`, `ulimit -d`) allow. A process that
-//! goes beyond a control group's limit is killed, and one that goes beyond its own aborts, so
-//! whoever needs much asks before: [`ensure_memory`].
+//! The memory that may still be used is the minimum of the machine's available memory, the limits
+//! of the process's control groups and the process's own limits (`ulimit -v`, `ulimit -d`). A
+//! process that exceeds a control group's limit is killed, and one that exceeds its own limit
+//! aborts. Code that needs much memory therefore asks first, with [`ensure_memory`].
 
 use std::fmt;
 use std::fs;
@@ -17,14 +17,14 @@ use crate::error::{Error, Result};
 pub struct AvailableMemory {
     /// Number of bytes.
     pub bytes: u64,
-    /// Why there are not more.
+    /// Which limit determines the number.
     pub limit: MemoryLimit,
 }
 
 /// What limits a process's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// The machine has no more that is free.
+    /// The machine's available memory.
     Free,
     /// The limit of a control group, such as a container's.
     ControlGroup,
@@ -47,7 +47,7 @@ impl fmt::Display for AvailableMemory {
     }
 }
 
-/// A number of bytes as people read it: `512 bytes`, `2.5 GiB`.
+/// Displays a number of bytes for people: `512 bytes`, `2.5 GiB`.
 #[derive(Debug, Clone, Copy)]
 struct InBytes(u64);
 
@@ -65,19 +65,18 @@ impl fmt::Display for InBytes {
     }
 }
 
-/// Memory that this process may use in addition to what it uses now; `None` where the system does
-/// not say.
+/// Memory that this process may use in addition to what it uses now; `None` if the system does not
+/// say.
 ///
-/// Other processes may take what is free, so this is no promise.
+/// An estimate, not a guarantee: other processes may take free memory.
 pub fn available_memory() -> Option<AvailableMemory> {
-    least(&|path| fs::read_to_string(path).ok())
+    min_available(&|path| fs::read_to_string(path).ok())
 }
 
-/// Refuses what takes about `bytes` bytes more than the process uses now, where that is more than
-/// it may use.
+/// Returns an error if `bytes` bytes of additional memory are more than the process may use.
 ///
 /// # Errors
-/// Says how much `what` needs, how much may be used, and why not more.
+/// Says how much memory `what` needs, how much may be used, and which limit applies.
 pub fn ensure_memory(what: &str, bytes: u128) -> Result<()> {
     match available_memory() {
         Some(available) if bytes > u128::from(available.bytes) => {
@@ -90,15 +89,15 @@ pub fn ensure_memory(what: &str, bytes: u128) -> Result<()> {
     }
 }
 
-/// Memory that is kept for later: see [`reserve_memory`].
+/// Memory reserved for later use: see [`reserve_memory`].
 #[derive(Debug)]
 pub struct Reservation {
     _bytes: Vec<u8>,
 }
 
-/// Keeps `bytes` bytes of the process's address space until the reservation is dropped, where the
-/// process's own limits could make them run short meanwhile: the C library reserves up to 64 MiB
-/// for each thread that starts.
+/// Reserves `bytes` bytes of the process's address space until the reservation is dropped, if the
+/// process has limits of its own. Otherwise other allocations could use them up meanwhile: the C
+/// library reserves up to 64 MiB for each thread that starts.
 ///
 /// # Errors
 /// As [`ensure_memory`].
@@ -114,31 +113,31 @@ pub fn reserve_memory(what: &str, bytes: u64) -> Result<Reservation> {
         let bytes = usize::try_from(bytes).map_err(|_| refused())?;
         reserved.try_reserve_exact(bytes).map_err(|_| refused())?;
     }
-    // Memory that nobody writes to must not be optimised away.
+    // The compiler must not remove memory that is never written.
     Ok(Reservation {
         _bytes: std::hint::black_box(reserved),
     })
 }
 
-/// Starts threads one after another where the process's own limits may leave no room for them.
+/// Starts threads one after another if the process's own limits may leave no room for them.
 ///
-/// A thread whose stack finds no room is refused, but one that finds no room for its signal stack,
-/// which it asks for itself, ends the process: so each waits until the one before runs, and for
-/// room for both.
+/// If a thread's stack finds no room, starting it fails; but if its signal stack, which the thread
+/// allocates itself, finds no room, the process ends. So each start waits until the previous thread
+/// runs and there is room for both stacks.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Where there are limits: who runs says so.
+    /// Set if the process has limits; a running thread sends a message.
     limited: Option<(SyncSender<()>, Receiver<()>)>,
     waiting: bool,
 }
 
-/// What a thread gives back when it runs.
+/// Token of a starting thread, dropped when the thread runs.
 #[derive(Debug)]
 pub(crate) struct Pass(Option<SyncSender<()>>);
 
 impl Gate {
     /// Memory that must remain besides a thread's stack: for its signal stack, its first
-    /// allocations, and those of the thread that starts it.
+    /// allocations, and the allocations of the thread that starts it.
     const SPARE: u64 = 2 << 20;
 
     pub(crate) fn new() -> Gate {
@@ -157,7 +156,7 @@ impl Gate {
             return Ok(Pass(None));
         };
         if self.waiting {
-            // Its pass is dropped where it could not start.
+            // If the thread could not start, its token has been dropped.
             let _ = receiver.recv();
         }
         self.waiting = true;
@@ -183,36 +182,35 @@ impl Drop for Pass {
     }
 }
 
-/// What the process's own limits leave, where there are any: what they do not leave cannot even be
-/// asked for.
+/// What the process's own limits leave, if it has any. Allocations beyond them fail.
 fn process_limit() -> Option<AvailableMemory> {
-    of_process(&|path| fs::read_to_string(path).ok())
+    process_limit_from(&|path| fs::read_to_string(path).ok())
 }
 
-/// Reads a text file of the system, if there is one.
+/// Reads a text file of the system, if it exists.
 type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
-fn least(read: Read<'_>) -> Option<AvailableMemory> {
+fn min_available(read: Read<'_>) -> Option<AvailableMemory> {
     let all = [
         free(read).map(|bytes| (bytes, MemoryLimit::Free)),
         control_groups(read).map(|bytes| (bytes, MemoryLimit::ControlGroup)),
     ];
     let all = all.into_iter().flatten();
     let all = all.map(|(bytes, limit)| AvailableMemory { bytes, limit });
-    all.chain(of_process(read)).min_by_key(|a| a.bytes)
+    all.chain(process_limit_from(read)).min_by_key(|a| a.bytes)
 }
 
-/// What the machine has free.
+/// The machine's available memory.
 fn free(read: Read<'_>) -> Option<u64> {
     kibibytes(&read(Path::new("/proc/meminfo"))?, "MemAvailable:")
 }
 
 /// What the process's own limits leave.
-fn of_process(read: Read<'_>) -> Option<AvailableMemory> {
+fn process_limit_from(read: Read<'_>) -> Option<AvailableMemory> {
     let limits = read(Path::new("/proc/self/limits"))?;
     let soft = |name: &str| -> Option<u64> {
         let line = limits.lines().find_map(|l| l.strip_prefix(name))?;
-        // "unlimited" is no number.
+        // "unlimited" does not parse as a number.
         line.split_whitespace().next()?.parse().ok()
     };
     let limited = [
@@ -220,17 +218,17 @@ fn of_process(read: Read<'_>) -> Option<AvailableMemory> {
         ("Max data size", "VmData:", MemoryLimit::Data),
     ];
     let mut status = None;
-    let mut least: Option<AvailableMemory> = None;
+    let mut min: Option<AvailableMemory> = None;
     for (name, used, limit) in limited {
-        let Some(most) = soft(name) else { continue };
+        let Some(limit_bytes) = soft(name) else { continue };
         let status = status.get_or_insert_with(|| read(Path::new("/proc/self/status")));
         let used = kibibytes(status.as_ref()?, used)?;
-        let bytes = most.saturating_sub(used);
-        if least.is_none_or(|least| bytes < least.bytes) {
-            least = Some(AvailableMemory { bytes, limit });
+        let bytes = limit_bytes.saturating_sub(used);
+        if min.is_none_or(|min| bytes < min.bytes) {
+            min = Some(AvailableMemory { bytes, limit });
         }
     }
-    least
+    min
 }
 
 /// The value of a line such as `MemAvailable:   1000 kB`, in bytes.
@@ -240,12 +238,12 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// What the control groups of this process, and those that they are in, leave.
+/// The minimum that the control groups of this process and their ancestors leave.
 fn control_groups(read: Read<'_>) -> Option<u64> {
     let groups = read(Path::new("/proc/self/cgroup"))?;
     let mounts = read(Path::new("/proc/self/mountinfo"))?;
     let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::of).collect();
-    let mut least = None;
+    let mut min_left = None;
     // `4:memory:/path` in version 1, `0::/path` in version 2.
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -261,16 +259,16 @@ fn control_groups(read: Read<'_>) -> Option<u64> {
             let left = mount
                 .folders(path)
                 .filter_map(|folder| version.left(&folder, read));
-            least = left.chain(least).min();
+            min_left = left.chain(min_left).min();
         }
     }
-    least
+    min_left
 }
 
-/// Where a hierarchy of control groups stands among the files.
+/// Where a hierarchy of control groups is mounted in the file system.
 struct Mount {
     version: Version,
-    /// Which control group stands at `point`.
+    /// The control group that is mounted at `point`.
     root: PathBuf,
     point: PathBuf,
 }
@@ -282,8 +280,8 @@ enum Version {
 }
 
 impl Mount {
-    /// `35 31 0:32 /root /point options - cgroup cgroup rw,memory`, with as many fields before the
-    /// dash as the kernel likes.
+    /// Parses `35 31 0:32 /root /point options - cgroup cgroup rw,memory`. The number of fields
+    /// before the dash varies.
     fn of(line: &str) -> Option<Mount> {
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
@@ -300,8 +298,8 @@ impl Mount {
         })
     }
 
-    /// The folders of a control group and of those that it is in, innermost first. A container may
-    /// see its own group as the outermost.
+    /// The folders of a control group and of its ancestors, innermost first. A container may see
+    /// its own group as the outermost.
     fn folders(&self, group: &str) -> impl Iterator<Item = PathBuf> {
         let inside = Path::new(group).strip_prefix(&self.root);
         let inside = inside.unwrap_or(Path::new("")).to_path_buf();
@@ -317,13 +315,13 @@ impl Version {
     /// What one control group leaves, if it has a limit.
     fn left(self, folder: &Path, read: Read<'_>) -> Option<u64> {
         let number = |file: &str| -> Option<u64> { read(&folder.join(file))?.trim().parse().ok() };
-        let (most, used, cached) = match self {
-            // "max" is no number. Beyond the first limit a group is slowed down, beyond the second
-            // one it is killed.
+        let (limit_bytes, used, cached) = match self {
+            // "max" does not parse as a number. A group is slowed down beyond the first limit and
+            // killed beyond the second.
             Version::Two => {
                 let limits = ["memory.high", "memory.max"].into_iter();
-                let most = limits.filter_map(number).min()?;
-                (most, number("memory.current")?, "inactive_file ")
+                let limit_bytes = limits.filter_map(number).min()?;
+                (limit_bytes, number("memory.current")?, "inactive_file ")
             }
             Version::One => (
                 number("memory.limit_in_bytes")?,
@@ -331,14 +329,14 @@ impl Version {
                 "total_inactive_file ",
             ),
         };
-        // Pages of files that nobody has used lately give way.
+        // The kernel reclaims pages of files that have not been used recently.
         let cached = read(&folder.join("memory.stat"))
             .and_then(|stat| {
                 let line = stat.lines().find_map(|l| l.strip_prefix(cached))?;
                 line.trim().parse::<u64>().ok()
             })
             .unwrap_or(0);
-        Some(most.saturating_sub(used.saturating_sub(cached)))
+        Some(limit_bytes.saturating_sub(used.saturating_sub(cached)))
     }
 }
 
@@ -348,12 +346,12 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn least_of(files: &[(&str, &str)]) -> Option<(u64, MemoryLimit)> {
+    fn min_available_of(files: &[(&str, &str)]) -> Option<(u64, MemoryLimit)> {
         let read = |path: &Path| {
             let file = files.iter().find(|f| Path::new(f.0) == path);
             file.map(|f| f.1.to_string())
         };
-        least(&read).map(|a| (a.bytes / MIB, a.limit))
+        min_available(&read).map(|a| (a.bytes / MIB, a.limit))
     }
 
     const MEMINFO: (&str, &str) = (
@@ -375,30 +373,30 @@ mod tests {
          41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 
     #[test]
-    fn nothing_is_said_where_the_system_says_nothing() {
-        assert_eq!(least_of(&[]), None);
+    fn unknown_limits_are_none() {
+        assert_eq!(min_available_of(&[]), None);
         assert_eq!(
-            least_of(&[MEMINFO, UNLIMITED]),
+            min_available_of(&[MEMINFO, UNLIMITED]),
             Some((4096, MemoryLimit::Free))
         );
     }
 
     #[test]
-    fn own_limits_count_from_what_is_used() {
+    fn own_limits_are_reduced_by_current_use() {
         let limits = "Max data size             1073741824           unlimited            bytes\n\
              Max address space         2147483648           unlimited            bytes\n";
         let all = [MEMINFO, ("/proc/self/limits", limits), STATUS];
-        assert_eq!(least_of(&all), Some((1024 - 50, MemoryLimit::Data)));
+        assert_eq!(min_available_of(&all), Some((1024 - 50, MemoryLimit::Data)));
         let limits = "Max data size             unlimited           unlimited            bytes\n\
              Max address space         104857599           unlimited            bytes\n";
         let all = [MEMINFO, ("/proc/self/limits", limits), STATUS];
-        assert_eq!(least_of(&all), Some((0, MemoryLimit::AddressSpace)));
+        assert_eq!(min_available_of(&all), Some((0, MemoryLimit::AddressSpace)));
     }
 
     #[test]
-    fn control_groups_of_version_2_count_with_those_around_them() {
+    fn control_groups_of_version_2_include_their_ancestors() {
         let limit = |inner: &'static str, outer: &'static str, root: &'static str| {
-            least_of(&[
+            min_available_of(&[
                 MEMINFO,
                 UNLIMITED,
                 ("/proc/self/cgroup", "0::/outer/inner\n"),
@@ -420,10 +418,10 @@ mod tests {
         assert_eq!(limit("max\n", "max\n", MOUNTS).unwrap().0, 4096);
         assert_eq!(limit("1073741824\n", "max\n", MOUNTS), control(924));
         assert_eq!(limit("1073741824\n", "536870912\n", MOUNTS), control(412));
-        // Already beyond it.
+        // The use already exceeds the limit.
         assert_eq!(limit("1\n", "536870912\n", MOUNTS), control(0));
-        // A container sees its own group where others see all of them.
-        let inner = least_of(&[
+        // A container sees its own group in place of the whole hierarchy.
+        let inner = min_available_of(&[
             MEMINFO,
             ("/proc/self/cgroup", "0::/outer/inner\n"),
             (
@@ -440,7 +438,7 @@ mod tests {
     #[test]
     fn control_groups_of_version_1() {
         let limit = |bytes: &'static str| {
-            least_of(&[
+            min_available_of(&[
                 MEMINFO,
                 ("/proc/self/cgroup", "8:pids:/p\n4:memory:/m\n0::/\n"),
                 ("/proc/self/mountinfo", MOUNTS),
@@ -467,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_for_people() {
+    fn byte_counts_are_readable() {
         let shown = |bytes| InBytes(bytes).to_string();
         assert_eq!(shown(512), "512 bytes");
         assert_eq!(shown(2560 * MIB), "2.5 GiB");
