@@ -1,4 +1,4 @@
-//! Writing a schedule by hand.
+//! The builder of a schedule, for writing one by hand, step by step.
 
 use super::{Layout, Order, Schedule, Spans, Step};
 use crate::collective::Collective;
@@ -35,11 +35,10 @@ impl Builder {
         }
     }
 
-    /// Describes the buffer of `rank`: its length, where the input stands, where the output is
-    /// expected.
+    /// Sets the buffer of `rank`: its length, the spans of its input and the spans of its output.
     ///
     /// # Panics
-    /// When `rank` is not one of the schedule's ranks, here and in the other methods.
+    /// This and the other methods panic when `rank` is not one of the schedule's ranks.
     pub fn layout(
         &mut self,
         rank: usize,
@@ -81,7 +80,7 @@ impl Builder {
             .step(to, Step::recv_combine(from, spans, order))
     }
 
-    /// The schedule.
+    /// Builds the schedule.
     ///
     /// # Errors
     /// As [`Schedule::new`].

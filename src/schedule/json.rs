@@ -1,4 +1,4 @@
-//! The JSON form of a schedule.
+//! Reading and writing the JSON form of a schedule.
 
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ impl Schedule {
         )
     }
 
-    /// The JSON form, one program a line.
+    /// Writes the JSON form, with one program per line.
     pub fn to_json(&self) -> String {
         let list = |items: Vec<String>| items.join(",\n    ");
         format!(

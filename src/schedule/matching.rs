@@ -1,28 +1,28 @@
-//! Rule 4: which send meets which receive.
+//! Matches sends with receives (rule 4 of [`crate::schedule`]).
 //!
-//! Checker and simulator share this one matching; the checker also wants every mismatch, not only
-//! the first.
+//! Checker and simulator share this matching. The checker collects every mismatch, not only the
+//! first.
 
 use super::{Schedule, Step};
 use crate::error::{Error, Result};
 
-/// No step, or no node: the step has no partner.
+/// In place of a step or node number: there is none, because the step has no partner.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The step at the other end of every step; steps are numbered through all ranks.
+/// The partner of every step; steps are numbered consecutively over all ranks.
 #[derive(Debug)]
 pub(crate) struct Matching {
-    /// By step: its partner, [`NONE`] for local steps and where there is none.
+    /// By step: the number of its partner; [`NONE`] for local steps and unmatched transfers.
     pub(crate) mates: Vec<u32>,
     /// By rank: the number of its first step.
     pub(crate) first_step: Vec<u32>,
 }
 
-/// A transfer that cannot take place, or not as both ends expect.
+/// A transfer that cannot take place, or whose ends disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mismatch {
     /// A send without a receive, or a receive without a send: the `nth` (from 0) of its rank with
-    /// `peer`, which has only `partners`.
+    /// `peer`, which has only `partners` matching steps.
     Alone {
         rank: usize,
         step: usize,
@@ -30,7 +30,7 @@ pub(crate) enum Mismatch {
         nth: usize,
         partners: usize,
     },
-    /// The two ends disagree about the length.
+    /// The two ends disagree on the length.
     Length {
         from: usize,
         send_step: usize,
@@ -42,12 +42,13 @@ pub(crate) enum Mismatch {
 }
 
 impl Matching {
-    /// Matches the `n`-th send from `a` to `b` with the `n`-th receive at `b` from `a`, and tells
-    /// `mismatch` about whatever does not fit. Linear but for sorting each rank's receives by
-    /// sender.
+    /// Matches the `n`-th send from `a` to `b` with the `n`-th receive at `b` from `a`, and calls
+    /// `mismatch` for every mismatch.
+    ///
+    /// Complexity: linear in the number of steps, plus sorting each rank's receives by sender.
     ///
     /// # Errors
-    /// When there are too many steps or ranks to number with 32 bits.
+    /// When there are too many steps or ranks for 32-bit numbers.
     pub(crate) fn new(schedule: &Schedule, mut mismatch: impl FnMut(Mismatch)) -> Result<Matching> {
         let programs = schedule.programs();
         if u32::try_from(schedule.steps() * 2).is_err() {
@@ -59,7 +60,8 @@ impl Matching {
         let mut mates = vec![NONE; schedule.steps()];
         let mut first_step = Vec::with_capacity(programs.len());
         let mut steps = 0u32;
-        // Sends to each rank, in order of sender and program: one stable counting sort by receiver.
+        // Sends to each rank, ordered by sender, then program: one stable counting sort by
+        // receiver.
         let mut sends: Vec<(u32, u32)> = Vec::new();
         for program in programs {
             first_step.push(steps);
@@ -71,8 +73,8 @@ impl Matching {
             }
         }
         let (ends, sorted) = grouped(programs.len(), sends.iter().copied());
-        // The last rank whose first step is not later; ranks without steps share their successor's
-        // first step.
+        // The last rank whose first step is not after `step`. Ranks without steps have the same
+        // first step as their successor.
         let rank_of = |step: u32| first_step.partition_point(|&f| f <= step) - 1;
         let local = |rank: usize, number: u32| (number - first_step[rank]) as usize;
         let mut receives: Vec<(usize, u32)> = Vec::new();
@@ -150,17 +152,18 @@ impl Matching {
     }
 }
 
-/// Whether step number `number` is one of `rank`'s.
+/// Whether step number `number` belongs to `rank`.
 fn belongs(first_step: &[u32], rank: usize, number: u32) -> bool {
     first_step[rank] <= number && first_step.get(rank + 1).is_none_or(|&f| number < f)
 }
 
-/// Ranks are numbered with 32 bits in the timing graph.
+/// Narrows a rank to 32 bits, as used in the timing graph.
 pub(crate) fn rank_u32(rank: usize) -> Result<u32> {
     u32::try_from(rank).map_err(|_| Error::usage("more than 2^32 ranks"))
 }
 
-/// Groups `(key, value)` pairs by key (a counting sort): ends of the groups, and the values.
+/// Groups `(key, value)` pairs by key with a counting sort. Returns the end of each group and the
+/// values.
 pub(crate) fn grouped(
     keys: usize,
     pairs: impl Iterator<Item = (u32, u32)> + Clone,
@@ -171,7 +174,7 @@ pub(crate) fn grouped(
     }
     let mut sum = 0;
     for e in &mut ends {
-        // Ends start as beginnings and move up as values are placed.
+        // Ends start as beginnings and advance as values are placed.
         let count = *e;
         *e = sum;
         sum += count;

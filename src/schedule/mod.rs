@@ -9,24 +9,25 @@
 //! Checker, simulator and executor all follow these four rules:
 //!
 //! 1. **Ports.** The steps of a rank that use the same port run one after another, in program
-//!    order. A unidirectional rank has one port for both directions, a bidirectional rank one port
-//!    out and one port in; a `k`-ported rank has `k` of each kind and each of its steps names its
-//!    port (0 by default), so each port is a list of its own.
-//! 2. **Data.** A step waits for every earlier step of its rank that writes what it reads, or
-//!    touches what it writes.
+//!    order. A unidirectional rank has one port for both directions. A bidirectional rank has one
+//!    port out and one port in. A `k`-ported rank has `k` ports of each kind, and each of its steps
+//!    names its port (0 by default), so the steps of each port form a list of their own.
+//! 2. **Data.** A step waits for every earlier step of its rank that writes a span it reads, or
+//!    that reads or writes a span it writes.
 //! 3. **Compute.** A copy, a combination and the combining part of a [`Step::RecvCombine`] start
-//!    when every earlier step of the rank, on all ports, has finished, and every later step of the
-//!    rank starts after them, even if combining is free. With
-//!    [`CostModel::overlap`](crate::CostModel::overlap) they hold up only what rules 1 and 2 hold
-//!    up: a port is free again when its transfer ends, and only steps that touch the combined span
-//!    wait for the combination.
-//! 4. **Rendezvous.** The `n`-th send from `a` to `b` meets the `n`-th receive at `b` from `a`. The
-//!    transfer starts when both may start, takes `alpha + beta * bytes` (nothing for an empty
-//!    message) and frees both ports at its end; a combining receiver is then busy `gamma * bytes`
-//!    more; a local copy takes `gamma_copy * bytes`.
+//!    when every earlier step of the rank, on all ports, has finished. Every later step of the rank
+//!    starts after them, even if combining is free. With
+//!    [`CostModel::overlap`](crate::CostModel::overlap) they delay only the steps that rules 1 and
+//!    2 delay: a port is free again when its transfer ends, and only steps that access the combined
+//!    span wait for the combination.
+//! 4. **Rendezvous.** The `n`-th send from `a` to `b` matches the `n`-th receive at `b` from `a`.
+//!    The transfer starts when both steps may start, takes `alpha + beta * bytes` (no time for an
+//!    empty message) and frees both ports at its end. A combining receiver is then busy for
+//!    `gamma * bytes` more; a local copy takes `gamma_copy * bytes`.
 //!
-//! Time is therefore a longest path, one number, the same whatever order steps are evaluated in.
-//! Within a round, list sends before receives: [`Schedule::reversed`] keeps that.
+//! Model time is therefore a longest path: one number, independent of the order in which steps are
+//! evaluated. Within a round, list sends before receives; [`Schedule::reversed`] preserves this
+//! order.
 
 mod builder;
 mod json;
@@ -58,13 +59,13 @@ use crate::error::{Error, Result};
 pub struct Layout {
     /// Length of the buffer.
     pub len: usize,
-    /// Where the input stands at the start, in rank order of its blocks.
+    /// Spans that hold the input at the start, in rank order of its blocks.
     pub input: Spans,
-    /// Where the output is expected at the end, in rank order of its blocks.
+    /// Spans that must hold the output at the end, in rank order of its blocks.
     pub output: Spans,
 }
 
-/// What every rank does, step by step, to perform one collective: see the [module
+/// A program for every rank that together perform one collective: see the [module
 /// documentation](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
@@ -74,8 +75,8 @@ pub struct Schedule {
     programs: Vec<Vec<Step>>,
 }
 
-/// Ports of each kind that a rank can have: far more than any machine's, few enough for a list
-/// each.
+/// Maximal number of ports of each kind per rank: far more than any machine has, and few enough to
+/// keep one list per port.
 const MAX_PORTS: usize = 1 << 12;
 
 impl Schedule {
@@ -84,12 +85,12 @@ impl Schedule {
         Builder::new(ranks, ports, collective)
     }
 
-    /// Puts a schedule together from its parts.
+    /// Assembles a schedule from its parts.
     ///
     /// # Errors
-    /// When there is no rank, the parts disagree about the number of ranks, the collective or a
-    /// step names a rank that does not exist, or a step or a region leaves its buffer. Whether
-    /// the schedule is *right* is for [`crate::check`] to say.
+    /// When there is no rank, the parts disagree on the number of ranks, the collective or a step
+    /// names a rank that does not exist, or a step or a region leaves its buffer. Whether the
+    /// schedule is *correct* is checked by [`crate::check`].
     pub fn new(
         ports: Ports,
         collective: Collective,
@@ -133,16 +134,16 @@ impl Schedule {
         self.programs.len()
     }
 
-    /// What a rank's ports allow.
+    /// The port model.
     pub fn ports(&self) -> Ports {
         self.ports
     }
 
-    /// The same schedule under another port model; whether it still completes is for
-    /// [`crate::check`] to say.
+    /// The same schedule under another port model. [`crate::check`] tells whether it still
+    /// completes.
     ///
     /// # Errors
-    /// When `ports` has no port, or more than a schedule can have.
+    /// When `ports` has no port, or more ports than a schedule can have.
     pub fn with_ports(mut self, ports: Ports) -> Result<Schedule> {
         if ports.k() == 0 || ports.k() > MAX_PORTS {
             return Err(Error::usage(format!(
@@ -154,7 +155,7 @@ impl Schedule {
         Ok(self)
     }
 
-    /// What the schedule is for.
+    /// The collective that the schedule performs.
     pub fn collective(&self) -> &Collective {
         &self.collective
     }
@@ -169,12 +170,12 @@ impl Schedule {
         &self.programs
     }
 
-    /// Every rank's program, and nothing else of the schedule.
+    /// Every rank's program; drops the rest of the schedule.
     pub(crate) fn into_programs(self) -> Vec<Vec<Step>> {
         self.programs
     }
 
-    /// Steps of all ranks together.
+    /// Number of steps of all ranks together.
     pub fn steps(&self) -> usize {
         self.programs.iter().map(Vec::len).sum()
     }

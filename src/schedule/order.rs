@@ -1,7 +1,7 @@
-//! What each step of one rank waits for: rules 1 to 3 turned into precedence between events.
+//! The precedence between the steps of one rank: rules 1 to 3 of [`crate::schedule`] as events that
+//! each step waits for.
 //!
-//! Checker, simulator and executor all build on this one analysis, so they cannot disagree about
-//! the rules.
+//! Checker, simulator and executor all use this analysis, so they cannot disagree about the rules.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use super::{Span, Step};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 
-/// The end of a transfer, or of a computation, of one step: see [`LocalOrder`].
+/// The end of a step's transfer or of a step's computation: see [`LocalOrder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event(u32);
 
@@ -19,12 +19,12 @@ impl Event {
         Event(narrow(step) * 2)
     }
 
-    /// The computation of step `step` ends: a local step, or the combining part of a receive.
+    /// The computation of step `step` ends: a local step's, or the combining part of a receive.
     pub fn computed(step: usize) -> Event {
         Event(narrow(step) * 2 + 1)
     }
 
-    /// The event after which nothing of `step` remains.
+    /// The last event of `step`, the one that finishes it.
     pub fn finished(index: usize, step: &Step) -> Event {
         if step.computes() {
             Event::computed(index)
@@ -33,12 +33,12 @@ impl Event {
         }
     }
 
-    /// The step.
+    /// The step that the event belongs to.
     pub fn step(self) -> usize {
         self.0 as usize / 2
     }
 
-    /// Whether it is the end of a computation.
+    /// Whether the event is the end of a computation.
     pub fn is_computed(self) -> bool {
         self.0 % 2 == 1
     }
@@ -54,15 +54,16 @@ fn narrow(step: usize) -> u32 {
 }
 
 /// For every step of one rank: the events of earlier steps that must have happened before it
-/// starts, and before its combining part starts. Implied events are left out: on a one-ported
-/// bidirectional rank at most two remain per step.
+/// starts, and before its combining part starts.
+///
+/// Implied events are left out: on a one-ported bidirectional rank at most two remain per step.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOrder {
     start: Lists,
     compute: Lists,
 }
 
-/// Working memory of [`LocalOrder::analyse`], reused from rank to rank.
+/// Working memory of [`LocalOrder::analyse`], reused for all ranks.
 #[derive(Debug, Default)]
 pub struct OrderScratch {
     cuts: Vec<usize>,
@@ -75,7 +76,7 @@ impl LocalOrder {
     /// Analyses one program. `overlap` is [`CostModel::overlap`](crate::CostModel::overlap).
     ///
     /// Time and space are linear in the number of steps and of the distinct parts of the buffer
-    /// that they touch.
+    /// that they access.
     ///
     /// # Errors
     /// When a step names a port that the rank does not have, or the program has more than 2^30
@@ -93,7 +94,7 @@ impl LocalOrder {
             return Err(Error::usage("a program of more than 2^30 steps"));
         }
         scratch.begin(program, ports);
-        // The last computation, which every later step starts after (rule 3 without overlap).
+        // The last computation; every later step starts after it (rule 3 without overlap).
         let mut barrier: Option<Event> = None;
         for (i, step) in program.iter().enumerate() {
             let list = match step.port() {
@@ -107,10 +108,10 @@ impl LocalOrder {
                 Some(port) => Some(ports.list(step.is_send(), port)),
                 None => None,
             };
-            let held_up_by_all = !overlap && list.is_none();
+            let waits_for_all = !overlap && list.is_none();
             scratch.waits.clear();
-            if held_up_by_all {
-                // Every list's last event; earlier events are implied by the barrier.
+            if waits_for_all {
+                // Wait for the last event of every list; the barrier implies the earlier events.
                 self.start.extend(scratch.last.iter().flatten().copied());
                 if self.start.open_is_empty() {
                     self.start.extend(barrier);
@@ -128,7 +129,7 @@ impl LocalOrder {
             self.start.close();
 
             if step.computes() && list.is_some() && !overlap {
-                // The combining part waits for all other lists too; its own transfer is implied.
+                // The combining part also waits for all other lists; its own transfer is implied.
                 for (l, last) in scratch.last.iter().enumerate() {
                     if Some(l) != list {
                         self.compute.extend(*last);
@@ -137,7 +138,7 @@ impl LocalOrder {
             }
             self.compute.close();
 
-            scratch.touch(step, i, list);
+            scratch.record_accesses(step, i, list);
             if step.computes() && !overlap {
                 barrier = Some(Event::computed(i));
                 scratch.last.fill(None);
@@ -153,14 +154,14 @@ impl LocalOrder {
         self.start.get(step)
     }
 
-    /// Events, besides its own transfer, that must have happened before the combining part of a
-    /// receive may start.
+    /// Events, besides its own transfer, that must have happened before the combining part of
+    /// receive `step` may start.
     pub fn before_compute(&self, step: usize) -> &[Event] {
         self.compute.get(step)
     }
 }
 
-/// Lists of events, one after another in one allocation.
+/// Lists of events, stored one after another in one allocation.
 #[derive(Debug, Clone, Default)]
 struct Lists {
     ends: Vec<u32>,
@@ -192,15 +193,15 @@ impl Lists {
     }
 }
 
-/// An event and the port list it belongs to (none for local computations).
+/// An event and the port list it belongs to (`None` for local computations).
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Tagged {
     event: Event,
     list: Option<usize>,
 }
 
-/// A part of the buffer that every span covers wholly or not at all: who wrote it last, who has
-/// read it since.
+/// A part of the buffer that every span covers completely or not at all, with its last writer and
+/// the readers since then.
 #[derive(Debug, Clone, Default)]
 struct Atom {
     writer: Option<Tagged>,
@@ -222,7 +223,7 @@ impl OrderScratch {
         self.cuts.dedup();
         self.atoms.clear();
         self.atoms.resize(self.cuts.len(), Atom::default());
-        // Lists that no step uses would only be looked through in vain.
+        // Leave out lists that no step uses, because every list is searched.
         let used = program
             .iter()
             .filter_map(|s| Some(ports.list(s.is_send(), s.port().filter(|&p| p < ports.k())?)));
@@ -236,7 +237,7 @@ impl OrderScratch {
         }
         let at = |offset| cuts.partition_point(|&c| c < offset);
         let first = at(span.offset);
-        // Most spans are one atom: try that before searching.
+        // Most spans are one atom, so try that before searching.
         let last = if cuts.get(first + 1) == Some(&span.end()) {
             first + 1
         } else {
@@ -245,7 +246,8 @@ impl OrderScratch {
         first..last
     }
 
-    /// Collects what rule 2 makes `step` wait for, except what its own list or `barrier` implies.
+    /// Collects the events that rule 2 makes `step` wait for, except those that its own list or
+    /// `barrier` implies.
     fn data_waits(&mut self, step: &Step, list: Option<usize>, barrier: Option<Event>) {
         let OrderScratch {
             cuts, atoms, waits, ..
@@ -256,11 +258,11 @@ impl OrderScratch {
             if implied || waits.contains(t) {
                 return;
             }
-            // Within one list the later event implies the earlier ones.
-            let of_the_list = |w: &&mut Tagged| w.list == t.list && !w.event.is_computed();
+            // Within one list a later event implies the earlier ones.
+            let in_same_list = |w: &&mut Tagged| w.list == t.list && !w.event.is_computed();
             if t.list.is_some()
                 && !t.event.is_computed()
-                && let Some(w) = waits.iter_mut().find(of_the_list)
+                && let Some(w) = waits.iter_mut().find(in_same_list)
             {
                 w.event = w.event.max(t.event);
                 return;
@@ -284,7 +286,7 @@ impl OrderScratch {
     }
 
     /// Records what step `i` reads and writes.
-    fn touch(&mut self, step: &Step, i: usize, list: Option<usize>) {
+    fn record_accesses(&mut self, step: &Step, i: usize, list: Option<usize>) {
         let event = Event::finished(i, step);
         let tagged = Tagged { event, list };
         for span in step.reads() {

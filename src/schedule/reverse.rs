@@ -1,26 +1,28 @@
-//! Time reversal: a broadcast becomes a reduction, a scatter a gather, and the other way round.
+//! Time reversal of a schedule: a broadcast becomes a reduction, a scatter a gather, and vice
+//! versa.
 
 use super::{Order, Schedule, Spans, Step};
 use crate::error::{Error, Result};
 
 impl Schedule {
-    /// The schedule run backwards: broadcast ↔ reduce, scatter ↔ gather, allgather ↔
+    /// The schedule reversed in time: broadcast ↔ reduce, scatter ↔ gather, allgather ↔
     /// reduce_scatter.
     ///
-    /// Every program is read from its end; sends become receives and receives sends, input and
-    /// output change places. What was copied into several places is combined from them: where
-    /// the reversed collective reduces, a send becomes a [`Step::RecvCombine`] and a copy a [`Step::Combine`], with [`Order::by_rank`]: operand order is kept where every message carries
-    /// the contributions of consecutive ranks next to the receiver's. Reversed rounds still list
-    /// sends before receives.
+    /// Every program is read from its end. Sends become receives and receives become sends; input
+    /// and output are exchanged. Data that was copied to several places is now combined from them:
+    /// if the reversed collective reduces, a send becomes a [`Step::RecvCombine`] and a copy a
+    /// [`Step::Combine`], with [`Order::by_rank`]. This keeps the operand order if every message
+    /// carries the contributions of consecutive ranks adjacent to the receiver's. Reversed rounds
+    /// still list sends before receives.
     ///
     /// # Errors
-    /// When the collective has no reverse, or the schedule holds a step that has none (a
+    /// When the collective has no reverse, or the schedule contains a step that has none (a
     /// combination in a gather).
     pub fn reversed(&self) -> Result<Schedule> {
         self.clone().into_reversed()
     }
 
-    /// As [`Schedule::reversed`], in place: long schedules are not held twice.
+    /// As [`Schedule::reversed`], but in place, so that a long schedule is not stored twice.
     pub(crate) fn into_reversed(mut self) -> Result<Schedule> {
         self.collective = self.collective.reversed().ok_or_else(|| {
             Error::usage(format!(
@@ -43,8 +45,7 @@ impl Schedule {
     }
 }
 
-/// What a step of `rank` becomes when its schedule is run backwards; `combine` where the reversed
-/// collective reduces.
+/// The step of `rank` in the reversed schedule; `combine` if the reversed collective reduces.
 pub(crate) fn reversed_step(rank: usize, step: Step, combine: bool) -> Step {
     match step {
         Step::Send { to, spans, port } if combine => Step::RecvCombine {

@@ -1,15 +1,15 @@
-//! ScheduleSource on demand: a rank's steps as an iterator, so that a million ranks need no million
-//! lists.
+//! Schedules that need not be stored: each rank's program is generated as an iterator, so that a
+//! million ranks need no million lists.
 
 use super::{Layout, Schedule, Step};
 use crate::collective::Collective;
 use crate::cost::Ports;
 use crate::error::Result;
 
-/// What every rank does, given rank by rank and step by step: a schedule that need not be stored.
+/// The programs of all ranks, rank by rank and step by step, without storing them.
 ///
-/// A [`Schedule`] is one, too. [`simulate::on_demand`](crate::simulate::on_demand) times all of
-/// them.
+/// A [`Schedule`] is a source, too. [`simulate::stream`](crate::simulate::stream) computes the
+/// model time of any source.
 ///
 /// ```
 /// use oneport::schedule::ScheduleSource;
@@ -48,9 +48,9 @@ use crate::error::Result;
 ///     }
 /// }
 ///
-/// let timed = simulate::on_demand(&Star(1000), &CostModel::new(2.0, 1.0), 1)?;
+/// let timed = simulate::stream(&Star(1000), &CostModel::new(2.0, 1.0), 1)?;
 /// assert_eq!((timed.time, timed.rounds, timed.messages), (999.0 * 3.0, 999, 999));
-/// assert_eq!(Star(5).stored()?.steps(), 8);
+/// assert_eq!(Star(5).materialize()?.steps(), 8);
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub trait ScheduleSource {
@@ -62,25 +62,25 @@ pub trait ScheduleSource {
     /// Number of ranks.
     fn ranks(&self) -> usize;
 
-    /// What a rank's ports allow.
+    /// The port model.
     fn ports(&self) -> Ports;
 
-    /// What the programs are for.
+    /// The collective that the programs perform.
     fn collective(&self) -> Collective;
 
     /// The buffer of rank `rank`.
     fn layout_of(&self, rank: usize) -> Layout;
 
-    /// The length of the buffer of rank `rank`: that of its layout, which need not be listed for
-    /// it.
+    /// The buffer length of rank `rank`, as in its layout. Implementations can compute it without
+    /// listing the layout.
     fn buffer_len(&self, rank: usize) -> usize {
         self.layout_of(rank).len
     }
 
-    /// The program of rank `rank`, the same whenever it is asked for.
+    /// The program of rank `rank`; every call gives the same steps.
     fn program_of(&self, rank: usize) -> Self::Program<'_>;
 
-    /// The same as a schedule, which can be checked, run and written.
+    /// Stores the source as a schedule, which can be checked, run and written.
     ///
     /// # Errors
     /// As [`Schedule::new`].

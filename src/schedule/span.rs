@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// `len` elements of a rank's buffer, from `offset` on; `[offset, len]` in files.
+/// `len` elements of a rank's buffer, starting at `offset`; `[offset, len]` in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "(usize, usize)", into = "(usize, usize)")]
 pub struct Span {
@@ -15,7 +15,7 @@ pub struct Span {
     pub len: usize,
 }
 
-/// The spans of one message, packed in this order; most messages have one.
+/// The spans of one message, packed in this order; most messages have one span.
 pub type Spans = SmallVec<[Span; 1]>;
 
 impl From<Span> for Spans {
@@ -25,18 +25,17 @@ impl From<Span> for Spans {
 }
 
 impl Span {
-    /// `len` elements from `offset` on.
+    /// A span of `len` elements starting at `offset`.
     pub const fn new(offset: usize, len: usize) -> Self {
         Span { offset, len }
     }
 
-    /// One past the last element; saturates, so a span that overflows is out of every buffer's
-    /// bounds.
+    /// One past the last element. Saturates, so a span that overflows lies outside every buffer.
     pub const fn end(self) -> usize {
         self.offset.saturating_add(self.len)
     }
 
-    /// Whether the two have an element in common.
+    /// Whether the two spans have an element in common.
     pub const fn overlaps(self, other: Span) -> bool {
         self.len > 0 && other.len > 0 && self.offset < other.end() && other.offset < self.end()
     }
@@ -60,7 +59,7 @@ impl From<Range<usize>> for Span {
     }
 }
 
-/// Elements in all spans together (saturating).
+/// Number of elements in all spans together (saturating).
 pub fn total_len(spans: &[Span]) -> usize {
     spans.iter().fold(0, |sum, s| sum.saturating_add(s.len))
 }

@@ -1,4 +1,4 @@
-//! What a schedule moves and holds.
+//! Statistics of a schedule: its rounds, messages, volume and the segments its ranks hold.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,9 @@ use crate::simulate::Prepared;
 /// Counts over a whole schedule; lengths in elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// Messages on the longest chain of messages that wait for each other: the number of
-    /// communication rounds.
+    /// Number of communication rounds: the messages on the longest chain of dependent messages.
     pub rounds: usize,
-    /// Messages that carry something.
+    /// Number of non-empty messages.
     pub messages: usize,
     /// Elements sent by all ranks together.
     pub elements: usize,
@@ -20,9 +19,9 @@ pub struct Stats {
     pub sent: Vec<usize>,
     /// Elements received by each rank.
     pub received: Vec<usize>,
-    /// The greatest number of segments that any rank holds unfinished at once: combined into but
-    /// not yet sent on (or, at a rank that never sends them, not yet combined for the last
-    /// time); for copies, received but not yet sent on.
+    /// The maximal number of segments that any rank holds unfinished at once. For reductions:
+    /// combined into but not yet sent on (or, at a rank that never sends them, not yet combined for
+    /// the last time). For copies: received but not yet sent on.
     pub segments_held: usize,
 }
 
@@ -67,10 +66,10 @@ impl Schedule {
     }
 }
 
-/// The greatest number of spans of one program that are between their first receive and their last
-/// use.
+/// The maximal number of spans of one program that are at the same time between their first receive
+/// and their last use.
 fn segments_held(program: &[Step]) -> usize {
-    let mut life: HashMap<Span, (usize, usize)> = HashMap::new();
+    let mut lifetimes: HashMap<Span, (usize, usize)> = HashMap::new();
     for (i, step) in program.iter().enumerate() {
         let (spans, starts) = match step {
             Step::Send { spans, .. } => (spans, false),
@@ -78,22 +77,22 @@ fn segments_held(program: &[Step]) -> usize {
             _ => continue,
         };
         for span in spans.iter().filter(|s| s.len > 0) {
-            match life.get_mut(span) {
+            match lifetimes.get_mut(span) {
                 Some(l) => l.1 = i,
-                None if starts => drop(life.insert(*span, (i, i))),
+                None if starts => drop(lifetimes.insert(*span, (i, i))),
                 None => {}
             }
         }
     }
-    let mut changes: Vec<(usize, isize)> = life
+    let mut changes: Vec<(usize, isize)> = lifetimes
         .values()
         .flat_map(|&(first, last)| [(2 * first, 1), (2 * last + 1, -1)])
         .collect();
     changes.sort_unstable();
     let mut held = 0isize;
-    let most = changes.iter().fold(0, |most, (_, change)| {
+    let max = changes.iter().fold(0, |max, (_, change)| {
         held += change;
-        most.max(held)
+        max.max(held)
     });
-    most.unsigned_abs()
+    max.unsigned_abs()
 }

@@ -1,10 +1,10 @@
-//! Steps: what one rank does, one after another.
+//! The steps of a rank's program: sends, receives, copies and combinations.
 
 use serde::{Deserialize, Serialize};
 
 use super::span::{Span, Spans, total_len};
 
-/// Which operand stands on the left when a message is combined into a span.
+/// Which operand is the left one when a message is combined into a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
@@ -16,8 +16,8 @@ pub enum Order {
 }
 
 impl Order {
-    /// The order that keeps operands in rank order when `me` combines what `peer` sent, provided
-    /// that both hold contributions of consecutive ranks.
+    /// The order that keeps operands in rank order when `me` combines a message from `peer`,
+    /// provided that both hold contributions of consecutive ranks.
     pub fn by_rank(me: usize, peer: usize) -> Order {
         if me < peer {
             Order::MineFirst
@@ -32,7 +32,7 @@ impl Order {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "the fields are described with the variants")]
 pub enum Step {
-    /// One message for rank `to`, the spans packed in order, through port `port`.
+    /// One message to rank `to`, the spans packed in order, through port `port`.
     Send {
         to: usize,
         spans: Spans,
@@ -154,7 +154,7 @@ impl Step {
         !matches!(self, Step::Send { .. } | Step::Recv { .. })
     }
 
-    /// Elements that the step moves (its message, or what it copies or combines).
+    /// Number of elements that the step moves: its message, or the elements it copies or combines.
     pub fn len(&self) -> usize {
         total_len(match self {
             Step::Send { spans, .. }
@@ -178,7 +178,7 @@ impl Step {
         }
     }
 
-    /// Spans that the step writes (and reads too, where it combines).
+    /// Spans that the step writes (and also reads, if it combines).
     pub fn writes(&self) -> &[Span] {
         match self {
             Step::Send { .. } => &[],
@@ -207,8 +207,8 @@ fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-/// The spans of local steps: `[offset, len]` where there is one, a list of such pairs where there
-/// are more.
+/// The serialized form of the spans of local steps: `[offset, len]` for one span, a list of such
+/// pairs for several.
 mod one_or_many {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
