@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_condition_is_seen_to_fail() {
+    fn each_condition_can_fail() {
         let graph = Circulant::new(9);
         let right = Tables::new(&graph);
         let first = |tables: &Tables| {
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_all_magnitudes() {
+    fn samples_cover_all_magnitudes() {
         let outcome = sample(300, 1 << 40, 1, &Options::default(), |_| ());
         assert_eq!((outcome.graphs, outcome.ok()), (300, true));
         assert!(outcome.ranks > 10_000);
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_violations_than_wanted() {
+    fn violations_beyond_the_limit_are_counted() {
         let options = Options {
             max_violations: 3,
             ..Options::default()

@@ -1,8 +1,8 @@
-//! Stage 3: steps that wait for each other in a cycle.
+//! Stage 3: finds steps that wait for each other in a cycle.
 //!
-//! What waits for what is the timing graph of the simulator. Nodes that a work-list cannot reach
-//! are stuck; from each of them a walk along stuck nodes ends in a cycle. Steps without a partner
-//! count as done, so what only waits behind them is not reported.
+//! The dependencies are those of the simulator's timing graph. Nodes that a work-list cannot reach
+//! are stuck, and a walk along stuck nodes always ends in a cycle. Unmatched steps count as
+//! finished, so steps that only wait behind them are not reported.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -13,31 +13,31 @@ use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
 use crate::simulate::Graph;
 
-/// A graph with nodes that never run.
+/// A timing graph with nodes that never run.
 pub(super) struct Stuck<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) ports: Ports,
     pub(super) overlap: bool,
     pub(super) matching: &'a Matching,
     pub(super) graph: &'a Graph,
-    /// By node: how many of the nodes it waits for never run.
+    /// By node: the number of nodes it waits for that never run.
     pub(super) missing: &'a [u32],
 }
 
-/// One step of a rank that waits for another one.
+/// One step of a rank that waits for another step of the same rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Link {
     rank: usize,
     step: usize,
     waits_for: Event,
-    /// Whether the transfer part of the step waits, not the combining part.
+    /// Whether the transfer part of the step waits, as opposed to the combining part.
     transfer: bool,
 }
 
-/// Why the cycles are there.
+/// The cause of the cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    /// More ports of the same kind, or one of each, would resolve them.
+    /// More ports of the same kind, or one of each kind, would resolve them.
     Ports,
     None,
 }
@@ -64,25 +64,25 @@ impl Stuck<'_> {
             }
             let owners = owners.get_or_insert_with(|| self.owners());
             let links = self.links(&cycle, owners);
-            self.say(&links, cause, findings);
+            self.push_findings(&links, cause, findings);
         }
     }
 
-    fn say(&self, links: &[Link], cause: Cause, findings: &mut Findings) {
-        let mut said = false;
+    fn push_findings(&self, links: &[Link], cause: Cause, findings: &mut Findings) {
+        let mut found = false;
         if cause == Cause::Ports {
             for link in links.iter().filter(|l| self.only_shares_port(l)) {
-                said = true;
+                found = true;
                 findings.push(|| self.two_ports(link, links));
             }
         }
-        if !said {
+        if !found {
             findings.push(|| self.deadlock(links));
         }
     }
 
-    /// Whether everything would run if ports did not hold it up: with one port out and one in, or
-    /// with ports of its own for each of a rank's transfers (a fair number of them, in turn).
+    /// Whether the schedule would complete with more ports: one out and one in, or a separate port
+    /// for each of a rank's transfers (up to a fixed number, used in turn).
     fn completes_with_ports(&self) -> bool {
         let bidirectional = Ports::Bidirectional { k: self.ports.k() };
         if !self.ports.is_bidirectional() && self.completes(self.schedule, bidirectional) {
@@ -114,8 +114,8 @@ impl Stuck<'_> {
             .is_ok_and(|g| g.order().order.len() == g.nodes.len())
     }
 
-    /// Cycles that have no node in common: every stuck node points at the first stuck node it waits
-    /// for, and each walk along these pointers ends in one.
+    /// Disjoint cycles. Every stuck node points to the first stuck node it waits for, and each walk
+    /// along these pointers ends in a cycle.
     fn cycles(&self) -> Vec<Vec<u32>> {
         let mut walk_of = vec![0u32; self.graph.nodes.len()];
         let mut cycles = Vec::new();
@@ -172,7 +172,7 @@ impl Stuck<'_> {
         cycle.to_vec()
     }
 
-    /// By node: the step of its receiving (or only) rank, and of its sending rank.
+    /// By node: the step of its receiving (or only) rank and the step of its sending rank.
     fn owners(&self) -> Vec<[Option<(usize, usize)>; 2]> {
         let mut owners = vec![[None, None]; self.graph.nodes.len()];
         for (rank, program) in self.schedule.programs().iter().enumerate() {
@@ -192,7 +192,8 @@ impl Stuck<'_> {
         self.graph.event_nodes[self.graph.rank_events[rank] + event.index()]
     }
 
-    /// Through which steps each node of the cycle waits for the next. The lowest rank comes first.
+    /// The steps through which each node of the cycle waits for the next one, starting with the
+    /// lowest rank.
     fn links(&self, cycle: &[u32], owners: &[[Option<(usize, usize)>; 2]]) -> Vec<Link> {
         let mut orders: HashMap<usize, LocalOrder> = HashMap::new();
         let mut scratch = OrderScratch::default();
@@ -234,8 +235,8 @@ impl Stuck<'_> {
         &self.schedule.programs()[rank][index]
     }
 
-    /// Whether both steps are transfers that only the port keeps apart: no element is written by
-    /// one and touched by the other.
+    /// Whether both steps are transfers that conflict only through their port: neither step
+    /// accesses an element that the other one writes.
     fn only_shares_port(&self, link: &Link) -> bool {
         let (later, earlier) = (
             self.step(link.rank, link.step),
@@ -321,7 +322,7 @@ impl Stuck<'_> {
     fn waiting(&self, links: &[Link]) -> Vec<Waiting> {
         links
             .iter()
-            // A combining receive waits for its own transfer: no news.
+            // A combining receive always waits for its own transfer.
             .filter(|l| l.step != l.waits_for.step())
             .map(|l| {
                 let step = self.step(l.rank, l.step);

@@ -1,4 +1,4 @@
-//! What the checker reports.
+//! The checker's report and its errors.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use crate::schedule::Step;
 /// The result of [`check`](super::check).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What is wrong, at most [`Options::most_errors`](super::Options::most_errors) of it.
+    /// The errors, at most [`Options::max_errors`](super::Options::max_errors) of them.
     pub errors: Vec<Finding>,
-    /// Errors beyond those.
+    /// Number of errors beyond these.
     pub more: usize,
-    /// Whether the schedule is right and combines all operands in rank order, so that it also
-    /// serves operators that do not commute.
+    /// Whether the schedule is correct and combines all operands in rank order, so that it is also
+    /// valid for operators that do not commute.
     pub keeps_order: bool,
 }
 
@@ -23,9 +23,9 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What sort of error.
+    /// The kind of error.
     pub kind: FindingKind,
-    /// The rank where it shows; none where the ranks together do not fit the collective.
+    /// The rank that has the error; `None` if the ranks together do not fit the collective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
     /// The step, an index into the rank's program.
@@ -40,28 +40,28 @@ pub struct Finding {
     /// The first wrong element of the rank's output (an index into the output, in its order).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element: Option<usize>,
-    /// Where that element stands in the rank's buffer.
+    /// Position of that element in the rank's buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
-    /// What should be.
+    /// The correct value, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What is.
+    /// The actual value, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// Who waits for whom, where steps wait for each other; the last waits for the first.
+    /// The steps that wait for each other, if there is a cycle; the last waits for the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cycle: Vec<Waiting>,
-    /// All of it in one sentence.
+    /// The whole finding in one sentence.
     pub message: String,
 }
 
-/// Sorts of errors.
+/// Kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// Spans that one step writes overlap each other or what it reads, or the spans of a region
+    /// Spans that a step writes overlap each other or spans that it reads, or the spans of a region
     /// overlap.
     Overlap,
     /// Source and destination of a local step differ in length.
@@ -74,22 +74,22 @@ pub enum FindingKind {
     Layout,
     /// A send without a receive, or a receive without a send.
     Unmatched,
-    /// Sender and receiver disagree about a message's length.
+    /// Sender and receiver disagree on the length of a message.
     MessageLength,
     /// Steps wait for each other in a cycle.
     Deadlock,
     /// Steps wait for each other only because they share a port.
     TwoPorts,
-    /// An output element does not hold exactly the contributions that it should.
+    /// An output element does not hold exactly the contributions that it must hold.
     Contributions,
     /// An output element holds the right contributions, but not in rank order.
     OperandOrder,
-    /// More steps or elements than can be counted.
+    /// More steps or elements than can be numbered.
     TooLarge,
 }
 
-/// One link of a cycle: a step that waits for another of its rank, which waits for its peer's next
-/// one.
+/// One link of a cycle: a step that waits for another step of its rank. The matching step of its
+/// peer is part of the next link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Waiting {
@@ -97,19 +97,19 @@ pub struct Waiting {
     pub rank: usize,
     /// The step that waits.
     pub step: usize,
-    /// In words, e.g. `recv from 3`.
+    /// The waiting step in words, e.g. `recv from 3`.
     pub what: String,
-    /// The rank at its other end.
+    /// The rank at the other end of the waiting step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<usize>,
     /// The step of the same rank that it waits for.
     pub waits_for_step: usize,
-    /// In words.
+    /// That step in words.
     pub waits_for: String,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether there are no errors.
     pub fn ok(&self) -> bool {
         self.errors.is_empty() && self.more == 0
     }
@@ -154,7 +154,7 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
-    /// Nothing but a kind and a message.
+    /// A finding with only a kind and a message.
     pub(super) fn of(kind: FindingKind, message: String) -> Finding {
         Finding {
             kind,
@@ -171,7 +171,7 @@ impl Finding {
         }
     }
 
-    /// Something wrong with one step.
+    /// A finding about one step.
     pub(super) fn at(
         kind: FindingKind,
         rank: usize,
@@ -189,39 +189,39 @@ impl Finding {
     }
 }
 
-/// Collects findings up to a limit and counts the others without putting them into words.
+/// Collects findings up to a limit; further findings are counted without building their messages.
 #[derive(Debug)]
 pub(super) struct Findings {
     errors: Vec<Finding>,
     more: usize,
-    most: usize,
+    max_errors: usize,
 }
 
 impl Findings {
-    pub(super) fn new(most: usize) -> Findings {
+    pub(super) fn new(max_errors: usize) -> Findings {
         Findings {
             errors: Vec::new(),
             more: 0,
-            most,
+            max_errors,
         }
     }
 
     pub(super) fn push(&mut self, finding: impl FnOnce() -> Finding) {
-        if self.errors.len() < self.most {
+        if self.errors.len() < self.max_errors {
             self.errors.push(finding());
         } else {
             self.more += 1;
         }
     }
 
-    /// Counts one without words.
+    /// Counts a finding without building its message.
     pub(super) fn count(&mut self) {
         self.more += 1;
     }
 
     /// Whether further findings are only counted.
     pub(super) fn is_full(&self) -> bool {
-        self.errors.len() >= self.most
+        self.errors.len() >= self.max_errors
     }
 
     pub(super) fn report(self, in_order: bool) -> Report {

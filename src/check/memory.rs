@@ -1,14 +1,14 @@
-//! One rank's buffer as runs of elements that hold the same contributions.
+//! One rank's symbolic buffer, stored as runs of elements that hold the same contributions.
 
 use super::symbols::Value;
 use crate::schedule::Span;
 
-/// A buffer of symbols: runs that start at `starts[i]`, the first element of each holding
-/// `values[i]`, the next one the same contributions one index further on, and so on to the next
-/// start.
+/// A buffer of symbols, as runs of elements. Run `i` starts at `starts[i]`, and its first element
+/// holds `values[i]`. Each further element, up to the next start, holds the same contributions with
+/// an index one higher.
 ///
-/// Cuts between runs are only ever added (at first all those that the rank's own steps will need),
-/// so writing a whole vector does not have to undo what the next segment would need again.
+/// Cuts between runs are only added, never removed (initially all cuts that the rank's own steps
+/// need). Otherwise writing a whole vector would remove cuts that the next segment needs again.
 #[derive(Debug)]
 pub(super) struct Memory {
     starts: Vec<usize>,
@@ -23,11 +23,11 @@ pub(super) struct Piece {
     pub(super) value: Value,
 }
 
-/// Takes a message apart from its front.
+/// Takes elements from the front of a message.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     pieces: &'a [Piece],
-    /// Elements of the first piece that are already taken.
+    /// Number of elements of the first piece that have already been taken.
     taken: usize,
 }
 
@@ -36,11 +36,11 @@ impl<'a> Cursor<'a> {
         Cursor { pieces, taken: 0 }
     }
 
-    /// At most `most` elements that continue each other.
-    pub(super) fn take(&mut self, most: usize) -> Option<Piece> {
+    /// Takes at most `max` elements that belong to one run.
+    pub(super) fn take(&mut self, max: usize) -> Option<Piece> {
         let first = self.pieces.first()?;
         let (value, left) = (first.value.plus(self.taken), first.len - self.taken);
-        let len = left.min(most);
+        let len = left.min(max);
         if len == left {
             self.pieces = &self.pieces[1..];
             self.taken = 0;
@@ -52,7 +52,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl Memory {
-    /// A buffer of `len` elements that holds `nothing` (at index 0), to be cut at `cuts`.
+    /// A buffer of `len` elements that holds `nothing` (at index 0), with cuts at `cuts`.
     pub(super) fn new(len: usize, nothing: Value, cuts: impl IntoIterator<Item = usize>) -> Self {
         let mut starts: Vec<usize> = cuts.into_iter().filter(|&c| c < len).collect();
         starts.push(0);
@@ -70,12 +70,12 @@ impl Memory {
         self.starts.get(run + 1).copied().unwrap_or(self.len)
     }
 
-    /// The run that holds `position`.
+    /// The run that contains `position`.
     fn run_at(&self, position: usize) -> usize {
         self.starts.partition_point(|&s| s <= position) - 1
     }
 
-    /// Appends what `span` holds to `pieces`, joining what belongs together.
+    /// Appends the content of `span` to `pieces`, joining runs that continue each other.
     pub(super) fn read(&self, span: Span, pieces: &mut Vec<Piece>) {
         let (mut at, end) = (span.offset, span.end());
         if at == end {
@@ -96,7 +96,8 @@ impl Memory {
         }
     }
 
-    /// Replaces every element of `span` by `merge(old, new)`, with the next elements of `message`.
+    /// Replaces each element `old` of `span` by `merge(old, new)`, where `new` is the next element
+    /// of `message`.
     pub(super) fn write(
         &mut self,
         span: Span,

@@ -1,24 +1,25 @@
-//! Proves schedules: structure, matching, absence of deadlock, and every element where it should
-//! be.
+//! The checker: proves that a schedule is well formed, matches, cannot deadlock and computes its
+//! collective.
 //!
-//! [`check`] goes through four stages, and reports as many errors of each as can be told apart:
+//! [`check`] has four stages and reports as many independent errors of each as it can:
 //!
-//! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, the regions fit
-//!    the collective.
-//! 2. *Matching*: the `n`-th send from `a` to `b` has its receive, of the same length.
-//! 3. *Deadlock*: by the rules of time ([`crate::schedule`]) every step can start; if not, the
-//!    cycle is named, or the port that would have to carry two transfers at once.
-//! 4. *Proof*: symbols go through the schedule. Element `i` of rank `r`'s input is the symbol
-//!    `x_r[i]`, what nobody has written is *nothing*; each element holds the ordered list of the
-//!    symbols combined in it. In the end every output element must hold what
-//!    [`Collective::promises`](crate::Collective::promises) says: each contribution once, from the
-//!    right element, and in rank order where the operator does not commute.
+//! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, and the regions
+//!    fit the collective.
+//! 2. *Matching*: the `n`-th send from `a` to `b` has a receive of the same length.
+//! 3. *Deadlock*: by the rules of time ([`crate::schedule`]) every step can start. If not, the
+//!    report names the cycle, or the port that would have to carry two transfers at once.
+//! 4. *Proof*: symbols move through the schedule. Element `i` of rank `r`'s input is the symbol
+//!    `x_r[i]`, and an element that no step has written is *nothing*. Each element holds the
+//!    ordered list of the symbols combined in it. At the end every output element must hold the
+//!    content given by [`Collective::promises`](crate::Collective::promises): each contribution
+//!    once, from the correct element, and in rank order if the operator does not commute.
 //!
-//! A stage is left out where earlier errors leave it nothing to stand on: the proof needs a
+//! A stage is skipped if earlier errors make it meaningless; the proof, for example, needs a
 //! schedule that completes. Runs of elements that behave alike are handled together, so the work
-//! does not depend on the vector's length.
+//! does not depend on the length of the vector.
 //!
-//! [`circulant`] proves no schedule, but the construction that all circulant algorithms share.
+//! [`circulant`] does not check schedules. It checks the construction that all circulant algorithms
+//! share.
 //!
 //! ```
 //! use oneport::{Collective, Ports, Schedule, Span, Step, check};
@@ -57,14 +58,14 @@ use crate::schedule::{Schedule, Step};
 use crate::simulate::{Graph, Ordered};
 use finding::Findings;
 
-/// What [`check`] takes for granted.
+/// The assumptions and limits of [`check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The operator does not commute: operands must be combined in rank order.
     pub keep_order: bool,
     /// Computation may overlap communication: [`CostModel::overlap`](crate::CostModel::overlap).
     pub overlap: bool,
-    /// Errors to report in full; the others are counted.
+    /// Number of errors to report in full; further errors are only counted.
     pub max_errors: usize,
 }
 
@@ -78,11 +79,11 @@ impl Default for Options {
     }
 }
 
-/// Proves `schedule`, or says what is wrong with it: see the [module documentation](self).
+/// Proves `schedule` or reports its errors: see the [module documentation](self).
 ///
-/// Time is linear in the number of steps and of the parts of the vector that they tell apart (but
-/// for sorting), plus, for reductions out of rank order, the number of contributions to each
-/// different output.
+/// Time is linear in the number of steps and of the parts of the vector that they distinguish
+/// (apart from sorting). Reductions out of rank order add the number of contributions to each
+/// distinct output.
 pub fn check(schedule: &Schedule, options: &Options) -> Report {
     let mut findings = Findings::new(options.max_errors);
     let structure = structure::check(schedule, &mut findings);
@@ -131,7 +132,7 @@ pub fn check(schedule: &Schedule, options: &Options) -> Report {
     findings.report(in_order)
 }
 
-/// The matching, and whether everything matched.
+/// The matching, and whether every transfer matched.
 fn matched(
     schedule: &Schedule,
     mut mismatched: impl FnMut(Mismatch),

@@ -1,9 +1,9 @@
-//! Stage 4: symbols go through the schedule, in an order in which everything comes after what it
-//! waits for.
+//! Stage 4: moves symbols through the schedule, in an order in which every step comes after the
+//! steps it waits for.
 //!
-//! Rule 2 orders any two steps of a rank that touch the same element and do not both only read it,
-//! so every such order gives the same values. A combining receive is evaluated when its transfer
-//! takes place: nothing can touch its span before it has combined.
+//! Rule 2 orders any two steps of a rank that access the same element, unless both only read it, so
+//! every such order gives the same values. A combining receive is evaluated at its transfer: no
+//! other step can access its span before it has combined.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Order, Schedule, Span, Spans, Step};
 use crate::simulate::Graph;
 
-/// Runs the schedule on symbols and compares every output with what the collective promises.
-/// Returns whether all operands are combined in rank order.
+/// Runs the schedule on symbols and compares every output with the content that the collective
+/// requires. Returns whether all operands are combined in rank order.
 pub(super) fn prove(
     schedule: &Schedule,
     keep_order: bool,
@@ -37,7 +37,7 @@ pub(super) fn prove(
     let totals = Totals::new(schedule.collective(), schedule.layout());
     let mut in_order = true;
     for rank in 0..schedule.ranks() {
-        // Promises that cannot be made have been reported by the first stage.
+        // Stage 1 has reported collectives whose expected output is undefined.
         if let Ok(promises) = totals.promises(rank) {
             in_order &= machine.compare(schedule, rank, &promises, keep_order, findings);
         }
@@ -45,8 +45,8 @@ pub(super) fn prove(
     in_order
 }
 
-/// By node: the rank and step that a transfer or local step writes for; none for the second half of
-/// a combining receive.
+/// By node: the rank and step that a transfer or local step writes for; [`NONE`] for the second
+/// half of a combining receive.
 fn receivers(schedule: &Schedule, graph: &Graph) -> Vec<(u32, u32)> {
     let mut receivers = vec![(NONE, NONE); graph.nodes.len()];
     for (rank, program) in schedule.programs().iter().enumerate() {
@@ -119,7 +119,7 @@ impl Machine {
         machine
     }
 
-    /// Carries out a local step, or a receive together with its send.
+    /// Executes a local step, or a receive together with its send.
     fn execute(&mut self, schedule: &Schedule, matching: &Matching, rank: usize, index: usize) {
         let step = &schedule.programs()[rank][index];
         self.message.clear();
@@ -181,8 +181,8 @@ impl Machine {
         }
     }
 
-    /// Compares the output of `rank` with its promises. Returns whether all operands are in rank
-    /// order.
+    /// Compares the output of `rank` with its expected content. Returns whether all operands are in
+    /// rank order.
     fn compare(
         &mut self,
         schedule: &Schedule,
@@ -199,14 +199,14 @@ impl Machine {
         let (mut in_order, mut element) = (true, 0);
         for promise in promises {
             let (first, count) = (promise.ranks.start, promise.ranks.len());
-            let wanted = self.symbols.inputs(first, count);
+            let expected_list = self.symbols.inputs(first, count);
             let mut done = 0;
             while done < promise.len {
                 let Some(piece) = cursor.take(promise.len - done) else {
                     break;
                 };
                 let value = Value {
-                    list: wanted,
+                    list: expected_list,
                     index: promise.offset + done,
                 };
                 if piece.value != value {
@@ -221,7 +221,7 @@ impl Machine {
                                 element,
                                 len: piece.len,
                                 expected: value,
-                                wanted: (first, count),
+                                expected_ranks: (first, count),
                                 found: piece.value,
                             };
                             wrong.finding(output, permuted)
@@ -237,20 +237,20 @@ impl Machine {
     }
 }
 
-/// A run of wrong output elements, to be put into words.
+/// A run of wrong output elements; builds its finding.
 struct Wrong<'a> {
     symbols: &'a Symbols,
     rank: usize,
     element: usize,
     len: usize,
     expected: Value,
-    /// First rank and number of ranks that should contribute.
-    wanted: (usize, usize),
+    /// First rank, and number of ranks, that should contribute.
+    expected_ranks: (usize, usize),
     found: Value,
 }
 
-/// Contributions of a wrong value that are looked at to explain it.
-const MAX_LOOKED_AT: u64 = 1 << 16;
+/// Maximal number of contributions of a wrong value that are examined to explain the error.
+const MAX_EXAMINED: u64 = 1 << 16;
 
 impl Wrong<'_> {
     fn finding(&mut self, output: &[Span], permuted: bool) -> Finding {
@@ -284,7 +284,8 @@ impl Wrong<'_> {
         }
     }
 
-    /// `x0..x7 [3]`, `x0+x2+x1 [3]`, `x0[3]+x1[4]`, `nothing`, `x0 [3] + nothing`.
+    /// A value in words: `x0..x7 [3]`, `x0+x2+x1 [3]`, `x0[3]+x1[4]`, `nothing`,
+    /// `x0 [3] + nothing`.
     fn words(&self, value: Value) -> String {
         const MAX: usize = 12;
         let same_index = self.parts(value.list).all(|p| p.shift == 0 || p.nothing);
@@ -312,7 +313,7 @@ impl Wrong<'_> {
             words += &format!("+... ({n} contributions)");
         }
         if same_index {
-            // The index of the first input: what stood there before has none.
+            // The index of the first input; unwritten elements have none.
             if let Some(p) = self.parts(value.list).find(|p| !p.nothing) {
                 words += &format!(" [{}]", value.index.wrapping_add(p.shift));
             }
@@ -321,27 +322,28 @@ impl Wrong<'_> {
     }
 
     fn parts(&self, list: ListId) -> impl Iterator<Item = super::symbols::Part> {
-        let most = usize::try_from(MAX_LOOKED_AT).unwrap_or(usize::MAX);
-        self.symbols.parts(list).take(most)
+        let max = usize::try_from(MAX_EXAMINED).unwrap_or(usize::MAX);
+        self.symbols.parts(list).take(max)
     }
 
-    /// Which contribution is missing, doubled, foreign, from the wrong element or out of order.
+    /// Names the contributions that are missing, doubled, foreign, from the wrong element or out of
+    /// order.
     fn why(&self, permuted: bool) -> String {
         let mut reasons = Vec::new();
         if permuted {
             let ranks = self
                 .parts(self.found.list)
                 .flat_map(|p| p.first..p.first + p.count);
-            let (first, count) = self.wanted;
+            let (first, count) = self.expected_ranks;
             let mut pairs = ranks.zip(first..first + count);
             let (found, expected) = pairs.find(|(a, b)| a != b).unwrap_or_default();
             return format!("x{found} stands where x{expected} should, out of rank order");
         }
-        if self.symbols.len(self.found.list) > MAX_LOOKED_AT {
+        if self.symbols.len(self.found.list) > MAX_EXAMINED {
             return format!(
                 "{} contributions, where {} are wanted",
                 self.symbols.len(self.found.list),
-                self.wanted.1
+                self.expected_ranks.1
             );
         }
         let (mut times, mut elsewhere, mut nothing) = (BTreeMap::new(), BTreeMap::new(), false);
@@ -360,7 +362,7 @@ impl Wrong<'_> {
         if nothing {
             reasons.push("nobody has written there".to_string());
         }
-        let (first, count) = self.wanted;
+        let (first, count) = self.expected_ranks;
         let wanted = first..first + count;
         let mut list = |ranks: Vec<usize>, what: &str| {
             if !ranks.is_empty() {
@@ -391,7 +393,7 @@ impl Wrong<'_> {
     }
 }
 
-/// Where output element `element` stands.
+/// Position in the buffer of output element `element`.
 fn position(output: &[Span], element: usize) -> usize {
     let mut before = 0;
     for span in output {
@@ -403,7 +405,7 @@ fn position(output: &[Span], element: usize) -> usize {
     before
 }
 
-/// `x0, x2..x4, x9`, shortened if there are many.
+/// A list of ranks: `x0, x2..x4, x9`, shortened if it is long.
 fn ranges(ranks: &[usize]) -> String {
     let mut words: Vec<String> = Vec::new();
     for run in ranks.chunk_by(|a, b| a + 1 == *b) {

@@ -1,7 +1,6 @@
-//! Stage 1: what can be seen without following any message.
+//! Stage 1: errors that are visible without following any message.
 //!
-//! That spans stay inside their buffers and peers exist is already certain: [`Schedule::new`] takes
-//! nothing else.
+//! [`Schedule::new`] already ensures that spans stay inside their buffers and that peers exist.
 
 use std::collections::HashSet;
 
@@ -11,16 +10,17 @@ use crate::collective::Totals;
 use crate::cost::Ports;
 use crate::schedule::{Schedule, Span, Step, total_len};
 
-/// What the later stages can build on.
+/// The facts that later stages depend on.
 pub(super) struct Structure {
-    /// Ports for the deadlock analysis: the schedule's own, or as many as its steps name; none if
-    /// that is out of all reason.
+    /// Ports for the deadlock analysis: the schedule's own, or as many as its steps name; `None` if
+    /// that number is unreasonable.
     pub(super) ports: Option<Ports>,
     /// Whether every step's effect on the data is defined.
     pub(super) provable: bool,
 }
 
-/// More ports than this, named by steps of a schedule that has fewer, are not analysed.
+/// Limit on port numbers beyond the schedule's own ports; steps that name higher ones are not
+/// analysed.
 const MAX_PORTS: usize = 1 << 12;
 
 pub(super) fn check(schedule: &Schedule, findings: &mut Findings) -> Structure {
@@ -110,7 +110,8 @@ fn ports_of(ports: Ports) -> String {
     format!("{}{each}", counted(k, "port"))
 }
 
-/// Input and output regions: no overlaps, and lengths that fit the collective.
+/// Checks input and output regions: they must not overlap, and their lengths must fit the
+/// collective.
 fn regions(schedule: &Schedule, findings: &mut Findings, structure: &mut Structure) {
     let layout = schedule.layout();
     let mut sorted = Vec::new();
@@ -128,13 +129,13 @@ fn regions(schedule: &Schedule, findings: &mut Findings, structure: &mut Structu
             }
         }
     }
-    // Many ranks meet the same obstacle: say it once.
+    // Many ranks can have the same error, so report each message once.
     let totals = Totals::new(schedule.collective(), layout);
-    let mut said = HashSet::new();
+    let mut reported = HashSet::new();
     for rank in 0..layout.len() {
         if let Err(e) = totals.promises(rank) {
             let message = e.to_string();
-            if said.insert(message.clone()) {
+            if reported.insert(message.clone()) {
                 let about_rank = message.contains(&format!("rank {rank} has"));
                 findings.push(|| Finding {
                     rank: about_rank.then_some(rank),
@@ -145,7 +146,8 @@ fn regions(schedule: &Schedule, findings: &mut Findings, structure: &mut Structu
     }
 }
 
-/// Two spans that have an element in common: among `a` if `b` is empty, else one of each.
+/// Finds two spans that have an element in common: both from `a` if `b` is empty, otherwise one of
+/// each.
 fn overlap(a: &[Span], b: &[Span], sorted: &mut Vec<(Span, bool)>) -> Option<(Span, Span)> {
     match (a, b) {
         ([], _) | ([_], []) => return None,
@@ -157,7 +159,7 @@ fn overlap(a: &[Span], b: &[Span], sorted: &mut Vec<(Span, bool)>) -> Option<(Sp
     sorted.extend(b.iter().map(|&s| (s, true)));
     sorted.retain(|(s, _)| s.len > 0);
     sorted.sort_unstable();
-    // The span of each side that reaches furthest so far.
+    // By side: the span that reaches furthest so far.
     let mut reach: [Option<Span>; 2] = [None, None];
     for &(span, side) in sorted.iter() {
         let other = if b.is_empty() { side } else { !side };
@@ -172,7 +174,7 @@ fn overlap(a: &[Span], b: &[Span], sorted: &mut Vec<(Span, bool)>) -> Option<(Sp
     None
 }
 
-/// The elements that two overlapping spans share, in words.
+/// Describes the elements that two overlapping spans share.
 fn common(a: Span, b: Span, then: &str) -> String {
     let (start, end) = (a.offset.max(b.offset), a.end().min(b.end()));
     let elements = if end - start == 1 {

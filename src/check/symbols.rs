@@ -1,29 +1,30 @@
-//! Values as ordered lists of contributions, each list stored once.
+//! Symbolic values: ordered lists of contributions, each list stored once.
 //!
-//! A run of elements that went the same way holds the same contributions, element after element. So
-//! a value is a list *and* an index: the list says who contributed, at which distance from the
-//! first contribution's index; the index counts up along a run. All lists that a correct schedule
-//! with rank order ever sees are ranks `a .. b` at distance 0, one node each; others are pairs.
+//! The elements of a run have the same history, so they hold the same contributions. A value is
+//! therefore a list *and* an index. The list names the contributing ranks, each with the distance
+//! of its index from that of the first contribution; the index increases by one per element of a
+//! run. A correct schedule that keeps rank order only produces lists of ranks `a .. b` at distance
+//! 0, stored as one node each; all other lists are stored as pairs.
 
 use std::collections::HashMap;
 
-/// A list of contributions: equal lists of consecutive ranks have equal ids, other lists when they
-/// were combined alike.
+/// A list of contributions. Equal lists of consecutive ranks have equal ids; other equal lists have
+/// equal ids if they were combined in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ListId(u32);
 
-/// What one element of a run holds.
+/// The content of one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Value {
-    /// Who contributed.
+    /// The contributions.
     pub(super) list: ListId,
-    /// Index of the first contribution: into its rank's input, or into its rank's buffer for what
-    /// nobody has written.
+    /// Index of the first contribution: into its rank's input, or into its rank's buffer for an
+    /// element that has not been written.
     pub(super) index: usize,
 }
 
 impl Value {
-    /// The value `n` elements further on in the same run.
+    /// The value of the element `n` places further in the same run.
     pub(super) fn plus(self, n: usize) -> Value {
         Value {
             list: self.list,
@@ -34,11 +35,12 @@ impl Value {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Node {
-    /// Inputs of `count` ranks from `first` on, in rank order, all with the same index.
+    /// Inputs of `count` ranks starting at `first`, in rank order, all with the same index.
     Inputs { first: u32, count: u32 },
-    /// What stood in the buffer of `rank` before anything was written there.
+    /// The initial content of the buffer of `rank`, before any write.
     Nothing { rank: u32 },
-    /// One list after the other; the right one's index is `shift` (wrapping) above the left one's.
+    /// Two concatenated lists; the index of the right one is `shift` (wrapping) above that of the
+    /// left one.
     Pair {
         left: ListId,
         right: ListId,
@@ -55,7 +57,7 @@ pub(super) struct Part {
     pub(super) count: usize,
     /// Distance (wrapping) from the list's index.
     pub(super) shift: usize,
-    /// Not an input, but what stood there before anything was written.
+    /// Whether this is unwritten buffer content instead of an input.
     pub(super) nothing: bool,
 }
 
@@ -67,12 +69,12 @@ pub(super) struct Symbols {
     /// Number of contributions of each list (saturating).
     lens: Vec<u64>,
     ids: HashMap<Node, ListId>,
-    /// The ranks of lists that were looked at by [`Symbols::as_set`].
+    /// Results of [`Symbols::as_set`].
     sets: HashMap<ListId, Option<(usize, usize)>>,
 }
 
 impl Symbols {
-    /// No lists yet, of `ranks` ranks.
+    /// An empty store of lists over `ranks` ranks.
     pub(super) fn new(ranks: usize) -> Symbols {
         Symbols {
             ranks: ranks as u64,
@@ -88,12 +90,12 @@ impl Symbols {
         self.inputs(rank, 1)
     }
 
-    /// What stands in the buffer of `rank` before anything is written.
+    /// The initial content of the buffer of `rank`.
     pub(super) fn nothing(&mut self, rank: usize) -> ListId {
         self.id(Node::Nothing { rank: narrow(rank) })
     }
 
-    /// Inputs of `count` ranks from `first` on, combined in rank order.
+    /// Inputs of `count` ranks starting at `first`, combined in rank order.
     pub(super) fn inputs(&mut self, first: usize, count: usize) -> ListId {
         self.id(Node::Inputs {
             first: narrow(first),
@@ -141,8 +143,8 @@ impl Symbols {
         }
     }
 
-    /// The ranks `first .. first + count` whose inputs the list holds exactly once each, all with
-    /// the same index, in whatever order; `None` if it is anything else.
+    /// Returns `(first, count)` if the list holds the inputs of the ranks `first .. first + count`
+    /// exactly once each, all with the same index, in any order; otherwise `None`.
     pub(super) fn as_set(&mut self, list: ListId) -> Option<(usize, usize)> {
         if let Node::Inputs { first, count } = self.nodes[list.at()] {
             return Some((first as usize, count as usize));
@@ -156,7 +158,8 @@ impl Symbols {
     }
 
     fn find_set(&self, list: ListId) -> Option<(usize, usize)> {
-        // More contributions than ranks: some rank contributes twice (and the list may be endless).
+        // With more contributions than ranks some rank contributes twice. Such a list may be
+        // extremely long.
         if self.len(list) > self.ranks {
             return None;
         }
@@ -201,13 +204,13 @@ impl ListId {
     }
 }
 
-/// Ranks and lists are fewer than the steps and buffers that mention them, and those are numbered
-/// with 32 bits.
+/// Ranks and lists are fewer than the steps and buffers that use them, and those have 32-bit
+/// numbers.
 fn narrow(n: usize) -> u32 {
     u32::try_from(n).expect("fewer than 2^32 ranks and lists")
 }
 
-/// See [`Symbols::parts`].
+/// Iterator of [`Symbols::parts`].
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
     symbols: &'a Symbols,

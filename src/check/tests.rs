@@ -1,8 +1,8 @@
-//! One hand-written schedule for every kind of error, with the exact words.
+//! Tests of the checker: one hand-written schedule for every kind of error, with the exact message.
 
 use super::*;
 
-/// A schedule in which every rank has `layout`'s `[len, input, output]`.
+/// A schedule with the given layouts, each written as `len input output`.
 fn schedule(ports: &str, collective: &str, layout: &[&str], programs: &[&str]) -> Schedule {
     let layout: Vec<String> = layout
         .iter()
@@ -31,13 +31,13 @@ const REDUCE: &str = r#"{"kind": "reduce", "root": 0}"#;
 const ALLREDUCE: &str = r#"{"kind": "allreduce"}"#;
 const ALLGATHER: &str = r#"{"kind": "allgather"}"#;
 
-/// Rank 0 has the vector and rank 1 wants it.
+/// Two ranks: rank 0 holds the vector and rank 1 must receive it.
 fn two(programs: [&str; 2]) -> Schedule {
     let layout = ["4 [[0,4]] [[0,4]]", "4 [] [[0,4]]"];
     schedule("bi", BROADCAST, &layout, &programs)
 }
 
-/// Everybody has two elements, rank 0 wants their sum; two more are scratch.
+/// Every rank has two elements, and rank 0 must end with their sum; two more elements are scratch.
 fn sum(ports: &str, programs: &[&str]) -> Schedule {
     let mut layout = vec!["4 [[0,2]] [[0,2]]"];
     layout.resize(programs.len(), "4 [[0,2]] []");
@@ -145,7 +145,7 @@ fn layouts() {
             "allgather: rank 0 has 3 output elements, expected 2"
         ]
     );
-    // Lengths that overflow when added up are an error like any other.
+    // Lengths whose sum overflows are reported like any other error.
     let huge = "18446744073709551615 [[0,18446744073709551615]] []";
     let s = schedule(
         "bi",
@@ -183,7 +183,7 @@ fn matching() {
 
 #[test]
 fn deadlock() {
-    // Each combines into what it sends.
+    // Each rank combines into the span that it sends.
     let exchange = |peer: usize| {
         format!(
             r#"[{{"send": {{"to": {peer}, "spans": [[0,1]]}}}}, {{"recv_combine": {{"from": {peer}, "spans": [[0,1]]}}}}]"#
@@ -206,11 +206,13 @@ fn deadlock() {
         ),
         (2, 1, 1, Some(0), 0)
     );
-    // More ports do not help, so one port for both is not to blame either.
+    // More ports do not resolve the deadlock, so it is not blamed on the single unidirectional
+    // port.
     let s = s.with_ports(Ports::UNI).unwrap();
     assert_eq!(messages(&s), [expected]);
 
-    // Lengths that differ do not hide it; steps behind one without a partner are not part of it.
+    // Different message lengths do not hide the cycle; steps behind an unmatched step are not part
+    // of it.
     let s = schedule(
         "bi",
         ALLREDUCE,
@@ -289,8 +291,8 @@ fn two_ports() {
 }
 
 #[test]
-fn overlap_changes_what_waits() {
-    // Rank 0 combines before it sends: only with overlap may the send go first.
+fn overlap_resolves_a_deadlock() {
+    // Rank 0 combines before it sends, so only with overlap can the send start first.
     let s = schedule(
         "bi",
         r#"{"kind": "scan"}"#,
@@ -358,7 +360,7 @@ fn contributions() {
             "rank 1, output elements 0 to 3 (from position 0 of its buffer): expected x0 [0], found nothing: nobody has written there, x0 missing"
         ]
     );
-    // The blocks of an allgather in the wrong places.
+    // The blocks of an allgather are in the wrong places.
     let layout = ["4 [[0,1]] [[2,1],[3,1]]", "4 [[0,1]] [[2,2]]"];
     let program = |peer: usize, mine: usize, theirs: usize| {
         format!(
@@ -386,7 +388,7 @@ fn contributions() {
 }
 
 #[test]
-fn doubling_again_and_again_ends() {
+fn repeated_doubling_terminates() {
     // 2^80 contributions, more than can be counted or listed.
     let mut steps = Vec::new();
     for _ in 0..40 {
@@ -408,7 +410,7 @@ fn doubling_again_and_again_ends() {
 }
 
 #[test]
-fn only_so_many_errors_are_put_into_words() {
+fn errors_beyond_the_limit_are_only_counted() {
     let layout = ["100 [] []"; 2];
     let sends = vec![r#"{"send": {"to": 1, "spans": [[0,1]]}}"#; 30].join(",");
     let s = schedule(
@@ -437,7 +439,7 @@ fn only_so_many_errors_are_put_into_words() {
 }
 
 #[test]
-fn long_vectors_cost_no_more_than_short_ones() {
+fn check_does_not_depend_on_the_vector_length() {
     let n = 1 << 60;
     let layout = format!("{n} [[0,{n}]] [[0,{n}]]");
     let program = |peer: usize| {
