@@ -1,15 +1,17 @@
-//! The four conditions that make the schedules of circulant graphs right, checked.
+//! Checks the four conditions under which the schedules of circulant graphs are correct.
 //!
-//! Over one phase of `q` rounds, for ranks `r` in `0..p`:
-//! 1. `send[r][k] == recv[(r + skip[k]) mod p][k]`: what is sent is what is received.
-//! 2. A rank but the root receives its base block, and `q - 1` different blocks of the phase
-//!    before: all of `-1..=-q` but `baseblock(r) - q`.
-//! 3. A rank but the root sends only blocks that it received in an earlier round of the phase, or
-//!    its base block of the phase before.
+//! The conditions, over one phase of `q` rounds and for ranks `r` in `0..p`:
+//!
+//! 1. `send[r][k] == recv[(r + skip[k]) mod p][k]`: every sent block is the block that its receiver
+//!    expects.
+//! 2. A rank other than the root receives its base block and `q - 1` different blocks of the
+//!    previous phase: all of `-1..=-q` except `baseblock(r) - q`.
+//! 3. A rank other than the root sends only blocks that it received in an earlier round of the
+//!    phase, or its base block of the previous phase.
 //! 4. The root, rank 0, sends block `k` in round `k`.
 //!
-//! [`check`] checks all ranks of many graphs, [`sample`] some ranks of some very large ones, both
-//! on all cores.
+//! [`check`] checks all ranks of many graphs; [`sample`] checks some ranks of some very large
+//! graphs. Both use all cores.
 //!
 //! ```
 //! use oneport::check::circulant;
@@ -29,21 +31,21 @@ use crate::plan::circulant::schedule::{Circulant, block};
 use crate::plan::circulant::tables::Tables;
 use crate::system::Gate;
 
-/// Stack of each thread but the first.
+/// Stack size of each thread except the first.
 const STACK_BYTES: usize = 2 << 20;
 
-/// A condition that does not hold.
+/// A violated condition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Violation {
-    /// `p`.
+    /// Number of ranks `p` of the graph.
     pub ranks: usize,
-    /// `r`.
+    /// The rank `r`.
     pub rank: usize,
     /// The number of the condition, 1 to 4.
     pub condition: u8,
     /// The round, except for condition 2.
     pub round: Option<usize>,
-    /// What was found, in words.
+    /// Description of the violation.
     pub message: String,
 }
 
@@ -63,12 +65,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// How to check.
+/// Threads and limits of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Threads to work on it; 0 for as many as there are cores.
+    /// Number of threads; 0 means one per core.
     pub threads: usize,
-    /// Violations to report in full; the others are counted.
+    /// Number of violations to report in full; further violations are only counted.
     pub max_violations: usize,
 }
 
@@ -81,41 +83,41 @@ impl Default for Options {
     }
 }
 
-/// What was checked and found.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Outcome {
-    /// Numbers of ranks that were checked.
+    /// Number of graphs that were checked.
     pub graphs: u64,
-    /// Ranks that were checked, of all of them together.
+    /// Number of ranks that were checked, over all graphs.
     pub ranks: u64,
-    /// What does not hold, by number of ranks.
+    /// The violations, ordered by number of ranks.
     pub violations: Vec<Violation>,
-    /// Violations beyond those.
+    /// Number of violations beyond these.
     pub more: u64,
 }
 
 impl Outcome {
-    /// Whether everything holds.
+    /// Whether no condition is violated.
     pub fn ok(&self) -> bool {
         self.violations.is_empty()
     }
 }
 
-/// Graphs of more ranks are checked rank by rank, without tables.
+/// Graphs with more ranks are checked rank by rank, without tables.
 const MAX_IN_TABLES: usize = 1 << 22;
-/// Ranks of such a graph that are checked at once.
+/// Ranks of such a graph that a thread checks at a time.
 const CHUNK: usize = 1 << 10;
-/// Ranks of each graph that [`sample`] checks.
+/// Number of ranks of each graph that [`sample`] checks.
 pub const SAMPLED_RANKS: usize = 100;
 
-/// Checks all ranks of the graphs over each number of ranks in `sizes`. `progress` hears how many
-/// more ranks have been checked.
+/// Checks all ranks of the graphs over each number of ranks in `sizes`. Calls `progress` with the
+/// number of ranks that have been checked since the last call.
 ///
-/// Takes `O(q)` time a rank, and as many bytes a thread as `2 p q` for up to 2^22 ranks; beyond,
-/// `O(q^2)` time and no memory.
+/// Takes `O(q)` time per rank and `2 p q` bytes per thread for up to 2^22 ranks; for more ranks,
+/// `O(q^2)` time per rank and no memory.
 ///
 /// # Panics
-/// When there is a 0 among the sizes, or more than
+/// When `sizes` contains 0, or a number above
 /// [`MAX_RANKS`](crate::plan::circulant::schedule::MAX_RANKS).
 pub fn check(
     sizes: RangeInclusive<usize>,
@@ -123,7 +125,7 @@ pub fn check(
     progress: impl Fn(u64) + Sync,
 ) -> Outcome {
     let (first, last) = sizes.into_inner();
-    // The largest come first, so that no thread is left with a large one at the end.
+    // The largest graphs come first, so that no thread starts a large one at the end.
     let next = Mutex::new((last, 0));
     let take = || {
         let mut next = next
@@ -160,20 +162,21 @@ pub fn check(
     })
 }
 
-/// Checks [`SAMPLED_RANKS`] ranks each (all, where there are fewer) of `count` graphs over up to
-/// `most` ranks: powers of two and their neighbours, and numbers of all magnitudes at random, the
-/// same ones for the same `seed`. `progress` hears how many more graphs have been checked.
+/// Checks [`SAMPLED_RANKS`] ranks each (all, if there are fewer) of `count` graphs over at most
+/// `max_ranks` ranks: powers of two and their neighbours, and random numbers of all magnitudes. The same
+/// `seed` gives the same graphs. Calls `progress` with the number of graphs that have been checked
+/// since the last call.
 ///
 /// # Panics
-/// When `most` is 0 or more than [`MAX_RANKS`](crate::plan::circulant::schedule::MAX_RANKS).
+/// When `max_ranks` is 0 or more than [`MAX_RANKS`](crate::plan::circulant::schedule::MAX_RANKS).
 pub fn sample(
     count: usize,
-    most: usize,
+    max_ranks: usize,
     seed: u64,
     options: &Options,
     progress: impl Fn(u64) + Sync,
 ) -> Outcome {
-    assert!(most > 0, "a graph of 0 ranks");
+    assert!(max_ranks > 0, "a graph of 0 ranks");
     let next = AtomicUsize::new(0);
     work(options, |_, sum| {
         let i = next.fetch_add(1, Ordering::Relaxed);
@@ -181,11 +184,11 @@ pub fn sample(
             return ControlFlow::Break(());
         }
         let mut random = Random::new(seed, i as u64);
-        let magnitude = random.below(u64::from(most.ilog2()) + 1);
+        let magnitude = random.below(u64::from(max_ranks.ilog2()) + 1);
         let power = 1usize << magnitude;
         let p = match i % 4 {
-            0 => (power - 1 + random.below(3) as usize).clamp(1, most),
-            _ => (power + random.below(power as u64) as usize).min(most),
+            0 => (power - 1 + random.below(3) as usize).clamp(1, max_ranks),
+            _ => (power + random.below(power as u64) as usize).min(max_ranks),
         };
         let graph = Circulant::new(p);
         let ranks = p.min(SAMPLED_RANKS);
@@ -194,7 +197,7 @@ pub fn sample(
                 _ if ranks == p => j,
                 0 => 0,
                 1 => p - 1,
-                // Next to a skip.
+                // Neighbours of a skip.
                 2..20 => {
                     let skip = graph.skips()[random.below(graph.rounds() as u64) as usize];
                     (skip - 1 + random.below(3) as usize) % p
@@ -210,7 +213,8 @@ pub fn sample(
     })
 }
 
-/// Calls `unit` on every thread until it breaks; it gets its thread's tables, and where to sum up.
+/// Calls `unit` repeatedly on every thread until it breaks, with the thread's tables and partial
+/// result.
 fn work(
     options: &Options,
     unit: impl Fn(&mut Tables, &mut Outcome) -> ControlFlow<()> + Sync,
@@ -225,7 +229,7 @@ fn work(
         sum
     };
     let mut all: Vec<Outcome> = std::thread::scope(|scope| {
-        // The fewer threads start, the more is left to each.
+        // If fewer threads start, each does more of the work.
         let mut gate = Gate::new();
         let others: Vec<_> = (1..threads)
             .map_while(|_| {
@@ -268,8 +272,8 @@ impl Outcome {
     }
 }
 
-/// Checks one rank of the graph, whose receivers' schedules are constructed for it: `O(q^2)` time,
-/// no memory. The first condition that does not hold, if there is one.
+/// Checks one rank of the graph and returns the first violated condition, if any. Constructs the
+/// schedules of the rank's receivers for this purpose: `O(q^2)` time, no memory.
 ///
 /// # Panics
 /// When `r` is not a rank.
@@ -287,10 +291,11 @@ pub fn check_rank(graph: &Circulant, r: usize) -> Option<Violation> {
     violated(graph, r, &recv[..q], &send[..q], |_, k| theirs[k])
 }
 
-/// Of each rank the first condition that does not hold. The tables may come from elsewhere.
+/// Returns the first violated condition of each rank that has one. The tables may come from any
+/// source.
 ///
 /// # Panics
-/// When the tables are not as long as `graph` wants them.
+/// When the tables do not have the length that `graph` needs.
 pub fn violations(graph: &Circulant, tables: &Tables) -> impl Iterator<Item = Violation> {
     let (p, q) = (graph.ranks(), graph.rounds());
     let Tables { recv, send } = tables;
@@ -307,7 +312,8 @@ pub fn violations(graph: &Circulant, tables: &Tables) -> impl Iterator<Item = Vi
     })
 }
 
-/// The first condition that rank `r` violates; `received` says what a receiver receives in a round.
+/// The first condition that rank `r` violates; `received(rank, round)` is the block that `rank`
+/// receives in `round`.
 fn violated(
     graph: &Circulant,
     r: usize,
@@ -350,7 +356,7 @@ fn violated(
             )
         });
     }
-    // Bit q + v stands for block v; a set of its own for numbers that no block has.
+    // Bit `q + v` stands for block `v`; invalid block numbers have a bit of their own or none.
     let q = block(q);
     let bit = |v: i8| 1u128.checked_shl(u32::try_from(v.checked_add(q)?).ok()?);
     let base = block(graph.baseblock(r));
@@ -378,7 +384,7 @@ fn violated(
     None
 }
 
-/// Numbers that look random (splitmix64), the same for the same seed and stream.
+/// Pseudo-random numbers (splitmix64), determined by seed and stream.
 struct Random(u64);
 
 impl Random {
@@ -395,7 +401,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `n`, which is not 0.
+    /// A number below `n`, which must not be 0.
     fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
@@ -417,20 +423,20 @@ mod tests {
             found.first().map(|v| (v.condition, v.rank, v.round))
         };
         assert_eq!(first(&right), None);
-        // Rank 2 sends something else to rank 5 in round 2.
+        // Rank 2 sends another block to rank 5 in round 2.
         let mut tables = right.clone();
         tables.send[2 * 4 + 2] -= 1;
         assert_eq!(first(&tables), Some((1, 2, Some(2))));
-        // What passes from 2 to 5 in round 2 is changed on both sides.
+        // The block that passes from 2 to 5 in round 2 is changed on both sides.
         tables.recv[5 * 4 + 2] -= 1;
         assert_eq!(first(&tables), Some((2, 5, None)));
-        // What passes from 4 to 6 in rounds 1 and from 3 to 6 in round 2 is exchanged.
+        // The blocks that pass from 4 to 6 in round 1 and from 3 to 6 in round 2 are exchanged.
         let mut tables = right.clone();
         tables.recv.swap(6 * 4 + 1, 6 * 4 + 2);
         (tables.send[4 * 4 + 1], tables.send[3 * 4 + 2]) =
             (tables.recv[6 * 4 + 1], tables.recv[6 * 4 + 2]);
         assert_eq!(first(&tables).map(|f| f.0), Some(3));
-        // The root exchanges the blocks of its last rounds, and so does all the rest consistently.
+        // The root exchanges the blocks of its last rounds, and all other ranks do so consistently.
         let mut tables = right.clone();
         for k in [2, 3] {
             tables.send[k] = 5 - block(k);
