@@ -1,11 +1,12 @@
-//! Model time: the rules of [`crate::schedule`] evaluated as a longest path.
+//! The simulator: computes model time, evaluating the rules of [`crate::schedule`] as a longest
+//! path.
 //!
-//! [`Prepared::new`] matches sends with receives and lays transfers and computations out in an
-//! order in which everything comes after what it waits for (a work-list, linear in the number of
-//! steps). [`Prepared::simulate`] then is one pass over flat arrays, with no allocation per step,
-//! so one preparation can be timed under many cost models.
+//! [`Prepared::new`] matches sends with receives and orders transfers and computations so that each
+//! comes after everything it waits for (a work-list, linear in the number of steps).
+//! [`Prepared::simulate`] is then one pass over flat arrays, without allocation per step, so that
+//! one preparation can be timed under many cost models.
 //!
-//! [`stream`] times programs that are given step by step
+//! [`stream`] times programs that are generated step by step
 //! ([`ScheduleSource`](crate::schedule::ScheduleSource)) and never stored.
 
 mod accesses;
@@ -22,44 +23,44 @@ use crate::error::{Error, Result};
 use crate::schedule::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
 use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
 
-/// What a node of the timing graph does.
+/// The kind of a node of the timing graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// A message from one rank to another.
     Transfer,
-    /// Combining elements that have been received.
+    /// Combining received elements.
     Combine,
-    /// Combining elements that the rank holds.
+    /// Combining elements that the rank already holds.
     CombineLocal,
     /// Copying elements locally.
     Copy,
 }
 
-/// A transfer or a computation.
+/// A node of the timing graph: a transfer or a computation.
 #[derive(Debug, Clone, Copy)]
 pub struct Node {
-    /// What it does.
+    /// The kind of the node.
     pub work: Work,
-    /// The sending rank, or the computing one.
+    /// The sending or computing rank.
     pub from: u32,
-    /// The receiving rank, or the computing one.
+    /// The receiving or computing rank.
     pub to: u32,
-    /// Elements moved or computed.
+    /// Number of elements moved or computed.
     pub elements: u64,
 }
 
-/// A schedule whose sends are matched and whose steps are ordered: see the [module
-/// documentation](self).
+/// A schedule with matched sends and ordered steps: see the [module documentation](self).
 #[derive(Debug, Clone)]
 pub struct Prepared {
     ranks: usize,
     ports: Ports,
     overlap: bool,
     nodes: Vec<Node>,
-    /// Nodes that node `i` waits for: `waits[wait_ends[i-1]..wait_ends[i]]`, all smaller than `i`.
+    /// The nodes that node `i` waits for are `waits[wait_ends[i-1]..wait_ends[i]]`, all smaller
+    /// than `i`.
     wait_ends: Vec<u32>,
     waits: Vec<u32>,
-    /// For every event of every rank (`2 * step + part`), its node; [`NONE`] where there is none.
+    /// For every event of every rank (`2 * step + part`), its node; [`NONE`] if it has none.
     event_nodes: Vec<u32>,
     /// First event of each rank.
     rank_events: Vec<usize>,
@@ -78,13 +79,13 @@ impl Prepared {
     /// Matches and orders the steps of `schedule`. `overlap` is [`CostModel::overlap`].
     ///
     /// # Errors
-    /// When a send or receive has no partner, partners disagree about a length, a port does not
-    /// exist, or steps wait for each other in a cycle. [`crate::check`] says more about each.
+    /// When a send or receive has no partner, partners disagree on a length, a port does not exist,
+    /// or steps wait for each other in a cycle. [`crate::check`] gives more details.
     pub fn new(schedule: &Schedule, overlap: bool) -> Result<Prepared> {
         let mut first = None;
         let matching = Matching::new(schedule, |m| first = first.or(Some(m)))?;
         if let Some(mismatch) = first {
-            return Err(not_matched(schedule, mismatch));
+            return Err(mismatch_error(schedule, mismatch));
         }
         let graph = Graph::new(schedule, schedule.ports(), overlap, &matching)?;
         graph.ordered(schedule, overlap)
@@ -100,7 +101,7 @@ impl Prepared {
         &self.nodes
     }
 
-    /// The node at whose end `event` of `rank` happens.
+    /// The node whose end is `event` of `rank`.
     pub fn node(&self, rank: usize, event: Event) -> Option<usize> {
         let node = self.event_nodes[self.rank_events[rank] + event.index()];
         (node != NONE).then_some(node as usize)
@@ -116,11 +117,11 @@ impl Prepared {
         &self.waits[start as usize..self.wait_ends[node] as usize]
     }
 
-    /// As [`Prepared::simulate`], for a cost model of which it is not known that it fits.
+    /// As [`Prepared::simulate`], for a cost model that may not fit the schedule.
     ///
     /// # Errors
-    /// When a cost is not a time, `cost` differs in `overlap` from what was prepared, or it is
-    /// heterogeneous and describes fewer ranks or has no link for a message.
+    /// When a cost is not a valid time, `cost` has another `overlap` than the preparation, or
+    /// `cost` is heterogeneous and describes too few ranks or has no link for a message.
     pub fn try_simulate(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation<'_>> {
         cost.validate()?;
         cost.covers(self.ranks)?;
@@ -143,13 +144,13 @@ impl Prepared {
         }
     }
 
-    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 for times per
-    /// element). Messages over links that `cost` does not have never end:
-    /// [`Prepared::try_simulate`] refuses them.
+    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 gives times per
+    /// element). A message over a missing link never ends; [`Prepared::try_simulate`] returns an
+    /// error instead.
     ///
     /// # Panics
-    /// When `cost` differs in `overlap` from what was prepared: overlap changes what waits for
-    /// what.
+    /// When `cost` has another `overlap` than the preparation, because overlap changes the
+    /// dependencies.
     pub fn simulate(&self, cost: &CostModel, element_bytes: u64) -> Simulation<'_> {
         let mut finish = vec![0.0; self.nodes.len()];
         self.simulate_into(cost, element_bytes, &mut finish);
@@ -161,7 +162,7 @@ impl Prepared {
         }
     }
 
-    /// Messages on the longest chain of messages that wait for each other: see
+    /// Number of messages on the longest chain of dependent messages: see
     /// [`Stats::rounds`](crate::schedule::Stats::rounds).
     pub(crate) fn rounds(&self) -> usize {
         let rounds = self.simulate(&CostModel::new(1.0, 0.0), 1).time();
@@ -174,11 +175,11 @@ impl Prepared {
         rounds
     }
 
-    /// As [`Prepared::simulate`], into the caller's memory: finishing times by node. Returns the
+    /// As [`Prepared::simulate`], but writes the finishing times by node into `finish`. Returns the
     /// makespan.
     ///
     /// # Panics
-    /// When `finish` has not one place a node, or as [`Prepared::simulate`].
+    /// When `finish` does not have one entry per node, or as [`Prepared::simulate`].
     pub fn simulate_into(&self, cost: &CostModel, element_bytes: u64, finish: &mut [f64]) -> f64 {
         assert_eq!(
             cost.overlap, self.overlap,
@@ -186,14 +187,14 @@ impl Prepared {
         );
         assert_eq!(finish.len(), self.nodes.len(), "one finishing time a node");
         if let Some(line) = cost.one_line() {
-            // Told apart once, and not for every node.
+            // Distinguish the cost models once instead of for every node.
             self.pass(|node| node.time_by(&line, element_bytes), finish)
         } else {
             self.pass(|node| node.time(cost, element_bytes), finish)
         }
     }
 
-    /// Times every node in turn.
+    /// Computes the finishing time of every node in order.
     #[inline]
     fn pass(&self, time: impl Fn(&Node) -> f64, finish: &mut [f64]) -> f64 {
         let mut makespan = 0.0;
@@ -213,7 +214,7 @@ impl Prepared {
 }
 
 impl Node {
-    /// How long it takes.
+    /// Duration of the node.
     #[inline]
     pub fn time(&self, cost: &CostModel, element_bytes: u64) -> f64 {
         let bytes = self.elements.saturating_mul(element_bytes);
@@ -225,7 +226,7 @@ impl Node {
         }
     }
 
-    /// The same for costs that are one line.
+    /// As [`Node::time`], for linear homogeneous costs.
     #[inline]
     fn time_by(&self, line: &OneLine, element_bytes: u64) -> f64 {
         let bytes = self.elements.saturating_mul(element_bytes);
@@ -237,19 +238,19 @@ impl Node {
     }
 }
 
-/// The larger of two times (neither is NaN).
+/// The maximum of two times (neither is NaN).
 #[inline]
 pub(crate) fn max_time(a: f64, b: f64) -> f64 {
     if b > a { b } else { a }
 }
 
 impl Simulation<'_> {
-    /// When the last rank finishes: the makespan.
+    /// The makespan: the time when the last rank finishes.
     pub fn time(&self) -> f64 {
         self.finish.iter().copied().fold(0.0, max_time)
     }
 
-    /// When each rank finishes its last step.
+    /// The time when each rank finishes its last step.
     pub fn rank_times(&self) -> Vec<f64> {
         let mut times = vec![0.0; self.prepared.ranks];
         for (node, &end) in self.prepared.nodes.iter().zip(&self.finish) {
@@ -261,12 +262,12 @@ impl Simulation<'_> {
         times
     }
 
-    /// When node `node` of [`Prepared::nodes`] finishes.
+    /// The time when node `node` of [`Prepared::nodes`] finishes.
     pub fn finish(&self, node: usize) -> f64 {
         self.finish[node]
     }
 
-    /// When node `node` starts.
+    /// The time when node `node` starts.
     pub fn start(&self, node: usize) -> f64 {
         self.prepared
             .waits(node)
@@ -274,8 +275,8 @@ impl Simulation<'_> {
             .fold(0.0, |t, &w| max_time(t, self.finish[w as usize]))
     }
 
-    /// Time during which each port of each rank carries a transfer: `[rank][list]`, lists as
-    /// [`Ports::list`] numbers them.
+    /// Time during which each port of each rank carries a transfer: `[rank][list]`, with the list
+    /// numbers of [`Ports::list`].
     pub fn port_busy(&self, schedule: &Schedule) -> Vec<Vec<f64>> {
         let ports = self.prepared.ports;
         let mut busy = vec![vec![0.0; ports.lists()]; self.prepared.ranks];
@@ -292,7 +293,7 @@ impl Simulation<'_> {
         busy
     }
 
-    /// Nodes of one longest path, from the first to the last.
+    /// The nodes of one longest path, from first to last.
     pub fn critical_path(&self) -> Vec<usize> {
         let last =
             (0..self.finish.len()).max_by(|&a, &b| self.finish[a].total_cmp(&self.finish[b]));
@@ -309,7 +310,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Nodes in program order with what each waits for, before they are put in order.
+/// The timing graph: nodes in program order with their dependencies, before they are ordered.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
@@ -321,18 +322,18 @@ pub(crate) struct Graph {
     pub(crate) rank_events: Vec<usize>,
 }
 
-/// Nodes, each after everything it waits for, as far as that is possible.
+/// Nodes in an order in which each comes after everything it waits for, as far as possible.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) order: Vec<u32>,
-    /// By node: how many of the nodes it waits for never come. Zero everywhere unless steps wait
+    /// By node: the number of nodes it waits for that never run. Zero everywhere unless steps wait
     /// in a cycle.
     pub(crate) missing: Vec<u32>,
 }
 
 impl Graph {
-    /// A step without a partner becomes a transfer of its own, which waits and holds others up at
-    /// its own rank only.
+    /// Builds the graph. An unmatched step becomes a transfer of its own, which delays only its own
+    /// rank.
     pub(crate) fn new(
         schedule: &Schedule,
         ports: Ports,
@@ -366,11 +367,11 @@ impl Graph {
         &self.waits[start as usize..self.wait_ends[node] as usize]
     }
 
-    /// Gives every transfer and computation a node; a transfer's two steps share one.
+    /// Gives every transfer and computation a node; the two steps of a transfer share one.
     ///
-    /// All ranks' first steps come first, then all second ones, and so on: nodes that run at about
-    /// the same time stand close together, and putting them in order does not jump about in
-    /// memory.
+    /// Numbers the first steps of all ranks first, then all second steps, and so on. Nodes that run
+    /// at about the same time are then close together in memory, which keeps the ordering pass
+    /// local.
     fn number(&mut self, programs: &[Vec<Step>], mates: &[u32]) -> Result<()> {
         let mut next = node_counts(programs, mates);
         let mut total = 0;
@@ -397,7 +398,7 @@ impl Graph {
                 };
                 let elements = step.len() as u64;
                 match step {
-                    // Numbered with its receive.
+                    // A matched send is numbered with its receive.
                     Step::Send { .. } if mates[event / 2] != NONE => {}
                     Step::Send { to, .. } => {
                         self.event_nodes[event] = push(Node {
@@ -447,10 +448,10 @@ impl Graph {
         Ok(())
     }
 
-    /// Collects what every node waits for, at both its ranks.
+    /// Collects the nodes that every node waits for, at both of its ranks.
     fn connect(&mut self, programs: &[Vec<Step>], ports: Ports, overlap: bool) -> Result<()> {
         let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
-        // (node, node it waits for), grouped by node afterwards with a counting sort.
+        // Pairs (node, node it waits for); a counting sort groups them by node afterwards.
         let mut edges: Vec<(u32, u32)> = Vec::with_capacity(4 * self.nodes.len());
         for (rank, program) in programs.iter().enumerate() {
             order
@@ -486,14 +487,14 @@ impl Graph {
         Ok(())
     }
 
-    /// Puts nodes in an order in which each comes after what it waits for: a work-list.
+    /// Orders the nodes with a work-list so that each comes after everything it waits for.
     pub(crate) fn order(&self) -> Ordered {
         let n = self.nodes.len();
         let backwards = (0..n).flat_map(|i| self.waits(i).iter().map(move |&w| (w, i as u32)));
         let (then_ends, then) = grouped(n, backwards);
         let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).len() as u32).collect();
-        // A queue, not a stack: nodes that can run together end up next to each other, and what
-        // they wait for is still in cache.
+        // A queue instead of a stack: nodes that can run together become neighbours, and their
+        // dependencies are still in cache.
         let mut order: Vec<u32> = (0..n as u32)
             .filter(|&i| missing[i as usize] == 0)
             .collect();
@@ -556,8 +557,8 @@ impl Graph {
     }
 }
 
-/// By place in the program: nodes of all ranks' steps there. Fewer than 2^32 together, as steps are
-/// fewer than 2^31.
+/// By position in the program: the number of nodes of all ranks' steps there. The total is below
+/// 2^32, because there are fewer than 2^31 steps.
 fn node_counts(programs: &[Vec<Step>], mates: &[u32]) -> Vec<u32> {
     let longest = programs.iter().map(Vec::len).max().unwrap_or(0);
     let mut counts = vec![0; longest];
@@ -574,8 +575,8 @@ fn node_counts(programs: &[Vec<Step>], mates: &[u32]) -> Vec<u32> {
     counts
 }
 
-/// The first mismatch, as the simulator reports it.
-fn not_matched(schedule: &Schedule, mismatch: Mismatch) -> Error {
+/// Formats the first mismatch as an error of the simulator.
+fn mismatch_error(schedule: &Schedule, mismatch: Mismatch) -> Error {
     Error::wrong(match mismatch {
         Mismatch::Alone {
             rank,

@@ -356,7 +356,7 @@ fn violated(
             )
         });
     }
-    // Bit `q + v` stands for block `v`; invalid block numbers have a bit of their own or none.
+    // Bit `q + v` stands for block `v`. An invalid block number sets an unused bit or none.
     let q = block(q);
     let bit = |v: i8| 1u128.checked_shl(u32::try_from(v.checked_add(q)?).ok()?);
     let base = block(graph.baseblock(r));

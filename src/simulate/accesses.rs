@@ -1,4 +1,5 @@
-//! When the parts of one rank's buffer were last read and written: rule 2 for steps that are done.
+//! The times of the last reads and writes of each part of a rank's buffer: rule 2 for finished
+//! steps.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use super::max_time;
 /// Times under several cost models at once.
 pub(super) type Times<const N: usize> = [f64; N];
 
-/// The later of two times, model by model.
+/// Sets `time` to the maximum of both times, for each model.
 #[inline]
 pub(super) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
     for (t, o) in time.iter_mut().zip(other) {
@@ -19,8 +20,8 @@ pub(super) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
     }
 }
 
-/// A part of the buffer with the ends of the last step that wrote it, and of those that have read
-/// it since.
+/// A part of the buffer, with the end of the last step that wrote it and the last end of the steps
+/// that have read it since.
 #[derive(Debug, Clone, Copy)]
 struct Part<const N: usize> {
     start: usize,
@@ -29,22 +30,21 @@ struct Part<const N: usize> {
     read: Times<N>,
 }
 
-/// Parts of one buffer, in order, without overlaps; nothing is known of what lies between them, so
-/// it is 0.
+/// Disjoint parts of one buffer, in order. Between them no access is recorded, and the times are 0.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accesses<const N: usize> {
     parts: SmallVec<[Part<N>; 2]>,
 }
 
 impl<const N: usize> Accesses<N> {
-    /// Whether nothing is known.
+    /// Whether no access is recorded.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Puts `time` off until what a step reads (`writes` false) or writes has been written, or not
-    /// been used, before.
+    /// Delays `time` until a step may read `span` (`writes` false), that is after the last write,
+    /// or may write it, that is after the last read and write.
     pub(super) fn wait(&self, span: Span, writes: bool, time: &mut Times<N>) {
         if self.parts.is_empty() || span.len == 0 {
             return;
@@ -53,8 +53,8 @@ impl<const N: usize> Accesses<N> {
         Self::wait_for(&self.parts[first..], span, writes, time);
     }
 
-    /// As [`Accesses::wait`] for each of `spans`, which are sorted by offset, in one pass over all
-    /// parts.
+    /// As [`Accesses::wait`] for each of `spans`, which must be sorted by offset, in one pass over
+    /// all parts.
     pub(super) fn wait_sorted(&self, spans: &[Span], writes: bool, time: &mut Times<N>) {
         let mut first = 0;
         for &span in spans.iter().filter(|s| s.len > 0) {
@@ -64,7 +64,7 @@ impl<const N: usize> Accesses<N> {
         }
     }
 
-    /// `parts` are those that end after the start of `span`.
+    /// Delays `time` by the accesses in `parts`, the parts that end after the start of `span`.
     #[inline]
     fn wait_for(parts: &[Part<N>], span: Span, writes: bool, time: &mut Times<N>) {
         for part in parts.iter().take_while(|part| part.start < span.end()) {
@@ -75,8 +75,8 @@ impl<const N: usize> Accesses<N> {
         }
     }
 
-    /// Notes that a step that reads or writes `span` ended at `time`.
-    pub(super) fn note(&mut self, span: Span, writes: bool, time: &Times<N>) {
+    /// Records that a step that reads or writes `span` ended at `time`.
+    pub(super) fn record(&mut self, span: Span, writes: bool, time: &Times<N>) {
         if span.len == 0 {
             return;
         }
@@ -122,9 +122,9 @@ impl<const N: usize> Accesses<N> {
         }
     }
 
-    /// As [`Accesses::note`] for each of `spans`, which are sorted by offset, in one pass over all
-    /// parts.
-    pub(super) fn note_sorted(&mut self, spans: &[Span], writes: bool, time: &Times<N>) {
+    /// As [`Accesses::record`] for each of `spans`, which must be sorted by offset, in one pass
+    /// over all parts.
+    pub(super) fn record_sorted(&mut self, spans: &[Span], writes: bool, time: &Times<N>) {
         let mut old = std::mem::take(&mut self.parts).into_iter();
         let mut next = old.next();
         let parts = &mut self.parts;
@@ -181,8 +181,7 @@ impl<const N: usize> Accesses<N> {
         parts.extend(old);
     }
 
-    /// Forgets what ended before `time`, when that can be had without much work or where
-    /// `thorough`.
+    /// Drops accesses that ended before `time`, if that is cheap or `thorough` is set.
     pub(super) fn forget(&mut self, time: &Times<N>, thorough: bool) {
         let few = self.parts.len() <= 1;
         if few || thorough || self.parts.len() == self.parts.capacity() {
@@ -196,12 +195,13 @@ impl<const N: usize> Accesses<N> {
         }
     }
 
-    /// Forgets everything.
+    /// Drops all accesses.
     pub(super) fn clear(&mut self) {
         self.parts.clear();
     }
 
-    /// Makes no part reach across `offset`; the first part from there on.
+    /// Splits the part that extends across `offset`, if any; returns the first part from `offset`
+    /// on.
     fn cut(&mut self, offset: usize) -> usize {
         let at = self.parts.partition_point(|part| part.end <= offset);
         match self.parts.get_mut(at) {
@@ -219,7 +219,7 @@ impl<const N: usize> Accesses<N> {
     }
 }
 
-/// What `spans`, sorted by offset, cover: neighbours and overlaps joined.
+/// The ranges that `spans`, sorted by offset, cover; adjacent and overlapping spans are joined.
 fn joined(spans: &[Span]) -> impl Iterator<Item = Range<usize>> {
     let mut spans = spans.iter().filter(|s| s.len > 0).peekable();
     std::iter::from_fn(move || {
@@ -236,9 +236,9 @@ fn joined(spans: &[Span]) -> impl Iterator<Item = Range<usize>> {
 mod tests {
     use super::*;
 
-    /// Noted one after another, or in one pass.
+    /// Records spans one after another, and in one pass.
     #[test]
-    fn sorted_spans_are_noted_as_single_ones() {
+    fn sorted_and_single_spans_are_recorded_alike() {
         let mut seed = 1u64;
         let mut random = |n: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -254,9 +254,9 @@ mod tests {
                 spans.sort_by_key(|s| s.offset);
                 let (writes, time) = (random(2) == 0, [f64::from(step)]);
                 for &span in &spans {
-                    single.note(span, writes, &time);
+                    single.record(span, writes, &time);
                 }
-                pass.note_sorted(&spans, writes, &time);
+                pass.record_sorted(&spans, writes, &time);
                 for list in [&spans[..], &spans[spans.len() / 2..]] {
                     let (mut a, mut b) = ([0.0], [0.0]);
                     for &span in list {
@@ -278,9 +278,9 @@ mod tests {
         }
     }
 
-    /// Compared with a list of times of every element.
+    /// Compares with a list of the times of every element.
     #[test]
-    fn parts_are_as_elements() {
+    fn parts_agree_with_single_elements() {
         let mut seed = 1u64;
         let mut random = |n: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -304,7 +304,7 @@ mod tests {
                 accesses.wait(span, writes, &mut found);
                 assert_eq!(found, [expected]);
                 let end = expected + f64::from(step % 3) + 0.5;
-                accesses.note(span, writes, &[end]);
+                accesses.record(span, writes, &[end]);
                 for i in span.offset..span.end() {
                     if writes {
                         (written[i], read[i]) = (end, 0.0);

@@ -1,4 +1,4 @@
-//! Model time of a stored schedule, when nothing but times and counts is asked for.
+//! Model time of a stored schedule, if only times and counts are needed.
 
 use super::stream::{Timed, stream};
 use super::{Prepared, max_time};
@@ -6,14 +6,14 @@ use crate::cost::CostModel;
 use crate::error::Result;
 use crate::schedule::{Schedule, Step};
 
-/// Schedules of more steps are timed as they are read: twice as fast, and in a tenth of the memory,
-/// as nothing is laid out before.
-const LONG: usize = 1 << 16;
+/// Schedules with more steps are streamed: that is twice as fast and needs a tenth of the memory,
+/// because no graph is built.
+const MIN_STREAMED_STEPS: usize = 1 << 16;
 
-/// Times `schedule` under `cost`, with elements of `element_bytes` bytes (1 for times per element):
-/// what [`Prepared`] and [`Schedule::stats`] say, in one go.
+/// Times `schedule` under `cost`, with elements of `element_bytes` bytes (1 gives times per
+/// element). Gives the results of [`Prepared`] and [`Schedule::stats`] in one call.
 ///
-/// Messages over links that `cost` does not have never end, as in [`Prepared::simulate`].
+/// A message over a missing link never ends, as in [`Prepared::simulate`].
 ///
 /// ```
 /// use oneport::plan::{Segments, registry};
@@ -29,8 +29,8 @@ const LONG: usize = 1 << 16;
 /// # Errors
 /// As [`Prepared::new`].
 pub fn timed(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> Result<Timed> {
-    // What is wrong with a schedule, the graph of its steps tells better.
-    if read_once(schedule)
+    // If streaming fails, the graph gives the better error message.
+    if is_streamed(schedule)
         && let Ok(timed) = stream(schedule, cost, element_bytes)
     {
         return Ok(timed);
@@ -60,12 +60,12 @@ pub fn timed(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> Resul
     })
 }
 
-/// Whether the schedule is long, and its messages have few spans: what touches many parts of a
-/// buffer is better laid out first.
-fn read_once(schedule: &Schedule) -> bool {
+/// Whether the schedule is long and its messages have few spans. Steps that access many parts of a
+/// buffer are faster with a graph.
+fn is_streamed(schedule: &Schedule) -> bool {
     let steps = schedule.steps();
     let spans = |step: &Step| step.reads().len() + step.writes().len();
-    steps > LONG
+    steps > MIN_STREAMED_STEPS
         && schedule
             .programs()
             .iter()
@@ -80,9 +80,9 @@ mod tests {
     use super::*;
     use crate::plan::{Request, Segments, registry};
 
-    /// Short and long schedules, with one span a message and with many.
+    /// Compares both ways on short and long schedules, with one span per message and with many.
     #[test]
-    fn the_same_either_way() {
+    fn streamed_and_stored_schedules_agree() {
         let mut ways = [0; 2];
         for algorithm in registry::all() {
             for (p, n, overlap) in [
@@ -113,7 +113,7 @@ mod tests {
                     (stats.rounds, stats.messages, stats.elements),
                     "{name:?}"
                 );
-                ways[usize::from(read_once(&schedule))] += 1;
+                ways[usize::from(is_streamed(&schedule))] += 1;
             }
         }
         assert!(ways.iter().all(|&w| w > 3), "{ways:?}");

@@ -1,33 +1,35 @@
-//! Model time of programs given on demand: steps are timed as they come and then forgotten.
+//! Model time of streamed programs: steps are timed as they are generated and then dropped.
 //!
-//! Every rank has a [`window`] on its program: steps that have been taken from it and are not done
-//! yet. A step is *open* when all that it waits for by rules 1 to 3 is done, whose ends are then
-//! known: the time from which it may run. A send and a receive that are both open and belong
-//! together (rule 4) are done, at both ranks, which lets later steps open. What is open stands in
-//! [`slots`], one for each port, in which partners find each other; the partner that comes first
-//! finds in its slot when the transfer ended. A [`worklist`] holds the ranks where something may
-//! have changed; they are visited in turn, so that ranks which do alike things come one after
-//! another.
+//! Every rank has a [`window`] on its program: the steps that have been taken from the program and
+//! have not finished. A step is *open* when everything it waits for by rules 1 to 3 has finished;
+//! the finishing times are then known, and with them the time from which the step may run. When a
+//! matching send and receive (rule 4) are both open, both finish, which may open later steps of
+//! both ranks. Open transfers are kept in [`slots`], one for each port, in which partners find each
+//! other. The side that opened first finds the end of the transfer in its slot. A [`worklist`]
+//! holds the ranks whose state may have changed. They are visited in order of their numbers, so
+//! that ranks with similar programs are visited one after another.
 //!
-//! What remains of done steps is the time from which each port is free, and for each part of the
-//! buffer when it was last read and written ([`Accesses`](super::accesses::Accesses)), as long as
-//! that is later than what all ports imply. Memory is thus linear in the number of
-//! ranks for programs in which all of a rank's ports are busy at about the same time; otherwise it
-//! is what rule 2 needs, one entry for each part of a buffer that steps tell apart.
+//! For finished steps only two things are kept: the time from which each port is free, and for each
+//! part of the buffer the times of its last read and write
+//! ([`Accesses`](super::accesses::Accesses)), as long as these are later than the times implied by
+//! all ports. Memory is therefore linear in the number of ranks for programs that keep all of a
+//! rank's ports busy at about the same time. For other programs it is the size that rule 2 needs:
+//! one entry for each part of a buffer that the steps distinguish.
 //!
-//! A window is as wide as needed for one step on each port, but not wider than a limit. When all
-//! ranks are stuck, windows that the limit kept narrow are widened: programs that first list many
-//! steps for one port are timed, too, and only what can never run is an error.
+//! A window is as wide as needed to hold one step for each port, but not wider than a limit. When
+//! all ranks are stuck, the limit is raised and the windows that it restricted are widened. So
+//! programs that first list many steps for one port can be timed, too, and only steps that can
+//! never run are an error.
 //!
-//! On one-ported ranks, steps with the same partner are all on one port, and open in order: rule 4
-//! needs no counting. Otherwise they are numbered.
+//! On one-ported ranks all steps with the same partner use the same port and open in order, so rule
+//! 4 needs no counting. On other ranks the transfers are numbered.
 
 mod slots;
 mod window;
 mod worklist;
 
 use self::slots::{DONE, EMPTY, Slots};
-use self::window::{Kind, NARROW, Pending, Rank, State};
+use self::window::{Kind, INITIAL_WINDOW, Pending, Rank, State};
 use self::worklist::Worklist;
 use super::accesses::{Times, advance};
 use super::{Node, Work};
@@ -36,27 +38,27 @@ use crate::error::{Error, Result};
 use crate::schedule::matching::rank_u32;
 use crate::schedule::{ScheduleSource, Step};
 
-/// Times and counts of programs given on demand.
+/// Times and counts of streamed programs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timed {
-    /// When the last rank finishes: the makespan.
+    /// The makespan: the time when the last rank finishes.
     pub time: f64,
-    /// When each rank finishes its last step.
+    /// The time when each rank finishes its last step.
     pub rank_times: Vec<f64>,
-    /// Messages on the longest chain of messages that wait for each other, as in
+    /// Number of messages on the longest chain of dependent messages, as in
     /// [`Stats`](crate::schedule::Stats).
     pub rounds: usize,
-    /// Messages that carry something.
+    /// Number of non-empty messages.
     pub messages: usize,
     /// Elements sent by all ranks together.
     pub elements: usize,
 }
 
-/// Times `programs` under `cost`, with elements of `element_bytes` bytes (1 for times per element):
-/// to the last bit what [`Prepared`](super::Prepared) and
-/// [`Schedule::stats`](crate::Schedule::stats) say of the stored schedule.
+/// Times `programs` under `cost`, with elements of `element_bytes` bytes (1 gives times per
+/// element). The results equal, to the last bit, those of [`Prepared`](super::Prepared) and
+/// [`Schedule::stats`](crate::Schedule::stats) for the stored schedule.
 ///
-/// Takes time linear in the number of steps for programs whose windows stay narrow (see the
+/// The time is linear in the number of steps for programs whose windows stay narrow (see the
 /// module's documentation in the source).
 ///
 /// # Errors
@@ -71,8 +73,9 @@ pub fn stream(
     stream_watched(programs, cost, element_bytes, |_| ())
 }
 
-/// As [`stream`]; `watch` hears now and then how many more transfers have ended. With
-/// [`CostModel::overlap`] all are timed twice: rounds are counted without.
+/// As [`stream`], but calls `watch` from time to time with the number of transfers that have ended
+/// since the last call. With [`CostModel::overlap`] every transfer is timed twice, because rounds
+/// are counted without overlap.
 ///
 /// # Errors
 /// As [`stream`].
@@ -87,7 +90,7 @@ pub fn stream_watched(
     programs.collective().fits_ranks(programs.ranks())?;
     let rounds = CostModel::new(1.0, 0.0);
     let (times, finished) = if cost.overlap {
-        // Without overlap, other steps wait for each other.
+        // Without overlap the dependencies differ.
         let (run, times) = run(programs, [(cost, element_bytes)], &mut watch)?;
         let (_, [rounds]) = self::run(programs, [(&rounds, 1)], &mut watch)?;
         ([times[0], rounds], run)
@@ -111,9 +114,9 @@ pub fn stream_watched(
     })
 }
 
-/// What a run leaves behind, besides the makespans.
+/// Results of a run besides the makespans.
 struct Finished {
-    /// Under the first cost model.
+    /// Times under the first cost model.
     rank_times: Vec<f64>,
     messages: usize,
     elements: usize,
@@ -129,33 +132,33 @@ fn run<const N: usize>(
     Ok(run.finished())
 }
 
-/// How often ranks are visited between two calls of who watches.
-const WATCHED: u32 = 1 << 16;
+/// Number of rank visits between two calls of `watch`.
+const VISITS_PER_REPORT: u32 = 1 << 16;
 
-/// All ranks on their way through their programs.
+/// The state of a run: all ranks with the progress in their programs.
 struct Run<'a, I, const N: usize> {
     ports: Ports,
     overlap: bool,
-    /// Whether there may be pairs of ranks without a link.
+    /// Whether some pairs of ranks may have no link.
     platform: bool,
-    lanes: [Lane<'a>; N],
+    models: [Model<'a>; N],
     ranks: Vec<Rank<I, N>>,
-    /// Apart from the ranks: partners look at nothing else.
+    /// Stored apart from the ranks, because partners access nothing else.
     slots: Slots<N>,
     work: Worklist,
     limit: usize,
-    /// With overlap: by rank, the end of the last computation.
+    /// With overlap, by rank: the end of the last computation.
     computed: Vec<Times<N>>,
-    /// Transfers that have ended, and those among them that carry something.
+    /// Number of transfers that have ended, and the number of non-empty ones among them.
     transfers: u64,
     messages: usize,
     elements: usize,
 }
 
-/// A cost model.
-struct Lane<'a> {
+/// A cost model, prepared for repeated evaluation.
+struct Model<'a> {
     cost: &'a CostModel,
-    /// The same, where it is one line.
+    /// The four numbers of a linear homogeneous model.
     line: Option<OneLine>,
     element_bytes: u64,
 }
@@ -179,7 +182,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             ports,
             overlap,
             platform: costs[0].0.links().is_some(),
-            lanes: costs.map(|(cost, element_bytes)| Lane {
+            models: costs.map(|(cost, element_bytes)| Model {
                 cost,
                 line: cost.one_line(),
                 element_bytes,
@@ -187,7 +190,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             ranks: (0..p).map(rank).collect(),
             slots: Slots::new(p, ports),
             work: Worklist::all(p),
-            limit: NARROW,
+            limit: INITIAL_WINDOW,
             computed: vec![[0.0; N]; if overlap { p } else { 0 }],
             transfers: 0,
             messages: 0,
@@ -196,28 +199,28 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
     }
 
     fn all(&mut self, watch: &mut dyn FnMut(u64)) -> Result<()> {
-        let (mut visits, mut told) = (0u32, 0);
+        let (mut visits, mut reported) = (0u32, 0);
         loop {
             while let Some(rank) = self.work.take() {
                 self.progress(rank)?;
                 visits = visits.wrapping_add(1);
-                if visits.is_multiple_of(WATCHED) {
-                    watch(self.transfers - told);
-                    told = self.transfers;
+                if visits.is_multiple_of(VISITS_PER_REPORT) {
+                    watch(self.transfers - reported);
+                    reported = self.transfers;
                 }
             }
             if !self.widen() {
                 break;
             }
         }
-        watch(self.transfers - told);
+        watch(self.transfers - reported);
         match self.ranks.iter().position(|r| !r.window.is_empty()) {
             Some(rank) => Err(self.stuck(rank)),
             None => Ok(()),
         }
     }
 
-    /// Widens windows that the limit keeps narrow: false if there is none.
+    /// Widens the windows that the limit restricts; returns false if there are none.
     fn widen(&mut self) -> bool {
         let mut any = false;
         for (rank, state) in self.ranks.iter().enumerate() {
@@ -230,11 +233,11 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         any
     }
 
-    /// Takes `rank` as far as it gets.
+    /// Runs `rank` as far as possible.
     fn progress(&mut self, rank: usize) -> Result<()> {
         let p = self.ranks.len();
         self.take_done(rank);
-        // Steps wait for earlier ones only, so none before `place` can go on.
+        // Steps only wait for earlier steps, so no step before `place` can progress.
         let mut place = 0;
         loop {
             let state = &mut self.ranks[rank];
@@ -242,9 +245,9 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
                 place += usize::from(self.try_step(rank, place)?);
                 continue;
             }
-            let took = state.take(self.limit, p, self.ports, self.overlap);
+            let took_step = state.take(self.limit, p, self.ports, self.overlap);
             let place_in_program = state.taken();
-            if !took
+            if !took_step
                 .map_err(|e| Error::wrong(format!("rank {rank}, step {place_in_program}: {e}")))?
             {
                 return Ok(());
@@ -252,7 +255,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         }
     }
 
-    /// Removes what partners have done from the window.
+    /// Removes the steps that partners have finished from the window.
     #[inline]
     fn take_done(&mut self, rank: usize) {
         while let Some((list, slot)) = self.slots.find(rank, DONE) {
@@ -264,8 +267,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         }
     }
 
-    /// Opens the step at `place` of the window and does it, if it can be: whether it is still there
-    /// and can do no more.
+    /// Opens the step at `place` of the window and runs it, if possible. Returns whether the step
+    /// is still in the window and cannot progress further.
     #[inline]
     fn try_step(&mut self, rank: usize, place: usize) -> Result<bool> {
         let state = &mut self.ranks[rank];
@@ -281,7 +284,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             }
             State::Waits => {}
         }
-        if !state.comes_first(place, self.overlap) {
+        if !state.may_open(place, self.overlap) {
             return Ok(true);
         }
         let step = &mut state.window[place];
@@ -318,7 +321,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
                 "rank {from} sends {sent} elements to rank {to}, which expects {expected}"
             )));
         }
-        if self.platform && sent > 0 && !self.lanes[0].cost.linked(from, to) {
+        if self.platform && sent > 0 && !self.models[0].cost.linked(from, to) {
             return Err(Error::usage(format!(
                 "rank {from} sends to rank {to}, between which the costs have no link"
             )));
@@ -329,21 +332,20 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             to: to as u32,
             elements: sent as u64,
         };
-        let time = end(&self.lanes, &node, time);
+        let time = end(&self.models, &node, time);
         theirs.time = time;
         theirs.key = DONE;
         self.transfers += 1;
         self.messages += usize::from(sent > 0);
         self.elements = self.elements.saturating_add(sent);
         self.slots.get(rank, list).time = time;
-        // Messages of a rank to itself, too: its own other slot is looked at when it is its turn
-        // again.
+        // The peer can be the rank itself: its other slot is then handled at its next visit.
         self.work.insert(peer);
         Ok(!self.transferred(rank, place, time))
     }
 
-    /// One side of a transfer that ended at `time`, from which on its port is free: whether the
-    /// step can go on or has left the window.
+    /// Ends one side of a transfer at `time`, which frees its port. Returns whether the step can
+    /// progress further or has left the window.
     #[inline]
     fn transferred(&mut self, rank: usize, place: usize, time: Times<N>) -> bool {
         let step = &mut self.ranks[rank].window[place];
@@ -358,7 +360,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         true
     }
 
-    /// Does the computation of the step at `place`, from `time` on.
+    /// Runs the computation of the step at `place`, starting at `time`.
     #[inline]
     fn compute(&mut self, rank: usize, place: usize, time: Times<N>) {
         let state = &mut self.ranks[rank];
@@ -374,26 +376,26 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             to: me,
             elements: step.elements() as u64,
         };
-        let time = end(&self.lanes, &node, time);
+        let time = end(&self.models, &node, time);
         if self.overlap {
             advance(&mut self.computed[rank], &time);
             self.remove(rank, place, &time);
         } else {
-            // Everything before has ended, and everything after starts later.
+            // All earlier steps have ended, and all later steps start later.
             state.window.remove(place);
             state.accesses.clear();
-            self.slots.hold_up(rank, &time);
+            self.slots.delay_all(rank, &time);
         }
     }
 
-    /// The step at `place` is done at `time`: notes what it used, where that is not implied by the
-    /// ports.
+    /// Removes the step at `place`, which finished at `time`, and records its accesses unless the
+    /// ports imply them.
     #[inline]
     fn remove(&mut self, rank: usize, place: usize, time: &Times<N>) {
         let state = &mut self.ranks[rank];
         let step = state.window.remove(place);
         if !self.overlap {
-            let implied = self.slots.some_free(rank);
+            let implied = self.slots.min_free(rank);
             state.accesses.forget(&implied, step.is_long());
             if time
                 .iter()
@@ -403,10 +405,10 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
                 return;
             }
         }
-        state.note(&step, time);
+        state.record(&step, time);
     }
 
-    /// When each rank, and the last one, finishes.
+    /// The finishing times of each rank and of the last one.
     fn finished(self) -> (Finished, Times<N>) {
         let mut makespan = [0.0; N];
         let end = |rank| {
@@ -425,7 +427,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         (finished, makespan)
     }
 
-    /// Why nothing goes on, seen from `rank`, whose window is not empty.
+    /// The reason why no rank progresses, for `rank`, whose window is not empty.
     fn stuck(&self, rank: usize) -> Error {
         let pending = &self.ranks[rank].window[0];
         let (index, name) = (pending.index, pending.kind.name());
@@ -451,15 +453,15 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
     }
 }
 
-/// When `node` ends that starts at `time`.
+/// The time when `node` ends if it starts at `time`.
 #[inline]
-fn end<const N: usize>(lanes: &[Lane<'_>; N], node: &Node, time: Times<N>) -> Times<N> {
+fn end<const N: usize>(models: &[Model<'_>; N], node: &Node, time: Times<N>) -> Times<N> {
     std::array::from_fn(|i| {
-        let lane = &lanes[i];
+        let model = &models[i];
         time[i]
-            + match &lane.line {
-                Some(line) => node.time_by(line, lane.element_bytes),
-                None => node.time(lane.cost, lane.element_bytes),
+            + match &model.line {
+                Some(line) => node.time_by(line, model.element_bytes),
+                None => node.time(model.cost, model.element_bytes),
             }
     })
 }

@@ -1,52 +1,52 @@
-//! What stands on the ports of all ranks: where partners find each other.
+//! The open transfers on the ports of all ranks, where partners find each other.
 
 use crate::cost::Ports;
 use crate::simulate::accesses::{Times, advance};
 
-/// One port's transfer that is open, or that the partner has done.
+/// The state of one port: an open transfer, a transfer that the partner has finished, or none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot<const N: usize> {
-    /// Of an open transfer, when it may start; otherwise from when on the port is free.
+    /// The earliest start of an open transfer; otherwise the time from which the port is free.
     pub(super) time: Times<N>,
     pub(super) elements: usize,
-    /// Which transfer is open: [`key`], or one of the two below.
+    /// Identifies the open transfer: [`key`], [`EMPTY`] or [`DONE`].
     pub(super) key: u64,
 }
 
 /// The key of a port without an open transfer.
 pub(super) const EMPTY: u64 = u64::MAX;
-/// The key of a port whose transfer the partner has done.
+/// The key of a port whose transfer has been finished by the partner.
 pub(super) const DONE: u64 = u64::MAX - 1;
 
-/// What is the same for the two sides of no two transfers open at the same time, but for `sends`: a
-/// send and a receive that belong together have each other's rank as `peer` and the same number
-/// among the transfers in their direction.
+/// The key of an open transfer, unique among the open transfers of its rank. The matching step has,
+/// in its own rank's slots, the key with this rank as `peer`, the same number among the transfers
+/// in its direction, and the opposite `sends`.
 #[inline]
 pub(super) fn key(peer: u32, number: u32, sends: bool) -> u64 {
     // Numbers that are open at the same time differ by less than 2^31.
     u64::from(peer) << 32 | u64::from(number << 1) | u64::from(sends)
 }
 
-/// All ranks' ports.
+/// The ports of all ranks.
 #[derive(Debug)]
 pub(super) struct Slots<const N: usize> {
     lists: usize,
-    /// By rank: the first two port lists, which are all that one-ported ranks have.
+    /// By rank: the first two port lists, which are the only ones of one-ported ranks.
     first: Vec<First<N>>,
-    /// By rank: the other port lists, if there are any.
+    /// By rank: the other port lists, if any.
     more: Vec<More<N>>,
 }
 
-/// One line of the processor's caches.
+/// Two slots, aligned to a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct First<const N: usize>([Slot<N>; 2]);
 
 #[derive(Debug, Clone)]
 struct More<const N: usize> {
-    /// The lists from the third on, as far as used.
+    /// The third and further lists, as far as they have been used.
     slots: Vec<Slot<N>>,
-    /// From when on the lists that have not been used are free.
+    /// The time from which the unused lists are free.
     free: Times<N>,
 }
 
@@ -99,8 +99,7 @@ impl<const N: usize> Slots<N> {
         Some((list + 2, &mut more[list]))
     }
 
-    /// Where ports of `rank` stand, one for each list that has been used, and one for those that
-    /// have not.
+    /// The times of the ports of `rank`: one for each used list, and one for all unused lists.
     #[inline]
     fn times(&self, rank: usize) -> impl Iterator<Item = &Times<N>> {
         let first = self.first[rank].0.iter().take(self.lists);
@@ -111,7 +110,7 @@ impl<const N: usize> Slots<N> {
         times.chain(unused.map(|more| &more.free))
     }
 
-    /// From when on all ports of `rank` are free; none has an open transfer.
+    /// The time from which all ports of `rank` are free; none may have an open transfer.
     #[inline]
     pub(super) fn all_free(&self, rank: usize) -> Times<N> {
         let mut time = [0.0; N];
@@ -121,9 +120,9 @@ impl<const N: usize> Slots<N> {
         time
     }
 
-    /// A time before which no step of `rank` starts that is not open yet.
+    /// A lower bound on the start of every step of `rank` that is not open yet.
     #[inline]
-    pub(super) fn some_free(&self, rank: usize) -> Times<N> {
+    pub(super) fn min_free(&self, rank: usize) -> Times<N> {
         let mut time = [f64::INFINITY; N];
         for free in self.times(rank) {
             for (t, &f) in time.iter_mut().zip(free) {
@@ -135,9 +134,9 @@ impl<const N: usize> Slots<N> {
         time
     }
 
-    /// Puts off all ports of `rank`, none of which has an open transfer, until `time`.
+    /// Makes all ports of `rank` free from `time` on; none may have an open transfer.
     #[inline]
-    pub(super) fn hold_up(&mut self, rank: usize, time: &Times<N>) {
+    pub(super) fn delay_all(&mut self, rank: usize, time: &Times<N>) {
         for slot in &mut self.first[rank].0 {
             slot.time = *time;
         }

@@ -1,4 +1,4 @@
-//! One rank's window on its program: steps that have been taken from it and are not done.
+//! One rank's window on its program: the steps that have been taken from it and have not finished.
 
 use std::collections::HashMap;
 
@@ -11,22 +11,24 @@ use crate::schedule::matching::rank_u32;
 use crate::schedule::{Span, Spans, Step, total_len};
 use crate::simulate::accesses::{Accesses, Times};
 
-/// Steps that a window holds at first: one on each port of a one-ported rank, and one between them.
-pub(super) const NARROW: usize = 3;
+/// Initial window width: one step for each port of a one-ported bidirectional rank, and one between
+/// them.
+pub(super) const INITIAL_WINDOW: usize = 3;
 
-/// One rank on its way through its program.
+/// The state of one rank: its program, window and past accesses.
 #[derive(Debug)]
 pub(super) struct Rank<I, const N: usize> {
     program: I,
-    pub(super) window: SmallVec<[Pending; NARROW]>,
-    /// Of steps that are done, what is not implied by the time from which the ports are free.
+    pub(super) window: SmallVec<[Pending; INITIAL_WINDOW]>,
+    /// Accesses of finished steps that the times of the free ports do not imply.
     pub(super) accesses: Accesses<N>,
-    /// Elements of the buffer.
+    /// Length of the buffer, in elements.
     len: usize,
-    /// Steps taken from the program.
+    /// Number of steps taken from the program.
     taken: u32,
     pub(super) ended: bool,
-    /// Transfers taken from the program, by partner and direction, if the rank has several ports.
+    /// Number of transfers taken from the program, by partner and direction, if ranks have several
+    /// ports.
     #[expect(
         clippy::box_collection,
         reason = "keeps ranks small: most have one port"
@@ -34,18 +36,18 @@ pub(super) struct Rank<I, const N: usize> {
     counts: Option<Box<HashMap<(u32, bool), u32>>>,
 }
 
-/// A step that is not done, in as few bytes as possible: all ranks' windows pass through the
+/// An unfinished step, stored compactly because the windows of all ranks pass through the
 /// processor's caches.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// What a send reads; what any other step writes, and after that, what a local one reads.
+    /// The spans that a send reads. For other steps the written spans, followed by the spans that a
+    /// local step reads.
     spans: Spans,
-    /// Of a transfer, the rank at the other end; of a local step, how many of the spans are
-    /// written.
+    /// For a transfer, the rank at the other end; for a local step, the number of written spans.
     peer: u32,
-    /// Its place in the program.
+    /// Index of the step in the program.
     pub(super) index: u32,
-    /// How many transfers with the same partner in the same direction come before, if ranks have
+    /// Number of earlier transfers with the same partner in the same direction, if ranks have
     /// several ports.
     number: u32,
     /// The port list of a transfer.
@@ -67,7 +69,7 @@ pub(super) enum Kind {
 pub(super) enum State {
     Waits,
     Open,
-    /// A combining receive whose message has come.
+    /// A combining receive whose transfer has ended.
     Transferred,
 }
 
@@ -96,7 +98,7 @@ impl Kind {
 
 impl Pending {
     /// # Errors
-    /// What [`Schedule::new`](crate::Schedule::new) and the analysis of programs would refuse.
+    /// The errors that [`Schedule::new`](crate::Schedule::new) and the analysis of programs report.
     #[inline(always)]
     fn new(step: Step, index: u32, p: usize, len: usize, ports: Ports) -> Result<Pending> {
         let (kind, peer, port, spans) = match step {
@@ -175,13 +177,13 @@ impl Pending {
         key(self.peer, self.number, self.kind == Kind::Send)
     }
 
-    /// The key of the other side of a transfer of `me`.
+    /// The key that the matching step of a transfer has, if `me` is the rank of this step.
     #[inline]
     pub(super) fn partner_key(&self, me: u32) -> u64 {
         key(me, self.number, self.kind != Kind::Send)
     }
 
-    /// Elements moved, copied or combined.
+    /// Number of elements moved, copied or combined.
     #[inline]
     pub(super) fn elements(&self) -> usize {
         total_len(if self.kind == Kind::Send {
@@ -191,7 +193,7 @@ impl Pending {
         })
     }
 
-    /// Whether it has so many spans that a pass over the whole buffer costs no more than they do.
+    /// Whether the step has so many spans that a pass over the whole buffer is no more expensive.
     #[inline]
     pub(super) fn is_long(&self) -> bool {
         is_long(&self.spans)
@@ -217,7 +219,7 @@ impl Pending {
         }
     }
 
-    /// Whether it is a transfer with `peer` in this direction that has not taken place.
+    /// Whether this is a transfer with `peer` in the given direction that has not taken place yet.
     pub(super) fn is_transfer(&self, sends: bool, peer: usize) -> bool {
         self.kind.is_transfer()
             && self.peer as usize == peer
@@ -225,9 +227,9 @@ impl Pending {
             && self.state != State::Transferred
     }
 
-    /// Rule 2: whether `later` waits for it.
+    /// Whether `later` waits for this step by rule 2.
     #[inline]
-    fn holds_up(&self, later: &Self) -> bool {
+    fn must_precede(&self, later: &Self) -> bool {
         let overlap_any = |writes: &Self, other: &Self| {
             any_overlap(writes.writes(), other.writes())
                 || any_overlap(writes.writes(), other.reads())
@@ -242,12 +244,11 @@ fn is_long(spans: &[Span]) -> bool {
     spans.len() > 8
 }
 
-/// Sorts a long list of spans by offset: neither the times nor the number of elements depend on
-/// their order.
+/// Sorts a long list of spans by offset. Neither times nor numbers of elements depend on the order.
 #[inline]
 fn sort_if_long(spans: &mut [Span]) {
     if is_long(spans) {
-        // Stable, since such lists consist of few ascending runs.
+        // A stable sort, because such lists consist of few ascending runs.
         spans.sort_by_key(|s| s.offset);
     }
 }
@@ -261,14 +262,14 @@ fn any_overlap(a: &[Span], b: &[Span]) -> bool {
     a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)))
 }
 
-/// As [`any_overlap`] for lists that are sorted by offset, in linear time. Spans of one list may
-/// overlap each other.
+/// As [`any_overlap`], in linear time, for lists that are sorted by offset. Spans within one list
+/// may overlap.
 fn any_overlap_sorted(mut a: &[Span], mut b: &[Span]) -> bool {
     while let (Some((x, later_a)), Some((y, later_b))) = (a.split_first(), b.split_first()) {
         if x.overlaps(*y) {
             return true;
         }
-        // What ends before the other list's next span starts overlaps none of those after it
+        // A span that ends before the other list's next span starts does not overlap later spans
         // either.
         if x.len == 0 || x.end() <= y.offset {
             a = later_a;
@@ -305,7 +306,8 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
         }
     }
 
-    /// Takes the next step from the program, unless the window is wide enough: whether it has.
+    /// Takes the next step from the program, unless the window is wide enough; returns whether it
+    /// did.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -343,12 +345,12 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
         Ok(true)
     }
 
-    /// The number of the step that [`Rank::take`] takes next.
+    /// The index of the step that [`Rank::take`] takes next.
     pub(super) fn taken(&self) -> u32 {
         self.taken
     }
 
-    /// Whether each port of a one-ported rank has a step that waits.
+    /// Whether each port of a one-ported rank has a waiting step.
     #[inline]
     fn every_port_waits(&self, ports: Ports) -> bool {
         if ports.k() > 1 {
@@ -359,24 +361,24 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
         seen == (1 << ports.lists()) - 1
     }
 
-    /// Whether the step at `place` waits for none of those before it.
+    /// Whether the step at `place` waits for none of the earlier steps in the window.
     #[inline]
-    pub(super) fn comes_first(&self, place: usize, overlap: bool) -> bool {
+    pub(super) fn may_open(&self, place: usize, overlap: bool) -> bool {
         let step = &self.window[place];
         let transfer = step.kind.is_transfer();
         if !overlap && !transfer {
             return place == 0;
         }
         self.window[..place].iter().all(|earlier| {
-            let held_up = (!overlap && earlier.kind.computes())
+            let blocked = (!overlap && earlier.kind.computes())
                 || (transfer && earlier.kind.is_transfer() && earlier.list == step.list)
-                || earlier.holds_up(step);
-            !held_up
+                || earlier.must_precede(step);
+            !blocked
         })
     }
 
-    /// Puts `from` off until the data that the step at `place` touches has been read and written by
-    /// steps that are done.
+    /// Delays `from` until finished steps have read and written the data that the step at `place`
+    /// accesses.
     #[inline]
     pub(super) fn wait_for_data(&self, place: usize, from: &mut Times<N>) {
         if self.accesses.is_empty() {
@@ -394,15 +396,15 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
         }
     }
 
-    /// Notes that `step` is done at `time`.
+    /// Records the accesses of `step`, which finished at `time`.
     #[inline]
-    pub(super) fn note(&mut self, step: &Pending, time: &Times<N>) {
+    pub(super) fn record(&mut self, step: &Pending, time: &Times<N>) {
         for (spans, writes) in [(step.reads(), false), (step.writes(), true)] {
             if is_long(spans) {
-                self.accesses.note_sorted(spans, writes, time);
+                self.accesses.record_sorted(spans, writes, time);
             } else {
                 for span in spans {
-                    self.accesses.note(*span, writes, time);
+                    self.accesses.record(*span, writes, time);
                 }
             }
         }
@@ -414,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sorted_lists_overlap_as_all_pairs_do() {
+    fn sorted_and_pairwise_overlap_agree() {
         let mut random = 1u64;
         let mut below = |n: u64| {
             random = random

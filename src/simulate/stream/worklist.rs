@@ -1,19 +1,19 @@
-//! The ranks where something may have changed, in the order of their numbers, round and round.
+//! The set of ranks whose state may have changed, visited cyclically in order of their numbers.
 //!
-//! ScheduleSource of neighbouring ranks are mostly alike: when all of them go through a round before any
-//! of them begins the next one, their states, and those of their partners, pass through the
+//! Programs of neighbouring ranks are mostly similar. If all of them complete a round before any of
+//! them starts the next one, their states, and those of their partners, pass through the
 //! processor's caches one after another.
 
 const BITS: usize = u64::BITS as usize;
 
-/// A set of ranks, with the place in it that has been reached.
+/// A set of ranks with a current position.
 #[derive(Debug)]
 pub(super) struct Worklist {
-    /// One bit a rank.
+    /// One bit per rank.
     ranks: Vec<u64>,
-    /// One bit for each word of ranks that is not 0.
+    /// One bit for each word of `ranks`, set if the word is not 0.
     words: Vec<u64>,
-    /// The first rank to be looked at.
+    /// The first rank to consider.
     next: usize,
 }
 
@@ -34,12 +34,12 @@ impl Worklist {
         self.words[word / BITS] |= 1 << (word % BITS);
     }
 
-    /// Takes out the next rank: after the greatest, the smallest.
+    /// Removes and returns the next rank; after the last rank the search continues with the first.
     #[inline]
     pub(super) fn take(&mut self) -> Option<usize> {
         let word = self.next / BITS;
         let here = self.ranks.get(word).map_or(0, |bits| {
-            // Ranks before the next one wait for the next turn.
+            // Smaller ranks wait for the next pass.
             bits & (u64::MAX << (self.next % BITS))
         });
         let rank = if here != 0 {
@@ -57,7 +57,7 @@ impl Worklist {
         Some(rank)
     }
 
-    /// The first word from `word` on that is not 0.
+    /// The first non-zero word from `word` on.
     fn word_from(&self, word: usize) -> Option<usize> {
         let mut at = word / BITS;
         let mut bits = self.words.get(at)? & (u64::MAX << (word % BITS));
@@ -69,7 +69,7 @@ impl Worklist {
     }
 }
 
-/// Words of which the first `n` bits are set.
+/// Words whose first `n` bits are set.
 fn ones(n: usize) -> Vec<u64> {
     let mut words = vec![u64::MAX; n.div_ceil(BITS)];
     if let (Some(last), 1..) = (words.last_mut(), n % BITS) {
@@ -83,12 +83,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_come_round_and_round() {
+    fn ranks_are_visited_cyclically() {
         for p in [1, 63, 64, 65, 4_095, 4_096, 4_097, 10_000] {
             let mut list = Worklist::all(p);
             for rank in 0..p {
                 assert_eq!(list.take(), Some(rank));
-                // Behind: for the next turn. What has just been taken, too.
+                // Both are behind the current position, so they belong to the next pass.
                 list.insert(rank / 2);
                 list.insert(rank);
                 if rank / 2 < rank {
