@@ -220,7 +220,9 @@ fn process_limit_from(read: Read<'_>) -> Option<AvailableMemory> {
     let mut status = None;
     let mut min: Option<AvailableMemory> = None;
     for (name, used, limit) in limited {
-        let Some(limit_bytes) = soft(name) else { continue };
+        let Some(limit_bytes) = soft(name) else {
+            continue;
+        };
         let status = status.get_or_insert_with(|| read(Path::new("/proc/self/status")));
         let used = kibibytes(status.as_ref()?, used)?;
         let bytes = limit_bytes.saturating_sub(used);

@@ -1,13 +1,14 @@
-//! What a native run takes on so many cores: an estimate that no model time is.
+//! Estimates the wall-clock time of a native run on a given number of cores: a heuristic, unlike
+//! model time.
 //!
-//! Ranks are dealt to the cores in turn, and each core goes round its ranks. A rank that has its
-//! turn goes as far as it can, and what it does takes its core's time: messages that it offers or
-//! takes, copies, combinations. Then the core switches to the next rank, whether that can go on
-//! or not, as yielding ranks do. The order in which a core goes round is the system's: the estimate
-//! is the mean over a few orders.
+//! Ranks are assigned to the cores round-robin, and each core polls its ranks cyclically. A polled
+//! rank progresses as far as it can, and its actions (offering and taking messages, copies,
+//! combinations) use its core's time. The core then switches to the next rank, whether or not that
+//! rank can progress, as yielding ranks do. The order in which a core polls its ranks is up to the
+//! operating system, so the estimate is the mean over a few orders.
 //!
-//! The one worker of a core in a folded run takes turns at its ranks by itself: at those that can
-//! go on, and almost for nothing.
+//! In a multiplexed run the single worker of a core schedules its ranks itself: it polls only ranks
+//! that can progress, at almost no cost.
 
 mod copy_costs;
 mod eager;
@@ -21,32 +22,32 @@ use copy_costs::CopyCosts;
 use eager::Eager;
 use rendezvous::Rendezvous;
 
-/// The cores of a native run, and what they take.
+/// The cores of a native run and their overheads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreModel {
     /// Number of cores.
     pub cores: usize,
-    /// What a message costs a rank that need not wait.
+    /// Overhead of a message for a rank that does not wait.
     pub overhead: f64,
-    /// Until another rank of the same core has its turn.
+    /// Time until another rank of the same core runs.
     pub switch: f64,
-    /// Longest message, in bytes, whose sender goes on without waiting for its receiver. A
-    /// schedule with a longer one has everybody wait.
+    /// Longest message, in bytes, whose sender continues without waiting for its receiver. If a
+    /// schedule has a longer one, all its transfers are rendezvous.
     pub eager: u64,
-    /// Longest of these, in bytes, that is copied where its sender overwrites it later, so that it
-    /// need not wait for its receiver there.
+    /// Longest of these messages, in bytes, that is copied if its sender overwrites it later, so
+    /// that the sender need not wait for the receiver then.
     pub copied: u64,
-    /// Whether one worker a core takes turns at a contiguous part of the ranks, and only at those
-    /// that can go on (a folded run). Otherwise ranks are dealt to the cores in turn, and each
-    /// core goes round all of its own.
+    /// Whether one worker per core polls a contiguous range of ranks, and only those that can
+    /// progress (a multiplexed run). Otherwise ranks are assigned to the cores round-robin, and
+    /// each core polls all of its ranks.
     pub multiplexed: bool,
 }
 
 impl CoreModel {
-    /// The core of `rank`, one of `ranks`.
+    /// The core of `rank`, for `ranks` ranks in total.
     fn core(&self, rank: usize, ranks: usize) -> usize {
         if self.multiplexed {
-            // The last of them whose first rank is not beyond this one.
+            // The last core whose first rank is at most `rank`.
             ((rank + 1) * self.cores.min(ranks) - 1) / ranks
         } else {
             rank % self.cores
@@ -54,10 +55,11 @@ impl CoreModel {
     }
 }
 
-/// How long `schedule` takes, in the unit of `cost`; infinite where that would be long to find out.
+/// Estimates the time of `schedule`, in the unit of `cost`; infinite if computing the estimate
+/// would take too long.
 ///
-/// Time: `O(s)` for each time that a core goes round, for `s` ranks, at most a few dozen times the
-/// number of steps in all.
+/// Time: `O(s)` for each pass over the ranks of a core, for `s` ranks; in total at most a few dozen
+/// times the number of steps.
 ///
 /// # Errors
 /// As [`Prepared::new`].
@@ -77,23 +79,23 @@ pub(crate) fn estimate_best(
     }
     let copy_costs = CopyCosts::new(schedule, &prepared, cost, element_bytes, core_model);
     let steps: usize = schedule.programs().iter().map(Vec::len).sum();
-    let max_turns = 64 * (steps + schedule.ranks());
+    let max_polls = 64 * (steps + schedule.ranks());
     let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
     let longest = sends.map(|s| bytes(s.len(), element_bytes)).max();
     let eager = longest.is_none_or(|n| n <= core_model.eager);
-    // Who begins matters the more the fewer there are.
+    // The fewer ranks there are, the more the order matters.
     let orders = if schedule.ranks() <= 16 { 12 } else { 6 };
     let mut sum = 0.0;
     for order in 0..orders {
         let mut cores = Core::all(schedule.ranks(), core_model, order);
-        // The second repetition begins where the first has ended.
+        // The second repetition starts where the first one has ended.
         for repetition in 0..2 {
             let time = if eager {
                 let ranks = Eager::new(&prepared, &programs, &copy_costs, schedule.ports())?;
-                rounds(ranks, &mut cores, core_model, max_turns)
+                poll_until_done(ranks, &mut cores, core_model, max_polls)
             } else {
                 let ranks = Rendezvous::new(&prepared, &programs, &copy_costs, schedule.ports());
-                rounds(ranks, &mut cores, core_model, max_turns)
+                poll_until_done(ranks, &mut cores, core_model, max_polls)
             };
             if repetition > 0 {
                 sum += time;
@@ -107,9 +109,9 @@ pub(crate) fn estimate_best(
 
 type Programs<'a> = [(&'a Vec<Step>, LocalOrder)];
 
-/// A number like any other for each rank in each order.
+/// A pseudo-random number for each rank in each order.
 fn shuffled(rank: usize, order: usize) -> u64 {
-    // The finishing steps of SplitMix64: each a permutation, so no two ranks get the same.
+    // The final steps of SplitMix64. Each is a permutation, so no two ranks get the same number.
     let mut word =
         (rank as u64).wrapping_add((order as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -117,26 +119,27 @@ fn shuffled(rank: usize, order: usize) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Ranks that can be given turns.
+/// The ranks of an estimated run, which cores poll.
 trait Ranks {
-    /// `rank` goes on from `now` as far as it can, and says when it stops; whether it did anything.
-    fn turn(&mut self, rank: usize, now: &mut f64) -> bool;
+    /// Lets `rank` progress from time `now` as far as it can, and sets `now` to the time when it
+    /// stops. Returns whether it progressed.
+    fn progress(&mut self, rank: usize, now: &mut f64) -> bool;
 
     fn is_done(&self, rank: usize) -> bool;
 }
 
-/// The ranks of a core, in the order in which it goes round.
+/// A core with its ranks, in the order in which it polls them.
 struct Core {
     ranks: Vec<usize>,
-    /// When it begins, in parts of a turn, of which it is a small one: the cores have met.
-    late: f64,
-    /// Whose turn is next.
+    /// Delay of its start as a fraction of a poll; small, because the cores have just synchronised.
+    start_delay: f64,
+    /// Index of the rank that is polled next.
     next: usize,
-    /// Who was the last to be done.
+    /// Index of the rank that finished last.
     last: usize,
     now: f64,
-    left: usize,
-    /// Turns in which nothing was done, one after another.
+    unfinished_ranks: usize,
+    /// Number of consecutive polls without progress.
     idle: usize,
 }
 
@@ -153,19 +156,19 @@ impl Core {
             }
             Core {
                 ranks: mine,
-                late: 0.3 * part(shuffled(core, order)),
+                start_delay: 0.3 * part(shuffled(core, order)),
                 next: 0,
                 last: 0,
                 now: 0.0,
-                left: 0,
+                unfinished_ranks: 0,
                 idle: 0,
             }
         };
         (0..core_model.cores.min(ranks)).map(core).collect()
     }
 
-    /// Until it looks at a rank again.
-    fn turn(&self, core_model: &CoreModel) -> f64 {
+    /// Time until the core polls a rank again.
+    fn poll_time(&self, core_model: &CoreModel) -> f64 {
         if self.ranks.len() > 1 {
             core_model.switch
         } else {
@@ -174,50 +177,54 @@ impl Core {
     }
 }
 
-/// Goes round until all ranks are done: when the last one is. All meet before: who was done last is
-/// the first on its core to go on from there, gives the core up to all others in turn, and the last
-/// of these need not give it up when everybody has come.
-fn rounds(
+/// Polls cyclically until all ranks have finished, and returns the time when the last one does.
+///
+/// A barrier precedes the run. On each core, the rank that finished last is the first to leave it;
+/// it then yields to all other ranks in turn, and the last of these need not yield once all have
+/// arrived.
+fn poll_until_done(
     mut ranks: impl Ranks,
     cores: &mut [Core],
     core_model: &CoreModel,
-    max_turns: usize,
+    max_polls: usize,
 ) -> f64 {
     for core in &mut *cores {
-        core.left = core.ranks.iter().filter(|&&r| !ranks.is_done(r)).count();
+        core.unfinished_ranks = core.ranks.iter().filter(|&&r| !ranks.is_done(r)).count();
         let n = core.ranks.len();
-        (core.now, core.idle) = (core.late * core.turn(core_model), 0);
+        (core.now, core.idle) = (core.start_delay * core.poll_time(core_model), 0);
         core.next = (core.last + n - 1) % n;
     }
     let mut makespan = 0.0;
-    for _ in 0..max_turns {
-        let unfinished = cores.iter_mut().filter(|c| c.left > 0);
+    for _ in 0..max_polls {
+        let unfinished = cores.iter_mut().filter(|c| c.unfinished_ranks > 0);
         let Some(core) = unfinished.min_by(|a, b| a.now.total_cmp(&b.now)) else {
             return makespan;
         };
         let rank = core.ranks[core.next];
-        let moved = !ranks.is_done(rank) && ranks.turn(rank, &mut core.now);
-        if moved {
+        let progressed = !ranks.is_done(rank) && ranks.progress(rank, &mut core.now);
+        if progressed {
             core.idle = 0;
             makespan = max_time(makespan, core.now);
             if ranks.is_done(rank) {
-                core.left -= 1;
+                core.unfinished_ranks -= 1;
                 core.last = core.next;
             }
         } else {
             core.idle += 1;
         }
         core.next = (core.next + 1) % core.ranks.len();
-        // A worker takes no turns at ranks that cannot go on, but looks out for others that can.
-        if moved || !core_model.multiplexed || core.idle > core.ranks.len() {
-            core.now += core.turn(core_model);
+        // A worker does not poll ranks that cannot progress, but checks whether others can.
+        if progressed || !core_model.multiplexed || core.idle > core.ranks.len() {
+            core.now += core.poll_time(core_model);
         }
         if core.idle > core.ranks.len() {
-            // Nothing changes here until another core does something.
+            // Nothing changes on this core until another core progresses.
             let at = core.now;
             let others = cores.iter().filter(|c| c.now > at);
             let next = others.map(|c| c.now).fold(f64::INFINITY, f64::min);
-            if let Some(core) = cores.iter_mut().find(|c| c.left > 0 && c.now == at)
+            if let Some(core) = cores
+                .iter_mut()
+                .find(|c| c.unfinished_ranks > 0 && c.now == at)
                 && next.is_finite()
             {
                 core.now = next;

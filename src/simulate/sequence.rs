@@ -1,48 +1,48 @@
-//! The steps of ranks that wait for nobody but for messages.
+//! The order in which a rank executes its steps when senders do not wait for receivers.
 
 use super::{Simulation, max_time};
 use crate::cost::{Ports, bytes};
 use crate::schedule::{Event, LocalOrder, Span, Step};
 
-/// The longest messages that a sender need not wait for.
+/// The maximal lengths of messages whose senders need not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Longest {
-    /// Of those that are copied, in bytes.
+    /// Maximal length of a copied message, in bytes.
     pub(crate) copied: u64,
-    /// Of those that stay where they are, in bytes: a schedule with a longer one has everybody
-    /// wait.
+    /// Maximal length of a message that is sent without a copy, in bytes. If a schedule has a
+    /// longer one, all its transfers are rendezvous.
     pub(crate) borrowed: u64,
 }
 
-/// The order in which a rank does its steps, one after another.
+/// The steps of a rank in the order in which it executes them, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
     actions: Vec<Action>,
-    /// Sends whose messages must have been taken, one act after another.
+    /// For all actions, one after another: the sends whose messages must have been taken.
     waits: Vec<u32>,
 }
 
-/// One step.
+/// The execution of one step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Action {
     pub(crate) step: u32,
-    /// Of a send: whether its message is copied, because what it sends is overwritten soon.
+    /// For a send: whether its message is copied because the sent span is overwritten soon.
     pub(crate) copied: bool,
-    /// End of its part of [`Sequence::waits`].
+    /// End of this action's part of [`Sequence::waits`].
     waits: u32,
 }
 
 impl Sequence {
-    /// The steps of `rank`.
+    /// Orders the steps of `rank` by model time.
     ///
-    /// By model time: a message is offered as soon as what it sends is there, the messages before
-    /// it through the same port have been offered, and the last one on its lane, which `lane`
-    /// numbers for a step, has been taken; it is taken when its transfer ends. So every step waits
-    /// only for what comes before it in that order of time, ties broken as the schedule's graph
-    /// is ordered, and the ranks cannot wait for each other in a cycle.
+    /// A message is offered as soon as its data exists, the earlier messages through the same port
+    /// have been offered, and the previous message on its lane (numbered by `lane` for each step)
+    /// has been taken. It is taken when its transfer ends. Every step thus waits only for steps
+    /// that are earlier in this order of time, with ties broken by the order of the schedule's
+    /// graph, so the ranks cannot wait for each other in a cycle.
     ///
-    /// What is sent stays where it is until it has been taken: who overwrites it waits for that, as
-    /// the rules of time have it, unless the message is so short that it had better be copied.
+    /// Sent data stays in place until it has been taken. A step that overwrites it waits for that,
+    /// as the rules of time require, unless the message is so short that copying it is better.
     pub(crate) fn new(
         rank: usize,
         steps: &[Step],
@@ -53,30 +53,30 @@ impl Sequence {
         lane: impl Fn(usize) -> usize,
     ) -> Option<Sequence> {
         let mut sequence = Sequence::default();
-        for step in in_time(rank, steps, order, simulation, ports, &lane)? {
+        for step in steps_in_time_order(rank, steps, order, simulation, ports, &lane)? {
             sequence.actions.push(Action {
                 step,
                 copied: false,
                 waits: 0,
             });
         }
-        sequence.keep(steps, simulation.element_bytes, copied, lane);
+        sequence.protect_sent_data(steps, simulation.element_bytes, copied, lane);
         Some(sequence)
     }
 
-    /// The steps, in order.
+    /// The actions, in order.
     pub(crate) fn actions(&self) -> &[Action] {
         &self.actions
     }
 
-    /// Sends whose messages must have been taken before act `i` begins.
+    /// The sends whose messages must have been taken before action `i` starts.
     pub(crate) fn before(&self, i: usize) -> &[u32] {
         let start = i.checked_sub(1).map_or(0, |last| self.actions[last].waits);
         &self.waits[start as usize..self.actions[i].waits as usize]
     }
 
-    /// Sees to it that nothing is overwritten that has not been taken.
-    fn keep(
+    /// Ensures that no message is overwritten before it has been taken.
+    fn protect_sent_data(
         &mut self,
         steps: &[Step],
         element_bytes: u64,
@@ -85,13 +85,13 @@ impl Sequence {
     ) {
         let mut borrowed = Sent::default();
         let mut ended = Vec::new();
-        // On each lane the last message, which nobody knows to have been taken.
+        // By lane: the last message; it is not yet known to have been taken.
         let mut last = std::collections::HashMap::new();
-        let mut act_of = vec![0; steps.len()];
+        let mut action_of = vec![0; steps.len()];
         for k in 0..self.actions.len() {
             let i = self.actions[k].step;
             let step = &steps[i as usize];
-            act_of[i as usize] = k;
+            action_of[i as usize] = k;
             for span in step.writes() {
                 borrowed.overwritten(*span, &mut ended);
             }
@@ -100,7 +100,7 @@ impl Sequence {
             for send in ended.drain(..) {
                 let sent = &steps[send as usize];
                 if bytes(sent.len(), element_bytes) <= copied {
-                    self.actions[act_of[send as usize]].copied = true;
+                    self.actions[action_of[send as usize]].copied = true;
                 } else if last.get(&lane(send as usize)) == Some(&send) {
                     self.waits.push(send);
                 }
@@ -114,10 +114,10 @@ impl Sequence {
     }
 }
 
-/// What has been sent, by where it stands.
+/// Spans of sent messages, by position in the buffer.
 #[derive(Debug, Default)]
 struct Sent {
-    /// Offset, end, and step of each, ascending.
+    /// Offset, end and step of each span, ascending.
     spans: Vec<(usize, usize, u32)>,
     longest: usize,
 }
@@ -130,7 +130,7 @@ impl Sent {
         self.longest = self.longest.max(span.len);
     }
 
-    /// Forgets all that `span` touches; `steps` gets who sent it.
+    /// Removes all spans that overlap `span` and appends their sends to `steps`.
     fn overwritten(&mut self, span: Span, steps: &mut Vec<u32>) {
         if span.len == 0 {
             return;
@@ -138,12 +138,12 @@ impl Sent {
         let from = span.offset.saturating_sub(self.longest);
         let from = self.spans.partition_point(|s| s.0 < from);
         let to = self.spans.partition_point(|s| s.0 < span.end());
-        let touched = |s: &(usize, usize, u32)| s.1 > span.offset && s.1 > s.0;
+        let overlaps = |s: &(usize, usize, u32)| s.1 > span.offset && s.1 > s.0;
         let before = steps.len();
         steps.extend(
             self.spans[from..to]
                 .iter()
-                .filter(|s| touched(s))
+                .filter(|s| overlaps(s))
                 .map(|s| s.2),
         );
         if steps.len() > before {
@@ -151,14 +151,14 @@ impl Sent {
             self.spans.retain(|s| {
                 let inside = (from..to).contains(&at);
                 at += 1;
-                !(inside && touched(s))
+                !(inside && overlaps(s))
             });
         }
     }
 }
 
-/// The numbers of the steps, in the order of [`Sequence::new`].
-fn in_time(
+/// The indices of the steps, in the order of [`Sequence::new`].
+fn steps_in_time_order(
     rank: usize,
     steps: &[Step],
     order: &LocalOrder,
@@ -168,7 +168,8 @@ fn in_time(
 ) -> Option<Vec<u32>> {
     let prepared = simulation.prepared;
     let end = |event| Some(simulation.finish(prepared.node(rank, event)?));
-    // When the last message of each lane is taken, and when that of each port list is offered.
+    // By lane, the time when its last message is taken; by port list, the time when its last
+    // message is offered.
     let mut taken: Vec<(usize, f64)> = Vec::new();
     let mut offered = vec![0.0; ports.lists()];
     let mut keys = Vec::with_capacity(steps.len());
@@ -176,7 +177,7 @@ fn in_time(
         let own = own_event(i, step);
         let mut ready = 0.0;
         for &event in order.before_start(i) {
-            // What was sent before needs only have been offered.
+            // An earlier send only needs to have been offered.
             if !(step.is_send() && steps[event.step()].is_send()) {
                 ready = max_time(ready, end(event)?);
             }
@@ -202,7 +203,7 @@ fn in_time(
     Some(keys.into_iter().map(|(_, _, i)| i).collect())
 }
 
-/// The event of step `i` that others wait for.
+/// The event of step `i` that other steps wait for.
 pub(super) fn own_event(i: usize, step: &Step) -> Event {
     match step {
         Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),

@@ -29,7 +29,7 @@ mod window;
 mod worklist;
 
 use self::slots::{DONE, EMPTY, Slots};
-use self::window::{Kind, INITIAL_WINDOW, Pending, Rank, State};
+use self::window::{INITIAL_WINDOW, Kind, Pending, Rank, State};
 use self::worklist::Worklist;
 use super::accesses::{Times, advance};
 use super::{Node, Work};

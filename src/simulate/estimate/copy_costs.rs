@@ -1,4 +1,4 @@
-//! What transfers, copies and combinations take a core.
+//! The core time of transfers, copies and combinations in an estimate.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +8,38 @@ use crate::schedule::{Schedule, Span, Step};
 use crate::simulate::sequence::own_event;
 use crate::simulate::{Prepared, max_time};
 
-/// Messages from this many bytes on are long: both partners copy them where both can.
-const SHARED: u64 = 32 << 10;
+/// Messages of at least this many bytes are long: both partners copy them if both can.
+const MIN_LONG_BYTES: u64 = 32 << 10;
 
-/// How much longer a byte takes that the sender has itself just received or combined, if its core's
-/// own caches still hold it: the line has to be taken from them, and what it overwrites is held
-/// there too. As measured with caches of a megabyte. Where ranks share cores, this is lost in their
-/// turns.
-const FRESH: f64 = 4.0;
-const FRESH_UP_TO: u64 = 1 << 20;
+/// Factor on the time per byte for data that the sender itself has just received or combined and
+/// that is still in the caches of the sender's core. The lines have to be fetched from there, and
+/// the lines they overwrite are cached there, too. Measured with caches of a megabyte. When ranks
+/// share cores, the other ranks evict this data.
+const FRESH_FACTOR: f64 = 4.0;
+const MAX_FRESH_BYTES: u64 = 1 << 20;
 
-/// How a message is taken from another core.
+/// How a message is copied from another core.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum CopyMode {
-    /// Its sender helps to copy.
+    /// The sender helps to copy.
     Shared,
-    /// By the receiver alone.
+    /// The receiver copies alone.
     Receiver,
-    /// Another rank of the same core has taken the same before: it is in the core's cache.
+    /// Another rank of the same core has already taken the same message, so it is in the core's
+    /// cache.
     Cached,
 }
 
-/// What the parts of a transfer, and computations, take a core.
+/// The core time of the parts of transfers, and of computations.
 pub(super) struct CopyCosts<'a> {
     pub(super) cost: &'a CostModel,
     pub(super) element_bytes: u64,
     pub(super) core_model: &'a CoreModel,
-    /// Bytes of all buffers of a core's ranks: where they exceed its caches, no part of them is
-    /// found there.
+    /// Total size, in bytes, of the buffers of a core's ranks. If it exceeds the core's caches, no
+    /// part of the buffers is cached.
     resident: u64,
     ranks: usize,
-    /// By node: whether its sender has received, or made, some of what it sends.
+    /// By node: whether its sender has received or computed some of the data it sends.
     pub(super) fresh: Vec<bool>,
 }
 
@@ -76,7 +77,8 @@ impl<'a> CopyCosts<'a> {
         self.core_model.core(rank, self.ranks)
     }
 
-    /// What `of` says of `bytes` that lie among all the others of the core: as a part of so many.
+    /// The cost `of` `bytes` bytes that are spread among all buffers of the core: at least their
+    /// share of the cost of all these buffers.
     fn among(&self, bytes: u64, of: impl Fn(u64) -> f64) -> f64 {
         if bytes >= self.resident {
             return of(bytes);
@@ -86,19 +88,20 @@ impl<'a> CopyCosts<'a> {
         max_time(of(bytes), part * of(self.resident))
     }
 
-    /// Offering a message, which may be copied for that.
+    /// Time to offer a message, including its copy if it is `copied`.
     pub(super) fn put(&self, rank: usize, step: &Step, copied: bool) -> f64 {
         let bytes = self.bytes(step);
         if !copied {
             return self.core_model.overhead;
         }
-        // Where long messages are put, others have been meanwhile.
-        let cold = if bytes < SHARED { 1.0 } else { 2.0 };
+        // The target memory of long copies is not cached, because other messages have been copied
+        // since.
+        let cold = if bytes < MIN_LONG_BYTES { 1.0 } else { 2.0 };
         self.core_model.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
-    /// Taking a message from where it stands, where its sender has received it itself if it is
-    /// `fresh`.
+    /// Time to take a message from the sender's memory; `fresh` if the sender has itself received
+    /// or computed the data.
     pub(super) fn take(
         &self,
         from: usize,
@@ -108,25 +111,25 @@ impl<'a> CopyCosts<'a> {
         fresh: bool,
     ) -> f64 {
         let bytes = self.bytes(step);
-        let near = self.core_model.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
+        let local_time = self.core_model.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
         let moved = if how == CopyMode::Cached || self.core(from) == self.core(rank) {
-            near
+            local_time
         } else {
             // The model's long messages are copied by both partners.
-            let alone = if how == CopyMode::Shared || bytes < SHARED {
+            let copy_factor = if how == CopyMode::Shared || bytes < MIN_LONG_BYTES {
                 1.0
             } else {
                 2.0
             };
             let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
             let lines = transfer - self.cost.transfer(from, rank, 0);
-            // Both partners copy the same halves each time.
-            let taken_back = if fresh && how != CopyMode::Shared && bytes <= FRESH_UP_TO {
-                (FRESH - 1.0) * alone * max_time(lines, 0.0)
+            // In shared mode each partner always copies the same half.
+            let fetch_time = if fresh && how != CopyMode::Shared && bytes <= MAX_FRESH_BYTES {
+                (FRESH_FACTOR - 1.0) * copy_factor * max_time(lines, 0.0)
             } else {
                 0.0
             };
-            max_time(near, alone * transfer) + taken_back
+            max_time(local_time, copy_factor * transfer) + fetch_time
         };
         match step {
             Step::RecvCombine { .. } => moved + self.among(bytes, |b| self.cost.combine(rank, b)),
@@ -142,7 +145,7 @@ impl<'a> CopyCosts<'a> {
     }
 }
 
-/// By node: whether it is a message of something that its sender has written before.
+/// By node: whether it is a message with data that its sender has written before.
 fn fresh(schedule: &Schedule, prepared: &Prepared) -> Vec<bool> {
     let mut fresh = vec![false; prepared.nodes().len()];
     for (rank, steps) in schedule.programs().iter().enumerate() {
@@ -151,7 +154,7 @@ fn fresh(schedule: &Schedule, prepared: &Prepared) -> Vec<bool> {
             if step.is_send()
                 && let Some(node) = prepared.node(rank, own_event(i, step))
             {
-                fresh[node] = step.reads().iter().any(|s| written.meets(*s));
+                fresh[node] = step.reads().iter().any(|s| written.overlaps(*s));
             }
             step.writes().iter().for_each(|s| written.add(*s));
         }
@@ -159,7 +162,7 @@ fn fresh(schedule: &Schedule, prepared: &Prepared) -> Vec<bool> {
     fresh
 }
 
-/// Parts of a buffer, ascending and apart: where each starts and ends.
+/// Disjoint parts of a buffer, ascending: start and end of each.
 #[derive(Default)]
 struct Written(BTreeMap<usize, usize>);
 
@@ -175,7 +178,7 @@ impl Written {
         self.0.insert(start, end);
     }
 
-    fn meets(&self, span: Span) -> bool {
+    fn overlaps(&self, span: Span) -> bool {
         let before = self.0.range(..span.end()).next_back();
         before.is_some_and(|(_, &end)| end > span.offset)
     }

@@ -1,4 +1,4 @@
-//! Ranks that leave their messages behind.
+//! Eager execution in an estimate: senders do not wait for their receivers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,30 +14,30 @@ use crate::simulate::{Prepared, max_time};
 pub(super) struct Eager {
     actions: Vec<Vec<Action>>,
     next: Vec<usize>,
-    /// By rank.
+    /// By rank: its core.
     cores: Vec<usize>,
-    /// By node: what its sender sends.
+    /// By node: its sender and the first span that the sender sends.
     sent: Vec<(usize, Span)>,
-    /// What each core has taken.
+    /// The data that each core has taken: core, sender and span.
     cached: HashSet<(usize, usize, Span)>,
-    /// By node: when its message stands ready.
+    /// By node: the time when its message is ready.
     put: Vec<f64>,
-    /// By node: when its message has been taken.
+    /// By node: the time when its message has been taken.
     taken: Vec<f64>,
 }
 
 struct Action {
     kind: Kind,
-    /// Nodes whose messages must have been taken.
+    /// Nodes whose messages must have been taken before this action.
     after: Vec<usize>,
-    copy_costs: f64,
+    time: f64,
 }
 
 enum Kind {
     /// Offers the message of a node.
     Put(usize),
-    /// CopyCosts the message of a node, which takes less time if it is the second on this core to do
-    /// so.
+    /// Takes the message of a node; the number is the time if a rank of this core has taken the
+    /// same data before.
     Take(usize, f64),
     Local,
 }
@@ -66,7 +66,7 @@ impl Eager {
                     .iter()
                     .map(|&s| node(s as usize))
                     .collect();
-                let (kind, copy_costs) = match step {
+                let (kind, time) = match step {
                     Step::Send { to, .. } => {
                         after.extend(last.insert(*to, own));
                         sent[own] = (
@@ -77,19 +77,16 @@ impl Eager {
                     }
                     Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
                         let fresh = copy_costs.fresh[own];
-                        let again = copy_costs.take(*from, rank, step, CopyMode::Cached, fresh);
+                        let cached_time =
+                            copy_costs.take(*from, rank, step, CopyMode::Cached, fresh);
                         (
-                            Kind::Take(own, again),
+                            Kind::Take(own, cached_time),
                             copy_costs.take(*from, rank, step, CopyMode::Receiver, fresh),
                         )
                     }
                     _ => (Kind::Local, copy_costs.local(rank, step)),
                 };
-                Action {
-                    kind,
-                    after,
-                    copy_costs,
-                }
+                Action { kind, after, time }
             };
             sequence.actions().iter().enumerate().map(action).collect()
         });
@@ -107,7 +104,7 @@ impl Eager {
 }
 
 impl Ranks for Eager {
-    fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
+    fn progress(&mut self, rank: usize, now: &mut f64) -> bool {
         let before = self.next[rank];
         while let Some(action) = self.actions[rank].get(self.next[rank]) {
             let free = action.after.iter().map(|&node| self.taken[node]);
@@ -123,12 +120,12 @@ impl Ranks for Eager {
                 break;
             }
             *now += match action.kind {
-                Kind::Take(node, again) => {
+                Kind::Take(node, cached_time) => {
                     let (from, span) = self.sent[node];
                     let first = self.cached.insert((self.cores[rank], from, span));
-                    if first { action.copy_costs } else { again }
+                    if first { action.time } else { cached_time }
                 }
-                _ => action.copy_costs,
+                _ => action.time,
             };
             if let Some(done) = done {
                 *done = *now;

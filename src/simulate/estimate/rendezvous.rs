@@ -1,4 +1,4 @@
-//! Ranks that meet at every message.
+//! Rendezvous execution in an estimate: sender and receiver wait for each other at every message.
 
 use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
@@ -12,14 +12,14 @@ pub(super) struct Rendezvous<'a> {
     prepared: &'a Prepared,
     programs: &'a Programs<'a>,
     copy_costs: &'a CopyCosts<'a>,
-    /// For each rank, the steps of its port lists, and last its local ones.
+    /// By rank: the steps of each port list; the last list holds the local steps.
     lists: Vec<Vec<List>>,
-    /// For each rank, by event: whether it has happened as far as the rank knows.
+    /// By rank and event: whether it has happened, as far as the rank knows.
     happened: Vec<Vec<bool>>,
-    left: Vec<usize>,
-    /// Until when each rank copies or combines.
+    unfinished_steps: Vec<usize>,
+    /// By rank: the time until which it copies or combines.
     busy: Vec<f64>,
-    /// By node: when its message is offered, and when it has been taken.
+    /// By node: the time when its message is offered, and the time when it has been taken.
     offered: Vec<f64>,
     taken: Vec<f64>,
 }
@@ -55,14 +55,14 @@ impl<'a> Rendezvous<'a> {
                 .iter()
                 .map(|p| vec![false; 2 * p.0.len()])
                 .collect(),
-            left: programs.iter().map(|p| p.0.len()).collect(),
+            unfinished_steps: programs.iter().map(|p| p.0.len()).collect(),
             busy: vec![0.0; programs.len()],
             offered: vec![f64::INFINITY; prepared.nodes().len()],
             taken: vec![f64::INFINITY; prepared.nodes().len()],
         }
     }
 
-    /// CopyCosts a list of `rank` one step further.
+    /// Tries to progress one step in a list of `rank`; returns whether it did.
     fn advance(&mut self, rank: usize, list: usize, now: &mut f64) -> bool {
         let (steps, order) = &self.programs[rank];
         let List { next, open, .. } = self.lists[rank][list];
@@ -87,7 +87,7 @@ impl<'a> Rendezvous<'a> {
                 if self.offered[node] > *now {
                     return false;
                 }
-                // Who has a core and nothing to do helps.
+                // An idle sender with a core of its own helps to copy.
                 let helped = self.copy_costs.core_model.cores >= self.programs.len()
                     && self.busy[*from] <= *now;
                 let how = if helped {
@@ -114,23 +114,23 @@ impl<'a> Rendezvous<'a> {
         let list = &mut self.lists[rank][list];
         list.open = false;
         list.next += 1;
-        self.left[rank] -= 1;
+        self.unfinished_steps[rank] -= 1;
         true
     }
 }
 
 impl Ranks for Rendezvous<'_> {
-    fn turn(&mut self, rank: usize, now: &mut f64) -> bool {
-        let mut went_on = false;
+    fn progress(&mut self, rank: usize, now: &mut f64) -> bool {
+        let mut progressed = false;
         for list in 0..self.lists[rank].len() {
             while self.advance(rank, list, now) {
-                went_on = true;
+                progressed = true;
             }
         }
-        went_on
+        progressed
     }
 
     fn is_done(&self, rank: usize) -> bool {
-        self.left[rank] == 0
+        self.unfinished_steps[rank] == 0
     }
 }
