@@ -1,8 +1,9 @@
-//! Which algorithm for a request: the one with the least model time, each with the segments that
-//! are best for it.
+//! Chooses the algorithm for a request: the one with the minimal model time, each with its best
+//! segments.
 //!
-//! The model's time, in which all ranks work at once and a rank sends and receives at once, is not
-//! what a native run takes on a few cores: [`choose_native`] counts the work of every core.
+//! In the model all ranks work concurrently, and a rank can send and receive at the same time. A
+//! native run on a few cores takes a different time; [`choose_native`] takes the work of every core
+//! into account.
 
 use super::registry::{self, Algorithm};
 use super::{Request, Segments, segmentation};
@@ -13,19 +14,19 @@ use crate::simulate::estimate::estimate_best;
 
 pub use crate::simulate::estimate::CoreModel;
 
-/// An algorithm for a request.
+/// An algorithm for a request, with its time.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// The algorithm.
     pub algorithm: &'static Algorithm,
-    /// The request, with its best segments where it segments.
+    /// The request, with its best segments if the algorithm segments.
     pub request: Request,
-    /// Its model time; where ranks take turns, the estimate of [`choose_native`].
+    /// The model time, or the estimate of [`choose_native`].
     pub time: f64,
 }
 
-/// The algorithm of the registry with the least model time for `request`, whose segments count only
-/// as the size of the vector.
+/// Returns the algorithm of the registry with the minimal model time for `request`. The request's
+/// segments only give the size of the vector.
 ///
 /// ```
 /// use oneport::plan::auto;
@@ -37,47 +38,50 @@ pub struct Choice {
 /// ```
 ///
 /// # Errors
-/// When no algorithm can be planned for this, with the reason of each.
+/// When no algorithm can be planned for the request; the message contains the reason for each.
 pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
-    let mut choices = soonest_first(kind, |algorithm| with_best_segments(algorithm, request))?;
+    let mut choices = fastest_first(kind, |algorithm| with_best_segments(algorithm, request))?;
     Ok(choices.swap_remove(0))
 }
 
-/// The algorithm whose ranks are done soonest in a native run: an estimate, not the model's time.
+/// Returns the algorithm that finishes first in a native run, by an estimate that differs from
+/// model time.
 ///
-/// Ranks are dealt to the cores in turn, as a [`Team`](crate::run::Team)'s are (a folded run's in
-/// contiguous parts), and each core goes round its ranks. Whoever has its turn goes as far as it
-/// can: messages that it copies or takes, its copies and combinations occupy the core; a long
-/// message waits for its receiver's turn, and its sender for the next of its own, unless both have
-/// a core: then they copy it together. The estimate is the mean over a few orders in which the
-/// cores may go round; an algorithm that would need very many turns has none and is not chosen.
+/// Ranks are assigned to the cores round-robin, as the ranks of a [`Team`](crate::run::Team) are
+/// (in contiguous ranges if multiplexed), and each core polls its ranks cyclically. A polled rank
+/// progresses as far as it can; the messages that it copies or takes, its copies and its
+/// combinations occupy the core. A long message waits until its receiver is polled, and its sender
+/// until it is polled again, unless both have a core of their own: then they copy the message
+/// together. The estimate is the mean over a few orders in which the cores may poll. An algorithm
+/// that would need very many polls gets no estimate and is not chosen.
 ///
-/// The request's costs say what copying and combining take; segments are tried in powers of two up
-/// to the number that is best by the model alone. For each of them, a few dozen turns a step at
-/// most.
+/// The request's costs give the times of copying and combining. The numbers of segments tried are
+/// powers of two up to the number that is best in the model. Each trial takes at most a few dozen
+/// polls per step.
 ///
 /// ```
 /// use oneport::plan::auto::{CoreModel, choose_native};
 /// use oneport::{CostModel, Kind, Request};
 /// let mut request = Request::new(16, 1);
 /// request.cost = CostModel::new(100.0, 0.1).gamma_copy(0.1);
-/// let crowd = CoreModel { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, multiplexed: false };
-/// // Messages that are not waited for cost the root less than forwarding costs everybody.
-/// assert_eq!(choose_native(Kind::Scatter, &request, &crowd)?.algorithm.name, "linear");
+/// let core_model = CoreModel { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, multiplexed: false };
+/// // Messages whose sender does not wait cost the root less than forwarding costs all ranks.
+/// assert_eq!(choose_native(Kind::Scatter, &request, &core_model)?.algorithm.name, "linear");
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
 /// # Errors
-/// As [`choose`], and for no cores.
+/// As [`choose`]; also when there are no cores.
 pub fn choose_native(kind: Kind, request: &Request, core_model: &CoreModel) -> Result<Choice> {
-    /// Estimates that differ by less than this factor say nothing: then the one that moves least.
-    const CLOSE: f64 = 1.02;
-    let mut choices = soonest_first(kind, |algorithm| {
+    /// Estimates within this factor are considered equal; the algorithm with the smallest volume is
+    /// then chosen.
+    const TIE_FACTOR: f64 = 1.02;
+    let mut choices = fastest_first(kind, |algorithm| {
         estimate_native(algorithm, request, core_model)
     })?;
-    let close = choices.partition_point(|c| c.time <= CLOSE * choices[0].time);
-    choices.truncate(close);
-    let mut least = 0;
+    let ties = choices.partition_point(|c| c.time <= TIE_FACTOR * choices[0].time);
+    choices.truncate(ties);
+    let mut smallest_volume = 0;
     if let [_, _, ..] = choices.as_slice() {
         let volume = |choice: &Choice| -> Result<usize> {
             let schedule = choice.algorithm.plan(&choice.request)?;
@@ -85,22 +89,22 @@ pub fn choose_native(kind: Kind, request: &Request, core_model: &CoreModel) -> R
             Ok(steps.filter(|s| s.is_send()).map(Step::len).sum())
         };
         let volumes = choices.iter().map(volume).collect::<Result<Vec<_>>>()?;
-        least = (0..volumes.len()).min_by_key(|&i| volumes[i]).unwrap_or(0);
+        smallest_volume = (0..volumes.len()).min_by_key(|&i| volumes[i]).unwrap_or(0);
     }
-    Ok(choices.swap_remove(least))
+    Ok(choices.swap_remove(smallest_volume))
 }
 
-/// `algorithm` for `request`, with the segments that are best for it where ranks take turns.
+/// Estimates `algorithm` for `request`, with the segments that are best in a native run.
 ///
 /// # Errors
-/// As [`with_best_segments`], and for no cores.
+/// As [`with_best_segments`]; also when there are no cores.
 pub fn estimate_native(
     algorithm: &'static Algorithm,
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Choice> {
     algorithm.accepts(request)?;
-    let most = match algorithm.segmented {
+    let max_count = match algorithm.segmented {
         true => with_best_segments(algorithm, request)?
             .request
             .segments
@@ -109,7 +113,7 @@ pub fn estimate_native(
     };
     let mut best: Option<Choice> = None;
     let mut count = 1;
-    while count <= most {
+    while count <= max_count {
         let mut request = request.clone();
         if algorithm.segmented {
             let size = request.elements().div_ceil(count).max(1);
@@ -124,17 +128,17 @@ pub fn estimate_native(
     best.ok_or_else(|| Error::usage(format!("{} cannot be timed", algorithm.name)))
 }
 
-/// `algorithm` for `request`, with the request's own segments, where ranks take turns.
+/// Estimates `algorithm` for `request` in a native run, with the request's own segments.
 ///
 /// # Errors
-/// As [`crowded`].
+/// As [`estimate_native`].
 pub fn estimate_as_requested(
     algorithm: &'static Algorithm,
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Choice> {
     if core_model.cores == 0 {
-        return Err(Error::usage("ranks cannot take turns on 0 cores"));
+        return Err(Error::usage("an estimate needs at least one core"));
     }
     algorithm.accepts(request)?;
     let schedule = algorithm.plan(request)?;
@@ -142,8 +146,8 @@ pub fn estimate_as_requested(
     finite(algorithm, request.clone(), time)
 }
 
-/// The choices that `of` makes for each algorithm, of which there is one at least.
-fn soonest_first(
+/// The choices that `of` returns for each algorithm, fastest first; at least one.
+fn fastest_first(
     kind: Kind,
     of: impl Fn(&'static Algorithm) -> Result<Choice>,
 ) -> Result<Vec<Choice>> {
@@ -166,15 +170,15 @@ fn soonest_first(
             }
         )));
     }
-    // Of those that take the same, the first of the registry stays the first.
+    // The sort is stable: among equal times, the first algorithm of the registry stays first.
     choices.sort_by(|a, b| a.time.total_cmp(&b.time));
     Ok(choices)
 }
 
-/// `algorithm` for `request`, with the segments that are best for it in the request's cost model.
+/// Times `algorithm` for `request`, with the segments that are best in the request's cost model.
 ///
 /// # Errors
-/// When it does not take the request, or no time in the model is finite.
+/// When the algorithm does not accept the request, or no time in the model is finite.
 pub fn with_best_segments(algorithm: &'static Algorithm, request: &Request) -> Result<Choice> {
     algorithm.accepts(request)?;
     if !algorithm.segmented {
@@ -186,7 +190,7 @@ pub fn with_best_segments(algorithm: &'static Algorithm, request: &Request) -> R
     finite(algorithm, request, best.time)
 }
 
-/// `algorithm` for `request`, with the request's own segments.
+/// Times `algorithm` for `request`, with the request's own segments.
 ///
 /// # Errors
 /// As [`with_best_segments`].
@@ -234,46 +238,47 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_are_waited_for_cost_their_sender_turns() {
+    fn a_rendezvous_needs_polls_of_both_partners() {
         let linear = registry::find(Kind::Scatter, "linear").unwrap();
         let time = |bytes| {
             estimate_native(linear, &request(4, bytes), &core_model(1))
                 .unwrap()
                 .time
         };
-        // Three messages offered, the root's own block copied, three messages taken; between them
-        // the core switches to every other rank once, or twice to those whose turn comes
-        // before the root's.
+        // Three messages are offered, the root's own block is copied, and three messages are taken.
+        // In between, the core switches to every other rank once, or twice to those that run before
+        // the root.
         let work = 3.0 * 10.0 + 3.0 * (10.0 + 100.0) + 100.0;
-        let turns = (time(100) - work) / 1000.0;
-        assert!((3.0..=6.0).contains(&turns), "{turns} turns");
-        // Waited for, each message takes its receiver's turn and then the root's: a round, and the
-        // first may begin late.
+        let polls = (time(100) - work) / 1000.0;
+        assert!((3.0..=6.0).contains(&polls), "{polls} polls");
+        // With rendezvous, each message needs a poll of its receiver and then one of the root: one
+        // round. The first poll may come late.
         let work = 3.0 * (10.0 + 101.0) + 101.0;
-        let turns = (time(101) - work) / 1000.0;
-        assert!((6.0..=15.0).contains(&turns), "{turns} turns");
+        let polls = (time(101) - work) / 1000.0;
+        assert!((6.0..=15.0).contains(&polls), "{polls} polls");
     }
 
     #[test]
-    fn a_core_does_one_thing_after_another() {
+    fn a_core_runs_one_rank_at_a_time() {
         let binomial = registry::find(Kind::Broadcast, "binomial").unwrap();
         let time = |cores| {
             estimate_native(binomial, &request(16, 50), &core_model(cores))
                 .unwrap()
                 .time
         };
-        // 15 messages are offered and taken, and each rank has a turn.
+        // 15 messages are offered and taken, and each rank is polled once.
         assert!(time(1) >= 15.0 * (10.0 + 60.0 + 1000.0));
         assert!(time(1) > time(2) && time(2) > time(16));
-        // On cores of their own, which begin up to a turn apart, nobody takes turns: the last of
-        // four levels, after the root's messages or those of its children.
+        // With a core per rank, no rank waits for another one's poll; the cores start up to one
+        // poll apart. The last of four levels finishes after the messages of the root or of its
+        // children.
         assert!((4.0 * 60.0..2000.0).contains(&time(16)), "{}", time(16));
         let none = estimate_native(binomial, &request(16, 50), &core_model(0)).unwrap_err();
         assert_eq!(none.exit_code(), 2);
     }
 
     #[test]
-    fn whoever_would_take_too_many_turns_is_not_chosen() {
+    fn algorithms_with_too_many_polls_are_not_chosen() {
         let chain = registry::find(Kind::Broadcast, "chain").unwrap();
         let mut long = request(3000, 1);
         long.segments = Segments::whole(1);
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn something_is_chosen_for_every_collective() {
+    fn every_collective_has_a_choice() {
         for kind in Kind::ALL
             .into_iter()
             .filter(|&kind| registry::of(kind).next().is_some())

@@ -1,8 +1,8 @@
-//! Planners: from a [`Request`] to a [`Schedule`]. One file an algorithm, one row in the
-//! [`registry`].
+//! Planners turn a [`Request`] into a [`Schedule`](crate::Schedule): one file per algorithm, one
+//! row per algorithm in the [`registry`].
 //!
-//! A planner works on *virtual* ranks with the root at 0 and says which segment goes from where to
-//! where, round by round; `reduction` turns that into programs over real ranks and spans.
+//! A planner works on *virtual* ranks with the root at 0. Round by round, it states which segment
+//! moves from which rank to which; `reduction` turns that into programs over real ranks and spans.
 
 pub mod auto;
 pub mod circulant;
@@ -21,37 +21,37 @@ use crate::error::{Error, Result};
 use crate::schedule::Span;
 use crate::simulate::max_time;
 
-/// What is to be planned.
+/// The problem to plan: ranks, root, ports, sizes and costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Number of ranks.
     pub ranks: usize,
     /// The root, for collectives that have one.
     pub root: usize,
-    /// Whether the planner may take another root that is better; the schedule's collective says
-    /// which it took.
+    /// Whether the planner may choose a better root; the schedule's collective names the chosen
+    /// one.
     pub root_free: bool,
-    /// What a rank's ports allow.
+    /// The port model.
     pub ports: Ports,
-    /// How the vector is split: that of a broadcast, reduce, allreduce, reduce_scatter or scan, or
-    /// one rank's block of a gather, scatter, allgather or alltoall (the largest where they
-    /// differ). What moves blocks cuts each into as many parts.
+    /// How the vector is split: the vector of a broadcast, reduce, allreduce, reduce_scatter or
+    /// scan, or one rank's block of a gather, scatter, allgather or alltoall (the largest, if they
+    /// differ). Algorithms that move blocks split each block into the same number of parts.
     pub segments: Segments,
-    /// Elements of each rank's block, for collectives that have blocks; `None` where they are
-    /// equal, or for reduce_scatter as equal as possible. In alltoall every rank has a block
-    /// of this size from each rank.
+    /// Elements of each rank's block, for collectives that have blocks. `None` means equal blocks,
+    /// or, for reduce_scatter, blocks as equal as possible. In alltoall every rank has a block of
+    /// this size from each rank.
     pub blocks: Option<Vec<usize>>,
     /// Whether operands must be combined in rank order (the operator does not commute).
     pub keep_order: bool,
-    /// The cost model, for planners that look at it.
+    /// The cost model, for planners that depend on it.
     pub cost: CostModel,
-    /// Bytes of one element, for times.
+    /// Bytes of one element, to compute times.
     pub element_bytes: u64,
 }
 
 impl Request {
-    /// `ranks` bidirectional one-ported ranks, root 0, a vector of `elements` elements in one
-    /// segment, a commuting operator, messages of unit cost.
+    /// A request for `ranks` bidirectional one-ported ranks, root 0, a vector of `elements`
+    /// elements in one segment, a commuting operator, and messages of unit cost.
     pub fn new(ranks: usize, elements: usize) -> Request {
         Request {
             ranks,
@@ -66,14 +66,14 @@ impl Request {
         }
     }
 
-    /// Checks that there is a rank, that the root is one, and that the cost model describes all of
-    /// them.
+    /// Checks that there is at least one rank, that the root is one of the ranks, and that the cost
+    /// model covers all ranks.
     ///
     /// # Errors
-    /// Says which is not so, or that there are more ranks than steps can be numbered for.
+    /// Names the failed condition; also when there are more ranks than steps can be numbered for.
     pub(crate) fn validate(&self) -> Result<()> {
         if self.ranks == 0 {
-            return Err(Error::usage("a collective needs at least one rank (-p 0)"));
+            return Err(Error::usage("a collective needs at least one rank"));
         }
         if self.ranks > MAX_TRANSFERS {
             return Err(Error::usage(format!(
@@ -115,13 +115,13 @@ impl Request {
         self.cost.covers(self.ranks)
     }
 
-    /// Elements of the vector, or of one rank's block: see [`Request::segments`].
+    /// Number of elements of the vector, or of one rank's block: see [`Request::segments`].
     pub fn elements(&self) -> usize {
         self.segments.elements()
     }
 
-    /// Where each rank's block stands among all of them, one after another: in the output of a
-    /// gather or allgather, the root's input of a scatter, every rank's input of an alltoall.
+    /// The span of each rank's block among all blocks in rank order: in the output of a gather or
+    /// allgather, the root's input of a scatter, every rank's input of an alltoall.
     pub fn block_spans(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
@@ -129,7 +129,7 @@ impl Request {
         }
     }
 
-    /// Elements of each rank's block of a gather, scatter or allgather.
+    /// Number of elements of each rank's block of a gather, scatter or allgather.
     pub(crate) fn block_sizes(&self) -> Vec<usize> {
         match &self.blocks {
             Some(sizes) => sizes.clone(),
@@ -137,8 +137,8 @@ impl Request {
         }
     }
 
-    /// Where each rank's block stands in the vector of a reduce_scatter: sizes as given, or such
-    /// that the first blocks have one element more than the last.
+    /// The span of each rank's block in the vector of a reduce_scatter: with the given sizes, or
+    /// with sizes that differ by at most one, larger blocks first.
     pub fn reduce_scatter_spans(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
@@ -154,35 +154,36 @@ impl Request {
         }
     }
 
-    /// Time of a message of `elements` elements; on a heterogeneous platform, of the slowest one.
+    /// Time of a message of `elements` elements; on a heterogeneous platform, an upper bound for
+    /// all links.
     pub fn transfer_time(&self, elements: usize) -> f64 {
         self.cost
             .slowest_transfer(bytes(elements, self.element_bytes))
     }
 
-    /// Count and size of the segments, where closed forms over equal segments hold: all of one
-    /// size, a homogeneous model, no overlap.
+    /// Number and size of the segments, if closed forms over equal segments are valid: equal sizes,
+    /// a homogeneous model and no overlap.
     pub(crate) fn equal_segments(&self) -> Option<(usize, usize)> {
         let sizes = self.segments.sizes();
         let equal = sizes.iter().all(|&s| s == sizes[0]);
         (equal && self.closed_forms_hold()).then(|| (sizes.len(), sizes[0]))
     }
 
-    /// Whether the cost model is the one that closed forms are stated for: homogeneous, without
+    /// Whether the cost model is one that closed forms are stated for: homogeneous, without
     /// overlap.
     pub(crate) fn closed_forms_hold(&self) -> bool {
         self.cost.links().is_none() && !self.cost.overlap
     }
 
-    /// Time of combining `elements` elements; on a heterogeneous platform, at the slowest rank.
+    /// Time to combine `elements` elements; on a heterogeneous platform, at the slowest rank.
     pub fn combine_time(&self, elements: usize) -> f64 {
         let bytes = bytes(elements, self.element_bytes);
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
         (0..ranks).fold(0.0, |t, rank| max_time(t, self.cost.combine(rank, bytes)))
     }
 
-    /// Time of combining `elements` elements that a rank holds; on a heterogeneous platform, at the
-    /// slowest rank.
+    /// Time to combine `elements` elements that a rank already holds; on a heterogeneous platform,
+    /// at the slowest rank.
     pub fn t_comp_local(&self, elements: usize) -> f64 {
         let bytes = bytes(elements, self.element_bytes);
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
@@ -192,14 +193,14 @@ impl Request {
     }
 }
 
-/// Each transfer has two steps, and steps are numbered with 32 bits.
+/// Each transfer has two steps, and steps have 32-bit numbers.
 pub(crate) const MAX_TRANSFERS: usize = 1 << 30;
-/// Buffers hold a vector a few times over: far from overflowing, far beyond any memory.
+/// Keeps buffers of a few vectors far from overflow; far more than any memory holds.
 const MAX_ELEMENTS: usize = 1 << 60;
-/// A vector has at most this many segments: more would not fit into memory as steps.
+/// Maximal number of segments of a vector: the steps of more segments would not fit into memory.
 const MAX_SEGMENTS: usize = 1 << 26;
 
-/// A vector split into consecutive segments, in elements.
+/// A vector split into consecutive segments; sizes in elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segments(Vec<usize>);
 
@@ -209,7 +210,7 @@ impl Segments {
         Segments(vec![elements])
     }
 
-    /// Segments of `segment` elements, the last possibly smaller; an empty vector is one empty
+    /// Segments of `segment` elements, the last one possibly smaller. An empty vector is one empty
     /// segment.
     ///
     /// # Errors
@@ -233,9 +234,9 @@ impl Segments {
         Ok(Segments(sizes))
     }
 
-    /// `count` segments, or one for each element if there are fewer: equal ones, the last possibly
-    /// smaller, where that comes to `count` (10 elements in 4: 3, 3, 3, 1), otherwise sizes
-    /// that differ by one (10 in 6: 2, 2, 2, 2, 1, 1).
+    /// `count` segments, or one per element if there are fewer elements. If equal sizes with a
+    /// possibly smaller last segment give `count` segments, these are used (10 elements in 4: 3, 3,
+    /// 3, 1); otherwise sizes differ by one (10 in 6: 2, 2, 2, 2, 1, 1).
     ///
     /// # Errors
     /// When `count` is 0, or there are more than 2^26 segments.
@@ -255,10 +256,10 @@ impl Segments {
         ))
     }
 
-    /// These sizes, in this order.
+    /// Segments of these sizes, in this order.
     ///
     /// # Errors
-    /// When there is none, or their sum overflows.
+    /// When `sizes` is empty, or their sum overflows.
     pub fn of_sizes(sizes: Vec<usize>) -> Result<Segments> {
         if sizes.is_empty() {
             return Err(Error::usage("0 segments"));
@@ -278,23 +279,23 @@ impl Segments {
         self.0.len()
     }
 
-    /// Elements of all segments together.
+    /// Number of elements of all segments together.
     pub fn elements(&self) -> usize {
         self.0.iter().sum()
     }
 
-    /// The sizes.
+    /// The sizes of the segments.
     pub fn sizes(&self) -> &[usize] {
         &self.0
     }
 
-    /// Where each segment stands in the vector.
+    /// The span of each segment in the vector.
     pub fn spans(&self) -> Vec<Span> {
         consecutive(&self.0)
     }
 }
 
-/// Spans of these lengths, one after another from 0 on.
+/// Consecutive spans of these lengths, starting at 0.
 pub(crate) fn consecutive(sizes: &[usize]) -> Vec<Span> {
     let mut offset = 0;
     let span = |&len: &usize| {
@@ -305,7 +306,7 @@ pub(crate) fn consecutive(sizes: &[usize]) -> Vec<Span> {
     sizes.iter().map(span).collect()
 }
 
-/// `elements` in `parts`, the first ones larger by one where they cannot be equal.
+/// Splits `elements` into `parts` sizes that differ by at most one, larger sizes first.
 pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
     let (small, larger) = (elements / parts, elements % parts);
     (0..parts)
@@ -313,7 +314,7 @@ pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
         .collect()
 }
 
-/// One segment from one virtual rank to another, combined there.
+/// A transfer of one segment from one virtual rank to another, which combines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
     /// Segment.
@@ -340,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_segments_as_asked_for() {
+    fn of_count_gives_the_requested_count() {
         for elements in 0..60 {
             for count in 1..70 {
                 let segments = Segments::of_count(elements, count).unwrap();

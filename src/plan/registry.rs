@@ -1,7 +1,8 @@
-//! The registry: one row an algorithm.
+//! The registry of algorithms: one row per algorithm.
 //!
-//! `oneport list`, the README's table, the generic test-suite and the benches all read it, so an
-//! algorithm added here is listed, checked, simulated, run and benched like all others.
+//! `oneport list`, the README's table, the generic test suite and the benches all read it. An
+//! algorithm added here is therefore listed, checked, simulated, run and benchmarked like all
+//! others.
 
 pub(in crate::plan) mod row;
 
@@ -23,31 +24,31 @@ use crate::simulate::{self, Timed};
 /// One algorithm for one collective.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
-    /// Its name, unique within the collective.
+    /// Name, unique within the collective.
     pub name: &'static str,
-    /// What it performs.
+    /// The collective that the algorithm performs.
     pub collective: Kind,
-    /// Port models it is planned for.
+    /// Port models it can be planned for.
     pub ports: PortModels,
-    /// Whether it needs an operator that commutes.
+    /// Whether it requires an operator that commutes.
     pub commutative_only: bool,
-    /// Whether it needs links that all cost the same.
+    /// Whether it requires links with equal costs.
     pub uniform_links_only: bool,
-    /// Whether it needs blocks of one size.
+    /// Whether it requires blocks of equal size.
     pub regular_only: bool,
     /// Whether it splits the vector, or every block, into the request's segments.
     pub segmented: bool,
-    /// About how many transfers `p` ranks make with `q` segments: what a schedule takes to plan
-    /// and hold.
+    /// Approximate number of transfers of `p` ranks with `q` segments, which determines the time
+    /// and memory of a schedule.
     pub transfers: fn(usize, usize) -> usize,
-    /// About how many bytes planning for `p` ranks takes besides the schedule: those of the tables
-    /// in which the best tree is looked for.
+    /// Approximate memory, in bytes, for planning with `p` ranks in addition to the schedule: the
+    /// tables of the search for the best tree.
     pub tables: fn(usize) -> u64,
-    /// Where it comes from.
+    /// The publication it comes from.
     pub source: &'static str,
-    /// Communication rounds, in the field's symbols.
+    /// Number of communication rounds, in the field's symbols.
     pub rounds: &'static str,
-    /// Elements moved by all ranks together.
+    /// Number of elements moved by all ranks together.
     pub volume: &'static str,
     /// The largest number of ranks it is planned for where links differ.
     pub max_ranks_with_links: Option<usize>,
@@ -97,53 +98,54 @@ pub enum PortModels {
     Both,
 }
 
-/// How an algorithm gets its schedule.
+/// How the schedule of an algorithm is planned.
 #[derive(Debug, Clone, Copy)]
 pub enum Planner {
-    /// Planned as it stands.
+    /// The function plans the schedule itself.
     Direct(fn(&Request) -> Result<Schedule>),
-    /// The reversal of what this plans for free computation.
+    /// The schedule is the reversal of the function's schedule for gamma = 0.
     ReverseOf(fn(&Request) -> Result<Schedule>),
-    /// ScheduleSource on demand, through the first port of each kind: stored as they stand, or timed
-    /// without being stored.
+    /// The function returns programs that are streamed through the first port of each kind. They
+    /// can be stored, or timed without storing them.
     Streamed(fn(&Request) -> Result<Box<dyn DynScheduleSource>>),
-    /// A reduction, whose transfers are stored in little memory, but not as steps where only times
-    /// are wanted.
+    /// The function plans a reduction. Its transfers are stored compactly, and not as steps if only
+    /// times are needed.
     Reduction(fn(&Request) -> Result<Reduction>),
-    /// The broadcast that is what this plans for free computation, backwards.
+    /// A broadcast: the reversal of the function's reduction for gamma = 0.
     BroadcastOf(fn(&Request) -> Result<Reduction>),
-    /// The allreduce that is what this plans, then what it plans for free computation, backwards.
+    /// An allreduce: the function's reduction, followed by the reversal of its reduction for gamma
+    /// = 0.
     AllreduceOf(fn(&Request) -> Result<Reduction>),
     /// The same, from a schedule.
     ReduceBroadcast(fn(&Request) -> Result<Schedule>),
 }
 
-/// What an algorithm plans for a request: see [`Algorithm::planned`].
+/// The result of planning a request: see [`Algorithm::planned`].
 #[allow(missing_debug_implementations, reason = "may be any programs")]
 pub enum Planned {
-    /// A schedule.
+    /// A stored schedule.
     Stored(Schedule),
-    /// ScheduleSource that need not be stored.
+    /// Programs that need not be stored.
     Streamed(Box<dyn DynScheduleSource>),
 }
 
 impl Planned {
-    /// What it is for.
+    /// The collective that it performs.
     pub fn collective(&self) -> Collective {
         self.programs().collective()
     }
 
-    /// What a rank's ports allow.
+    /// The port model.
     pub fn ports(&self) -> Ports {
         self.programs().ports()
     }
 
-    /// The buffers of all ranks, in order.
+    /// The buffers of all ranks, in rank order.
     pub fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
         self.programs().layouts()
     }
 
-    /// Whether some step names another port than the first of its kind.
+    /// Whether a step uses a port other than the first of its kind.
     pub fn uses_several_ports(&self) -> bool {
         match self {
             Planned::Stored(schedule) => {
@@ -154,11 +156,11 @@ impl Planned {
         }
     }
 
-    /// Times it under `cost`, with elements of `element_bytes` bytes. `watch` hears what
-    /// [`simulate::stream_watched`] tells, if it is not stored.
+    /// Times it under `cost`, with elements of `element_bytes` bytes. If it is streamed, `watch` is
+    /// called as by [`simulate::stream_watched`].
     ///
     /// # Errors
-    /// As [`simulate::timed`] for a schedule, otherwise as [`simulate::on_demand`].
+    /// As [`simulate::timed`] for a stored schedule, otherwise as [`simulate::stream`].
     pub fn timed(
         &self,
         cost: &CostModel,
@@ -171,7 +173,7 @@ impl Planned {
         }
     }
 
-    /// The schedule.
+    /// Stores it as a schedule.
     ///
     /// # Errors
     /// As [`Schedule::new`].
@@ -191,7 +193,7 @@ impl Planned {
 }
 
 impl PortModels {
-    /// Whether `ports` is one of them.
+    /// Whether the port model of `ports` is included.
     pub fn allow(self, ports: Ports) -> bool {
         match self {
             PortModels::Uni => !ports.is_bidirectional(),
@@ -214,9 +216,9 @@ impl Algorithm {
     /// Plans `request`.
     ///
     /// # Errors
-    /// When there is no rank, the root is out of range, a cost is not a time or the costs describe
-    /// fewer ranks, the schedule would be too long, or the algorithm is not for these ports or
-    /// this operator (naming one that is).
+    /// When there is no rank, the root is out of range, a cost is not a valid time, the costs
+    /// describe too few ranks, the schedule would be too long, or the algorithm does not support
+    /// these ports or this operator (the message names one that does).
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
         match self.planner {
@@ -228,8 +230,8 @@ impl Algorithm {
             | Planner::AllreduceOf(_) => self.planned(request)?.materialize(),
             Planner::ReverseOf(plan) => {
                 let mut request = request.without_computation();
-                // Only what combines has operands to keep in order: a broadcast need not pass
-                // through rank 0.
+                // Only reductions have operands to keep in order: a broadcast need not pass through
+                // rank 0.
                 request.keep_order &= self.collective.reduces();
                 if self.collective == Kind::ReduceScatter && request.blocks.is_none() {
                     let sizes = request
@@ -244,8 +246,7 @@ impl Algorithm {
         }
     }
 
-    /// As [`Algorithm::plan`], without storing the schedule where the algorithm gives programs on
-    /// demand.
+    /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
     ///
     /// # Errors
     /// As [`Algorithm::plan`].
@@ -262,25 +263,25 @@ impl Algorithm {
         }))
     }
 
-    /// About how many bytes a transfer takes while [`Algorithm::planned`] holds it; `None` where
-    /// that is a schedule.
+    /// Approximate memory per transfer, in bytes, while the result of [`Algorithm::planned`]
+    /// exists; `None` if that is a stored schedule.
     pub fn bytes_a_transfer(&self) -> Option<u64> {
         match self.planner {
             Planner::Streamed(_) => Some(0),
-            // A transfer as it is planned, which takes up to twice its size while the list grows,
-            // and its two halves.
+            // A planned transfer, which takes up to twice its size while the list grows, and its
+            // two halves.
             Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
             Planner::Direct(_) | Planner::ReverseOf(_) | Planner::ReduceBroadcast(_) => None,
         }
     }
 
-    /// Whether [`Algorithm::timed`] can time requests whose schedules are too long to be stored.
+    /// Whether [`Algorithm::timed`] can time requests whose schedules are too long to store.
     pub fn is_streamed(&self) -> bool {
         matches!(self.planner, Planner::Streamed(_))
     }
 
-    /// Times `request` under its own costs: without storing the schedule, where the algorithm gives
-    /// programs on demand.
+    /// Times `request` under its own costs, without storing the schedule if the algorithm can
+    /// stream it.
     ///
     /// # Errors
     /// As [`Algorithm::plan`], and when a message has no link.
@@ -288,7 +289,7 @@ impl Algorithm {
         self.timed_watched(request, |_| ())
     }
 
-    /// As [`Algorithm::timed`]; `watch` hears what [`simulate::stream_watched`] tells.
+    /// As [`Algorithm::timed`]; calls `watch` as [`simulate::stream_watched`] does.
     ///
     /// # Errors
     /// As [`Algorithm::timed`].
@@ -381,7 +382,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether [`Algorithm::plan`] takes `request`.
+    /// Checks whether [`Algorithm::plan`] accepts `request`.
     ///
     /// # Errors
     /// As [`Algorithm::plan`].
@@ -427,14 +428,14 @@ impl Algorithm {
         Ok(())
     }
 
-    /// Block sizes are for collectives that have blocks, unequal ones for algorithms that take
-    /// them.
+    /// Checks the block sizes: only collectives with blocks may have them, and only some algorithms
+    /// support unequal ones.
     fn accepts_blocks(&self, request: &Request) -> Result<()> {
         let Some(blocks) = &request.blocks else {
-            let vector_is_all =
+            let has_one_vector =
                 !self.collective.has_blocks() || self.collective == Kind::ReduceScatter;
             let all = request.elements().checked_mul(request.ranks);
-            if !vector_is_all && all.is_none() {
+            if !has_one_vector && all.is_none() {
                 return Err(Error::usage(format!(
                     "{} blocks of {} elements overflow",
                     request.ranks,
@@ -460,7 +461,7 @@ impl Algorithm {
         Ok(())
     }
 
-    /// What to choose instead: the algorithms for the same collective that are `good`.
+    /// Suggests the algorithms for the same collective that satisfy `good`.
     fn others(&self, good: impl Fn(&Algorithm) -> bool) -> String {
         let names: Vec<_> = of(self.collective)
             .filter(|a| good(a))
@@ -486,10 +487,10 @@ pub fn of(collective: Kind) -> impl Iterator<Item = &'static Algorithm> {
         .filter(move |a| a.collective == collective)
 }
 
-/// The algorithm with this name.
+/// Finds the algorithm with this name.
 ///
 /// # Errors
-/// Lists the names when there is none.
+/// An unknown name; the message lists the valid ones.
 pub fn find(collective: Kind, name: &str) -> Result<&'static Algorithm> {
     of(collective).find(|a| a.name == name).ok_or_else(|| {
         let names: Vec<_> = of(collective).map(|a| a.name).collect();

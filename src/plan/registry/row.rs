@@ -1,4 +1,5 @@
-//! What the rows of the registry are made of.
+//! Functions that build rows of the registry: defaults, derived collectives and numbers of
+//! transfers.
 
 use super::{Algorithm, BestSegment, ClosedForm, Formula, Planner, PortModels};
 use crate::collective::Kind;
@@ -6,10 +7,10 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::Schedule;
 
-/// A row with what most have: any ports, operator, links and blocks, no segments, and a logarithm
-/// of rounds.
+/// A row with the most common properties: any ports, operator, links and blocks, no segments, and a
+/// logarithmic number of rounds.
 ///
-/// Left to say: source, rounds, volume, and the time where there is a closed form.
+/// The caller adds source, rounds, volume and, if there is a closed form, the time.
 pub(in crate::plan) const fn new(
     name: &'static str,
     collective: Kind,
@@ -37,7 +38,7 @@ pub(in crate::plan) const fn new(
     }
 }
 
-/// Plans the reversal. ScheduleSource on demand are given backwards by a function of their own.
+/// The planner of the reversal. Streamed programs have separate functions for their reversal.
 const fn reversed(planner: Planner) -> Planner {
     match planner {
         Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
@@ -46,7 +47,7 @@ const fn reversed(planner: Planner) -> Planner {
     }
 }
 
-/// A broadcast that is the reversal of a reduction.
+/// A broadcast: the reversal of a reduction.
 pub(in crate::plan) const fn broadcast(reduce: Algorithm) -> Algorithm {
     Algorithm {
         collective: Kind::Broadcast,
@@ -56,7 +57,7 @@ pub(in crate::plan) const fn broadcast(reduce: Algorithm) -> Algorithm {
     }
 }
 
-/// An allreduce that is a reduction to rank 0, then a broadcast.
+/// An allreduce: a reduction to rank 0, then a broadcast.
 pub(in crate::plan) const fn allreduce(reduce: Algorithm, rounds: &'static str) -> Algorithm {
     Algorithm {
         collective: Kind::Allreduce,
@@ -80,7 +81,7 @@ pub(in crate::plan) const fn allreduce(reduce: Algorithm, rounds: &'static str) 
     }
 }
 
-/// A reduce-scatter that is the reversal of an allgather.
+/// A reduce-scatter: the reversal of an allgather.
 pub(in crate::plan) const fn reduce_scatter(allgather: Algorithm, time: Formula) -> Algorithm {
     Algorithm {
         collective: Kind::ReduceScatter,
@@ -91,7 +92,7 @@ pub(in crate::plan) const fn reduce_scatter(allgather: Algorithm, time: Formula)
     }
 }
 
-/// One or two transfers of each rank in each round, and as many rounds as `p` has binary digits.
+/// One or two transfers per rank and round, with as many rounds as `p` has binary digits.
 pub(in crate::plan) fn logarithmic(p: usize, _segments: usize) -> usize {
     p.saturating_mul(1 + p.max(1).ilog2() as usize)
 }
@@ -101,25 +102,25 @@ pub(in crate::plan) fn for_each_segment(p: usize, segments: usize) -> usize {
     p.saturating_mul(segments)
 }
 
-/// Each rank sends messages with a part of almost every rank's block, many spans together as heavy
-/// as a step.
+/// Each rank sends messages with a part of almost every rank's block; a message of many spans
+/// counts as several steps.
 pub(in crate::plan) fn parts_of_all(p: usize, segments: usize) -> usize {
     let messages = p.saturating_mul(segments.saturating_add(p.max(1).ilog2() as usize));
     messages.saturating_mul(1 + p / 8)
 }
 
-/// Each rank sends a message in each of so many rounds as `p` has binary digits; the first has a
-/// span for every second rank, the next for every fourth.
+/// Each rank sends one message per round, with as many rounds as `p` has binary digits. The first
+/// message has a span for every second rank, the next one for every fourth, and so on.
 pub(in crate::plan) fn parts_of_halves(p: usize, segments: usize) -> usize {
     logarithmic(p, segments).saturating_add(p.saturating_mul(p / 4))
 }
 
-/// Each rank sends a message for each other rank.
+/// Each rank sends one message to each other rank.
 pub(in crate::plan) fn for_each_pair(p: usize, _segments: usize) -> usize {
     p.saturating_mul(p)
 }
 
-/// The same, there and back.
+/// As [`for_each_pair`], for two phases.
 pub(in crate::plan) fn for_each_pair_twice(p: usize, segments: usize) -> usize {
     for_each_pair(p, segments).saturating_mul(2)
 }
@@ -129,8 +130,7 @@ pub(in crate::plan) fn for_each_segment_twice(p: usize, segments: usize) -> usiz
     for_each_segment(p, segments).saturating_mul(2)
 }
 
-/// In each of two phases of as many rounds as `p` has binary digits, one or two transfers of each
-/// rank.
+/// As [`logarithmic`], for two phases.
 pub(in crate::plan) fn logarithmic_twice(p: usize, segments: usize) -> usize {
     logarithmic(p, segments).saturating_mul(2)
 }
