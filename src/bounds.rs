@@ -231,12 +231,12 @@ impl Demand {
     }
 
     /// `total` elements in blocks, one per rank, each of which goes to (or comes from) all ranks. A
-    /// rank receives (or sends) at most `most` elements and sends (or receives) its own block of at
-    /// most `own` elements.
-    fn all_to_all_blocks(p: usize, most: f64, own: f64, total: f64) -> Demand {
+    /// rank receives (or sends) at most `max_other_blocks` elements and sends (or receives) its own
+    /// block of at most `own` elements.
+    fn all_to_all_blocks(p: usize, max_other_blocks: f64, own: f64, total: f64) -> Demand {
         Demand {
             reach: p,
-            received: most,
+            received: max_other_blocks,
             sent: own,
             both: total,
             total: number(p - 1) * total,
@@ -497,14 +497,14 @@ mod tests {
                 vec![0; p],
             ];
             for blocks in sizes {
-                let (all, most) = (
+                let (all, max) = (
                     blocks.iter().sum(),
                     blocks.iter().copied().max().unwrap_or(0),
                 );
                 for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
                     for ports in [Ports::UNI, Ports::BI] {
                         let of_vector = algorithm.collective == Kind::ReduceScatter;
-                        let mut r = Request::new(p, if of_vector { all } else { most });
+                        let mut r = Request::new(p, if of_vector { all } else { max });
                         r.blocks = Some(blocks.clone());
                         r.ports = ports;
                         r.root = p / 2;

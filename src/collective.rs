@@ -194,14 +194,16 @@ impl Collective {
     /// # Errors
     /// Names the first rank out of range.
     pub(crate) fn fits_ranks(&self, ranks: usize) -> Result<()> {
-        self.among(ranks, "root", self.root().as_slice())?;
+        self.ensure_ranks_exist(ranks, "root", self.root().as_slice())?;
         match self {
-            Collective::Multicast { targets, .. } => self.among(ranks, "target", targets),
+            Collective::Multicast { targets, .. } => {
+                self.ensure_ranks_exist(ranks, "target", targets)
+            }
             _ => Ok(()),
         }
     }
 
-    fn among(&self, ranks: usize, what: &str, named: &[usize]) -> Result<()> {
+    fn ensure_ranks_exist(&self, ranks: usize, what: &str, named: &[usize]) -> Result<()> {
         match named.iter().find(|&&rank| rank >= ranks) {
             Some(rank) => Err(Error::malformed(format!(
                 "{}: {what} {rank} is not one of {ranks} ranks",
@@ -264,7 +266,7 @@ impl<'a> Totals<'a> {
         } = *self;
         let p = layout.len();
         collective.fits_ranks(p)?;
-        collective.among(p, "rank", &[rank])?;
+        collective.ensure_ranks_exist(p, "rank", &[rank])?;
         let input = |r: usize| self.inputs[r];
         let output = total_len(&layout[rank].output);
         let whole = |ranks: Range<usize>, len: usize| {

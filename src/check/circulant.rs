@@ -163,9 +163,9 @@ pub fn check(
 }
 
 /// Checks [`SAMPLED_RANKS`] ranks each (all, if there are fewer) of `count` graphs over at most
-/// `max_ranks` ranks: powers of two and their neighbours, and random numbers of all magnitudes. The same
-/// `seed` gives the same graphs. Calls `progress` with the number of graphs that have been checked
-/// since the last call.
+/// `max_ranks` ranks: powers of two and their neighbours, and random numbers of all magnitudes. The
+/// same `seed` gives the same graphs. Calls `progress` with the number of graphs that have been
+/// checked since the last call.
 ///
 /// # Panics
 /// When `max_ranks` is 0 or more than [`MAX_RANKS`](crate::plan::circulant::schedule::MAX_RANKS).

@@ -1,26 +1,28 @@
-//! The trace event format of Chrome, which Perfetto and others open.
+//! Writes traces in Chrome's trace event format, which Perfetto and other viewers open.
 //!
-//! A rank is a process, each of its ports a thread; a rank that computes has one thread more
-//! (several, where it computes several things at once).
+//! A rank is a process, and each of its ports is a thread. A rank that computes has one more
+//! thread, or several if it computes several things at once.
 //!
-//! Perfetto has its own ideas, which the numbers here respect: it takes thread numbers to be unique
-//! among all processes (threads of the same number share a lane, and what overlaps there is lost),
-//! 0 to be the idle thread and a process's own number to be its main thread; and it counts in whole
-//! nanoseconds, so that times that are not would overlap by one.
+//! The numbers respect some assumptions of Perfetto. It takes thread numbers to be unique among all
+//! processes (threads with the same number share a lane, in which overlapping events are lost),
+//! thread 0 to be the idle thread, and the thread with its process's number to be the main thread.
+//! It counts whole nanoseconds, so other times could overlap by one.
 
 use serde_json::{Value, json};
 
 use super::trace::{Activity, Source, Trace, Unit, What};
 use crate::error::{Error, Result};
 
-/// Traces of more events are refused: viewers take seconds for each hundred thousand.
+/// Maximal number of events of a trace: viewers take seconds per hundred thousand events.
 pub const MAX_EVENTS: usize = 1_000_000;
 
 impl Trace {
-    /// The trace as JSON in the trace event format: `ts` and `dur` in microseconds, to the
-    /// nanosecond (one unit of a model without units is a microsecond; a millisecond or a
-    /// second, where times are short; `otherData` says so), one `pid` a rank, one `tid` a port,
-    /// with the names of both; `args` holds step, peer, bytes and segment.
+    /// Writes the trace as JSON in the trace event format, with one `pid` per rank and one `tid`
+    /// per port, both named, and with step, peer, bytes and segment in `args`.
+    ///
+    /// `ts` and `dur` are in microseconds, rounded to the nanosecond. If the model has no unit, one
+    /// time unit is written as a microsecond, or as a millisecond or a second if times are short;
+    /// `otherData` names the scale.
     ///
     /// # Errors
     /// When there are more than [`MAX_EVENTS`] events.
@@ -32,9 +34,11 @@ impl Trace {
             )));
         }
         let lists = self.lists();
-        let (lanes, most) = self.compute_lanes();
-        // Above all ranks, which are the numbers of the processes, and different for all.
-        let number = |rank: usize, thread: usize| self.ranks() + rank * (lists + most) + thread + 1;
+        let (lanes, max_compute_lanes) = self.compute_lanes();
+        // Thread numbers are larger than all ranks, which are the process numbers, and unique.
+        let number = |rank: usize, thread: usize| {
+            self.ranks() + rank * (lists + max_compute_lanes) + thread + 1
+        };
         let mut computing = vec![0; self.ranks()];
         for (a, lane) in self.activities().iter().zip(&lanes) {
             computing[a.rank] = computing[a.rank].max(lane.map_or(0, |l| l + 1));
@@ -69,7 +73,7 @@ impl Trace {
             }
         }
         let (nanoseconds, unit) = self.scale();
-        // Both ends are rounded, not the time between: what touches keeps touching.
+        // Round both ends instead of the duration, so that adjacent events stay adjacent.
         let whole = |t: f64| (t * nanoseconds).round();
         let microseconds = |t: f64| match t / 1e3 {
             t if t.fract() == 0.0 && t.abs() < 9e15 => json!(t as i64),
@@ -110,20 +114,20 @@ impl Trace {
                 .to_string(),
             );
         }
-        let about = json!({
+        let metadata = json!({
             "title": title,
             "clock": match self.source() { Source::Model => "model", Source::Wall => "wall" },
             "unit": unit,
         });
         Ok(format!(
-            "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[\n{}\n]}}\n",
+            "{{\"displayTimeUnit\":\"ns\",\"otherData\":{metadata},\"traceEvents\":[\n{}\n]}}\n",
             lines.join(",\n")
         ))
     }
 
-    /// How many nanoseconds of the trace a unit of time is, and in words. A unit without a name is
-    /// a microsecond; but where the shortest time would then not be known to a percent, it is a
-    /// millisecond or a second.
+    /// The number of nanoseconds in the trace per unit of time, and its description. A unit without
+    /// a name becomes a microsecond; if the shortest time would then have an error above a percent,
+    /// it becomes a millisecond or a second.
     fn scale(&self) -> (f64, &'static str) {
         if self.unit() == Unit::Nanoseconds {
             return (1.0, "us");
@@ -147,8 +151,8 @@ mod tests {
     use crate::plan::{Request, Segments, registry};
     use crate::{CostModel, Kind, Ports, Span, Step};
 
-    /// By (pid, tid): start and duration of each event, in the order written; and the threads'
-    /// names.
+    /// By (pid, tid): start and duration of each event, in the order written; and the names of the
+    /// threads.
     type Lanes = HashMap<(u64, u64), Vec<(f64, f64)>>;
 
     fn read(text: &str) -> (Lanes, HashMap<(u64, u64), String>) {
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_do_not_overlap_and_sum_to_what_ports_are_busy() {
+    fn lanes_do_not_overlap_and_sum_to_the_busy_time() {
         let cost = CostModel::new(2.0, 1.0).gamma(1.0);
         for (ports, name) in [(Ports::UNI, "uni-greedy"), (Ports::BI, "bi-greedy")] {
             let mut request = Request::new(9, 20);
@@ -205,7 +209,8 @@ mod tests {
                 );
             }
             assert!(lanes.keys().all(|key| names.contains_key(key)));
-            // One number a lane, none that of a process (Perfetto would merge them).
+            // Each lane has its own number, different from all process numbers (Perfetto would
+            // merge them).
             let mut numbers: Vec<u64> = names.keys().map(|&(_, tid)| tid).collect();
             numbers.sort_unstable();
             numbers.dedup();
@@ -215,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_nanoseconds_touch_and_do_not_overlap() {
+    fn fractional_nanoseconds_stay_adjacent() {
         for (unit, alpha, beta, shown) in [
             (Unit::Nanoseconds, 3.3, 0.7, 1.0),
             (Unit::Plain, 1.0 / 3.0, 1.0 / 7.0, 1e3),

@@ -1,9 +1,9 @@
-//! Gantt charts: what every rank's ports do over time.
+//! Gantt charts: the activities of every rank's ports over time.
 //!
-//! One row a rank. A unidirectional rank has one lane in its row, a bidirectional one a lane out
-//! and a lane in, a `k`-ported one `k` times as many. A computation fills the whole row, since
-//! nothing else happens on the rank meanwhile; where computation overlaps communication it has
-//! lanes of its own.
+//! There is one row per rank. A unidirectional rank has one lane in its row, a bidirectional rank
+//! one lane out and one lane in, and a `k`-ported rank `k` times as many. A computation fills the
+//! whole row, because nothing else happens on the rank meanwhile. If computation overlaps
+//! communication, computations have lanes of their own.
 
 use super::Caption;
 use super::legend::{color, legend, mark, span_names, styles};
@@ -11,19 +11,21 @@ use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, nice_step, number, scal
 use super::trace::{Activity, Source, Trace, Unit, What};
 use crate::error::{Error, Result};
 
-/// Charts of more boxes are refused: nobody could read them, and viewers choke.
+/// Maximal number of boxes of a chart: larger charts are unreadable, and viewers cannot show them.
 pub const MAX_BOXES: usize = 50_000;
-/// So are taller ones; many programs that show pictures stop at 2^15.
+/// Maximal height in pixels; many programs that show pictures stop at 2^15.
 const MAX_HEIGHT: f64 = 30_000.0;
 
-const NARROWEST: f64 = 760.0;
-const WIDEST: f64 = 3600.0;
-/// The times of a run vary so much that room for short transfers makes long charts.
-const WIDEST_RUN: f64 = 1600.0;
+const MIN_WIDTH: f64 = 760.0;
+const MAX_WIDTH: f64 = 3600.0;
+/// Width limit for runs. Their times vary so much that space for short transfers would make charts
+/// too wide.
+const MAX_WIDTH_OF_RUN: f64 = 1600.0;
 
-/// Draws a trace as an SVG document: a row a rank, a colour a segment; filled boxes receive,
-/// outlined ones with end strips send, dark ones compute. Boxes that are long enough name the peer;
-/// all say more under the pointer. Steps that take no time are counted below the chart, not drawn.
+/// Draws a trace as an SVG document, with one row per rank and one colour per segment. Filled boxes
+/// are receives, outlined boxes with end strips are sends, and dark boxes are computations. Boxes
+/// that are wide enough show the peer, and all have details in a tooltip. Steps that take no time
+/// are counted below the chart instead of drawn.
 ///
 /// # Errors
 /// When the chart would have more than [`MAX_BOXES`] boxes, or too many lanes.
@@ -46,16 +48,16 @@ pub fn gantt(trace: &Trace, caption: &Caption) -> Result<String> {
     Ok(chart.draw(caption))
 }
 
-/// Whether an activity has a box.
+/// Whether an activity has a box in the chart.
 fn takes_time(a: &Activity) -> bool {
     a.end > a.start
 }
 
 struct Chart<'t> {
     trace: &'t Trace,
-    /// Lanes of a row.
+    /// Number of lanes per row.
     lanes: usize,
-    /// By activity: its lane among the computing ones, if these have lanes of their own.
+    /// By activity: its compute lane, if computations have lanes of their own.
     computing: Option<Vec<Option<usize>>>,
     lane_height: f64,
     gap: f64,
@@ -67,9 +69,14 @@ struct Chart<'t> {
 impl<'t> Chart<'t> {
     fn new(trace: &'t Trace) -> Self {
         let ports = trace.lists();
-        let apart = computes_beside(trace);
+        let separate_compute_lanes = computations_overlap(trace);
         let (computing, compute_lanes) = trace.compute_lanes();
-        let lanes = ports + if apart { compute_lanes } else { 0 };
+        let lanes = ports
+            + if separate_compute_lanes {
+                compute_lanes
+            } else {
+                0
+            };
         let (lane_height, gap) = match (lanes, trace.ranks()) {
             (1, ..=32) => (18.0, 4.0),
             (1, _) => (14.0, 3.0),
@@ -85,13 +92,13 @@ impl<'t> Chart<'t> {
             .map(Activity::time)
             .collect();
         times.sort_unstable_by(f64::total_cmp);
-        // Most transfers get room for their peer's number.
-        let (typical, widest) = match trace.source() {
-            Source::Model => (times.len() / 8, WIDEST),
-            Source::Wall => (times.len() / 2, WIDEST_RUN),
+        // Make most transfers wide enough for their peer's number.
+        let (typical, max_width) = match trace.source() {
+            Source::Model => (times.len() / 8, MAX_WIDTH),
+            Source::Wall => (times.len() / 2, MAX_WIDTH_OF_RUN),
         };
         let typical = times.get(typical).copied().unwrap_or(end);
-        let wanted = if typical > 0.0 {
+        let preferred_width = if typical > 0.0 {
             end / typical * 30.0
         } else {
             0.0
@@ -99,11 +106,11 @@ impl<'t> Chart<'t> {
         let mut chart = Chart {
             trace,
             lanes,
-            computing: apart.then_some(computing),
+            computing: separate_compute_lanes.then_some(computing),
             lane_height,
             gap,
             left: 0.0,
-            width: wanted.clamp(NARROWEST, widest),
+            width: preferred_width.clamp(MIN_WIDTH, max_width),
             end,
         };
         let names = (0..lanes).map(|l| width(&chart.lane_name(l), 8.0));
@@ -121,7 +128,7 @@ impl<'t> Chart<'t> {
         self.trace.ranks() as f64 * self.row_height()
     }
 
-    /// A lane's name, where a row has more than one.
+    /// The name of a lane; empty if a row has only one.
     fn lane_name(&self, lane: usize) -> String {
         let ports = self.trace.lists();
         match lane.checked_sub(ports) {
@@ -143,7 +150,7 @@ impl<'t> Chart<'t> {
     fn draw(&self, caption: &Caption) -> String {
         let mut svg = Svg::default();
         styles(&mut svg, self.trace.segments().len().max(1));
-        // The last tick's label may reach a little beyond the end.
+        // The label of the last tick may extend slightly beyond the end.
         let room = self.left + self.width + MARGIN + 24.0;
         let top = svg.caption(caption, room) + 2.0 * LINE;
         let bottom = top + self.rows_height();
@@ -166,7 +173,7 @@ impl<'t> Chart<'t> {
         svg.finish(room, y + MARGIN, &caption.title)
     }
 
-    /// Kinds of boxes in the chart.
+    /// The kinds of boxes in the chart.
     fn kinds(&self) -> Vec<What> {
         let mut kinds: Vec<What> = (self.trace.activities().iter())
             .filter(|a| takes_time(a))
@@ -177,6 +184,7 @@ impl<'t> Chart<'t> {
         kinds
     }
 
+    /// The note on activities without a box:
     /// `Not drawn, since they take no time: 12 combine, 3 send`.
     fn untimed(&self) -> Option<String> {
         let kinds = [
@@ -250,7 +258,7 @@ impl<'t> Chart<'t> {
                 (x, bottom + 4.0),
                 "stroke=\"#cfd3d8\" stroke-width=\"0.7\"",
             );
-            // Rounding the sum of steps away.
+            // Removes the rounding error of the sum of steps.
             let label = number(format!("{time:.9e}").parse().unwrap_or(time), 6);
             svg.text((x, top - 7.0), &label, Anchor::Middle, 11.0, "");
             svg.text((x, bottom + 15.0), &label, Anchor::Middle, 11.0, "");
@@ -279,7 +287,7 @@ impl<'t> Chart<'t> {
         };
         let (x, y) = (self.x(a.start), row + from as f64 * self.lane_height);
         let size = (self.x(a.end) - x, lanes as f64 * self.lane_height);
-        // Neighbouring lanes do not touch.
+        // Leave space between neighbouring lanes.
         let (y, size) = (y + 0.5, (size.0, size.1 - 1.0));
         let class = match a.what {
             What::Send => "send",
@@ -308,7 +316,7 @@ impl<'t> Chart<'t> {
         svg.close();
     }
 
-    /// What the pointer shows.
+    /// The text of the tooltip.
     fn describe(&self, a: &Activity) -> String {
         let mut text = format!("rank {}, step {}: {}", a.rank, a.step, a.what.name());
         match (a.peer, a.what) {
@@ -333,25 +341,24 @@ impl<'t> Chart<'t> {
     }
 }
 
-/// Whether a computation and a transfer of the same rank, or two computations, take place at the
-/// same time.
-fn computes_beside(trace: &Trace) -> bool {
+/// Whether a computation overlaps a transfer or another computation of the same rank in time.
+fn computations_overlap(trace: &Trace) -> bool {
     let mut of_rank: Vec<Vec<&Activity>> = vec![Vec::new(); trace.ranks()];
     for a in trace.activities().iter().filter(|a| takes_time(a)) {
         of_rank[a.rank].push(a);
     }
     of_rank.iter_mut().any(|activities| {
         activities.sort_by(|a, b| a.start.total_cmp(&b.start));
-        // The latest ends so far: of anything, and of computations.
+        // The latest ends so far, of all activities and of computations.
         let (mut any, mut computed) = (0.0, 0.0);
         activities.iter().any(|a| {
             let compute = a.port.is_none();
-            let beside = a.start < computed || (compute && a.start < any);
+            let overlaps = a.start < computed || (compute && a.start < any);
             any = f64::max(any, a.end);
             if compute {
                 computed = f64::max(computed, a.end);
             }
-            beside
+            overlaps
         })
     })
 }
@@ -360,7 +367,7 @@ fn label_size(lane_height: f64) -> f64 {
     (lane_height - 3.0).min(10.0)
 }
 
-/// The peer as it is written into a box: with an arrow, without, or not at all.
+/// The label of a box: the peer with an arrow, the peer alone, or nothing, as space permits.
 fn label(a: &Activity, room: f64) -> Option<String> {
     a.port?;
     let peer = a.peer?.to_string();

@@ -1,10 +1,10 @@
-//! Colours of segments, and the legend that explains them.
+//! Colours of segments, box styles of activities, and the legend that explains them.
 
 use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, width};
 use super::trace::What;
 use crate::schedule::Spans;
 
-/// One colour a segment, neighbours far apart; used over again when there are more segments.
+/// One colour per segment, with distinct neighbours; reused cyclically if there are more segments.
 const COLORS: [[u8; 3]; 16] = [
     [0x3b, 0x78, 0xc2],
     [0xf0, 0x89, 0x2a],
@@ -24,10 +24,10 @@ const COLORS: [[u8; 3]; 16] = [
     [0xf6, 0xbf, 0x98],
 ];
 
-/// Legends list this many segments at most.
+/// Maximal number of segments in a legend.
 const MAX_LISTED: usize = 2 * COLORS.len();
 
-/// The style class of a segment: its colour.
+/// The style class of a segment, which sets its colour.
 pub(crate) fn color(segment: Option<usize>) -> usize {
     segment.map_or(COLORS.len(), |s| s % COLORS.len())
 }
@@ -40,13 +40,13 @@ fn hex([r, g, b]: [u8; 3]) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Whether white is easier to read than black on a colour.
+/// Whether white text is easier to read than black text on a colour.
 fn is_dark([r, g, b]: [u8; 3]) -> bool {
     0.299 * f64::from(r) + 0.587 * f64::from(g) + 0.114 * f64::from(b) < 140.0
 }
 
-/// Style rules for the first `segments` segments: of each colour `n`, `rN` a full box, `sN` an
-/// outlined one, `kN` a dark one, and `tN` text on a full one.
+/// Adds the style rules of the first `segments` segments. For each colour `n`: `rN` is a filled
+/// box, `sN` an outlined one, `kN` a dark one, and `tN` is text on a filled box.
 pub(crate) fn styles(svg: &mut Svg, segments: usize) {
     let grey = [0xa0, 0xa0, 0xa0];
     let used = COLORS.iter().take(segments).copied().enumerate();
@@ -60,11 +60,11 @@ pub(crate) fn styles(svg: &mut Svg, segments: usize) {
     }
 }
 
-/// Draws a box of an activity.
+/// Draws the box of an activity.
 pub(crate) fn mark(svg: &mut Svg, what: What, n: usize, (x, y): (f64, f64), (w, h): (f64, f64)) {
     match what {
         What::Send => {
-            // The outline stays inside the box, and has no more than a quarter of it.
+            // The outline stays inside the box and takes at most a quarter of its width.
             let line = (w / 4.0).min(1.2);
             let (inner, at) = ((w - line, h - line), (x + line / 2.0, y + line / 2.0));
             let stroke = if line < 1.2 {
@@ -94,8 +94,8 @@ pub(crate) fn mark(svg: &mut Svg, what: What, n: usize, (x, y): (f64, f64), (w, 
     }
 }
 
-/// What boxes mean, and the segments' colours, from `top` on in a picture `room` wide; where it
-/// ends.
+/// Draws the legend of box kinds and segment colours, starting at `top`, in a picture of width
+/// `room`. Returns the position of its lower end.
 pub(crate) fn legend(
     svg: &mut Svg,
     kinds: &[What],
@@ -151,7 +151,7 @@ pub(crate) fn legend(
     flow.y + LINE
 }
 
-/// `0-3`, `0-3 8-11`, `0-3 8-11 …`: first and last element of each span.
+/// First and last element of each span: `0-3`, `0-3 8-11`, `0-3 8-11 …`.
 pub(crate) fn span_names(spans: &[crate::schedule::Span]) -> String {
     let mut names: Vec<String> = spans
         .iter()
@@ -167,7 +167,7 @@ pub(crate) fn span_names(spans: &[crate::schedule::Span]) -> String {
     names.join(" ")
 }
 
-/// Entries one after another, in lines.
+/// Places entries one after another, in lines.
 struct Flow {
     x: f64,
     y: f64,
@@ -175,7 +175,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Where an entry of this width starts (its baseline).
+    /// The start (on the baseline) of an entry of this width.
     fn entry(&mut self, width: f64) -> (f64, f64) {
         if self.x > MARGIN && self.x + width > self.room - MARGIN {
             self.line();

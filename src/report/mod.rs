@@ -1,9 +1,9 @@
-//! Pictures: Gantt charts, trees and traffic as SVG, and traces for trace viewers.
+//! Pictures of schedules and runs: Gantt charts, trees and traffic as SVG, and traces for viewers.
 //!
-//! A [`Trace`] says what every rank did when, in model time ([`Trace::model`]) or as a run recorded
-//! it ([`Outcome::trace`](crate::run::Outcome::trace)). Both are drawn by [`gantt()`] and written
-//! for Perfetto and its kin by [`Trace::to_chrome_json`]. [`tree()`] and [`traffic()`] draw who
-//! sends to whom, without times.
+//! A [`Trace`] contains the activities of every rank over time, in model time ([`Trace::model`]) or
+//! as recorded by a run ([`Outcome::trace`](crate::run::Outcome::trace)). [`gantt()`] draws it, and
+//! [`Trace::to_chrome_json`] writes it for Perfetto and similar viewers. [`tree()`] and
+//! [`traffic()`] draw which rank sends to which, without times.
 //!
 //! ```
 //! use oneport::report::{Caption, Trace, Unit, gantt};
@@ -33,7 +33,7 @@ pub use trace::{Activity, Source, Trace, Unit, What};
 pub use traffic::{Traffic, traffic};
 pub use tree::{Tree, tree};
 
-/// What stands above a picture.
+/// The text above a picture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Caption {
     /// One line in bold.
@@ -43,7 +43,7 @@ pub struct Caption {
 }
 
 impl Caption {
-    /// A title alone.
+    /// A caption with a title only.
     pub fn new(title: impl Into<String>) -> Caption {
         Caption {
             title: title.into(),
@@ -51,7 +51,7 @@ impl Caption {
         }
     }
 
-    /// The same with one line more.
+    /// Adds a line.
     #[must_use]
     pub fn line(mut self, line: impl Into<String>) -> Caption {
         self.lines.push(line.into());

@@ -1,24 +1,25 @@
-//! A platform as a picture: nodes on a circle, links as arrows.
+//! Draws a steady-state platform: nodes on a circle, links as arrows.
 
 use super::Caption;
 use super::svg::{Anchor, MARGIN, Svg, TEXT, number};
 use crate::plan::steady::{Fraction, Route, Solution, show_short, to_f64};
 
 const RADIUS: f64 = 13.0;
-/// Where along a link its label may stand, the best place first.
+/// Candidate positions of a label along its link, in order of preference.
 const PARTS: [f64; 7] = [0.4, 0.3, 0.5, 0.22, 0.6, 0.7, 0.8];
-/// Trees that the caption lists, and room for a character of its lines.
+/// Maximal number of trees in the caption.
 const MAX_TREES: usize = 8;
+/// Width of a character of the caption.
 const CHARACTER: f64 = 7.8;
 
-/// Centre, half its size, and what it says.
+/// Centre, half the width and height, and text of a label.
 type Label = ((f64, f64), (f64, f64), String);
 
-/// Draws the platform of a steady-state solution as an SVG document: nodes on a circle, an arrow
-/// for each link. The wider and darker an arrow, the larger the part of the time that the link is
-/// busy; thin grey ones are not used. Labels of used links say how many messages a time unit they
-/// carry; all say more under the pointer. The caption lists the trees and their weights, if they
-/// are few.
+/// Draws the platform of a steady-state solution as an SVG document, with nodes on a circle and an
+/// arrow for each link. Wider and darker arrows mark links that are busy for a larger fraction of
+/// the time; thin grey arrows are unused links. The label of a used link is the number of messages
+/// per time unit, and all links have details in a tooltip. The caption lists the trees and their
+/// weights, if they are few.
 pub fn platform(solution: &Solution) -> String {
     let platform = solution.platform();
     let n = platform.nodes();
@@ -59,7 +60,7 @@ pub fn platform(solution: &Solution) -> String {
         "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
          markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#456\"/></marker></defs>\n",
     );
-    // Unused links below, used ones above.
+    // Draw used links above unused ones.
     let mut order: Vec<usize> = (0..platform.edges().len()).collect();
     order.sort_by(|&a, &b| messages[a].cmp(&messages[b]));
     let mut labels: Vec<Label> = Vec::new();
@@ -71,7 +72,7 @@ pub fn platform(solution: &Solution) -> String {
         let (dx, dy) = (b.0 - a.0, b.1 - a.1);
         let length = (dx * dx + dy * dy).sqrt().max(1.0);
         let (ux, uy) = (dx / length, dy / length);
-        // Opposite links lie side by side.
+        // Draw opposite links side by side.
         let side = 3.0;
         let shift = (-uy * side, ux * side);
         let start = (a.0 + ux * RADIUS + shift.0, a.1 + uy * RADIUS + shift.1);
@@ -96,7 +97,7 @@ pub fn platform(solution: &Solution) -> String {
                 format!("stroke=\"#456\" stroke-width=\"{width:.2}\" marker-end=\"url(#head)\"");
             svg.line(start, end, &style);
             let label = label_of(&messages[e]);
-            // Beside the line, where there is no other label yet.
+            // Place the label beside the line, where it overlaps no other label.
             let half = (2.6 * label.chars().count() as f64, 4.5);
             let (nx, ny) = (shift.0 / side, shift.1 / side);
             let away = width / 2.0 + 2.0 + nx.abs() * half.0 + ny.abs() * half.1;
@@ -119,7 +120,7 @@ pub fn platform(solution: &Solution) -> String {
         }
         svg.close();
     }
-    // Over all lines, in a seam of white.
+    // Draw labels above all lines, with a white outline.
     for ((x, y), _, label) in &labels {
         let style = "fill=\"#124\" stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
         svg.text((*x, y + 3.0), label, Anchor::Middle, 9.0, style);
@@ -142,8 +143,8 @@ pub fn platform(solution: &Solution) -> String {
     svg.finish(room, height, &caption.title)
 }
 
-/// A line for each tree: its weight, and its links where they fit. None if there are many, or what
-/// moves is more than a tree says.
+/// One line per tree: its weight and as many links as fit. Empty if there are many trees, or if a
+/// route is more than a single tree.
 fn trees(solution: &Solution, characters: usize) -> Vec<String> {
     let is_tree = |(route, _): &(Route, Fraction)| route.parts.len() == 1;
     if solution.routes.len() > MAX_TREES || !solution.routes.iter().all(is_tree) {
@@ -165,7 +166,7 @@ fn trees(solution: &Solution, characters: usize) -> Vec<String> {
     solution.routes.iter().map(line).collect()
 }
 
-/// A fraction where it is short.
+/// A fraction if it is short, otherwise a decimal number.
 fn label_of(value: &Fraction) -> String {
     let label = show_short(value);
     if label.len() > 9 {

@@ -1,15 +1,15 @@
-//! Just enough SVG: boxes, lines, text, and how wide text is.
+//! A minimal SVG writer: boxes, lines, text, and estimates of the width of text.
 
 use std::fmt::{self, Display, Write as _};
 
 use super::Caption;
 use super::trace::Unit;
 
-/// Room around a picture.
+/// Margin around a picture.
 pub(crate) const MARGIN: f64 = 16.0;
-/// Size of ordinary text.
+/// Font size of ordinary text.
 pub(crate) const TEXT: f64 = 12.0;
-/// From one line of text to the next.
+/// Distance between lines of text.
 pub(crate) const LINE: f64 = 17.0;
 const TITLE: f64 = 16.0;
 
@@ -20,7 +20,7 @@ pub(crate) struct Svg {
     style: String,
 }
 
-/// Where text stands relative to its point.
+/// Alignment of text relative to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -28,7 +28,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A coordinate, with at most two decimals.
+/// Displays a coordinate with at most two decimals.
 pub(crate) struct At(pub(crate) f64);
 
 impl Display for At {
@@ -43,7 +43,7 @@ impl Display for At {
     }
 }
 
-/// Text as XML has it; characters that XML does not allow are left out.
+/// Escapes text for XML and drops characters that XML does not allow.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -60,7 +60,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// About how wide `text` is in a sans-serif font; rather too wide than too narrow.
+/// Estimated width of `text` in a sans-serif font; overestimates rather than underestimates.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.33,
@@ -69,13 +69,13 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
         '→' | '←' | '…' | '×' | '=' | '+' => 0.84,
         c if c.is_ascii_uppercase() => 0.72,
         c if c.is_ascii() => 0.62,
-        // Scripts whose signs are wide.
+        // Scripts with wide characters.
         _ => 1.0,
     };
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// `text` in lines no wider than `room`, broken at spaces where there are any.
+/// Breaks `text` into lines of at most width `room`, at spaces where possible.
 pub(crate) fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut add = |piece: &str| {
@@ -101,7 +101,7 @@ pub(crate) fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
 }
 
 impl Svg {
-    /// A rule of the style sheet.
+    /// Adds a rule to the style sheet.
     pub(crate) fn style(&mut self, rule: &str) {
         let _ = writeln!(self.style, "{rule}");
     }
@@ -122,7 +122,7 @@ impl Svg {
         );
     }
 
-    /// Text whose baseline starts, is centred or ends at a point.
+    /// Adds text whose baseline starts, is centred or ends at a point.
     pub(crate) fn text(
         &mut self,
         (x, y): (f64, f64),
@@ -144,7 +144,7 @@ impl Svg {
         );
     }
 
-    /// What follows until [`Svg::close`] belongs together and shows `title` under the pointer.
+    /// Opens a group, which ends at [`Svg::close`] and shows `title` as a tooltip.
     pub(crate) fn open(&mut self, attributes: &str, title: &str) {
         let _ = write!(self.body, "<g {attributes}>");
         if !title.is_empty() {
@@ -161,7 +161,8 @@ impl Svg {
         self.body.push_str(text);
     }
 
-    /// Title and lines at the top, in a picture `room` wide; where they end.
+    /// Adds title and lines at the top of a picture of width `room`; returns the position of their
+    /// lower end.
     pub(crate) fn caption(&mut self, caption: &Caption, room: f64) -> f64 {
         let mut y = MARGIN;
         let room = room - 2.0 * MARGIN;
@@ -179,7 +180,7 @@ impl Svg {
         y + 8.0
     }
 
-    /// The whole document.
+    /// Returns the whole document.
     pub(crate) fn finish(self, width: f64, height: f64, title: &str) -> String {
         let (w, h, title) = (At(width.ceil()), At(height.ceil()), escape(title));
         let style = if self.style.is_empty() {
@@ -196,7 +197,7 @@ impl Svg {
     }
 }
 
-/// A number with about `digits` significant digits, whole numbers in full.
+/// Formats a number with about `digits` significant digits; whole numbers in full.
 pub(crate) fn number(value: f64, digits: i32) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return format!("{:.0}", value + 0.0);
@@ -213,7 +214,7 @@ pub(crate) fn number(value: f64, digits: i32) -> String {
     }
 }
 
-/// `64 KiB`, `100 B`.
+/// Formats a number of bytes: `64 KiB`, `100 B`.
 pub(crate) fn bytes(bytes: u64) -> String {
     let names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = (bytes.max(1).ilog2() / 10) as usize;
@@ -221,21 +222,21 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{} {}", number(bytes as f64 / unit as f64, 4), names[power])
 }
 
-/// How times of up to `most` are written: a divisor, and the unit's name (empty without units).
-pub(crate) fn scale(unit: Unit, most: f64) -> (f64, &'static str) {
+/// Scale for times of up to `max`: a divisor, and the name of the unit (empty if there is no unit).
+pub(crate) fn scale(unit: Unit, max: f64) -> (f64, &'static str) {
     match unit {
         Unit::Plain => (1.0, ""),
-        Unit::Nanoseconds if most >= 1e10 => (1e9, "s"),
-        Unit::Nanoseconds if most >= 1e7 => (1e6, "ms"),
-        Unit::Nanoseconds if most >= 1e4 => (1e3, "us"),
+        Unit::Nanoseconds if max >= 1e10 => (1e9, "s"),
+        Unit::Nanoseconds if max >= 1e7 => (1e6, "ms"),
+        Unit::Nanoseconds if max >= 1e4 => (1e3, "us"),
         Unit::Nanoseconds => (1.0, "ns"),
     }
 }
 
-/// The largest of 1, 2, 5, 10, ... (times a power of ten) of which at least `count` fit into
-/// `most`.
-pub(crate) fn nice_step(most: f64, count: f64) -> f64 {
-    let raw = most / count.max(1.0);
+/// The largest number among 1, 2, 5, 10, ... (times a power of ten) that fits at least `count`
+/// times into `max`.
+pub(crate) fn nice_step(max: f64, count: f64) -> f64 {
+    let raw = max / count.max(1.0);
     let power = 10f64.powf(raw.log10().floor());
     let step = [5.0, 2.0, 1.0].into_iter().find(|s| s * power <= raw);
     step.unwrap_or(1.0) * power

@@ -1,4 +1,4 @@
-//! What every rank did when: one form for model time and for recorded wall-clock.
+//! Traces: the activities of every rank over time, in model time or in recorded wall-clock.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Schedule, Span, Spans, Step};
 use crate::simulate::{Prepared, max_time};
 
-/// What a [`Trace`]'s times are in.
+/// The unit of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
     Nanoseconds,
-    /// Whatever the cost model's numbers mean.
+    /// The unit of the cost model.
     Plain,
 }
 
-/// Where a [`Trace`]'s times come from.
+/// The origin of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The cost model.
@@ -27,14 +27,14 @@ pub enum Source {
     Wall,
 }
 
-/// What an [`Activity`] is.
+/// The kind of an [`Activity`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum What {
     /// A port out carries a message.
     Send,
     /// A port in carries a message.
     Receive,
-    /// The same, the message being combined while it arrives: so a run does it.
+    /// A port in carries a message that is combined while it arrives, as in a run.
     ReceiveCombine,
     /// Elements are combined.
     Combine,
@@ -43,7 +43,7 @@ pub enum What {
 }
 
 impl What {
-    /// A word or two.
+    /// The kind in words.
     pub fn name(self) -> &'static str {
         match self {
             What::Send => "send",
@@ -55,37 +55,38 @@ impl What {
     }
 }
 
-/// A port's or a rank's time from `start` to `end`.
+/// An activity that occupies a port or a rank from `start` to `end`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Activity {
     /// The rank.
     pub rank: usize,
-    /// The step of its program.
+    /// The step, an index into the rank's program.
     pub step: usize,
-    /// What is done.
+    /// The kind of the activity.
     pub what: What,
     /// The rank at the other end of a transfer.
     pub peer: Option<usize>,
     /// The number of the port that a transfer uses.
     pub port: Option<usize>,
-    /// Bytes moved or combined.
+    /// Number of bytes moved or combined.
     pub bytes: u64,
-    /// Which of [`Trace::segments`] is moved or combined; `None` for an empty message.
+    /// Index into [`Trace::segments`] of the segment moved or combined; `None` for an empty
+    /// message.
     pub segment: Option<usize>,
-    /// When it starts.
+    /// Start time.
     pub start: f64,
-    /// When it ends.
+    /// End time.
     pub end: f64,
 }
 
 impl Activity {
-    /// How long it takes.
+    /// Duration of the activity.
     pub fn time(&self) -> f64 {
         self.end - self.start
     }
 }
 
-/// What every rank did when: see the [module documentation](crate::report).
+/// The activities of every rank over time: see the [module documentation](crate::report).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     ranks: usize,
@@ -97,13 +98,14 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The model times of `schedule` under `cost`, with elements of `element_bytes` bytes.
+    /// Traces the model times of `schedule` under `cost`, with elements of `element_bytes` bytes.
     ///
-    /// A transfer occupies a port at both ends from its start to its end; a combining receive is a
-    /// transfer and then a combination.
+    /// A transfer occupies a port at both ends from its start to its end. A combining receive is a
+    /// transfer followed by a combination.
     ///
     /// # Errors
-    /// When the schedule does not complete, or a time is not finite (a link is missing).
+    /// When the schedule does not complete, or a time is not finite (for example if a link is
+    /// missing).
     pub fn model(
         schedule: &Schedule,
         cost: &CostModel,
@@ -139,8 +141,8 @@ impl Trace {
         )
     }
 
-    /// One period in the middle of a series, as it is planned: everything starts when its slot
-    /// does.
+    /// Traces one period in the middle of a series, as planned: every activity starts with its
+    /// slot.
     ///
     /// # Errors
     /// When the period has too many transfers.
@@ -156,10 +158,12 @@ impl Trace {
         Trace::build(&schedule, 1, (Source::Model, Unit::Plain), of_step)
     }
 
-    /// The wall-clock of a run: by rank and step, when it opened its port (or started computing)
-    /// and when it was done, in nanoseconds; times count from `origin`.
+    /// Traces the wall-clock of a run. `recorded` holds, by rank and step, the times in nanoseconds
+    /// when the step opened its port (or started computing) and when it finished; the trace's times
+    /// count from `origin`.
     ///
-    /// The earlier of two partners waits for the other; the transfer starts when both are there.
+    /// The earlier of two partners waits for the other, so a transfer starts when both have opened
+    /// their ports.
     pub(crate) fn wall(
         schedule: &Schedule,
         element_bytes: u64,
@@ -167,8 +171,8 @@ impl Trace {
         origin: u64,
     ) -> Result<Trace> {
         let matching = Matching::new(schedule, |_| {})?;
-        // The times of all steps in one row, as the matching numbers them.
-        let row: Vec<(u64, u64)> = recorded.iter().flatten().copied().collect();
+        // The times of all steps in one list, numbered as in the matching.
+        let times_in_order: Vec<(u64, u64)> = recorded.iter().flatten().copied().collect();
         let since = |t: u64| t.saturating_sub(origin) as f64;
         Trace::build(
             schedule,
@@ -176,9 +180,11 @@ impl Trace {
             (Source::Wall, Unit::Nanoseconds),
             |rank, i, step| {
                 let number = matching.first_step[rank] as usize + i;
-                let (opened, end) = row.get(number).copied().unwrap_or_default();
+                let (opened, end) = times_in_order.get(number).copied().unwrap_or_default();
                 let theirs = match matching.mates.get(number) {
-                    Some(&mate) if mate != NONE => row.get(mate as usize).map_or(0, |t| t.0),
+                    Some(&mate) if mate != NONE => {
+                        times_in_order.get(mate as usize).map_or(0, |t| t.0)
+                    }
                     _ => 0,
                 };
                 let what = match step.peer() {
@@ -234,51 +240,52 @@ impl Trace {
         self.ranks
     }
 
-    /// What a rank's ports allow.
+    /// The port model.
     pub fn ports(&self) -> Ports {
         self.ports
     }
 
-    /// Where the times come from.
+    /// The origin of the times.
     pub fn source(&self) -> Source {
         self.source
     }
 
-    /// What the times are in.
+    /// The unit of the times.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// The different parts of a buffer that messages carry, as their senders name them, in order.
+    /// The distinct segments (lists of spans) that messages carry, as named by their senders, in
+    /// order.
     pub fn segments(&self) -> &[Spans] {
         &self.segments
     }
 
-    /// What was done, by rank and step.
+    /// The activities, by rank and step.
     pub fn activities(&self) -> &[Activity] {
         &self.activities
     }
 
-    /// When the last activity ends.
+    /// The time when the last activity ends.
     pub fn end(&self) -> f64 {
         self.activities.iter().map(|a| a.end).fold(0.0, max_time)
     }
 
-    /// The port list that an activity occupies, as [`Ports::list`] numbers them; `None` for
+    /// The port list that an activity occupies, with the number of [`Ports::list`]; `None` for
     /// computations.
     pub fn list(&self, activity: &Activity) -> Option<usize> {
         let port = activity.port?;
         Some(self.ports.list(activity.what == What::Send, port))
     }
 
-    /// Port lists that a picture shows: up to the last port that a rank of this trace uses, at
-    /// least those of one port.
+    /// Number of port lists that a picture shows: up to the last port that a rank of this trace
+    /// uses, and at least those of one port.
     pub(crate) fn lists(&self) -> usize {
         let used = self.activities.iter().filter_map(|a| a.port).max();
         self.ports.with_k(used.unwrap_or(0) + 1).lists()
     }
 
-    /// What a port list is called: `port`, `out`, `in`, `port 2`, `out 2`, `in 2`.
+    /// The name of a port list: `port`, `out`, `in`, `port 2`, `out 2`, `in 2`.
     pub(crate) fn list_name(&self, list: usize) -> String {
         let (name, number) = match self.ports {
             Ports::Unidirectional { .. } => ("port", list),
@@ -292,9 +299,9 @@ impl Trace {
         }
     }
 
-    /// For every activity that is a computation, a lane of its rank (from 0) in which none overlaps
-    /// another; and the greatest number of lanes that a rank needs. With overlap allowed, a
-    /// rank may compute several things at once.
+    /// Assigns every computation a lane of its rank (from 0), so that no two computations in a lane
+    /// overlap. Returns the lanes by activity, and the maximal number of lanes of a rank. With
+    /// overlap, a rank may compute several things at once.
     pub(crate) fn compute_lanes(&self) -> (Vec<Option<usize>>, usize) {
         let mut by_start: Vec<usize> = (0..self.activities.len())
             .filter(|&i| self.activities[i].port.is_none())
@@ -322,8 +329,8 @@ impl Trace {
             of_rank[lane] = a.end;
             lanes[i] = Some(lane);
         }
-        let most = free.iter().map(Vec::len).max().unwrap_or(0);
-        (lanes, most)
+        let max_lanes = free.iter().map(Vec::len).max().unwrap_or(0);
+        (lanes, max_lanes)
     }
 }
 
@@ -342,11 +349,11 @@ fn compute_of(step: &Step) -> What {
     }
 }
 
-/// The different segments of a schedule in order, and for every step (numbered through all ranks)
-/// which it is about.
+/// The distinct segments of a schedule in order, and for every step (numbered over all ranks) the
+/// index of its segment.
 ///
-/// A message's segment is what its *sender* names, so both ends show the same; a local step's is
-/// what it writes.
+/// The segment of a message is the one its *sender* names, so both ends show the same; the segment
+/// of a local step is the one it writes.
 pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<usize>>)> {
     let matching = Matching::new(schedule, |_| {})?;
     let steps: Vec<&Step> = schedule.programs().iter().flatten().collect();
@@ -383,7 +390,7 @@ pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<us
     ))
 }
 
-/// The spans without empty ones, neighbours joined.
+/// The spans without empty ones, with adjacent spans joined.
 fn joined(spans: &[Span]) -> Spans {
     let mut joined = Spans::new();
     for span in spans.iter().filter(|s| s.len > 0) {
@@ -461,8 +468,8 @@ mod tests {
         let schedule = planned(Kind::Reduce, "chain", 3, 3, Ports::BI);
         let cost = CostModel::new(1.0, 0.0).gamma(3.0).overlap(true);
         let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
-        let (lanes, most) = trace.compute_lanes();
-        assert!(most > 1);
+        let (lanes, max_lanes) = trace.compute_lanes();
+        assert!(max_lanes > 1);
         let all: Vec<_> = trace.activities().iter().zip(lanes).collect();
         for (i, (a, lane)) in all.iter().enumerate() {
             assert_eq!(lane.is_some(), a.what == What::Combine);
@@ -474,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_trace_starts_transfers_when_both_ends_are_there() {
+    fn a_wall_trace_starts_transfers_when_both_ends_are_open() {
         let mut b = Schedule::builder(2, Ports::BI, crate::Collective::Broadcast { root: 0 });
         let span = Span::new(0, 4);
         b.layout(0, 4, [span], Some(span));

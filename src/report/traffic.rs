@@ -1,4 +1,4 @@
-//! Traffic: how much every rank sends to every other, as a heat map.
+//! Traffic between ranks, drawn as a heat map of the bytes that every rank sends to every other.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, bytes, width};
 use crate::error::{Error, Result};
 use crate::schedule::{Schedule, Step};
 
-/// What one rank sends to another.
+/// Traffic from one rank to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flow {
-    /// Messages that carry something.
+    /// Number of non-empty messages.
     pub(crate) messages: usize,
-    /// Bytes of all of them.
+    /// Total number of bytes.
     pub(crate) bytes: u64,
 }
 
-/// What every rank sends to every other.
+/// Traffic between all pairs of ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traffic {
     ranks: usize,
@@ -26,8 +26,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// The traffic of a schedule, with elements of `element_bytes` bytes. It need not be right, nor
-    /// complete.
+    /// The traffic of a schedule, with elements of `element_bytes` bytes. The schedule need not be
+    /// correct or complete.
     pub fn new(schedule: &Schedule, element_bytes: u64) -> Traffic {
         let mut traffic = Traffic {
             ranks: schedule.ranks(),
@@ -56,16 +56,16 @@ impl Traffic {
         self.flows.get(&(from, to)).map_or(0, |f| f.bytes)
     }
 
-    /// Messages with something in them from one rank to another.
+    /// Number of non-empty messages from one rank to another.
     pub fn messages(&self, from: usize, to: usize) -> usize {
         self.flows.get(&(from, to)).map_or(0, |f| f.messages)
     }
 }
 
-/// Cells of this size have their bytes written in.
+/// Size of cells that show their bytes.
 const LABELLED: (f64, f64) = (58.0, 26.0);
 
-/// Draws who sends how much to whom as an SVG document: a row a sender, a column a receiver, darker
+/// Draws the traffic as an SVG document: one row per sender, one column per receiver, and darker
 /// cells for more bytes.
 ///
 /// # Errors
@@ -103,17 +103,17 @@ pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
         svg.text(at, &to.to_string(), Anchor::Middle, 11.0, "");
     }
     let (x, y) = (MARGIN + 10.0, top + size.1 / 2.0);
-    let turn = format!("{grey} transform=\"rotate(-90 {} {})\"", At(x), At(y));
-    svg.text((x, y), "from rank", Anchor::Middle, TEXT, &turn);
+    let rotated = format!("{grey} transform=\"rotate(-90 {} {})\"", At(x), At(y));
+    svg.text((x, y), "from rank", Anchor::Middle, TEXT, &rotated);
     for from in (0..p).step_by(down) {
         let at = (left - 6.0, top + place(from, cell.1) + 4.0);
         svg.text(at, &from.to_string(), Anchor::End, 11.0, "");
     }
     svg.rect((left, top), size, "fill=\"#f3f4f6\" stroke=\"#9aa0a6\"");
-    let most = traffic.flows.values().map(|f| f.bytes).max().unwrap_or(0);
+    let max_bytes = traffic.flows.values().map(|f| f.bytes).max().unwrap_or(0);
     for (&(from, to), flow) in &traffic.flows {
         let at = (left + cell.0 * to as f64, top + cell.1 * from as f64);
-        let part = flow.bytes as f64 / most.max(1) as f64;
+        let part = flow.bytes as f64 / max_bytes.max(1) as f64;
         let title = format!(
             "rank {from} to rank {to}: {} message{}, {}",
             flow.messages,
@@ -132,8 +132,8 @@ pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
         svg.close();
     }
     let mut y = top + size.1 + 12.0;
-    if most > 0 {
-        y = scale(&mut svg, (left, y), most) + 4.0;
+    if max_bytes > 0 {
+        y = scale(&mut svg, (left, y), max_bytes) + 4.0;
     }
     if traffic.empty > 0 {
         let text = format!("Not shown: {} empty messages.", traffic.empty);
@@ -143,8 +143,8 @@ pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
     Ok(svg.finish(room, y + MARGIN, &caption.title))
 }
 
-/// The colours from no bytes to the most; where it ends.
-fn scale(svg: &mut Svg, (x, y): (f64, f64), most: u64) -> f64 {
+/// Draws the colour scale from 0 bytes to the maximum; returns the position of its lower end.
+fn scale(svg: &mut Svg, (x, y): (f64, f64), max_bytes: u64) -> f64 {
     const STEPS: usize = 24;
     svg.text((x, y + 11.0), "0", Anchor::Start, 11.0, "");
     for i in 0..STEPS {
@@ -152,11 +152,17 @@ fn scale(svg: &mut Svg, (x, y): (f64, f64), most: u64) -> f64 {
         svg.rect((x + 14.0 + 6.0 * i as f64, y), (6.3, 13.0), &fill);
     }
     let end = x + 14.0 + 6.0 * STEPS as f64;
-    svg.text((end + 6.0, y + 11.0), &bytes(most), Anchor::Start, 11.0, "");
+    svg.text(
+        (end + 6.0, y + 11.0),
+        &bytes(max_bytes),
+        Anchor::Start,
+        11.0,
+        "",
+    );
     y + LINE
 }
 
-/// Light to dark blue; nothing that is there is white.
+/// Light to dark blue; no traffic is drawn in white.
 fn shade(part: f64) -> String {
     let mix = |from: f64, to: f64| (from + (to - from) * part.clamp(0.0, 1.0)).round();
     let (r, g, b) = (mix(222.0, 8.0), mix(235.0, 48.0), mix(247.0, 107.0));

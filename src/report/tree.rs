@@ -1,4 +1,4 @@
-//! Trees: who sends to whom, level by level.
+//! Communication trees, drawn level by level.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,15 +10,15 @@ use crate::collective::Kind;
 use crate::error::{Error, Result};
 use crate::schedule::{Schedule, Spans, Step};
 
-/// The tree along which a schedule's messages go.
+/// The tree along which a schedule's messages travel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     root: usize,
     towards_root: bool,
-    /// The segment that goes along this tree, where others take other ways.
+    /// The segment that travels along this tree, if other segments take other routes.
     segment: Option<Spans>,
     nodes: BTreeMap<usize, Branch>,
-    /// Ranks in order: parents before children, level by level.
+    /// The ranks level by level, parents before children.
     order: Vec<usize>,
 }
 
@@ -27,19 +27,19 @@ pub struct Tree {
 struct Branch {
     parent: Option<usize>,
     children: Vec<usize>,
-    /// What goes over the edge to the parent.
+    /// Traffic over the edge to the parent.
     flow: Flow,
     depth: usize,
-    /// Ranks in the subtree.
+    /// Number of ranks in the subtree.
     size: usize,
 }
 
 impl Tree {
-    /// The tree of a schedule: of all its messages, or, where these do not form one, of its first
-    /// segment's.
+    /// The tree of a schedule: the tree of all its messages or, if these do not form one, of its
+    /// first segment's messages.
     ///
-    /// Every rank that exchanges messages is in it; messages go from the root towards the leaves or
-    /// all the other way. `None` where neither graph is such a tree.
+    /// It contains every rank that exchanges messages, and all messages travel from the root
+    /// towards the leaves, or all towards the root. Returns `None` if neither graph is such a tree.
     ///
     /// # Errors
     /// When the schedule has too many steps to be numbered.
@@ -59,13 +59,13 @@ impl Tree {
                 } else if let (Some(from), false, false) =
                     (step.peer(), step.is_send(), step.is_empty())
                 {
-                    edges.arrives(from, i);
-                    first.arrives(from, i);
+                    edges.add_receive(from, i);
+                    first.add_receive(from, i);
                 }
                 number += 1;
             }
-            edges.next_rank(from);
-            first.next_rank(from);
+            edges.finish_rank(from);
+            first.finish_rank(from);
         }
         if let Some(tree) = edges.tree(schedule) {
             return Ok(Some(tree));
@@ -79,17 +79,17 @@ impl Tree {
         }))
     }
 
-    /// The root.
+    /// The root of the tree.
     pub fn root(&self) -> usize {
         self.root
     }
 
-    /// Whether messages go towards the root.
+    /// Whether messages travel towards the root.
     pub fn towards_root(&self) -> bool {
         self.towards_root
     }
 
-    /// The one segment that goes along this tree; `None` where everything does.
+    /// The only segment that travels along this tree; `None` if all segments do.
     pub fn segment(&self) -> Option<&Spans> {
         self.segment.as_ref()
     }
@@ -99,19 +99,19 @@ impl Tree {
         self.nodes.get(&rank)?.parent
     }
 
-    /// Ranks in a rank's subtree, itself included; 0 for ranks outside the tree.
+    /// Number of ranks in a rank's subtree, including itself; 0 for ranks outside the tree.
     pub fn size(&self, rank: usize) -> usize {
         self.nodes.get(&rank).map_or(0, |n| n.size)
     }
 }
 
-/// The edges of a graph, and when each rank uses them.
+/// The edges of a graph, with the time when each rank first uses them.
 #[derive(Default)]
 struct Edges {
     flows: HashMap<(usize, usize), Flow>,
-    /// By rank and peer: the first step of the rank that exchanges something with the peer.
+    /// By rank and peer: the rank's first step that exchanges data with the peer.
     first_use: HashMap<(usize, usize), usize>,
-    /// Uses of the rank being read.
+    /// First uses, by peer, of the rank that is being read.
     open: HashMap<usize, usize>,
 }
 
@@ -123,17 +123,17 @@ impl Edges {
         self.open.entry(to).or_insert(step);
     }
 
-    fn arrives(&mut self, from: usize, step: usize) {
+    fn add_receive(&mut self, from: usize, step: usize) {
         self.open.entry(from).or_insert(step);
     }
 
-    fn next_rank(&mut self, rank: usize) {
+    fn finish_rank(&mut self, rank: usize) {
         let uses = self.open.drain();
         self.first_use
             .extend(uses.map(|(peer, step)| ((rank, peer), step)));
     }
 
-    /// Number of ranks that an edge touches.
+    /// Number of ranks with at least one edge.
     fn ranks(&self) -> usize {
         let mut ranks: Vec<usize> = self.flows.keys().flat_map(|&(a, b)| [a, b]).collect();
         ranks.sort_unstable();
@@ -141,10 +141,10 @@ impl Edges {
         ranks.len()
     }
 
-    /// The tree that the edges form, if they do.
+    /// The tree that the edges form, if they form one.
     fn tree(&self, schedule: &Schedule) -> Option<Tree> {
         let collective = schedule.collective();
-        // A chain is a tree from either end: the collective says from which.
+        // A chain is a tree from either end, and the collective determines which end is the root.
         let gathers = matches!(collective.kind(), Kind::Reduce | Kind::Gather);
         let [a, b] = [gathers, !gathers].map(|towards| self.directed(schedule, towards));
         let is_root = |t: &Tree| collective.root().is_none_or(|root| root == t.root);
@@ -174,7 +174,7 @@ impl Edges {
             return None;
         };
         for (rank, node) in &mut nodes {
-            // In the order in which the parent turns to them.
+            // Sort the children in the order in which the parent communicates with them.
             let when = |child: &usize| (self.first_use.get(&(*rank, *child)).copied(), *child);
             node.children.sort_by_key(when);
         }
@@ -184,7 +184,7 @@ impl Edges {
             next += 1;
             order.extend_from_slice(&nodes[&rank].children);
         }
-        // A cycle beside the tree is not reached from the root.
+        // Ranks in a cycle outside the tree are not reachable from the root.
         if order.len() != nodes.len() {
             return None;
         }
@@ -211,16 +211,16 @@ impl Edges {
 }
 
 const NODE: (f64, f64) = (42.0, 34.0);
-/// Room for the slanted part of edges: more, where they are long.
+/// Height of the slanted part of edges; longer edges get more.
 const EDGE: (f64, f64) = (34.0, 120.0);
-/// Room for an edge's label, above the child.
+/// Height of an edge's label, above the child.
 const LABEL: f64 = 16.0;
 const LABEL_SIZE: f64 = 10.0;
-const BETWEEN: f64 = 12.0;
+const NODE_GAP: f64 = 12.0;
 
-/// Draws a tree as an SVG document: the root on top; in each node the rank and, smaller, the number
-/// of ranks in its subtree; at each edge what goes over it. Children stand in the order in which
-/// their parent turns to them.
+/// Draws a tree as an SVG document with the root on top. Each node shows the rank and, in smaller
+/// type, the number of ranks in its subtree; each edge shows its traffic. Children are in the order
+/// in which their parent communicates with them.
 ///
 /// # Errors
 /// When the picture would be too large.
@@ -248,7 +248,7 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
          orient=\"auto\"><path d=\"M0 0.8L8 4L0 7.2z\" fill=\"#555\"/></marker></defs>\n",
     );
     let top = svg.caption(caption, room) + 10.0;
-    // Centred, where the caption needs more room than the tree.
+    // Centre the tree if the caption is wider.
     let shift = (room - (high - low)) / 2.0 - low;
     let at = |rank: &usize| {
         let depth = tree.nodes[rank].depth;
@@ -302,13 +302,13 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     Ok(svg.finish(room, y + MARGIN, &caption.title))
 }
 
-/// `1 rank`, `5 ranks`.
+/// A number of ranks in words: `1 rank`, `5 ranks`.
 fn ranks(count: usize) -> String {
     format!("{count} rank{}", if count == 1 { "" } else { "s" })
 }
 
 impl Tree {
-    /// What the picture shows, in words.
+    /// Explanations of the picture.
     fn notes(&self) -> Vec<String> {
         let flow = if self.towards_root {
             "towards"
@@ -328,7 +328,7 @@ impl Tree {
         notes
     }
 
-    /// `64 KiB`, `5 × 64 KiB`, `3: 100 KiB`.
+    /// The label of the edge to the parent: `64 KiB`, `5 × 64 KiB`, `3: 100 KiB`.
     fn label(&self, rank: usize) -> String {
         let Flow { messages, bytes: n } = self.nodes[&rank].flow;
         match messages as u64 {
@@ -338,7 +338,7 @@ impl Tree {
         }
     }
 
-    /// Half the width of a node with the label above it.
+    /// Half the width of a node and the label above it.
     fn half_width(&self, rank: usize) -> f64 {
         let label = match self.nodes[&rank].parent {
             Some(_) => width(&self.label(rank), LABEL_SIZE),
@@ -347,10 +347,11 @@ impl Tree {
         (label.max(NODE.0)) / 2.0
     }
 
-    /// Where every rank stands from left to right, the root at 0: subtrees as close together as
-    /// their outlines allow, parents centred above their children.
+    /// The horizontal position of every rank, with the root at 0. Subtrees are as close together as
+    /// their outlines allow, and parents are centred above their children.
     fn places(&self) -> HashMap<usize, f64> {
-        // By rank: how far left and right its subtree reaches on each level, relative to the rank.
+        // By rank: how far its subtree extends to the left and right on each level, relative to the
+        // rank.
         let mut outlines: HashMap<usize, Vec<(f64, f64)>> = HashMap::new();
         let mut offsets: HashMap<usize, f64> = HashMap::new();
         for rank in self.order.iter().rev() {
@@ -363,7 +364,7 @@ impl Tree {
                 let clash = outline
                     .iter()
                     .zip(&theirs)
-                    .map(|(o, t)| o.1 + BETWEEN - t.0);
+                    .map(|(o, t)| o.1 + NODE_GAP - t.0);
                 let shift = clash.reduce(f64::max).unwrap_or(0.0);
                 for (level, (left, right)) in theirs.into_iter().enumerate() {
                     match outline.get_mut(level) {
@@ -390,8 +391,8 @@ impl Tree {
         places
     }
 
-    /// How far below the root each level stands: edges that reach far to the side get a longer way
-    /// down.
+    /// The vertical position of each level below the root. Edges that extend far to the side get
+    /// more height.
     fn levels(&self, places: &HashMap<usize, f64>) -> Vec<f64> {
         let mut reach: Vec<f64> = Vec::new();
         for rank in &self.order {
@@ -400,7 +401,7 @@ impl Tree {
                 .parent
                 .map_or(0.0, |p| (places[rank] - places[&p]).abs());
             match reach.get_mut(node.depth) {
-                Some(most) => *most = f64::max(*most, aside),
+                Some(max) => *max = f64::max(*max, aside),
                 None => reach.push(aside),
             }
         }
@@ -435,8 +436,8 @@ impl Tree {
         );
         svg.open("class=\"edge\"", &title);
         // Edges leave the parent side by side.
-        let apart = (NODE.0 - 6.0) / children as f64;
-        let x = at.0 + (i as f64 - (children as f64 - 1.0) / 2.0) * apart.min(10.0);
+        let spacing = (NODE.0 - 6.0) / children as f64;
+        let x = at.0 + (i as f64 - (children as f64 - 1.0) / 2.0) * spacing.min(10.0);
         let (upper, lower) = ((x, at.1 + NODE.1), (to.0, to.1 - LABEL));
         let style = "stroke=\"#555\" stroke-width=\"1.2\" marker-end=\"url(#head)\"";
         let (start, end) = if self.towards_root {

@@ -1,8 +1,8 @@
 //! Schedules: collective communication as data.
 //!
-//! A [`Schedule`] has `p` ranks. Each rank owns one buffer of `len` elements with named regions
-//! (where its input stands, where its output is expected; the rest is scratch) and a program: an
-//! ordered list of [`Step`]s over [`Span`]s of that buffer.
+//! A [`Schedule`] has `p` ranks. Each rank owns one buffer of `len` elements, in which some spans
+//! hold the input at the start and some must hold the output at the end; the rest is scratch. Each
+//! rank also has a program: an ordered list of [`Step`]s over [`Span`]s of its buffer.
 //!
 //! # The rules of time
 //!

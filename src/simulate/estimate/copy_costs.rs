@@ -112,7 +112,7 @@ impl<'a> CopyCosts<'a> {
     ) -> f64 {
         let bytes = self.bytes(step);
         let local_time = self.core_model.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
-        let moved = if how == CopyMode::Cached || self.core(from) == self.core(rank) {
+        let transfer_time = if how == CopyMode::Cached || self.core(from) == self.core(rank) {
             local_time
         } else {
             // The model's long messages are copied by both partners.
@@ -132,8 +132,10 @@ impl<'a> CopyCosts<'a> {
             max_time(local_time, copy_factor * transfer) + fetch_time
         };
         match step {
-            Step::RecvCombine { .. } => moved + self.among(bytes, |b| self.cost.combine(rank, b)),
-            _ => moved,
+            Step::RecvCombine { .. } => {
+                transfer_time + self.among(bytes, |b| self.cost.combine(rank, b))
+            }
+            _ => transfer_time,
         }
     }
 
