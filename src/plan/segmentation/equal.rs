@@ -1,4 +1,4 @@
-//! The best size of equal segments, of which the last may be smaller.
+//! Finds the best size of equal segments; the last segment may be smaller.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub struct Best {
     pub segment: usize,
     /// Time with segments of that size.
     pub time: f64,
-    /// Whether `time` is as executed; otherwise it is an upper bound, that of a vector rounded up
-    /// to whole segments and a binary tree rounded up to a full one (such schedules are too
-    /// long to be simulated here).
+    /// Whether `time` is the executed time. Otherwise it is an upper bound: the time of a vector
+    /// rounded up to whole segments, for "binary" on a tree rounded up to a full one. Such
+    /// schedules are too long to be simulated during a search.
     pub executed: bool,
     /// How it was found.
     pub method: Method,
@@ -26,18 +26,19 @@ pub struct Best {
 /// How a segmentation was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// There is only one: the algorithm does not split the vector, or nothing is moved.
+    /// There is only one segmentation: the algorithm does not split the vector, or nothing is
+    /// moved.
     Whole,
     /// The closed form's optimum, rounded to the better of its integer neighbours.
     ClosedForm,
-    /// The best of all.
+    /// All segmentations were compared.
     Exhaustive,
-    /// The best of those that a search tried.
+    /// A search compared some of the segmentations.
     Search,
 }
 
 impl Method {
-    /// `"whole"`, `"closed form"`, `"exhaustive"` or `"search"`.
+    /// Returns `"whole"`, `"closed form"`, `"exhaustive"` or `"search"`.
     pub fn name(self) -> &'static str {
         match self {
             Method::Whole => "whole",
@@ -48,14 +49,17 @@ impl Method {
     }
 }
 
-/// Finds the best segment size of an algorithm for the request's vector; the request's own segments
-/// do not matter.
+/// Finds the best segment size of an algorithm for the request's vector. The request's own segments
+/// are ignored.
 ///
-/// Where the time has a closed form, the size is the better of its optimum's integer neighbours
-/// (and of those that split the vector into as many even segments); uni-greedy is evaluated for all
-/// sizes; out-of-order is planned for some, chosen by a lower bound of their times, uni-greedy's
-/// best among them; others are searched by number of segments. Sizes that make more than 2^22
-/// segments are not considered.
+/// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
+///   the vector into the same numbers of even segments.
+/// - Uni-greedy: all sizes are evaluated ([`best_uni_greedy`]).
+/// - Out-of-order: some sizes are planned. A lower bound of their times selects them, and the best
+///   size of uni-greedy is always among them.
+/// - Other algorithms: a search over the number of segments.
+///
+/// Sizes that make more than 2^22 segments are not considered.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -73,10 +77,10 @@ pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
     best_segment_within(algorithm, request, usize::MAX)
 }
 
-/// As [`best_segment`], where no schedule of more than `most_transfers` transfers can be stored.
+/// Like [`best_segment`], for a memory that holds schedules of at most `max_transfers` transfers.
 ///
 /// # Errors
-/// As [`best_segment`], and when the search comes to a longer one.
+/// Those of [`best_segment`], and when the search needs a schedule of more transfers.
 pub fn best_segment_within(
     algorithm: &Algorithm,
     request: &Request,
@@ -112,7 +116,7 @@ pub fn best_segment_within(
     Ok(trial.best(Method::Search))
 }
 
-/// The time that the rules give to `request`: by its closed form or evaluator where that covers the
+/// Returns the model time of `request`: by its closed form or evaluator where there is one for this
 /// request, by simulation otherwise.
 ///
 /// # Errors
@@ -122,7 +126,8 @@ pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
     if let Some(time) = closed_time(algorithm, request) {
         return Ok(time);
     }
-    // A missing link is no error here, but an infinite time.
+    // `timed` reports a missing link as an error. The simulation below gives an infinite time
+    // instead, as a search needs it.
     if algorithm.bytes_a_transfer().is_some()
         && let Ok(timed) = algorithm.timed(request)
     {
@@ -136,7 +141,7 @@ pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
 struct Trial<'a> {
     algorithm: &'a Algorithm,
     request: Request,
-    /// Time by size, and whether it is as executed.
+    /// By size: its time, and whether that is the executed time.
     times: BTreeMap<usize, (f64, bool)>,
     /// Transfers simulated so far.
     simulated: usize,
@@ -145,11 +150,12 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Transfers of one simulation, and of all together, that a search may cost.
-    const ONE: usize = 1 << 19;
-    const ALL: usize = 1 << 21;
-    /// Segments that a vector is split into at most.
-    const SEGMENTS: usize = 1 << 22;
+    /// Limit of the transfers of one simulation.
+    const MAX_SIMULATION: usize = 1 << 19;
+    /// Limit of the transfers of all simulations of a search.
+    const MAX_TOTAL: usize = 1 << 21;
+    /// Limit of the number of segments of a vector.
+    const MAX_SEGMENTS: usize = 1 << 22;
 
     fn new(algorithm: &'a Algorithm, request: &Request, max_transfers: usize) -> Self {
         Trial {
@@ -182,7 +188,7 @@ impl<'a> Trial<'a> {
 
     fn try_size(&mut self, size: usize) -> Result<()> {
         let m = self.request.elements();
-        let size = size.clamp(m.div_ceil(Self::SEGMENTS).max(1), m.max(1));
+        let size = size.clamp(m.div_ceil(Self::MAX_SEGMENTS).max(1), m.max(1));
         if self.times.contains_key(&size) {
             return Ok(());
         }
@@ -190,7 +196,7 @@ impl<'a> Trial<'a> {
         let transfers = self.count(size).saturating_mul(self.request.ranks);
         let time = if let Some(time) = closed_time(self.algorithm, &self.request) {
             (time, true)
-        } else if self.count(size) == 1 || transfers <= Self::ONE {
+        } else if self.count(size) == 1 || transfers <= Self::MAX_SIMULATION {
             if transfers > self.max_transfers {
                 return Err(Error::usage(format!(
                     "looking for the best segments of {} takes schedules of {transfers} transfers, more than the {} that fit into memory: \
@@ -213,8 +219,8 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Whether the algorithm has a closed form under these costs, for as many full segments as
-    /// there are in the best size tried.
+    /// Whether the algorithm has a closed form under these costs for the full segments of the best
+    /// size tried.
     fn is_closed(&self) -> bool {
         if self.times.is_empty() || !self.request.closed_forms_hold() {
             return false;
@@ -230,26 +236,27 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Powers of two of segments, then a ternary search around the best of them, then its
-    /// neighbours.
+    /// Tries powers of two as numbers of segments, then searches ternarily around the best of them,
+    /// then tries the neighbours of the result.
     fn search(&mut self) -> Result<()> {
         let m = self.request.elements();
-        let (mut count, mut least, mut worse) = (1, f64::INFINITY, 0);
-        // Start-up times only grow with more segments: after some doublings in vain there is
-        // nothing more to find.
+        let (mut count, mut min_time, mut worse) = (1, f64::INFINITY, 0);
+        // More segments only add start-up times: after three doublings without a gain, further ones
+        // cannot gain.
         while count <= m
-            && count.saturating_mul(self.request.ranks) <= Self::ONE.max(self.request.ranks)
+            && count.saturating_mul(self.request.ranks)
+                <= Self::MAX_SIMULATION.max(self.request.ranks)
             && worse < 3
         {
             let time = self.time_of(even_size(m, count))?;
             let time = time.unwrap_or(f64::INFINITY);
-            worse = if time < least { 0 } else { worse + 1 };
-            least = least.min(time);
+            worse = if time < min_time { 0 } else { worse + 1 };
+            min_time = min_time.min(time);
             count *= 2;
         }
         let best = self.count(self.best(Method::Search).segment);
         let (mut low, mut high) = ((best / 2).max(1), (2 * best).min(m));
-        while high - low > 4 && self.simulated <= Self::ALL {
+        while high - low > 4 && self.simulated <= Self::MAX_TOTAL {
             let third = (high - low) / 3;
             let (a, b) = (low + third, high - third);
             match (
@@ -261,13 +268,13 @@ impl<'a> Trial<'a> {
             }
         }
         for count in low..=high {
-            if self.simulated <= Self::ALL {
+            if self.simulated <= Self::MAX_TOTAL {
                 self.try_size(even_size(m, count))?;
             }
         }
         let best = self.best(Method::Search).segment;
         for size in [best - 1, best + 1] {
-            if self.simulated <= Self::ALL {
+            if self.simulated <= Self::MAX_TOTAL {
                 self.try_size(size)?;
             }
         }
@@ -280,7 +287,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The size that splits `elements` into at most `count` segments as even as possible but for the
+/// Returns the size that splits `elements` into at most `count` segments, all equal except the
 /// last.
 pub(in crate::plan) fn even_size(elements: usize, count: usize) -> usize {
     elements.div_ceil(count.max(1)).max(1)
@@ -296,7 +303,7 @@ pub fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     algorithm.closed_form(request)
 }
 
-/// A segment size that is not a whole number.
+/// A segment size that need not be an integer.
 #[derive(Debug, Clone, Copy)]
 struct Size(f64);
 

@@ -1,8 +1,11 @@
-//! How to split the vector: the best segment size of an algorithm, unequal segments, and what the
-//! tables in print say.
+//! Searches for the segmentation of a vector that gives an algorithm its shortest time.
 //!
-//! Times are *as executed*: what the rules of [`crate::schedule`] make of the schedule, by closed
-//! form or evaluator where there is one, by simulation otherwise.
+//! - The best size of equal segments: `equal.rs`, and `planned.rs` for out-of-order.
+//! - Segments of unequal sizes: `unequal.rs`.
+//! - The formulas of the published tables, as printed: `published.rs`.
+//!
+//! Times are *as executed*, that is, as the rules of [`crate::schedule`] time the schedule. They
+//! come from a closed form or an evaluator where there is one, and from a simulation otherwise.
 
 mod equal;
 mod published;

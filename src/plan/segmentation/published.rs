@@ -1,37 +1,39 @@
-//! The figures of Lowery & Langou's tables as printed, to be shown beside what the rules of time
-//! execute; and what is said of two algorithms whose executed time has a closed form for some `p`
-//! only: about what the two-tree algorithm takes, and what the dual-root one takes at most.
+//! The formulas of the published tables as printed, for display beside executed times.
 //!
-//! Symbols: `p` ranks, `m` elements in `q` segments of `s`, `L = ceil(log2 p)`, `N = ceil(log2(p +
-//! 1))`; alpha a message, beta and gamma an element. Table I is unidirectional, table III
-//! bidirectional, both for `p > 3`; table II gives the least that each algorithm can take in each
-//! of the three terms, unidirectional. Their unidirectional times are upper bounds of the executed
-//! ones.
+//! - Source: Lowery & Langou, tables I to III. Table I is unidirectional, table III bidirectional,
+//!   both for `p > 3`. Table II gives, for unidirectional ports, the least that each algorithm can
+//!   take in each of the three terms. The unidirectional times of the tables are upper bounds of
+//!   the executed ones.
+//! - Other sources: two algorithms have closed forms of the executed time for some `p` only. For
+//!   these the formulas are the approximate time of the two-tree algorithm (Sanders, Speck,
+//!   Träff 2009) and an upper bound of the time of the dual-root one (Träff 2021).
+//! - Symbols: `p` ranks, `m` elements in `q` segments of `s`, `L = ceil(log2 p)`,
+//!   `N = ceil(log2(p + 1))`; `alpha` per message, `beta` and `gamma` per element.
 
 use crate::plan::Request;
 
-/// What a table prints for one algorithm and one request.
+/// The published figures for one algorithm and one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
-    /// The table.
+    /// The table, or how exact the figure is and its source.
     pub table: &'static str,
-    /// The time for the request's segments (the largest size standing for all).
+    /// The time for the request's segments, all of them taken to be as large as the largest.
     pub time: f64,
     /// The best segment size: any positive number, not clamped to the vector. `None` where the
-    /// table has none, or its formula is undefined.
+    /// table has none or its formula is undefined.
     pub best_segment: Option<f64>,
     /// The time at the best segment size.
     pub best_time: Option<f64>,
-    /// The best segment size clamped to `1..=m`, and the formula's time there, with `m / s`
-    /// segments.
+    /// The best segment size clamped to `1..=m`, and the time that the formula gives there with
+    /// `m / s` segments.
     pub clamped: (f64, f64),
-    /// Table II's row.
+    /// The row of table II.
     pub terms: Option<Terms>,
-    /// What is known to be wrong with the printed formula.
+    /// A known error of the printed formula.
     pub erratum: Option<&'static str>,
 }
 
-/// The least time that messages' start-up, transfer and computation can take, each on its own.
+/// The least times of start-up, transfer and computation, each taken on its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Terms {
@@ -42,7 +44,7 @@ pub struct Terms {
 
 /// Table II's bounds of any unidirectional reduction, as printed.
 ///
-/// Its bandwidth term `2 beta m` is right for odd `p` only: see [`crate::bounds`] for the corrected
+/// The bandwidth term `2 beta m` is right for odd `p` only; [`crate::bounds`] has the corrected
 /// one.
 pub fn published_bounds(request: &Request) -> Option<Terms> {
     if request.ranks <= 3 || request.elements() == 0 {
@@ -56,7 +58,7 @@ pub fn published_bounds(request: &Request) -> Option<Terms> {
     })
 }
 
-/// The tables' symbols, as numbers.
+/// The symbols of the tables as numbers.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) struct Symbols {
     pub(in crate::plan) ranks: usize,
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn best_times_are_the_least_of_the_formulas() {
+    fn best_times_are_the_minima_of_the_formulas() {
         for ports in [Ports::UNI, Ports::BI] {
             for name in ["chain", "binary", "bi-greedy", "two-tree"] {
                 let Some(at) = published(Kind::Reduce, name, &request(100, 100_000, 1, ports))
@@ -238,10 +240,11 @@ mod tests {
         }
     }
 
-    /// Beside the executed time, for all the `p` that closed forms are tested for: never less; two
-    /// rounds less than "about" for powers of two, and the same for two full trees.
+    /// Compares with the executed time, for all `p` that the closed forms are tested for. The
+    /// printed time is never less. It is two rounds more for two trees if `p` is a power of two,
+    /// and the same for two roots with two full trees.
     #[test]
-    fn what_two_trees_and_two_roots_take() {
+    fn published_times_of_two_tree_and_dual_root() {
         for p in 4..=70usize {
             for n in [1, 2, 3, 5, 8, 16] {
                 let r = request(p, 4 * n, 4, Ports::BI);

@@ -1,4 +1,4 @@
-//! Segments of unequal sizes (Lowery & Langou, section VIII), found by search.
+//! Searches for segments of unequal sizes (Lowery & Langou, section VIII).
 
 use std::collections::{HashSet, VecDeque};
 
@@ -12,17 +12,18 @@ use crate::plan::{Request, Segments};
 pub struct BestSizes {
     /// Elements of each segment, in order.
     pub sizes: Vec<usize>,
-    /// Their time.
+    /// Time with these segments.
     pub time: f64,
-    /// Whether all compositions of the vector were tried.
+    /// How they were found: [`Method::Exhaustive`] means that all compositions of the vector were
+    /// tried.
     pub method: Method,
 }
 
-/// Vectors of up to this many elements are split in all ways.
-const ALL_WAYS: usize = 16;
+/// All compositions of vectors of up to this many elements are tried.
+const MAX_EXHAUSTIVE: usize = 16;
 
-/// All ways to write `elements` as a sum of positive sizes, order mattering: `2^(elements - 1)` of
-/// them; one, empty, for 0.
+/// Iterates over all compositions of `elements`: the ways to write it as an ordered sum of positive
+/// sizes. There are `2^(elements - 1)` of them; for 0 elements there is one, the empty one.
 ///
 /// # Panics
 /// When `elements` is more than 63.
@@ -49,8 +50,8 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// Finds good segment sizes for an algorithm, never worse than its best equal ones, trying at most
-/// about `trials`.
+/// Searches for segment sizes of an algorithm, unequal ones allowed, by about `trials` evaluations
+/// at most. The result is never worse than the best equal sizes.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -90,17 +91,18 @@ pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> 
     failed.map_or(Ok(found), Err)
 }
 
-/// Finds good segment sizes for a vector under any measure of time, never worse than `start`.
+/// Searches for segment sizes of a vector under any function `time`. The result is never worse than
+/// `start`.
 ///
-/// All compositions are tried where the vector has up to 16 elements and `trials` allows as many.
-/// Otherwise a search starts from the best of `start` and a few even and ramped splits into about
-/// as many segments, and goes on with moves from the best, and from those as good: shift elements
-/// from one segment to another, merge neighbours, split one; until none helps or `trials` were
-/// tried.
+/// If the vector has at most 16 elements and `trials` is large enough, all compositions are tried.
+/// Otherwise the search starts from the best of `start` and some even and ramped splits into about
+/// as many segments. It then applies moves to the best sizes and to sizes of the same time: shift
+/// elements from one segment to another, merge neighbours, split a segment. It stops when no move
+/// improves the time or after `trials` evaluations.
 pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
     let mut search = Search::new(start, time);
     let elements: usize = start.iter().sum();
-    if elements <= ALL_WAYS && 1 << elements.saturating_sub(1) <= trials {
+    if elements <= MAX_EXHAUSTIVE && 1 << elements.saturating_sub(1) <= trials {
         for sizes in compositions(elements) {
             search.consider(sizes);
         }
@@ -115,8 +117,8 @@ pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> 
     search.found(Method::Search)
 }
 
-/// Even splits, larger segments first or last, a smaller or larger first and last segment, for
-/// counts about `count`.
+/// Returns the start points for segment counts within 2 of `count`: even splits with the larger
+/// segments first or last, and ramped splits whose last segment is smaller.
 fn starts(elements: usize, count: usize) -> Vec<Vec<usize>> {
     let mut starts = Vec::new();
     for count in count.saturating_sub(2).max(1)..=(count + 2).min(elements) {
@@ -124,13 +126,13 @@ fn starts(elements: usize, count: usize) -> Vec<Vec<usize>> {
         let even: Vec<_> = (0..count).map(|i| size + usize::from(i < larger)).collect();
         starts.push(even.iter().rev().copied().collect());
         for part in [2, 4] {
-            // The last segment gives part of itself to the first ones, or to all others.
+            // The last segment gives part of itself to all others; a single segment keeps it.
             let mut ramp = even.clone();
             let given = ramp[count - 1] / part;
             ramp[count - 1] -= given;
-            let takers = count.saturating_sub(1).max(1);
-            for (i, size) in ramp.iter_mut().enumerate().take(takers) {
-                *size += given / takers + usize::from(i < given % takers);
+            let receivers = count.saturating_sub(1).max(1);
+            for (i, size) in ramp.iter_mut().enumerate().take(receivers) {
+                *size += given / receivers + usize::from(i < given % receivers);
             }
             starts.push(ramp);
         }
@@ -143,7 +145,7 @@ struct Search<F> {
     time: F,
     best: Vec<usize>,
     best_time: f64,
-    /// Sizes with the best time that no move was tried from.
+    /// Sizes with the best time from which no move has been tried.
     frontier: VecDeque<Vec<usize>>,
     tried: HashSet<Vec<usize>>,
 }
@@ -168,7 +170,9 @@ impl<F: FnMut(&[usize]) -> f64> Search<F> {
         }
     }
 
-    /// Keeps `sizes` if they are better than all so far.
+    /// Evaluates `sizes` and keeps them if they are the best so far.
+    ///
+    /// Returns whether they are.
     fn consider(&mut self, sizes: Vec<usize>) -> bool {
         if sizes.is_empty() || self.tried.contains(&sizes) {
             return false;
@@ -187,7 +191,7 @@ impl<F: FnMut(&[usize]) -> f64> Search<F> {
         better
     }
 
-    /// Tries the moves from `base` until one helps.
+    /// Tries the moves from `base` until one improves the best time.
     fn improve(&mut self, base: &[usize], trials: usize) {
         for sizes in moves(base) {
             if self.tried.len() >= trials || self.consider(sizes) {
@@ -197,13 +201,14 @@ impl<F: FnMut(&[usize]) -> f64> Search<F> {
     }
 }
 
-/// Neighbours of `sizes`; the first and the last segments, which make most of a difference, are
-/// moved first.
+/// Iterates over the neighbours of `sizes`. The first and last segments influence the time most, so
+/// their moves come first.
 fn moves(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     let count = sizes.len();
-    let mut places: Vec<usize> = (0..count).collect();
-    places.sort_by_key(|&i| i.min(count - 1 - i));
-    // Partners: the next ones, the mirrored one, and among the first and last segments all.
+    let mut positions: Vec<usize> = (0..count).collect();
+    positions.sort_by_key(|&i| i.min(count - 1 - i));
+    // A segment exchanges elements with its neighbours and with its mirror image; the first and
+    // last segments also do so with one another.
     const ENDS: usize = 6;
     let partners = move |i: usize| {
         let end = i < ENDS || i + ENDS >= count;
@@ -212,7 +217,7 @@ fn moves(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
         let others = near.chain([count - 1 - i]).chain(ends.filter(move |_| end));
         others.filter(move |&j| j != i).map(move |j| (i, j))
     };
-    let pairs = places.into_iter().flat_map(partners);
+    let pairs = positions.into_iter().flat_map(partners);
     let merged = (1..count).map(|i| {
         let mut new = sizes.to_vec();
         new[i - 1] += new.remove(i);
@@ -299,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_finds_most_of_what_all_compositions_do() {
+    fn search_finds_nine_tenths_of_the_optima() {
         let (mut found, mut all) = (0, 0);
         for p in [6, 8, 12, 16, 48, 256, 768] {
             for alpha in [0.0, 1.0, 2.0, 4.0, 6.0] {

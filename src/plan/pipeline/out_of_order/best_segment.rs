@@ -1,4 +1,5 @@
-//! The best size of equal segments for out-of-order, which must be planned to be timed.
+//! Searches for the best size of equal segments for out-of-order, which has to be planned to be
+//! timed.
 
 use super::{costs, lower_bound, quick_time};
 use crate::error::Result;
@@ -7,9 +8,9 @@ use crate::plan::registry::Algorithm;
 use crate::plan::segmentation::{Best, Method, even_size, executed_time};
 use crate::plan::{Request, Segments};
 
-/// Transfers of a reduction that is planned to be compared with others.
+/// Limit of the transfers of a reduction that is planned for the comparison.
 const MAX_TRANSFERS: usize = 1 << 20;
-/// Elementary steps of all plans together: some 0.2 s.
+/// Limit of the elementary steps of all plans together: about 0.2 s.
 const MAX_STEPS: u64 = 100_000_000;
 
 /// Finds a good segment size for out-of-order, never slower than uni-greedy with its best size.
@@ -40,9 +41,9 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
     }
     sizes.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
     let mut best = (greedy.time, greedy.segment);
-    let (mut spent, mut dearest) = (0, 0);
+    let (mut spent, mut longest_plan) = (0, 0);
     for (bound, size) in std::iter::once((0.0, greedy.segment)).chain(sizes) {
-        if bound >= best.0 || spent + dearest > MAX_STEPS {
+        if bound >= best.0 || spent + longest_plan > MAX_STEPS {
             break;
         }
         if m.div_ceil(size).saturating_mul(p) > MAX_TRANSFERS {
@@ -54,12 +55,13 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
             best = (time, size);
         }
         spent += steps;
-        dearest = dearest.max(steps);
+        longest_plan = longest_plan.max(steps);
     }
     request.segments = Segments::of_size(m, best.1)?;
     Ok(Some(Best {
         segment: best.1,
-        // More effort than in the comparison may have found a shorter plan.
+        // The full plan takes more effort than the quick plan of the comparison, and may be
+        // shorter.
         time: executed_time(algorithm, &request)?,
         executed: true,
         method: Method::Search,
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn never_slower_than_uni_greedy_with_its_best_size() {
         for kind in [Kind::Reduce, Kind::Broadcast] {
-            let [ours, greedy] =
+            let [out_of_order, greedy] =
                 ["out-of-order", "uni-greedy"].map(|name| registry::find(kind, name).unwrap());
             for (p, m, alpha, gamma) in [
                 (2, 40, 10.0, 1.0),
@@ -90,24 +92,27 @@ mod tests {
                 let mut r = Request::new(p, m);
                 r.ports = Ports::UNI;
                 r.cost = CostModel::new(alpha, 1.0).gamma(gamma);
-                let found = best_segment(ours, &r).unwrap();
-                let before = best_segment(greedy, &r).unwrap();
-                assert!(found.time <= before.time, "{found:?}, {before:?}, {r:?}");
+                let found = best_segment(out_of_order, &r).unwrap();
+                let reference = best_segment(greedy, &r).unwrap();
+                assert!(
+                    found.time <= reference.time,
+                    "{found:?}, {reference:?}, {r:?}"
+                );
                 r.segments = Segments::of_size(m, found.segment).unwrap();
-                assert_eq!(executed_time(ours, &r).unwrap(), found.time);
+                assert_eq!(executed_time(out_of_order, &r).unwrap(), found.time);
             }
         }
     }
 
     #[test]
     fn overlap_and_missing_links() {
-        let ours = registry::find(Kind::Reduce, "out-of-order").unwrap();
+        let out_of_order = registry::find(Kind::Reduce, "out-of-order").unwrap();
         let mut r = Request::new(3, 20);
         r.ports = Ports::UNI;
         r.cost = CostModel::new(5.0, 1.0).gamma(1.0).overlap(true);
-        let found = best_segment(ours, &r).unwrap();
+        let found = best_segment(out_of_order, &r).unwrap();
         r.segments = Segments::of_size(20, found.segment).unwrap();
-        assert_eq!(executed_time(ours, &r).unwrap(), found.time);
+        assert_eq!(executed_time(out_of_order, &r).unwrap(), found.time);
         let links = vec![
             vec![Some(0.0), None, Some(1.0)],
             vec![Some(1.0); 3],
@@ -120,6 +125,6 @@ mod tests {
             gamma_copy: vec![],
         })
         .unwrap();
-        assert!(best_segment(ours, &r).is_ok());
+        assert!(best_segment(out_of_order, &r).is_ok());
     }
 }

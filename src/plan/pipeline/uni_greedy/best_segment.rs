@@ -20,16 +20,17 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
     )))
 }
 
-/// The best segment size of uni-greedy, `costs` giving `(tc, tp)` of a segment.
+/// Finds the best segment size of uni-greedy. `costs` returns `(tc, tp)` of a segment: the times to
+/// transfer and to combine it.
 ///
 /// Exact up to 2^17 elements: sizes are evaluated in the order of a lower bound of their times,
-/// until the bound exceeds the best time found. Longer vectors are searched on a geometric grid of
-/// sizes that is refined where it is best.
+/// until the bound exceeds the best time found. For longer vectors it evaluates a geometric grid of
+/// sizes and then a finer grid around the best of them.
 pub fn best_uni_greedy(ranks: usize, elements: usize, costs: impl Fn(usize) -> (f64, f64)) -> Best {
-    const ALL: usize = 1 << 17;
-    const FINE: usize = 1 << 9;
+    const MAX_EXHAUSTIVE: usize = 1 << 17;
+    const REFINED_SIZES: usize = 1 << 9;
     let mut sizes = UniGreedy::new(ranks, elements, costs);
-    if elements <= ALL {
+    if elements <= MAX_EXHAUSTIVE {
         sizes.try_all(1..=elements.max(1));
         return sizes.best(Method::Exhaustive);
     }
@@ -37,22 +38,22 @@ pub fn best_uni_greedy(ranks: usize, elements: usize, costs: impl Fn(usize) -> (
     sizes.try_all(std::iter::successors(Some(1), next).chain([elements]));
     let around = sizes.best.1;
     let (low, high) = (around - around / 32, (around + around / 32).min(elements));
-    sizes.try_all((low..=high).step_by(((high - low) / FINE).max(1)));
+    sizes.try_all((low..=high).step_by(((high - low) / REFINED_SIZES).max(1)));
     let count = elements.div_ceil(sizes.best.1);
     sizes.try_all((count.saturating_sub(32).max(1)..count + 32).map(|q| even_size(elements, q)));
     sizes.best(Method::Search)
 }
 
-/// Sizes of uni-greedy's segments that have been tried.
+/// The search for the best segment size of uni-greedy, and the best size so far.
 struct UniGreedy<F> {
     ranks: usize,
     elements: usize,
     costs: F,
     states: States,
-    /// Idle time of all ranks while the last segment's tree closes, in units of its `tc + tp`, a
-    /// rank.
+    /// Idle time per rank while the tree of the last segment closes, in units of the last segment's
+    /// `tc + tp`.
     idle: f64,
-    /// Time and size.
+    /// The best time and its size.
     best: (f64, usize),
 }
 
@@ -73,7 +74,7 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
         }
     }
 
-    /// Tries those that their lower bound does not rule out, the most promising first.
+    /// Evaluates the sizes that the lower bound does not rule out, the smallest bound first.
     fn try_all(&mut self, sizes: impl IntoIterator<Item = usize>) {
         let mut sizes: Vec<(f64, usize)> = sizes.into_iter().map(|s| (self.bound(s), s)).collect();
         sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
@@ -99,7 +100,8 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
         }
     }
 
-    /// Number of full segments and size of the last, smaller one (0 if there is none).
+    /// Returns the number of full segments and the size of the smaller last one (0 if there is
+    /// none).
     fn split(&self, size: usize) -> (usize, usize) {
         (self.elements / size, self.elements % size)
     }
@@ -114,13 +116,14 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
         self.states.time()
     }
 
-    /// What uni-greedy takes at least.
+    /// Returns a lower bound of the time of uni-greedy.
     ///
-    /// Each of the `p - 1` transfers of a segment keeps two ranks busy for `tc` and one for `tp`
-    /// more. A rank that has sent its last segment is idle from then on; read backwards from
-    /// the end, the ranks still to send at most double every `tc + tp` of the last segment, so
-    /// `p - 2^j` are idle during the `j`-th such interval. And the first segment alone takes
-    /// `ceil(log2 p)` steps.
+    /// - Work: each of the `p - 1` transfers of a segment keeps two ranks busy for `tc` and one of
+    ///   them for another `tp`.
+    /// - Idle time: a rank is idle after it has sent its last segment. Read backwards from the end,
+    ///   the number of ranks that still have to send at most doubles every `tc + tp` of the last
+    ///   segment, so `p - 2^j` ranks are idle during the `j`-th such interval.
+    /// - Latency: the first segment alone takes `ceil(log2 p)` steps.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn bound(&self, size: usize) -> f64 {
         if self.ranks < 2 {
