@@ -1,44 +1,49 @@
-//! Steady-state collectives on heterogeneous platforms: series of operations at the best
-//! throughput.
+//! Steady-state collectives on heterogeneous platforms: the best throughput of a series of
+//! operations, and schedules that reach it.
 //!
 //! # Source
 //! O. Beaumont, L. Marchal, Y. Robert: Complexity results for collective communications on
 //! heterogeneous platforms.
 //!
 //! # Model
-//! A [`Platform`] is a directed graph; a message takes time `c_e` on edge `e`. A node's ports carry
-//! one transfer at a time: one for both directions (unidirectional), or one out and one in
-//! (bidirectional). Very many operations (broadcasts from one source, say) are performed one
-//! after the other; their number a time unit, in the long run, is the throughput. Different
-//! messages may take different routes.
+//! A [`Platform`] is a directed graph; a message takes time `c_e` on edge `e`. The ports of a node
+//! carry one transfer at a time: a unidirectional node has one port for both directions, a
+//! bidirectional node one port out and one port in. A very long series of operations (for example
+//! broadcasts from one source) is performed one after the other. The throughput is the number of
+//! operations per time unit in the long run. Different messages may take different routes.
 //!
-//! Combining is free, unless the platform says what a node takes for it. Then a node that combines
-//! neither sends nor receives, as in the rules of [`crate::schedule`]; or, with
-//! [`Platform::with_overlap`], it has a processor that works beside its ports (A. Legrand, L.
-//! Marchal, Y. Robert: Optimizing the steady-state throughput of scatter and reduce operations on
-//! heterogeneous platforms). Either way it is one more activity that ports carry: a loop at its
-//! node, or a link between two ports of its own.
+//! Combining is free unless the platform gives combining times. With combining times, a node that
+//! combines neither sends nor receives, as in the rules of [`crate::schedule`]. With
+//! [`Platform::with_overlap`], a processor of the node combines while its ports communicate (A.
+//! Legrand, L. Marchal, Y. Robert: Optimizing the steady-state throughput of scatter and reduce
+//! operations on heterogeneous platforms). In the graph of ports, combining is one more activity: a
+//! loop at the node, or a link between two ports of its own.
 //!
 //! # From platform to schedule
 //!
-//! | step | result |
-//! |---|---|
-//! | [`solve`] | the best throughput as an exact fraction, weighted routes and matchings that reach it, and a [`Certificate`] that none is better |
-//! | [`Solution::periodic`] | a schedule that repeats itself, with whole messages; rounded, with a known loss, where that needs too long a period |
-//! | [`Periodic::schedule`] | an ordinary [`Schedule`](crate::Schedule) for any number of operations: start-up, steady state and clean-up |
-//! | [`Solution::robustness`] | what is still guaranteed when costs drift |
-//! | [`best_single`], [`best_packets`], [`multicast_bounds`] | one tree for all messages; one long message in packets; bounds of multicasts |
-//! | [`Solution::bounds`] | what is known of operations whose optimum is NP-hard to find |
+//! - [`solve`] gives the best throughput as an exact fraction, weighted routes and matchings that
+//!   reach it, and a [`Certificate`] that none is better.
+//! - [`Solution::periodic`] gives a periodic schedule with whole messages. Rates are rounded, with a
+//!   known loss, where the exact period would be too long.
+//! - [`Periodic::schedule`] gives an ordinary [`Schedule`](crate::Schedule) for any number of
+//!   operations: start-up, steady state and clean-up.
+//! - [`Solution::robustness`] gives the throughput that is still guaranteed when costs drift.
+//! - [`best_single`] gives the best single tree for all messages, [`best_packets`] cuts one long
+//!   message into packets, [`multicast_bounds`] bounds multicasts.
+//! - [`Solution::bounds`] gives bounds for operations whose optimum is NP-hard to find.
 //!
 //! # What is proved
-//! Throughputs are computed with exact numbers; floating-point numbers only guide the search. For
-//! broadcasts, reductions, scatters, gathers, allgathers and alltoalls the certificate is checked
-//! by a routine that only adds and compares; so it is for reductions in rank order, with whatever
-//! computation, for multicasts to at most 9 targets, and for reductions of at most 8 contributions
-//! by an operator that commutes but takes time. With more targets or contributions these are
-//! heuristics between bounds, as are scans, which all take the same, single way. The schedules take
-//! at most [`Periodic::time_bound`], by construction. The best single tree is optimal only where
-//! [`Single::is_optimal`] says so.
+//! Throughputs are computed with exact numbers; floating-point numbers only guide the search. A
+//! routine that only adds and compares checks the certificate. Certificates exist for:
+//!
+//! - broadcasts, reductions, scatters, gathers, allgathers and alltoalls;
+//! - reductions in rank order, with any combining times;
+//! - multicasts to at most 9 targets;
+//! - reductions of at most 8 contributions by a commutative operator that takes time.
+//!
+//! With more targets or contributions, the result is a heuristic between bounds. So are scans,
+//! which all follow the same single route. The schedules take at most [`Periodic::time_bound`], by
+//! construction. The best single tree is optimal only where [`Single::is_optimal`] says so.
 //!
 //! ```
 //! use oneport::check::{self, check};

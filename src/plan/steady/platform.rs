@@ -1,4 +1,4 @@
-//! Heterogeneous platforms: a directed graph whose edges say how long a message takes.
+//! Heterogeneous platforms: a directed graph with the time of a message on each edge.
 
 use std::collections::HashSet;
 
@@ -9,25 +9,26 @@ use super::fraction::{Fraction, MAX_DIGITS, is_short, parse_fraction, show_fract
 use crate::cost::{CostModel, Links};
 use crate::error::{Error, Result};
 
-/// More nodes than this are refused: the matrices of a schedule's costs would not fit.
+/// Limit of the nodes of a platform: the cost matrices of larger ones would not fit into memory.
 const MAX_NODES: usize = 2000;
 
 /// A directed link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// Node that sends.
+    /// The sending node.
     pub src: usize,
-    /// Node that receives.
+    /// The receiving node.
     pub dst: usize,
     /// Time of one message (more than 0).
     pub cost: Fraction,
     /// Time before the first byte of a packet, for long messages cut into packets (not negative).
     pub latency: Fraction,
-    /// By what part the cost may grow, at most (not negative); absent if that is not known.
+    /// The largest relative growth of the cost (not negative); absent if unknown.
     pub drift: Option<Fraction>,
 }
 
-/// A heterogeneous platform with a source and targets; see [`Platform::parse`] for the file.
+/// A heterogeneous platform with a source and targets. [`Platform::parse`] describes its file
+/// format.
 ///
 /// ```
 /// use oneport::plan::steady::Platform;
@@ -50,7 +51,7 @@ pub struct Platform {
     overlap: bool,
 }
 
-/// The file's form.
+/// The JSON form of a platform.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -71,7 +72,7 @@ struct File {
 struct FileEdge {
     src: usize,
     dst: usize,
-    /// A number, as it is written, or a fraction in quotes.
+    /// A number as it is written in the file, or a fraction in quotes.
     cost: Box<RawValue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latency: Option<Box<RawValue>>,
@@ -93,12 +94,14 @@ impl Edge {
 }
 
 impl Platform {
-    /// A platform; `targets` are all nodes but the source if absent. Its edges are put in order.
+    /// Builds a platform. If `targets` is absent, all nodes except the source are targets. The
+    /// edges are sorted.
     ///
     /// # Errors
-    /// When there are fewer than two nodes; a node does not exist; an edge is a loop, is there
-    /// twice, or has a cost that is not positive; a number has more than 256 digits above or
-    /// below its fraction bar; there is no target, or the source is one.
+    /// When there are fewer than two nodes or more than 2000; a node does not exist; an edge is a
+    /// loop, occurs twice, or has a cost that is not positive, or a negative latency or drift; a
+    /// number has more than 256 digits in its numerator or denominator; there is no target, a
+    /// target occurs twice, or the source is a target.
     pub fn new(
         nodes: usize,
         source: usize,
@@ -185,17 +188,22 @@ impl Platform {
         })
     }
 
-    /// Reads `{"nodes": 3, "source": 0, "targets": [1, 2], "edges": [{"src": 0, "dst": 1, "cost":
-    /// "1/2"}, ...]}`.
+    /// Reads a platform in JSON form:
     ///
-    /// Costs are whole numbers, decimal numbers (read as they are written) or fractions in quotes.
-    /// `source` is 0 and `targets` all other nodes if absent. An edge may have a `latency` and
-    /// a `drift` (by what part its cost may grow), the platform `compute`: for each node the time
-    /// of one combination, which counts for reductions and scans, and `overlap`: true if nodes
-    /// combine while they communicate.
+    /// ```json
+    /// {"nodes": 3, "source": 0, "targets": [1, 2],
+    ///  "edges": [{"src": 0, "dst": 1, "cost": "1/2"}, {"src": 1, "dst": 2, "cost": 1}]}
+    /// ```
+    ///
+    /// - Costs are whole numbers, decimal numbers (read exactly as written) or fractions in quotes.
+    /// - `source` defaults to 0, `targets` to all other nodes.
+    /// - An edge may have a `latency` and a `drift`, the largest relative growth of its cost.
+    /// - The platform may have `compute`, the time of one combination by node, which counts for
+    ///   reductions and scans.
+    /// - The platform may have `overlap`: true if nodes combine while they communicate.
     ///
     /// # Errors
-    /// As [`Platform::new`], or when the text is not such an object.
+    /// Those of [`Platform::new`], and when the text is not such an object.
     pub fn parse(text: &str) -> Result<Platform> {
         let malformed = |e: serde_json::Error| Error::malformed(format!("platform: {e}"));
         if text.trim_start().starts_with('[') {
@@ -237,7 +245,7 @@ impl Platform {
         Ok(platform.with_compute(compute)?.with_overlap(file.overlap))
     }
 
-    /// The file's text: [`Platform::parse`] makes the same platform of it.
+    /// Writes the JSON form. [`Platform::parse`] reads the same platform from it.
     pub fn to_json(&self) -> String {
         let value = |c: &Fraction| {
             let text = show_fraction(c);
@@ -265,11 +273,12 @@ impl Platform {
         serde_json::to_string(&file).unwrap_or_default()
     }
 
-    /// The same with times of one combination, by node; none for free combinations.
+    /// Returns the platform with these times of one combination, by node. An empty list makes
+    /// combining free.
     ///
     /// # Errors
-    /// When there is not one for each node, or one is negative or has more than 256 digits above or
-    /// below its fraction bar.
+    /// When the list has not one entry per node, or an entry is negative or has more than 256
+    /// digits in its numerator or denominator.
     pub fn with_compute(mut self, compute: Vec<Fraction>) -> Result<Platform> {
         if !compute.is_empty() && compute.len() != self.nodes {
             return Err(Error::malformed(format!(
@@ -292,19 +301,19 @@ impl Platform {
         Ok(self)
     }
 
-    /// The same, nodes combining while they communicate, each with one processor (as Legrand,
-    /// Marchal and Robert have it), or not: then a node that combines neither sends nor
-    /// receives (the rules of [`crate::schedule`]).
+    /// Returns the platform with overlap on or off. With overlap, nodes combine while they
+    /// communicate, each with one processor (as in Legrand, Marchal and Robert). Without it, a node
+    /// that combines neither sends nor receives (the rules of [`crate::schedule`]).
     #[must_use]
     pub fn with_overlap(mut self, overlap: bool) -> Platform {
         self.overlap = overlap;
         self
     }
 
-    /// The same with other costs, by edge in the order of [`Platform::edges`].
+    /// Returns the platform with other costs, by edge in the order of [`Platform::edges`].
     ///
     /// # Errors
-    /// As [`Platform::new`].
+    /// Those of [`Platform::new`].
     pub fn with_costs(&self, mut cost: impl FnMut(usize, &Edge) -> Fraction) -> Result<Platform> {
         let edges = self.edges.iter().enumerate();
         let edges = edges.map(|(i, e)| Edge {
@@ -318,8 +327,8 @@ impl Platform {
             .with_overlap(self.overlap))
     }
 
-    /// The platform with every edge turned round: what gathers and reduces on this one scatters and
-    /// broadcasts on that.
+    /// Returns the platform with every edge reversed: a gather or reduction on this platform is a
+    /// scatter or broadcast on the reversed one.
     #[must_use]
     pub fn reversed(&self) -> Platform {
         let mut reversed = self.clone();
@@ -330,10 +339,10 @@ impl Platform {
         reversed
     }
 
-    /// The same with another source, all other nodes being targets.
+    /// Returns the platform with another source; all other nodes become targets.
     ///
     /// # Errors
-    /// When there is no such node.
+    /// When the node does not exist.
     pub fn with_source(&self, source: usize) -> Result<Platform> {
         let platform = Platform::new(self.nodes, source, None, self.edges.clone())?;
         Ok(platform
@@ -341,39 +350,40 @@ impl Platform {
             .with_overlap(self.overlap))
     }
 
-    /// [`Platform::reversed`], and by edge of it the number of the edge that it was.
+    /// Returns [`Platform::reversed`] and, for each of its edges, the number of that edge in
+    /// `self`.
     pub(super) fn turned(&self) -> (Platform, Vec<usize>) {
         let mut number: Vec<usize> = (0..self.edges.len()).collect();
         number.sort_unstable_by_key(|&i| (self.edges[i].dst, self.edges[i].src));
         (self.reversed(), number)
     }
 
-    /// Number of nodes.
+    /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// Where messages come from (or, for gathers and reductions, where they go).
+    /// The node that messages come from (for gathers and reductions: the node they go to).
     pub fn source(&self) -> usize {
         self.source
     }
 
-    /// Where they go, in order.
+    /// The nodes that messages go to, sorted.
     pub fn targets(&self) -> &[usize] {
         &self.targets
     }
 
-    /// Whether every node but the source is a target.
+    /// Whether every node except the source is a target.
     pub fn targets_all(&self) -> bool {
         self.targets.len() + 1 == self.nodes
     }
 
-    /// The links, by sender and receiver.
+    /// The edges, sorted by sender and receiver.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// Time of one combination, by node; empty where combining is free.
+    /// The time of one combination, by node; empty where combining is free.
     pub fn compute(&self) -> &[Fraction] {
         &self.compute
     }
@@ -388,7 +398,8 @@ impl Platform {
         self.overlap
     }
 
-    /// The costs of the edges, and then, with `computing`, of combining on each node.
+    /// Returns the costs of the edges, followed, with `computing`, by the cost of combining on each
+    /// node.
     pub(super) fn activity_costs(&self, computing: bool) -> Vec<Fraction> {
         let mut costs: Vec<Fraction> = self.edges.iter().map(|e| e.cost.clone()).collect();
         if computing {
@@ -398,14 +409,14 @@ impl Platform {
         costs
     }
 
-    /// The least cost of an edge: in units of it, platforms whose costs are multiples of each
-    /// other's are the same.
+    /// Returns the smallest cost of an edge. In units of it, platforms whose costs are multiples of
+    /// one another become equal.
     pub(super) fn unit(&self) -> Fraction {
         let costs = self.edges.iter().map(|e| &e.cost);
         costs.min().cloned().unwrap_or(Fraction::ONE)
     }
 
-    /// The same with all times in units of `unit`.
+    /// Returns the platform with all times in units of `unit`.
     pub(super) fn in_units_of(&self, unit: &Fraction) -> Platform {
         let mut platform = self.clone();
         for e in &mut platform.edges {
@@ -418,7 +429,7 @@ impl Platform {
         platform
     }
 
-    /// The nodes that `from` reaches.
+    /// Returns for each node whether `from` reaches it.
     pub(crate) fn reachable(&self, from: usize) -> Vec<bool> {
         let mut seen = vec![false; self.nodes];
         seen[from] = true;
@@ -436,6 +447,10 @@ impl Platform {
     }
 
     /// Checks that `from` reaches all of `to`.
+    ///
+    /// # Errors
+    /// When it does not reach one of them. With `reversed`, the message names the original
+    /// direction.
     pub(crate) fn reaches(&self, from: usize, to: &[usize], reversed: bool) -> Result<()> {
         let seen = self.reachable(from);
         match to.iter().find(|&&t| !seen[t]) {
@@ -449,9 +464,9 @@ impl Platform {
         }
     }
 
-    /// The cost model of schedules whose messages are `elements` elements long: times in units of
-    /// `unit`. Latencies are no part of it: they count for packets of long messages
-    /// ([`best_packets`](super::best_packets)), as a part of their cost.
+    /// Returns the cost model of schedules with messages of `elements` elements. A time unit of the
+    /// platform is `unit` time units of the model. Latencies are not included: they belong to the
+    /// costs of packets of long messages ([`best_packets`](super::best_packets)).
     ///
     /// # Errors
     /// When a cost is too large for a floating-point number.
@@ -476,7 +491,7 @@ impl Platform {
     }
 }
 
-/// A number of a file, as it is written there.
+/// Parses a number of a file exactly as it is written.
 fn fraction_of(value: &RawValue) -> Option<Fraction> {
     let text = value.get();
     match text.as_bytes().first()? {
@@ -486,7 +501,7 @@ fn fraction_of(value: &RawValue) -> Option<Fraction> {
     }
 }
 
-/// The beginning of a text, if it is long.
+/// Returns the text, cut off after 40 characters.
 fn shortened(text: &str) -> String {
     const MAX_SHOWN: usize = 40;
     match text.char_indices().nth(MAX_SHOWN) {
@@ -520,7 +535,7 @@ mod tests {
         assert_eq!(platform.reversed().reversed(), platform);
     }
 
-    /// Numbers are read as they are written, not as the nearest floating-point number.
+    /// Numbers are read exactly as written, not as the nearest floating-point number.
     #[test]
     fn numbers_of_files_are_exact() {
         let of = |cost: &str| {
@@ -548,9 +563,9 @@ mod tests {
         }
     }
 
-    /// A file's text makes the same platform, whatever its numbers.
+    /// The written JSON form of a platform is read as the same platform, whatever its numbers are.
     #[test]
-    fn texts_make_the_same_platform() {
+    fn json_round_trip() {
         let mut state = 7u64;
         let mut random = |n: usize| {
             state = state
@@ -559,21 +574,21 @@ mod tests {
             (state >> 33) as usize % n
         };
         for _ in 0..500 {
-            // Of up to so many digits above and below.
-            let most = [1, 3, 20, 64, 65, 130, MAX_DIGITS][random(7)];
-            let mut number = |least: u8| {
+            // Limit of the digits of numerator and denominator.
+            let max_digits = [1, 3, 20, 64, 65, 130, MAX_DIGITS][random(7)];
+            let mut number = |min: u8| {
                 let mut digits = || {
-                    let count = 1 + random(most);
+                    let count = 1 + random(max_digits);
                     let digits: String = (0..count)
                         .map(|_| char::from(b'0' + random(10) as u8))
                         .collect();
                     digits.parse::<dashu_int::UBig>().unwrap()
                 };
                 let (above, below) = (digits(), digits());
-                Fraction::from(above + dashu_int::UBig::from(least)) / Fraction::from(below + 1u8)
+                Fraction::from(above + dashu_int::UBig::from(min)) / Fraction::from(below + 1u8)
             };
-            let mut short = |least: u8| loop {
-                let number = number(least);
+            let mut short = |min: u8| loop {
+                let number = number(min);
                 if is_short(&number) {
                     return number;
                 }
@@ -604,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_platforms_say_why() {
+    fn malformed_platforms_are_reported() {
         let edge = |e: &str| format!(r#"{{"nodes": 3, "edges": [{e}]}}"#);
         for (text, expected) in [
             ("{", "platform: EOF"),

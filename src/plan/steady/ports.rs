@@ -1,4 +1,5 @@
-//! What may take place at the same time, and how loads of the edges become a sequence of such sets.
+//! The graph of ports, matchings of it, and the conversion of edge loads into a sequence of
+//! matchings.
 
 use std::collections::HashMap;
 
@@ -9,43 +10,44 @@ use super::weight::{Weight, Whole};
 use crate::cost::Ports;
 use dashu_int::IBig;
 
-/// A set of edges that may be busy at the same time (a matching), and for how long.
+/// A set of edges that are busy at the same time (a matching), and its share of the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// Edges, by their number in the platform, in order. Where combinations take time, a number
-    /// beyond the edges stands for the computing of a node: that of node 0 comes after the
-    /// last edge.
+    /// Edges, by their number in the platform, sorted. Where combinations take time, a number
+    /// beyond the edges stands for the combining of a node; node 0 follows the last edge.
     pub edges: Vec<usize>,
     /// Share of the time.
     pub share: Fraction,
 }
 
 impl Slot {
-    /// A slot; its edges are put in order.
+    /// Builds a slot and sorts its edges.
     pub(super) fn new(mut edges: Vec<usize>, share: Fraction) -> Slot {
         edges.sort_unstable();
         Slot { edges, share }
     }
 }
 
-/// The ports of a platform as vertices, what takes place as edges between them: a set may take
-/// place at the same time if no two share a port.
+/// The ports of a platform as vertices, and its activities as edges between them. Activities can
+/// take place at the same time if no two share a port.
 ///
-/// Edges of the platform come first; where combinations take time, the computing of each node
-/// follows, as an edge of its own. It takes both ports of its node (a unidirectional node's one
-/// port, and a vertex that nobody else needs), or, where computing and communicating overlap, two
-/// vertices that nobody else needs: a processor of its own.
+/// The platform's edges come first. Where combinations take time, an edge for the combining of each
+/// node follows. This edge occupies:
+///
+/// - the node's two ports (bidirectional);
+/// - the node's one port and a vertex of its own (unidirectional);
+/// - two vertices of its own, as a separate processor, where combining and communicating overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PortGraph {
     pub(super) bidirectional: bool,
-    /// Number of ports; for bidirectional ones, the first half is for sending.
+    /// Number of ports. With bidirectional ports, the first half sends.
     size: usize,
-    /// The two ports of each edge, then of each node's computing.
+    /// The two ports of each edge, followed by those of each node's combining.
     links: Vec<(usize, usize)>,
 }
 
 impl PortGraph {
-    /// The ports of `platform`; with `computing`, combining takes place beside its edges.
+    /// Builds the graph of `platform`; with `computing`, it includes the combining of the nodes.
     pub(super) fn new(platform: &Platform, ports: Ports, computing: bool) -> PortGraph {
         let n = platform.nodes();
         let bidirectional = ports.is_bidirectional();
@@ -81,17 +83,18 @@ impl PortGraph {
         }
     }
 
-    /// Number of ports.
+    /// The number of ports.
     pub(super) fn len(&self) -> usize {
         self.size
     }
 
-    /// The two ports of each edge, and of each node's computing.
+    /// The two ports of each edge, followed by those of each node's combining.
     pub(super) fn links(&self) -> &[(usize, usize)] {
         &self.links
     }
 
-    /// Weights between ports, from those of edges: of two that are opposite, the greater.
+    /// Returns a symmetric matrix of weights between ports. Of two opposite edges, the heavier one
+    /// counts.
     pub(super) fn weights<W: Weight>(&self, weights: &[W]) -> Vec<W> {
         let n = self.len();
         let mut matrix = vec![W::default(); n * n];
@@ -104,7 +107,7 @@ impl PortGraph {
         matrix
     }
 
-    /// The heaviest matching of the edges.
+    /// Returns the edges of the heaviest matching.
     pub(super) fn heaviest<W: Whole>(&self, weights: &[W]) -> Vec<usize> {
         let mate = maximum(self.len(), &self.weights(weights)).mate;
         let mut chosen: Vec<Option<usize>> = vec![None; self.len()];
@@ -121,26 +124,27 @@ impl PortGraph {
     }
 }
 
-/// Floating-point weights as whole numbers, for the search.
+/// Scales floating-point weights to whole numbers, for the search.
 pub(super) fn rounded(weights: &[f64]) -> Vec<i64> {
     let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let scale = (1u64 << 45) as f64 / most;
     weights.iter().map(|w| (w * scale).round() as i64).collect()
 }
 
-/// Slots in which every edge is busy just as long as `loads` say; together as long as the busiest
-/// port. For bidirectional ports, where that is always possible (König 1916, Birkhoff 1946).
+/// Returns slots in which every edge is busy exactly as long as its load. Their total time is that
+/// of the busiest port. With bidirectional ports this is always possible (König 1916, Birkhoff
+/// 1946).
 ///
-/// The loads, as a matrix of ports out and ports in, are completed to one whose rows and columns
-/// all have the same sum; that is a sum of permutations, found one by one: each takes as much as
-/// its least entry has left.
+/// The loads, as a matrix of sending and receiving ports, are completed to a matrix whose rows and
+/// columns all have the same sum. Such a matrix is a sum of permutations, which are found one by
+/// one. Each permutation lasts as long as its smallest remaining entry.
 pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot> {
     let n = graph.len() / 2;
     let (whole, below) = over_common(loads);
     let mut rows = vec![IBig::ZERO; 2 * n];
     let mut columns = vec![IBig::ZERO; 2 * n];
-    // Entries of a matrix twice as large: the loads, their transpose, and what is missing on two
-    // diagonals.
+    // Entries of a matrix twice as large: the loads, their transpose, and the missing amounts on
+    // two diagonals.
     let mut entries: Vec<(usize, usize, IBig, Option<usize>)> = Vec::new();
     for (i, &(a, b)) in graph.links().iter().enumerate() {
         if whole[i].is_zero() {
@@ -176,20 +180,20 @@ pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot
             debug_assert!(false, "a matrix of equal sums is a sum of permutations");
             break;
         };
-        let least = taken.iter().map(|&i| entries[i].2.clone()).min();
-        let least = least.unwrap_or_else(|| left.clone());
+        let min_share = taken.iter().map(|&i| entries[i].2.clone()).min();
+        let min_share = min_share.unwrap_or_else(|| left.clone());
         let mut edges: Vec<usize> = taken.iter().filter_map(|&i| entries[i].3).collect();
         edges.sort_unstable();
         for &i in &taken {
-            entries[i].2 -= &least;
+            entries[i].2 -= &min_share;
         }
-        left -= &least;
+        left -= &min_share;
         if !edges.is_empty() {
             let share = slots.entry(edges.clone()).or_insert_with(|| {
                 order.push(edges);
                 IBig::ZERO
             });
-            *share += least;
+            *share += min_share;
         }
     }
     let below = Fraction::from(below);
@@ -202,8 +206,7 @@ pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot
         .collect()
 }
 
-/// A perfect matching of rows and columns over the entries that are left, kept up as entries
-/// vanish.
+/// A perfect matching of rows and columns over the remaining entries, repaired as entries become 0.
 struct Permutation {
     size: usize,
     by_row: Vec<Vec<usize>>,
@@ -225,7 +228,7 @@ impl Permutation {
         }
     }
 
-    /// By row, the entry taken.
+    /// Completes the matching. Returns the chosen entry of each row.
     fn complete(&mut self, entries: &[(usize, usize, IBig, Option<usize>)]) -> Option<Vec<usize>> {
         for row in 0..self.size {
             if let Some(i) = self.row_entry[row]
@@ -243,7 +246,7 @@ impl Permutation {
         self.row_entry.iter().copied().collect()
     }
 
-    /// A shortest augmenting path from a free row.
+    /// Finds a shortest augmenting path from a free row and applies it; false if there is none.
     fn augment(&mut self, row: usize, entries: &[(usize, usize, IBig, Option<usize>)]) -> bool {
         let mut reached_by: Vec<Option<usize>> = vec![None; self.size];
         let mut open = std::collections::VecDeque::from([row]);
@@ -276,7 +279,8 @@ impl Permutation {
     }
 }
 
-/// The slots, each edge left out where it would be busy longer than `loads` say.
+/// Returns the slots without the surplus: an edge is removed from slots where it would be busy
+/// longer than its load.
 pub(super) fn trimmed(slots: Vec<Slot>, loads: &[Fraction]) -> Vec<Slot> {
     let mut slots = slots;
     for (edge, load) in loads.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is asked for, and the answer.
+//! The operations of a series, and the solution: the best throughput and how it is reached.
 
 use super::certificate::Certificate;
 use super::flows::flow_bound;
@@ -13,37 +13,38 @@ use crate::cost::Ports;
 use crate::error::{Error, Result};
 use dashu_int::UBig;
 
-/// Contributions up to which reductions with an operator that commutes and takes time are priced
-/// exactly.
+/// Reductions with a commutative operator that takes time are priced exactly for up to this many
+/// contributions.
 const MAX_COMBINED: usize = 8;
 
-/// A series of these operations is performed, as many a time unit as the platform allows.
+/// The operation of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// The source's message to all nodes.
+    /// The source sends its message to all nodes.
     Broadcast,
-    /// The source's message to the targets; other nodes may pass it on.
+    /// The source sends its message to the targets; other nodes may forward it.
     Multicast,
-    /// A message of its own from the source to each target.
+    /// The source sends every target a message of its own.
     Scatter,
-    /// A message from each target to the source.
+    /// Every target sends a message to the source.
     Gather,
-    /// All nodes' messages combined at the source, by an operator that commutes.
+    /// The messages of all nodes are combined at the source by a commutative operator.
     Reduce,
-    /// All nodes' messages combined at the source, in the order of the nodes: for operators that do
-    /// not commute.
+    /// The messages of all nodes are combined at the source in the order of the nodes, for
+    /// operators that do not commute.
     ReduceOrdered,
-    /// Every node's prefix: the messages of the nodes up to it combined, in their order. All
-    /// operations are performed alike.
+    /// Every node gets its prefix: the messages of the nodes up to itself, combined in order. All
+    /// operations of the series follow the same route.
     Scan,
-    /// Every node's message to all nodes: a broadcast from every node (the papers' total exchange).
+    /// Every node sends its message to all nodes: a broadcast from every node (the papers' total
+    /// exchange).
     Allgather,
-    /// A message of its own from every node to every other: a scatter from every node.
+    /// Every node sends every other node a message of its own: a scatter from every node.
     Alltoall,
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Operation; 9] = [
         Operation::Broadcast,
         Operation::Multicast,
@@ -56,7 +57,7 @@ impl Operation {
         Operation::Alltoall,
     ];
 
-    /// Its name.
+    /// The name, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Broadcast => "broadcast",
@@ -71,8 +72,8 @@ impl Operation {
         }
     }
 
-    /// Whether it is planned as another operation run backwards: on the platform with its edges
-    /// turned round. Reductions are, where combining takes no time.
+    /// Whether the operation is planned on the reversed platform, as another operation run
+    /// backwards. Reductions are where combining takes no time.
     pub(super) fn is_reversed(self, platform: &Platform) -> bool {
         match self {
             Operation::Gather => true,
@@ -81,7 +82,7 @@ impl Operation {
         }
     }
 
-    /// Whether every target has a message of its own.
+    /// Whether every target gets a message of its own.
     pub(super) fn is_personal(self) -> bool {
         matches!(
             self,
@@ -89,7 +90,7 @@ impl Operation {
         )
     }
 
-    /// How contributions are combined, where that matters.
+    /// Returns how contributions are combined, where that matters.
     fn combining(self, platform: &Platform) -> Option<Combining> {
         let n = platform.nodes();
         let all = |ordered| {
@@ -107,7 +108,8 @@ impl Operation {
         }
     }
 
-    /// What one operation asks for, on the platform or its reverse.
+    /// Returns the demand of one operation on `platform`, which is the reversed one for reversed
+    /// operations.
     pub(super) fn demand(self, platform: &Platform) -> Result<Demand> {
         let n = platform.nodes();
         let others = |v: usize| (0..n).filter(|&u| u != v).collect::<Vec<usize>>();
@@ -126,7 +128,7 @@ impl Operation {
         };
         let combining = self.combining(platform);
         if self == Operation::Scan {
-            // Every prefix is the one before, and one more contribution.
+            // Each prefix combines the previous one with one more contribution.
             for v in 1..n {
                 platform.reaches(v - 1, &[v], false)?;
             }
@@ -153,35 +155,34 @@ impl Operation {
     }
 }
 
-/// The optimal throughput of a series of operations, and how it is reached.
+/// The optimal throughput of a series of operations, with the rates and slots that reach it.
 #[derive(Debug, Clone)]
 pub struct Solution {
-    /// What is performed.
+    /// The operation of the series.
     pub operation: Operation,
-    /// What a node's ports allow.
+    /// The port model.
     pub ports: Ports,
-    /// Operations a time unit.
+    /// Operations per time unit.
     pub throughput: Fraction,
-    /// Routes and how many operations a time unit each has. For gathers, and reductions where
-    /// combining takes no time, they are routes of the reversed platform: messages run from
-    /// the end of each edge to its start, and towards the root.
+    /// The routes, each with its operations per time unit. For gathers, and for reductions where
+    /// combining takes no time, these are routes of the reversed platform: messages run from the
+    /// end of each edge to its start, towards the root.
     pub routes: Vec<(Route, Fraction)>,
-    /// What takes place at the same time, and for what share of it. Every edge is busy just as
-    /// long as the routes ask for.
+    /// Sets of activities that take place at the same time, with their shares of the time. Every
+    /// edge is busy exactly as long as the routes need it.
     pub slots: Vec<Slot>,
-    /// The proof that no schedule is faster; verified. Absent where routes are priced by a
-    /// heuristic.
+    /// The verified proof that no schedule is faster. Absent where a heuristic prices the routes.
     pub certificate: Option<Certificate>,
-    /// Whether the throughput is the best possible. It is not known to be for multicasts to many
-    /// but not all nodes, for reductions of many contributions by an operator that commutes
-    /// and takes time, and for scans; [`Solution::bounds`] are known then.
+    /// Whether the throughput is proved to be the best possible. That is open for multicasts to
+    /// many but not all nodes, for reductions of many contributions by a commutative operator that
+    /// takes time, and for scans; [`Solution::bounds`] gives bounds for these.
     pub is_optimal: bool,
-    /// For scans, whether no other single way is better.
+    /// For scans: whether all single routes were searched, so that none is better.
     pub(super) all_searched: bool,
     pub(super) platform: Platform,
 }
 
-/// The optimal throughput of a series of operations on `platform`.
+/// Computes the optimal throughput of a series of operations on `platform`.
 ///
 /// # Errors
 /// When a target cannot be reached, or the ports are not one-ported.
@@ -220,7 +221,7 @@ pub fn solve(
     })
 }
 
-/// The best single way for a series of scans.
+/// Solves a series of scans: the best single route.
 fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
     Operation::Scan.demand(&platform)?;
     let best = best_scan(&platform, ports)?;
@@ -237,27 +238,28 @@ fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
         platform,
     };
     if solution.platform.nodes() <= MAX_BOUNDED {
-        // Without a bound it is not known to be optimal.
+        // Where the bound cannot be computed, optimality stays unproved.
         let bounds = solution.bounds().ok().flatten();
         solution.is_optimal = bounds.is_some_and(|(_, above)| above == solution.throughput);
     }
     Ok(solution)
 }
 
-/// Nodes up to which a scan is compared with its bound at once.
+/// A scan is compared with its bound at once on platforms of up to this many nodes.
 const MAX_BOUNDED: usize = 12;
 
-/// Nodes up to which a throughput is computed by the polynomial program, too, unasked.
+/// The throughput is also computed by the polynomial program, without being asked, on platforms of
+/// up to this many nodes.
 const MAX_CHECKED: usize = 40;
 
 impl Solution {
-    /// The platform that the edges of routes and slots are numbered by: for gathers and reductions
-    /// the reversed one.
+    /// The platform whose edge numbers the routes and slots use: the reversed one for gathers and
+    /// for reductions with free combining.
     pub fn platform(&self) -> &Platform {
         &self.platform
     }
 
-    /// Whether [`Solution::platform`] is the reverse of the platform that was given.
+    /// Whether [`Solution::platform`] is the reverse of the given platform.
     pub fn is_reversed(&self) -> bool {
         self.operation.is_reversed(&self.platform)
     }
@@ -267,15 +269,16 @@ impl Solution {
         self.operation.combining(&self.platform).is_some() && self.platform.computes()
     }
 
-    /// Bounds of the throughput, from below and above, of operations for which the best is NP-hard
-    /// to find; none for the others, whose throughput is exact.
+    /// Returns a lower and an upper bound of the throughput for operations whose optimum is NP-hard
+    /// to find. Returns `None` for the others, whose throughput is exact.
     ///
-    /// - Multicasts: a series of scatters of the same message from below, [`flow_bound`] from above
-    ///   (the throughput itself, on more than 40 nodes, where it is proved).
-    /// - Scans: what was found; the last rank's prefix alone, a reduction in rank order.
-    /// - Reductions of many contributions, by an operator that commutes and takes time: what was
-    ///   found; the same with free combinations, and all processors together being busy with
-    ///   nothing else.
+    /// - Multicasts: a series of scatters of the same message from below, [`flow_bound`] from
+    ///   above. On more than 40 nodes, a throughput that is proved is its own upper bound.
+    /// - Scans: the throughput found, and the throughput of the last rank's prefix alone, which is
+    ///   a reduction in rank order.
+    /// - Reductions of many contributions by a commutative operator that takes time: the throughput
+    ///   found from below. From above, the smaller of the throughput with free combining and the
+    ///   rate of all processors together when they do nothing but combine.
     ///
     /// # Errors
     /// When a bound cannot be computed.
@@ -287,8 +290,8 @@ impl Solution {
         Ok(match self.operation {
             Operation::Multicast => {
                 let below = solve(platform, Operation::Scatter)?;
-                // The program of flows takes long on large platforms, and is of no use where the
-                // certificate says all.
+                // The flow program takes long on large platforms, and adds nothing where the
+                // certificate proves the optimum.
                 let above = if self.is_optimal && platform.nodes() > MAX_CHECKED {
                     self.throughput.clone()
                 } else {
@@ -314,14 +317,14 @@ impl Solution {
         })
     }
 
-    /// The throughput once more, by other programs, each with its name; all must be equal to
-    /// [`Solution::throughput`]. None where that is not exact. A program that cannot be solved
-    /// says nothing against the throughput, which has its own proof.
+    /// Computes the throughput again by other programs, each with its name. All results must equal
+    /// [`Solution::throughput`]. The list is empty where that is not exact. A program that cannot
+    /// be solved does not contradict the throughput, which has its own proof.
     ///
-    /// - For broadcasts and free reductions with bidirectional ports, the polynomial program of
+    /// - For broadcasts and free reductions with bidirectional ports: the polynomial program of
     ///   edge rates and flows ([`flow_bound`]).
-    /// - The program of routes and matchings ([`Method::Matchings`]), which is slower: only if
-    ///   `all` are asked for.
+    /// - The program of routes and matchings ([`Method::Matchings`]), only if `all` is set, as it
+    ///   is slower.
     pub fn recomputed(&self, all: bool) -> Vec<(&'static str, Result<Fraction>)> {
         let mut others = Vec::new();
         if self.certificate.is_none() {
@@ -331,7 +334,7 @@ impl Solution {
             || self.operation == Operation::Reduce && self.is_reversed();
         if is_flow && self.ports.is_bidirectional() && (all || self.platform.nodes() <= MAX_CHECKED)
         {
-            // Its demand is to all nodes, whatever the targets.
+            // Broadcasts and reductions involve all nodes, whatever the platform's targets.
             let platform = self.platform.with_source(self.platform.source());
             let throughput = platform.and_then(|p| flow_bound(&p, self.ports));
             others.push(("the polynomial program", throughput));
@@ -345,8 +348,8 @@ impl Solution {
         others
     }
 
-    /// Sender and receiver of an edge's messages; a node twice for the number that stands for its
-    /// combining.
+    /// Returns sender and receiver of the messages of an edge. For a number that stands for the
+    /// combining of a node, both are that node.
     ///
     /// # Panics
     /// When there is no such edge.
@@ -364,9 +367,9 @@ impl Solution {
         }
     }
 
-    /// The shortest period in which every route has whole operations and every slot whole messages:
-    /// the least common multiple of the denominators of the routes' rates and of the slots'
-    /// shares over the costs. It may be very long.
+    /// Returns the shortest period in which every route has a whole number of operations and every
+    /// slot whole messages: the least common multiple of the denominators of the routes' rates and
+    /// of the slots' shares divided by the costs. It may be very long.
     pub fn period(&self) -> UBig {
         let routes = common_denominator(self.routes.iter().map(|(_, rate)| rate));
         let costs = self.platform.activity_costs(self.computing());

@@ -1,30 +1,30 @@
-//! Routes: the way of one message of a series, or of the messages of one operation, through the
-//! platform; and the cheapest ones.
+//! Routes: how one operation of a series moves its messages through the platform, and the search
+//! for the cheapest routes.
 
 use super::arborescence::arborescence;
 use super::partial_results::PartialResults;
 use super::platform::Platform;
 use super::weight::Weight;
 
-/// One way to perform one operation of the series: an arborescence for each root, or, where
-/// combining takes time or operands keep their order, tasks.
+/// One way to perform one operation of the series. It consists of an arborescence for each root or,
+/// where combining takes time or operands keep their order, of tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Route {
     /// The arborescences, by root.
     pub parts: Vec<Part>,
-    /// What is sent and combined.
+    /// The transfers and combinations, where the route consists of tasks.
     pub work: Work,
 }
 
-/// What is sent and combined in one operation. Its values are numbered: first the contributions,
-/// then what each task makes.
+/// The transfers and combinations of one operation. Values are numbered: first the contributions,
+/// then the results of the tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Work {
-    /// By contribution, the node that has it.
+    /// By contribution, the node that owns it.
     pub owners: Vec<usize>,
-    /// The tasks, each after those that make what it takes.
+    /// The tasks, each after the tasks that produce its operands.
     pub tasks: Vec<Task>,
-    /// The values that are asked for: the whole for a reduction, by rank the prefixes for a scan.
+    /// The requested values: the full result of a reduction, or the prefixes of a scan by rank.
     pub results: Vec<usize>,
 }
 
@@ -50,7 +50,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// The values that it takes.
+    /// The operands of the task.
     pub fn takes(&self) -> impl Iterator<Item = usize> {
         let (first, second) = match *self {
             Task::Move { value, .. } => (value, None),
@@ -61,13 +61,13 @@ impl Task {
 }
 
 impl Work {
-    /// Adds a task; the value that it makes.
+    /// Adds a task and returns the number of the value that it produces.
     pub(super) fn add(&mut self, task: Task) -> usize {
         self.tasks.push(task);
         self.owners.len() + self.tasks.len() - 1
     }
 
-    /// By task, how many tasks there are before it in a row, at most.
+    /// Returns, by task, the length of the longest chain of tasks before it.
     pub fn delays(&self) -> Vec<usize> {
         let mut delays: Vec<usize> = Vec::with_capacity(self.tasks.len());
         for task in &self.tasks {
@@ -79,7 +79,7 @@ impl Work {
         delays
     }
 
-    /// By value, the contributions in it, in the order of the operands.
+    /// Returns, by value, the contributions combined in it, in the order of the operands.
     pub fn contents(&self) -> Vec<Vec<usize>> {
         let mut contents: Vec<Vec<usize>> = (0..self.owners.len()).map(|i| vec![i]).collect();
         for task in &self.tasks {
@@ -88,7 +88,7 @@ impl Work {
         contents
     }
 
-    /// By value, the node where it is.
+    /// Returns, by value, the node that holds it.
     pub fn nodes(&self, platform: &Platform) -> Vec<usize> {
         let made = self.tasks.iter().map(|task| match *task {
             Task::Move { edge, .. } => platform.edges()[edge].dst,
@@ -98,21 +98,21 @@ impl Work {
     }
 }
 
-/// What one root sends.
+/// The arborescence of one root.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Part {
-    /// Where it starts.
+    /// The root.
     pub root: usize,
-    /// Its edges, by their number in the platform, each after the one that leads to where it
-    /// starts.
+    /// The edges, by their number in the platform. Each edge comes after the one that enters its
+    /// start.
     pub edges: Vec<usize>,
-    /// Messages on each edge: 1, or, where every target gets a message of its own, the number of
-    /// targets behind it.
+    /// The messages on each edge: 1, or, where every target gets a message of its own, the number
+    /// of targets behind the edge.
     pub messages: Vec<usize>,
 }
 
 impl Route {
-    /// One arborescence.
+    /// A route of one arborescence.
     pub(super) fn of(part: Part) -> Route {
         Route {
             parts: vec![part],
@@ -120,7 +120,7 @@ impl Route {
         }
     }
 
-    /// Messages by edge: `(edge, messages)`, in order of the edges.
+    /// Returns the messages by edge: `(edge, messages)`, sorted by edge.
     pub fn loads(&self) -> Vec<(usize, usize)> {
         let mut loads: Vec<(usize, usize)> = Vec::new();
         for part in &self.parts {
@@ -138,8 +138,8 @@ impl Route {
         added(loads)
     }
 
-    /// Combinations by node: `(node, combinations)`, in order of the nodes; none where combining is
-    /// free and takes place on reception.
+    /// Returns the combinations by node: `(node, combinations)`, sorted by node. Empty where
+    /// combining is free and happens on reception.
     pub fn combinations(&self) -> Vec<(usize, usize)> {
         let tasks = self.work.tasks.iter().filter_map(|task| match *task {
             Task::Combine { node, .. } => Some((node, 1)),
@@ -148,7 +148,8 @@ impl Route {
         added(tasks.collect())
     }
 
-    /// Messages by edge, and then combinations by node, these numbered from the number of edges on.
+    /// Returns the messages by edge, followed by the combinations by node. Node `v` has the number
+    /// `edges + v`.
     pub(super) fn activities(&self, edges: usize) -> Vec<(usize, usize)> {
         let mut all = self.loads();
         let combinations = self.combinations().into_iter();
@@ -156,7 +157,7 @@ impl Route {
         all
     }
 
-    /// The most edges that a message passes; the most tasks in a row.
+    /// Returns the largest number of edges that a message passes, or of tasks in a chain.
     pub fn depth(&self, platform: &Platform) -> usize {
         let part = |part: &Part| part.depths(platform).into_iter().max().unwrap_or(0);
         let tree = self.parts.iter().map(part).max().unwrap_or(0);
@@ -165,7 +166,7 @@ impl Route {
     }
 }
 
-/// Pairs in order, those of the same number added up.
+/// Sorts the pairs and adds up those of the same number.
 fn added(mut pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
     pairs.sort_unstable();
     pairs.dedup_by(|b, a| {
@@ -179,7 +180,7 @@ fn added(mut pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
 }
 
 impl Part {
-    /// By edge of the part, its number of edges from the root, itself included.
+    /// Returns, by edge of the part, its distance from the root in edges, itself included.
     pub(crate) fn depths(&self, platform: &Platform) -> Vec<usize> {
         let mut depth = vec![0; platform.nodes()];
         let mut depths = Vec::with_capacity(self.edges.len());
@@ -192,17 +193,16 @@ impl Part {
     }
 }
 
-/// What every operation of a series asks for.
+/// The demand of one operation of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Demand {
-    /// Who sends.
+    /// The senders.
     pub(super) roots: Vec<usize>,
-    /// By root, who receives.
+    /// By root, the receivers.
     pub(super) targets: Vec<Vec<usize>>,
     /// Whether every target gets a message of its own.
     pub(super) personal: bool,
-    /// How contributions are combined, where that matters; all others are empty then but for one
-    /// root.
+    /// How contributions are combined, where that matters. The operation then has one root.
     pub(super) combining: Option<Combining>,
 }
 
@@ -211,15 +211,15 @@ pub(super) struct Demand {
 pub(super) enum Combining {
     /// In any way that these partial results allow; priced exactly.
     Partial(PartialResults),
-    /// Each node combines all that it receives with its own, and sends that.
+    /// Each node combines everything it receives with its own contribution and sends the result.
     Trees,
 }
 
-/// Most targets for which the cheapest tree to some of the nodes is found exactly.
+/// The cheapest tree to some of the nodes is found exactly for up to this many targets.
 pub(super) const MAX_EXACT_TARGETS: usize = 9;
 
 impl Demand {
-    /// Whether the cheapest routes are found exactly: not for trees to many but not all nodes.
+    /// Whether the cheapest routes are found exactly. Trees to many but not all nodes are not.
     pub(super) fn is_exact(&self, nodes: usize) -> bool {
         if let Some(combining) = &self.combining {
             return matches!(combining, Combining::Partial(_));
@@ -228,15 +228,17 @@ impl Demand {
             || (self.targets.iter()).all(|t| t.len() + 1 == nodes || t.len() <= MAX_EXACT_TARGETS)
     }
 
-    /// The cheapest route under weights by edge, and then by node for combinations (not negative);
-    /// none if a target cannot be reached.
+    /// Returns the cheapest route. `weights` (not negative) are those of the edges, followed by
+    /// those of combining on each node. Returns `None` if a target cannot be reached.
     pub(super) fn cheapest<W: Weight>(&self, platform: &Platform, weights: &[W]) -> Option<Route> {
         let (weights, computing) = weights.split_at(platform.edges().len());
         if let Some(combining) = &self.combining {
             let root = *self.roots.first()?;
             let work = match combining {
-                Combining::Partial(joins) => joins.cheapest(platform, weights, computing, root),
-                Combining::Trees => combined_on_the_way(platform, weights, computing, root),
+                Combining::Partial(partials) => {
+                    partials.cheapest(platform, weights, computing, root)
+                }
+                Combining::Trees => combining_tree(platform, weights, computing, root),
             };
             return Some(Route {
                 parts: Vec::new(),
@@ -272,7 +274,7 @@ impl Demand {
         self.pruned(platform, root, targets, &entering)
     }
 
-    /// The part that the entering edges of the nodes make, without those that lead to no target.
+    /// Builds the part from the entering edge of each node, without edges that lead to no target.
     pub(super) fn pruned(
         &self,
         platform: &Platform,
@@ -314,8 +316,8 @@ impl Demand {
     }
 }
 
-/// Shortest paths from `root`: by node, the edge that enters it, and its distance (none where it
-/// cannot be reached).
+/// Finds shortest paths from `root`. Returns, by node, the edge that enters it and its distance
+/// (`None` where it cannot be reached).
 pub(super) fn shortest_paths<W: Weight>(
     platform: &Platform,
     weights: &[W],
@@ -326,7 +328,7 @@ pub(super) fn shortest_paths<W: Weight>(
     paths_from(platform, weights, start)
 }
 
-/// Shortest paths from where distances are given already.
+/// Finds shortest paths from all nodes with a start distance.
 pub(super) fn paths_from<W: Weight>(
     platform: &Platform,
     weights: &[W],
@@ -367,8 +369,8 @@ pub(super) fn paths_from<W: Weight>(
     }
 }
 
-/// The cheapest tree from `root` to the targets (Dreyfus and Wagner 1971, for directed graphs): by
-/// node, the edge that enters it.
+/// Finds the cheapest tree from `root` to the targets (Dreyfus and Wagner 1971, for directed
+/// graphs). Returns, by node, the edge that enters it.
 fn steiner<W: Weight>(
     platform: &Platform,
     weights: &[W],
@@ -425,7 +427,7 @@ fn steiner<W: Weight>(
             From::Split(part) => open.extend([(part, v), (set ^ part, v)]),
         }
     }
-    // A tree within the edges used: they may meet again where edges cost nothing.
+    // The edges used may meet again where edges cost nothing, so a tree is extracted from them.
     let mut entering = vec![None; n];
     let mut open = vec![root];
     while let Some(v) = open.pop() {
@@ -439,10 +441,10 @@ fn steiner<W: Weight>(
     Some(entering)
 }
 
-/// The cheapest way in which each node combines what it receives with its own and sends one
-/// message: an arborescence of the edges turned round, an edge costing what combining costs where
-/// it ends, too.
-fn combined_on_the_way<W: Weight>(
+/// Finds the cheapest way in which each node combines everything it receives with its own
+/// contribution and sends one message. It is an arborescence of the reversed edges, where the
+/// weight of an edge includes combining at its end.
+fn combining_tree<W: Weight>(
     platform: &Platform,
     weights: &[W],
     computing: &[W],
@@ -490,8 +492,9 @@ fn combined_on_the_way<W: Weight>(
     Some(work)
 }
 
-/// A cheap tree from `root` to the targets: always the nearest target next, from all that is
-/// reached already (Takahashi and Matsuyama 1980). By node, the edge that enters it.
+/// Finds a cheap tree from `root` to the targets: repeatedly connects the target that is nearest to
+/// the nodes reached so far (Takahashi and Matsuyama 1980). Returns, by node, the edge that enters
+/// it.
 fn nearest_first<W: Weight>(
     platform: &Platform,
     weights: &[W],
@@ -502,13 +505,13 @@ fn nearest_first<W: Weight>(
     let mut entering = vec![None; n];
     let mut reached = vec![false; n];
     reached[root] = true;
-    let mut left: Vec<usize> = targets.to_vec();
-    while !left.is_empty() {
+    let mut remaining: Vec<usize> = targets.to_vec();
+    while !remaining.is_empty() {
         let start = reached.iter().map(|&r| r.then(W::default)).collect();
         let (into, distance) = paths_from(platform, weights, start);
         let mut nearest = 0;
-        for (i, &t) in left.iter().enumerate() {
-            let better = match (&distance[t], &distance[left[nearest]]) {
+        for (i, &t) in remaining.iter().enumerate() {
+            let better = match (&distance[t], &distance[remaining[nearest]]) {
                 (Some(a), Some(b)) => a < b,
                 (Some(_), None) => true,
                 _ => false,
@@ -517,7 +520,7 @@ fn nearest_first<W: Weight>(
                 nearest = i;
             }
         }
-        let mut v = left.swap_remove(nearest);
+        let mut v = remaining.swap_remove(nearest);
         while !reached[v] {
             reached[v] = true;
             entering[v] = Some(into[v]?);
