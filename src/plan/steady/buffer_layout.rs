@@ -1,4 +1,4 @@
-//! Where messages and partial results stand in the buffers.
+//! The layout of the buffers: the places of messages and partial results.
 
 use super::platform::Platform;
 use super::problem::{Operation, Solution};
@@ -6,7 +6,7 @@ use super::route::{Part, Task, Work};
 use crate::collective::Collective;
 use crate::schedule::Span;
 
-/// By value, how often it is needed.
+/// Returns, by value, how many tasks and results use it.
 pub(super) fn uses(work: &Work) -> Vec<usize> {
     let mut uses = vec![0; work.owners.len() + work.tasks.len()];
     let taken = work.tasks.iter().flat_map(Task::takes);
@@ -16,7 +16,7 @@ pub(super) fn uses(work: &Work) -> Vec<usize> {
     uses
 }
 
-/// By value, its place in the buffer of its node: 0 for contributions.
+/// Returns, by value, its place in the buffer of its node; contributions are at place 0.
 pub(super) fn placed(work: &Work, platform: &Platform) -> Vec<usize> {
     let uses = uses(work);
     let nodes = work.nodes(platform);
@@ -37,16 +37,16 @@ pub(super) fn placed(work: &Work, platform: &Platform) -> Vec<usize> {
     at
 }
 
-/// Where blocks stand in the buffers.
+/// The places of the blocks in the buffers.
 pub(super) struct BufferLayout<'a> {
     operation: Operation,
     pub(super) personal: bool,
     ranks: usize,
     source: usize,
     targets: &'a [usize],
-    /// By rank, places of a buffer.
+    /// By rank, the number of places in its buffer.
     counts: Vec<usize>,
-    /// Elements of a block.
+    /// The number of elements of a block.
     len: usize,
 }
 
@@ -89,7 +89,7 @@ impl<'a> BufferLayout<'a> {
         self.counts[rank].saturating_mul(self.len)
     }
 
-    /// Elements of all buffers.
+    /// Returns the number of elements of all buffers together.
     pub(super) fn total(&self) -> usize {
         let buffers = (0..self.ranks).map(|rank| self.buffer(rank));
         buffers.fold(0, usize::saturating_add)
@@ -103,7 +103,8 @@ impl<'a> BufferLayout<'a> {
         Span::new(self.offset(block), self.len)
     }
 
-    /// By edge of a part, the blocks that it carries (block 0 where messages are not personal).
+    /// Returns, by edge of a part, the blocks that it carries (block 0 where messages are not
+    /// personal).
     pub(super) fn blocks(&self, part: &Part, platform: &Platform) -> Vec<Vec<usize>> {
         if !self.personal {
             return vec![vec![0]; part.edges.len()];
@@ -132,8 +133,8 @@ impl<'a> BufferLayout<'a> {
         blocks
     }
 
-    /// Of the schedule as built; some gathers and reductions are that of a scatter or broadcast,
-    /// reversed.
+    /// Returns the collective of the schedule as it is built. Reversed gathers and reductions are
+    /// built as scatters and broadcasts.
     pub(super) fn collective(&self, reversed: bool) -> Collective {
         let root = self.source;
         match self.operation {
@@ -154,8 +155,8 @@ impl<'a> BufferLayout<'a> {
         }
     }
 
-    /// Input and output of a rank, where operations have no tasks.
-    pub(super) fn layout(&self, rank: usize) -> (Vec<Span>, Vec<Span>) {
+    /// Returns the input and output of a rank, where operations have no tasks.
+    pub(super) fn input_and_output(&self, rank: usize) -> (Vec<Span>, Vec<Span>) {
         let is_source = rank == self.source;
         let all = vec![Span::new(0, self.buffer(rank))];
         match self.operation {

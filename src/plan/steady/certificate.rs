@@ -1,4 +1,4 @@
-//! The proof that no schedule is faster, and a check of it that knows nothing of how it was found.
+//! The proof that no schedule is faster, and a check of it that is independent of how it was found.
 
 use super::fraction::{Fraction, sum, whole};
 use super::partial_results::PartialResults;
@@ -10,45 +10,51 @@ use crate::error::{Error, Result};
 
 /// Prices that prove an upper bound of the throughput.
 ///
-/// Time on each edge has a price. *At most `bound` can be spent on what takes place at the same
-/// time*: ports have prices, and so have odd sets of ports (none of them for bidirectional ports);
-/// those of its two ports and of the sets around them pay for each edge, a matching uses each port
-/// once and at most `(|S| - 1) / 2` edges within a set `S`. *No operation costs less than 1*: for
-/// arborescences, cuts (sets that every message must enter) have values that no edge exceeds by its
-/// price times its cost; for paths, nodes have potentials; for what is combined on the way, and for
-/// trees to some of the nodes, partial results have potentials on every node. Hence at most `bound`
-/// operations a time unit. All of that is sums and comparisons.
+/// Time on each edge has a price, and the proof has two parts.
+///
+/// - *Activities that take place at the same time are worth at most `bound`.* Ports have prices,
+///   and so have odd sets of ports (there are none for bidirectional ports). The prices of the two
+///   ports of an edge and of the sets around it cover the price of the edge. A matching uses each
+///   port once, and at most `(|S| - 1) / 2` edges within a set `S`.
+/// - *No operation costs less than 1.* For arborescences, cuts (sets that every message must enter)
+///   have values; the values of the cuts that an edge crosses add up to at most its price times its
+///   cost. For paths, nodes have potentials. For operations that combine on the way, and for trees
+///   to some of the nodes, partial results have potentials on every node.
+///
+/// Hence at most `bound` operations fit into a time unit. The check only adds and compares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// The bound that is proved.
+    /// The proved bound.
     pub bound: Fraction,
-    /// Price of a time unit, by edge.
+    /// Price of a time unit, by edge, followed by those of the nodes' combining where it takes
+    /// time.
     pub prices: Vec<Fraction>,
-    /// By port: nodes for unidirectional ports; all ports out, then all ports in for bidirectional
-    /// ones.
+    /// Prices by port. Unidirectional: by node. Bidirectional: all sending ports, then all
+    /// receiving ports.
     pub ports: Vec<Fraction>,
     /// Odd sets of ports and their prices.
     pub odd_sets: Vec<(Vec<usize>, Fraction)>,
-    /// By root, why its messages cost what they cost.
+    /// By root, the proof of what its messages cost at least.
     pub roots: Vec<Proof>,
 }
 
-/// Why the messages of one root cost no less than `value`.
+/// The proof of what the messages of one root cost at least.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// Sets of nodes that every message must enter, with values.
+    /// Sets of nodes that every message must enter, with their values.
     Cuts(Vec<(Vec<usize>, Fraction)>),
-    /// By node, how far it is from the root at least.
+    /// By node, a lower bound of its distance from the root.
     Potentials(Vec<Fraction>),
-    /// By partial result and node, what it costs at least to have it there: consecutive
-    /// contributions, shorter intervals first, or all sets of them, as binary numbers. For
-    /// multicasts, contributions of the targets on the reversed platform.
+    /// By partial result and node, a lower bound of the cost of having it there. Partial results
+    /// are intervals of contributions, shorter ones first, or all sets of contributions, as binary
+    /// numbers. For multicasts, the contributions are those of the targets on the reversed
+    /// platform.
     Partial(Vec<Vec<Fraction>>),
 }
 
 impl Certificate {
-    /// The proof for a platform whose costs are `unit` times as high. What a time unit costs is
-    /// less; what operations cost is the same.
+    /// Converts the proof to a platform whose costs are `unit` times as high: prices of time units
+    /// shrink, costs of operations stay.
     pub(super) fn per(mut self, unit: &Fraction) -> Certificate {
         self.bound /= unit;
         let sets = self.odd_sets.iter_mut().map(|(_, price)| price);
@@ -59,8 +65,11 @@ impl Certificate {
     }
 
     /// Checks every inequality.
+    ///
+    /// # Errors
+    /// When one does not hold; the message names it.
     pub(super) fn verify(&self, platform: &Platform, ports: Ports, demand: &Demand) -> Result<()> {
-        let wrong = |what: String| Err(Error::wrong(format!("certificate: {what}")));
+        let wrong = |violation: String| Err(Error::wrong(format!("certificate: {violation}")));
         let computing = demand.combining.is_some() && platform.computes();
         let graph = PortGraph::new(platform, ports, computing);
         let costs = platform.activity_costs(computing);
@@ -115,19 +124,19 @@ impl Certificate {
         for ((root, targets), proof) in demand.roots.iter().zip(&demand.targets).zip(&self.roots) {
             match proof {
                 Proof::Partial(table) if !demand.personal => {
-                    let (joins, turned) = match &demand.combining {
-                        Some(Combining::Partial(joins)) => (joins.clone(), false),
+                    let (partials, turned) = match &demand.combining {
+                        Some(Combining::Partial(partials)) => (partials.clone(), false),
                         Some(Combining::Trees) => return wrong("trees have no such proof".into()),
                         None => (PartialResults::of_targets(targets), true),
                     };
-                    let splits = joins.splits();
+                    let splits = partials.splits();
                     if table.len() != splits.len()
                         || table.iter().any(|row| row.len() != platform.nodes())
                     {
                         return wrong("its partial results do not fit the operation".into());
                     }
-                    for (i, &owner) in joins.owners.iter().enumerate() {
-                        if table[joins.single(i)][owner] > zero {
+                    for (i, &owner) in partials.owners.iter().enumerate() {
+                        if table[partials.single(i)][owner] > zero {
                             return wrong(format!("contribution {i} is not free on its node"));
                         }
                     }
@@ -153,7 +162,7 @@ impl Certificate {
                             }
                         }
                     }
-                    value += &table[joins.all()][*root];
+                    value += &table[partials.all()][*root];
                 }
                 Proof::Cuts(cuts) if !demand.personal && demand.combining.is_none() => {
                     for (set, v) in cuts {

@@ -228,7 +228,7 @@ impl Matchings<'_> {
         Column {
             gain: -whole(1),
             entries,
-            what: edges,
+            label: edges,
         }
     }
 

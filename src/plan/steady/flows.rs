@@ -24,7 +24,7 @@ use super::platform::Platform;
 use super::ports::PortGraph;
 use super::problem::{Operation, solve};
 use super::solve::Method;
-use super::weight::{Weight, least};
+use super::weight::{Weight, min};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 
@@ -58,7 +58,7 @@ pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
         Column {
             gain: Fraction::ZERO,
             entries,
-            what: (),
+            label: (),
         }
     });
     let mut bounds = vec![Fraction::ZERO; edges.len()];
@@ -91,7 +91,7 @@ impl Cuts<'_> {
         let columns = cuts.map(|cut| Column {
             gain: whole(1),
             entries: cut.into_iter().map(|e| (e, whole(1))).collect(),
-            what: (),
+            label: (),
         });
         columns.collect()
     }
@@ -156,7 +156,7 @@ fn smallest_cut<W: Weight>(
             };
             amount = Some(match amount {
                 None => free,
-                Some(a) => least(a, free),
+                Some(a) => min(a, free),
             });
             v = if forward { edges[i].src } else { edges[i].dst };
         }

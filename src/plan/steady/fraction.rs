@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_again() {
+    fn shown_fractions_are_read_back() {
         let digits = "9".repeat(64);
         for text in [
             "1e64".to_string(),

@@ -9,7 +9,7 @@
 //! The primal-dual method with trees grown from all free vertices at once, O(n^3); a bipartite
 //! graph never forms a blossom, and the method is then the Hungarian one.
 
-use super::weight::{Whole, least};
+use super::weight::{Whole, min};
 
 /// A matching and its proof, in halves of weights.
 #[derive(Debug, Clone)]
@@ -383,7 +383,7 @@ impl<'w, W: Whole> Search<'w, W> {
         let mut at_most = |w: W| {
             step = Some(match step.take() {
                 None => w,
-                Some(old) => least(old, w),
+                Some(old) => min(old, w),
             });
         };
         for b in self.n + 1..=self.top {
@@ -408,7 +408,7 @@ impl<'w, W: Whole> Search<'w, W> {
                 let label = self.label[v].clone();
                 lowest = Some(match lowest.take() {
                     None => label,
-                    Some(old) => least(old, label),
+                    Some(old) => min(old, label),
                 });
             }
         }

@@ -1,8 +1,8 @@
-//! One long message, cut into packets that are sent as a series.
+//! Sends one long message as a series of packets, and searches the best number of packets.
 //!
-//! A packet of a message of size `L` cut into `q` takes `latency + cost * L / q` on an edge. Many
-//! small packets keep all links busy soon but pay every latency often; the best number is searched
-//! for, by the model time of the whole schedule.
+//! A packet of a message of size `L` cut into `q` packets takes `latency + cost * L / q` on an
+//! edge. Many small packets soon keep all links busy, but pay every latency often. The search
+//! compares the model times of whole schedules.
 
 use super::fraction::{Fraction, whole};
 use super::periodic::Periodic;
@@ -13,32 +13,32 @@ use crate::cost::Ports;
 use crate::error::{Error, Result};
 use crate::simulate::Prepared;
 
-/// The best way found to send one long message.
+/// The best way found to send one long message in packets.
 #[derive(Debug, Clone)]
 pub struct Packets {
     /// Number of packets.
     pub count: usize,
     /// Model time of the whole message.
     pub time: f64,
-    /// The periodic schedule of the packets, whose operations are packets.
+    /// The periodic schedule of the packets; each of its operations sends one packet.
     pub periodic: Periodic,
 }
 
-/// Packets are no more than this.
+/// Limit of the number of packets.
 const MAX_PACKETS: usize = 4096;
-/// Steps of a schedule that is timed.
+/// Limit of the steps of a schedule that is timed.
 const MAX_STEPS: usize = 2_000_000;
 
-/// The best number of packets for one operation with messages of size `size` (in messages of the
-/// platform's costs): of 1, 2, 3, 4, 6, 8, 12, ..., until more make it slower several times in a
-/// row.
+/// Searches the best number of packets for one operation with messages of size `size`, in units of
+/// the message that the platform's costs are for. It tries 1, 2, 3, 4, 6, 8, 12, ... packets, until
+/// the time has not improved five times in a row.
 ///
-/// Each number is a steady-state problem of its own, solved exactly; what is compared is the
-/// simulated time of the schedule that sends all packets. A packet that is cut at the end of a slot
-/// does not pay its latency again.
+/// Each number of packets is a steady-state problem of its own, which is solved exactly. Numbers
+/// are compared by the simulated time of the schedule that sends all packets. A packet that is cut
+/// at the end of a slot does not pay its latency again.
 ///
 /// # Errors
-/// When the size is not positive, or as [`solve`].
+/// When the size is not positive, and those of [`solve`].
 pub fn best_packets(
     platform: &Platform,
     operation: Operation,

@@ -1,10 +1,10 @@
-//! Partial results of an operation that combines: which there are, how the cheapest whole is made
-//! of them, and why it cannot be cheaper.
+//! Partial results of an operation that combines: their numbering, the cheapest way to the full
+//! result, and the proof that none is cheaper.
 //!
-//! A partial result is a set of contributions, combined: consecutive ones where operands keep their
-//! order (the intervals of Legrand, Marchal and Robert 2003), any where the operator commutes. It
-//! may pass an edge, and two may be combined on a node that has both. With `d(S, v)` the least cost
-//! of having `S` on node `v`:
+//! A partial result is the combination of a set of contributions: of consecutive ones where
+//! operands keep their order (the intervals of Legrand, Marchal and Robert 2003), of any where the
+//! operator commutes. It can be sent over an edge, and two of them can be combined on a node that
+//! has both. Let `d(S, v)` be the least cost of having `S` on node `v`:
 //!
 //! ```text
 //! d({i}, owner of i)  = 0
@@ -12,12 +12,13 @@
 //! d(A + B, v)        <= d(A, v) + d(B, v) + price of combining on v
 //! ```
 //!
-//! Any numbers that satisfy these inequalities prove that the whole costs `d(all, root)` at least,
-//! by induction over what it is made of. There are `n^3 / 2` of them for intervals: the dual of the
-//! interval program. For any sets they are `n 2^n`: for few contributions only.
+//! Any numbers that satisfy these inequalities prove that the full result costs at least
+//! `d(all, root)`, by induction over the partial results it is made of. For intervals there are
+//! `n^3 / 2` such numbers: the dual of the interval program. For sets there are `n 2^n`, so only
+//! few contributions are possible.
 //!
-//! Multicasts are the same with edges turned round and free combinations: a tree to the targets is
-//! a way to combine them at the root.
+//! Multicasts are the same with reversed edges and free combinations: a tree to the targets is a
+//! way to combine their contributions at the root.
 
 use std::collections::HashMap;
 
@@ -25,32 +26,33 @@ use super::platform::Platform;
 use super::route::{Task, Work, paths_from};
 use super::weight::Weight;
 
-/// Contributions, and what partial results there may be.
+/// The contributions of an operation, and which of them may be combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PartialResults {
-    /// By contribution, the node that has it.
+    /// By contribution, the node that owns it.
     pub(super) owners: Vec<usize>,
-    /// Only consecutive contributions are combined, in order.
+    /// Whether only consecutive contributions are combined, in order.
     pub(super) ordered: bool,
 }
 
-/// How a partial result comes to a node.
+/// How a partial result gets to a node.
 #[derive(Debug, Clone, Copy)]
 enum From {
-    /// It is there to begin with.
+    /// It is there from the start.
     There,
     Edge(usize),
     Split(usize, usize),
 }
 
-/// The least costs of partial results, by set and node, and how they are reached.
+/// The least costs of partial results by set and node, with the steps that reach them.
 pub(super) struct Table<W> {
     pub(super) costs: Vec<Vec<Option<W>>>,
     from: Vec<Vec<From>>,
 }
 
 impl PartialResults {
-    /// What reaches targets, turned round: combined in any way, for nothing.
+    /// The partial results of a multicast to `targets`, on the reversed platform: combined in any
+    /// way, free of cost.
     pub(super) fn of_targets(targets: &[usize]) -> PartialResults {
         PartialResults {
             owners: targets.to_vec(),
@@ -58,8 +60,8 @@ impl PartialResults {
         }
     }
 
-    /// Number of partial results. They are numbered such that parts come before what is made of
-    /// them.
+    /// Returns the number of partial results. In their numbering, parts come before the sets made
+    /// of them.
     pub(super) fn count(&self) -> usize {
         let n = self.owners.len();
         if self.ordered {
@@ -69,23 +71,23 @@ impl PartialResults {
         }
     }
 
-    /// The number of contribution `i` alone.
+    /// Returns the number of contribution `i` alone.
     pub(super) fn single(&self, i: usize) -> usize {
         if self.ordered { i } else { (1 << i) - 1 }
     }
 
-    /// The number of the whole.
+    /// Returns the number of the full result.
     pub(super) fn all(&self) -> usize {
         self.count() - 1
     }
 
-    /// The interval `first..first + len`.
+    /// Returns the number of the interval `first..first + len`.
     pub(super) fn interval(&self, first: usize, len: usize) -> usize {
         let n = self.owners.len();
         (len - 1) * (n + 1) - len * (len - 1) / 2 + first
     }
 
-    /// All ways to make a partial result of two.
+    /// Returns, by partial result, all pairs of parts that it can be made of.
     pub(super) fn splits(&self) -> Vec<Vec<(usize, usize)>> {
         let n = self.owners.len();
         if self.ordered {
@@ -98,7 +100,7 @@ impl PartialResults {
         }
         let parts = |set: usize| {
             let mut all = Vec::new();
-            // The part with the greatest contribution first: each pair once.
+            // The part with the greatest contribution comes first, so each pair occurs once.
             let mut part = (set - 1) & set;
             while part > set / 2 {
                 all.push((part - 1, (set ^ part) - 1));
@@ -109,8 +111,8 @@ impl PartialResults {
         (1..1usize << n).map(parts).collect()
     }
 
-    /// The least costs, under prices of the edges, and of combining by node. Combining on `v` costs
-    /// the `v`-th of `computing`, nothing where there is none.
+    /// Computes the least costs under prices of the edges and of combining. Combining on node `v`
+    /// costs `computing[v]`, or nothing if there is no such entry.
     pub(super) fn table<W: Weight>(
         &self,
         platform: &Platform,
@@ -120,7 +122,8 @@ impl PartialResults {
         self.table_with(platform, prices, computing, |_| false)
     }
 
-    /// The same, where what is `there` already costs nothing: partial results, by number, on nodes.
+    /// Like [`PartialResults::table`], where partial results that are `there` already are free:
+    /// pairs of number and node.
     pub(super) fn table_with<W: Weight>(
         &self,
         platform: &Platform,
@@ -170,7 +173,7 @@ impl PartialResults {
         Table { costs, from }
     }
 
-    /// The cheapest way to the whole on `root`; none if there is none.
+    /// Finds the cheapest way to the full result on `root`; `None` if there is none.
     pub(super) fn cheapest<W: Weight>(
         &self,
         platform: &Platform,
@@ -192,8 +195,9 @@ impl PartialResults {
 }
 
 impl<W> Table<W> {
-    /// Adds the tasks that make the partial result `goal.0` on node `goal.1` to `work`; `made` says
-    /// which value is what, and where. The value; none if it cannot be made.
+    /// Adds the tasks to `work` that make the partial result `goal.0` on node `goal.1`. `made` maps
+    /// a partial result and a node to its value, and is extended. Returns the value of the goal;
+    /// `None` if it cannot be made.
     pub(super) fn extract(
         &self,
         platform: &Platform,
@@ -248,18 +252,18 @@ impl<W> Table<W> {
 mod tests {
     use super::*;
 
-    /// Parts are numbered before wholes, and every way to make a whole is there once.
+    /// Parts are numbered before the sets made of them, and every split of a set occurs once.
     #[test]
     fn parts_come_first() {
         for n in 1..=6 {
             for ordered in [true, false] {
                 let owners: Vec<usize> = (0..n).collect();
-                let joins = PartialResults { owners, ordered };
-                let splits = joins.splits();
-                assert_eq!(splits.len(), joins.count());
+                let partials = PartialResults { owners, ordered };
+                let splits = partials.splits();
+                assert_eq!(splits.len(), partials.count());
                 let mut sizes = vec![0; splits.len()];
                 for i in 0..n {
-                    sizes[joins.single(i)] = 1;
+                    sizes[partials.single(i)] = 1;
                 }
                 for (set, parts) in splits.iter().enumerate() {
                     for &(a, b) in parts {
@@ -273,7 +277,7 @@ mod tests {
                     };
                     assert_eq!(parts.len(), of_size);
                 }
-                assert_eq!(sizes[joins.all()], n);
+                assert_eq!(sizes[partials.all()], n);
             }
         }
     }

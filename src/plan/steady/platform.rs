@@ -118,12 +118,12 @@ impl Platform {
                 "platform: {nodes} nodes are more than the {MAX_NODES} that are planned for"
             )));
         }
-        let node = |what: &str, v: usize| {
+        let node = |name: &str, v: usize| {
             if v < nodes {
                 return Ok(());
             }
             Err(Error::malformed(format!(
-                "platform: {what} {v} is not one of the nodes 0 to {}",
+                "platform: {name} {v} is not one of the nodes 0 to {}",
                 nodes - 1
             )))
         };
@@ -212,10 +212,10 @@ impl Platform {
             ));
         }
         let file: File = serde_json::from_str(text).map_err(malformed)?;
-        let number = |what: &str, v: &RawValue| {
+        let number = |field: &str, v: &RawValue| {
             fraction_of(v).ok_or_else(|| {
                 Error::malformed(format!(
-                    "platform: {what} is {}: write a number of at most {MAX_DIGITS} digits, or a fraction such as \"1/2\"",
+                    "platform: {field} is {}: write a number of at most {MAX_DIGITS} digits, or a fraction such as \"1/2\"",
                     shortened(v.get())
                 ))
             })

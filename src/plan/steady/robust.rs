@@ -1,50 +1,50 @@
-//! What a schedule still guarantees when costs drift.
+//! Computes the throughput that a schedule still guarantees when costs drift.
 //!
-//! Model: every edge's cost may be anything between its nominal cost `c` and `c (1 + d)`, each edge
-//! on its own; `d` is the edge's drift. A schedule keeps its routes, its slots and their order; a
-//! slot lasts until the slowest of its transfers has ended. Under the worst costs, all at their
-//! upper ends, slot `m` is `1 + max of d over its edges` times as long, so that a schedule with
-//! rates `x` and slots `y` guarantees
+//! Model: the cost of every edge may take any value between its nominal cost `c` and `c (1 + d)`,
+//! independently of other edges; `d` is the drift of the edge. A schedule keeps its routes, its
+//! slots and their order, and a slot lasts until its slowest transfer ends. Under the worst costs,
+//! all at their upper ends, slot `m` lasts `1 + max of d over its edges` times as long. A schedule
+//! with rates `x` and slots `y` therefore guarantees
 //!
 //! ```text
 //! sum of x / sum over m of y_m (1 + max of d over the edges of m)
 //! ```
 //!
 //! The best guaranteed throughput of any schedule is the optimal throughput of the platform with
-//! all costs at their upper ends: none can do better there, and the optimal schedule for it does as
-//! well everywhere else, since shorter transfers end no later. That is the same linear program with
-//! other costs. Where all drifts are equal the nominal schedule is as good.
+//! all costs at their upper ends. No schedule does better under these costs. The optimal schedule
+//! for them does as well under all other costs, since shorter transfers end no later. The optimum
+//! is the same linear program with other costs. Where all drifts are equal, the nominal schedule is
+//! as good.
 
 use super::fraction::{Fraction, sum, whole};
 use super::problem::{Solution, solve};
 use super::solve::Method;
 use crate::error::{Error, Result};
 
-/// Guarantees under drifting costs; see the model in the source file's header: costs vary on their
-/// own, up to their drift.
+/// Guarantees under costs that drift independently of one another, each up to its edge's drift.
 #[derive(Debug, Clone)]
 pub struct Robustness {
-    /// Throughput that the given solution guarantees.
+    /// The throughput that the given solution guarantees.
     pub guaranteed: Fraction,
     /// The largest guaranteed throughput of any schedule.
     pub best_guaranteed: Fraction,
-    /// The solution that guarantees it: its costs are the upper ends.
+    /// The solution that guarantees `best_guaranteed`; its costs are the upper ends.
     pub best: Solution,
 }
 
 impl Solution {
-    /// What this solution guarantees when costs drift, and the best that any does. Edges without a
-    /// drift of their own have `drift`.
+    /// Computes the throughput that this solution guarantees when costs drift, and the best
+    /// guarantee of any schedule. `drift` is the drift of edges without their own.
     ///
     /// # Errors
-    /// When the drift is negative.
+    /// When the drift is negative, and those of [`solve`].
     pub fn robustness(&self, drift: &Fraction) -> Result<Robustness> {
         if *drift < Fraction::ZERO {
             return Err(Error::usage("a drift cannot be negative"));
         }
         let platform = &self.platform;
         let edges = platform.edges();
-        // Combining does not drift.
+        // Only edges drift; the cost of combining is fixed.
         let none = Fraction::ZERO;
         let of = |e: usize| match edges.get(e) {
             Some(edge) => edge.drift.as_ref().unwrap_or(drift),

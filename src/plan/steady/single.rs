@@ -1,9 +1,9 @@
-//! The best single tree: what a series reaches when all its messages take the same way.
+//! Searches the best single tree, which all messages of a series follow.
 //!
-//! A tree is bipartite, so its transfers fit into slots as long as its busiest port is busy; the
-//! throughput of a tree is 1 over that. To find the tree with the least busy port is NP-hard; for
-//! platforms with few trees all of them are tried, with bounds, otherwise a tree is improved edge
-//! by edge from several starts.
+//! A tree is bipartite, so its transfers fit into slots that last as long as its busiest port is
+//! busy, and the throughput of a tree is 1 over that time. To find the tree that minimises this
+//! time is NP-hard. On platforms with few trees all of them are tried, with bounds. Otherwise,
+//! trees from several starts are improved by exchanging single edges.
 
 use super::fraction::{Fraction, over_common, whole};
 use super::platform::Platform;
@@ -12,25 +12,25 @@ use super::route::{Demand, Route};
 use super::scan::time_alone;
 use crate::error::{Error, Result};
 
-/// One route for all operations.
+/// One route that all operations follow.
 #[derive(Debug, Clone)]
 pub struct Single {
     /// The route.
     pub route: Route,
-    /// Operations a time unit on this route alone.
+    /// Operations per time unit on this route alone.
     pub throughput: Fraction,
-    /// Whether no single route is better.
+    /// Whether it is proved that no single route is better.
     pub is_optimal: bool,
 }
 
-/// Partial trees after which the search for the best one is given up.
+/// Limit of the partial trees in the search of all trees.
 const MAX_VISITS: usize = 200_000;
 
-/// The best single tree for the solution's operation: of the solution's own routes, and for
-/// broadcasts and reductions of all trees, as far as these can be searched.
+/// Finds the best single route for the solution's operation among the solution's own routes. For
+/// broadcasts and reductions it searches all trees, up to a limit.
 ///
 /// # Errors
-/// When the platform's operation cannot be performed at all.
+/// When the operation cannot be performed on the platform.
 pub fn best_single(solution: &Solution) -> Result<Single> {
     let platform = solution.platform();
     let demand = solution.operation.demand(platform)?;
@@ -48,11 +48,11 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
         } else {
             busy(platform, &route, bidirectional)
         };
-        if best.as_ref().is_none_or(|(least, _)| time < *least) {
+        if best.as_ref().is_none_or(|(min_time, _)| time < *min_time) {
             best = Some((time, route));
         }
     }
-    let Some((mut least, mut route)) = best else {
+    let Some((mut min_time, mut route)) = best else {
         return Err(Error::system("a solution without routes"));
     };
     let mut is_optimal = false;
@@ -63,14 +63,14 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
     let is_tree = !demand.personal && demand.combining.is_none();
     if demand.roots.len() == 1 && is_tree && spans_all {
         loop {
-            let better = exchanged(platform, &demand, &route, bidirectional, &least);
+            let better = exchanged(platform, &demand, &route, bidirectional, &min_time);
             let Some((time, r)) = better else { break };
-            (least, route) = (time, r);
+            (min_time, route) = (time, r);
         }
-        let mut search = Search::new(platform, demand.roots[0], bidirectional, least.clone());
-        is_optimal = search.all();
+        let mut search = Search::new(platform, demand.roots[0], bidirectional, min_time.clone());
+        is_optimal = search.search_all();
         if let Some(entering) = search.best {
-            least = search.least;
+            min_time = search.min_time;
             if let Some(part) =
                 demand.pruned(platform, demand.roots[0], &demand.targets[0], &entering)
             {
@@ -78,7 +78,7 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
             }
         }
     }
-    let throughput = whole(1) / least;
+    let throughput = whole(1) / min_time;
     is_optimal |= match solution.operation {
         Operation::Scan => solution.all_searched || solution.is_optimal,
         _ => solution.is_optimal && throughput == solution.throughput,
@@ -90,7 +90,7 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
     })
 }
 
-/// How long the busiest port is busy with one operation.
+/// Returns the time for which one operation keeps the busiest port busy.
 fn busy(platform: &Platform, route: &Route, bidirectional: bool) -> Fraction {
     let n = platform.nodes();
     let mut busy = vec![Fraction::ZERO; 2 * n];
@@ -103,13 +103,13 @@ fn busy(platform: &Platform, route: &Route, bidirectional: bool) -> Fraction {
     busy.into_iter().max().unwrap_or_default()
 }
 
-/// A tree with one edge exchanged that is better.
+/// Returns a better tree that differs by one edge, if there is one.
 fn exchanged(
     platform: &Platform,
     demand: &Demand,
     route: &Route,
     bidirectional: bool,
-    least: &Fraction,
+    min_time: &Fraction,
 ) -> Option<(Fraction, Route)> {
     let mut entering = vec![None; platform.nodes()];
     for &e in &route.parts[0].edges {
@@ -126,7 +126,7 @@ fn exchanged(
         {
             let tried = Route::of(part);
             let time = busy(platform, &tried, bidirectional);
-            if time < *least {
+            if time < *min_time {
                 return Some((time, tried));
             }
         }
@@ -135,13 +135,14 @@ fn exchanged(
     None
 }
 
-/// All trees, node by node, without those that are no better than the best so far.
+/// The search of all trees, node by node. It skips partial trees that are no better than the best
+/// tree.
 struct Search<'a> {
     platform: &'a Platform,
     root: usize,
     bidirectional: bool,
     into: Vec<Vec<usize>>,
-    least: Fraction,
+    min_time: Fraction,
     best: Option<Vec<Option<usize>>>,
     entering: Vec<Option<usize>>,
     busy: Vec<Fraction>,
@@ -149,7 +150,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(platform: &'a Platform, root: usize, bidirectional: bool, least: Fraction) -> Self {
+    fn new(platform: &'a Platform, root: usize, bidirectional: bool, min_time: Fraction) -> Self {
         let n = platform.nodes();
         let mut into = vec![Vec::new(); n];
         for (i, e) in platform.edges().iter().enumerate() {
@@ -163,7 +164,7 @@ impl<'a> Search<'a> {
             root,
             bidirectional,
             into,
-            least,
+            min_time,
             best: None,
             entering: vec![None; n],
             busy: vec![Fraction::ZERO; 2 * n],
@@ -171,13 +172,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches; whether all trees were considered.
-    fn all(&mut self) -> bool {
-        self.from(0);
+    /// Searches all trees. Returns whether the search was complete.
+    fn search_all(&mut self) -> bool {
+        self.choose(0);
         self.visits < MAX_VISITS
     }
 
-    fn from(&mut self, node: usize) {
+    fn choose(&mut self, node: usize) {
         self.visits += 1;
         if self.visits >= MAX_VISITS {
             return;
@@ -185,13 +186,13 @@ impl<'a> Search<'a> {
         let n = self.platform.nodes();
         if node == n {
             if let Some(most) = self.busy.iter().max() {
-                self.least = most.clone();
+                self.min_time = most.clone();
                 self.best = Some(self.entering.clone());
             }
             return;
         }
         if node == self.root {
-            self.from(node + 1);
+            self.choose(node + 1);
             return;
         }
         for i in self.into[node].clone() {
@@ -199,10 +200,10 @@ impl<'a> Search<'a> {
             let to = edge.dst + if self.bidirectional { n } else { 0 };
             self.busy[edge.src] += &edge.cost;
             self.busy[to] += &edge.cost;
-            let fits = self.busy[edge.src] < self.least && self.busy[to] < self.least;
+            let fits = self.busy[edge.src] < self.min_time && self.busy[to] < self.min_time;
             if fits && !self.leads_back(edge.src, node) {
                 self.entering[node] = Some(i);
-                self.from(node + 1);
+                self.choose(node + 1);
                 self.entering[node] = None;
             }
             self.busy[edge.src] -= &edge.cost;
@@ -210,7 +211,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether the way up from `v` comes to `node`.
+    /// Whether the path from `v` up to the root leads through `node`.
     fn leads_back(&self, mut v: usize, node: usize) -> bool {
         loop {
             if v == node {

@@ -1,19 +1,22 @@
-//! The optimal throughput: a linear program over routes, and over matchings or ports.
+//! Computes the optimal throughput: a linear program over routes, and over matchings or ports.
 //!
-//! Route `t` is used `x_t` times a time unit; edge `e` is then busy a share `w_e = c_e * sum of x_t *
-//! (messages of t on e)` of the time. Two forms of the program say which loads are possible:
+//! If route `t` performs `x_t` operations per time unit, edge `e` is busy for a share
+//! `w_e = c_e * sum of x_t * (messages of t on e)` of the time. Two forms of the program say which
+//! loads are possible:
 //!
-//! - *ports*: no port is busy more than all the time. That is enough for bidirectional ports
-//!   (König); for unidirectional ones there is also `sum of w_e over the edges within S <=
-//!   (|S| - 1) / 2` for odd sets `S` of nodes (Edmonds 1965), which are added when they are violated
-//!   (Padberg and Rao 1982). Only routes are made on demand, and there are about two rows a node.
-//! - *matchings*: `w_e <= sum of y_m over the matchings m with e`, `sum of y_m <= 1`; columns for
-//!   routes and for matchings are made on demand, priced by a cheapest route and a heaviest
-//!   matching. There is a row for each edge, and most bounds are 0: slower.
+//! - *Ports*: no port is busy for more than all the time. That is sufficient for bidirectional
+//!   ports (König). For unidirectional ports, every odd set `S` of nodes adds
+//!   `sum of w_e over the edges within S <= (|S| - 1) / 2` (Edmonds 1965); violated sets are added
+//!   as they are found (Padberg and Rao 1982). Only the columns of routes are generated on demand,
+//!   and there are about two rows per node.
+//! - *Matchings*: `w_e <= sum of y_m over the matchings m with e`, `sum of y_m <= 1`. The columns
+//!   of routes and of matchings are generated on demand: a cheapest route and a heaviest matching
+//!   price them. This form is slower, since there is a row for each edge and most bounds are 0.
 //!
-//! With ports, the loads become matchings afterwards: by Birkhoff's theorem for bidirectional
-//! ports; by a linear program of their own, fractional edge colouring, for unidirectional ones. If
-//! that takes more than all the time, its prices name an odd set that is violated.
+//! In the form with ports, the loads become matchings afterwards. For bidirectional ports,
+//! Birkhoff's theorem gives them. For unidirectional ports, they are a fractional edge colouring, a
+//! linear program of its own. If the colouring needs more than all the time, its prices name a
+//! violated odd set.
 
 use dashu_int::{IBig, UBig};
 
@@ -30,50 +33,50 @@ use super::route::{Combining, Demand, Route, shortest_paths};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 
-/// How a throughput is computed. Both give the same; that is a test of either.
+/// How a throughput is computed. Both methods give the same result, so each is a test of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
-    /// Routes, and ports that are busy no more than all the time, with odd sets of them where they
-    /// are unidirectional.
+    /// A program of routes in which no port is busy for more than all the time, with odd sets of
+    /// unidirectional ports.
     #[default]
     Ports,
-    /// Routes and matchings, one row for each edge; slower.
+    /// A program of routes and matchings, with one row for each edge; slower.
     Matchings,
 }
 
-/// The best rates.
+/// The best rates: the solution of the linear program.
 #[derive(Debug, Clone)]
 pub(super) struct Rates {
     pub(super) throughput: Fraction,
-    /// Operations a time unit on each route.
+    /// Operations per time unit on each route.
     pub(super) routes: Vec<(Route, Fraction)>,
     pub(super) slots: Vec<Slot>,
-    /// Why it cannot be more; absent where routes were priced by other than a cheapest path or
-    /// arborescence.
+    /// The proof of optimality. Absent where routes are not priced exactly.
     pub(super) certificate: Option<Certificate>,
 }
 
+/// The activity that a column stands for.
 #[derive(Debug, Clone)]
-enum What {
+enum Label {
     Route(Route),
     Slot(Vec<usize>),
 }
 
-/// The platform's costs in both kinds of numbers, and the program's rows.
+/// The rows of the program, and the costs in floating-point and exact numbers.
 struct Rows<'a> {
     platform: &'a Platform,
     graph: PortGraph,
     demand: &'a Demand,
     matchings: bool,
-    /// Odd sets of nodes with a row of their own, after the ports.
+    /// Odd sets of nodes; each has a row, after those of the ports.
     odd_sets: Vec<Vec<usize>>,
-    /// Of edges, and then of the nodes' combinations.
+    /// Costs of the edges, followed by those of combining on the nodes.
     costs: Vec<f64>,
     exact_costs: Vec<Fraction>,
     whole_costs: Vec<IBig>,
 }
 
-/// The best rates for `demand`.
+/// Computes the best rates for `demand`.
 pub(super) fn best_rates(
     platform: &Platform,
     ports: Ports,
@@ -90,7 +93,7 @@ pub(super) fn best_rates(
 }
 
 impl Rates {
-    /// The same, what has been found in units of `unit` being a time unit's.
+    /// Converts rates per `unit` time units to rates per time unit.
     fn per(mut self, unit: &Fraction) -> Rates {
         self.throughput /= unit;
         for (_, rate) in &mut self.routes {
@@ -101,8 +104,8 @@ impl Rates {
     }
 }
 
-/// The best rates for a platform whose costs are in units of the least of them: what floating-point
-/// numbers lead to is the same whatever unit of time the costs were given in.
+/// Computes the best rates for a platform whose costs are in units of the smallest one. The
+/// floating-point search then takes the same course whatever unit of time the costs were given in.
 fn rates_in_units(
     platform: &Platform,
     ports: Ports,
@@ -126,10 +129,13 @@ fn rates_in_units(
         let mut bounds = vec![Fraction::ZERO; costs.len()];
         bounds.push(whole(1));
         let optimum = maximise(&bounds, rows.start()?, &mut rows)?;
-        let slots = optimum.used.iter().filter_map(|(what, share)| match what {
-            What::Route(_) => None,
-            What::Slot(edges) => Some(Slot::new(edges.clone(), share.clone())),
-        });
+        let slots = optimum
+            .used
+            .iter()
+            .filter_map(|(label, share)| match label {
+                Label::Route(_) => None,
+                Label::Slot(edges) => Some(Slot::new(edges.clone(), share.clone())),
+            });
         let slots = trimmed(
             slots.collect(),
             &edge_loads(platform, &costs, &used_routes(&optimum)),
@@ -146,18 +152,19 @@ fn rates_in_units(
     })
 }
 
-fn used_routes(optimum: &Optimum<What>) -> Vec<(Route, Fraction)> {
-    let routes = optimum.used.iter().filter_map(|(what, rate)| match what {
-        What::Route(route) => Some((route.clone(), rate.clone())),
-        What::Slot(_) => None,
+fn used_routes(optimum: &Optimum<Label>) -> Vec<(Route, Fraction)> {
+    let routes = optimum.used.iter().filter_map(|(label, rate)| match label {
+        Label::Route(route) => Some((route.clone(), rate.clone())),
+        Label::Slot(_) => None,
     });
     routes.collect()
 }
 
-/// More rounds of odd sets than any platform needs.
+/// Limit of the rounds that add odd sets; more than any platform needs.
 const MAX_ROUNDS: usize = 1000;
 
-/// Share of the time that each edge is busy, and each node with combining, for what has `costs`.
+/// Returns the share of the time for which each activity with one of the `costs` is busy: the
+/// edges, then the combining of the nodes.
 pub(super) fn edge_loads(
     platform: &Platform,
     costs: &[Fraction],
@@ -175,8 +182,8 @@ pub(super) fn edge_loads(
 }
 
 impl Rows<'_> {
-    /// The optimum by ports and odd sets, and its slots.
-    fn within_ports(&mut self) -> Result<(Optimum<What>, Vec<Slot>)> {
+    /// Finds the optimum by ports and odd sets, and its slots.
+    fn within_ports(&mut self) -> Result<(Optimum<Label>, Vec<Slot>)> {
         let mut columns = self.start()?;
         for _ in 0..MAX_ROUNDS {
             let mut bounds = vec![whole(1); self.graph.len()];
@@ -206,7 +213,7 @@ impl Rows<'_> {
         Err(Error::system("odd sets did not come to an end"))
     }
 
-    /// The rows that an edge takes from.
+    /// Returns the rows that the column of an edge has entries in.
     fn rows_of(&self, edge: usize) -> Vec<usize> {
         if self.matchings {
             return vec![edge];
@@ -221,9 +228,9 @@ impl Rows<'_> {
         rows
     }
 
-    /// A few columns to start with: the cheapest route when all edges have their cost as price, and
-    /// heavy matchings of its edges.
-    fn start(&self) -> Result<Vec<Column<What>>> {
+    /// Returns the first columns: the cheapest route when the price of each edge is its cost and,
+    /// in the form with matchings, a matching of each single edge.
+    fn start(&self) -> Result<Vec<Column<Label>>> {
         let route = self.demand.cheapest(self.platform, &self.costs);
         let route =
             route.ok_or_else(|| Error::malformed("platform: a target cannot be reached"))?;
@@ -235,7 +242,7 @@ impl Rows<'_> {
         Ok(columns)
     }
 
-    fn route_column(&self, route: Route) -> Column<What> {
+    fn route_column(&self, route: Route) -> Column<Label> {
         let mut entries: Vec<(usize, Fraction)> = Vec::new();
         for (e, messages) in route.activities(self.platform.edges().len()) {
             let load = match self.exact_costs.get(e) {
@@ -255,11 +262,11 @@ impl Rows<'_> {
         Column {
             gain: whole(1),
             entries,
-            what: What::Route(route),
+            label: Label::Route(route),
         }
     }
 
-    fn slot_column(&self, edges: Vec<usize>) -> Column<What> {
+    fn slot_column(&self, edges: Vec<usize>) -> Column<Label> {
         let time = self.costs.len();
         let mut entries: Vec<(usize, Fraction)> = edges.iter().map(|&e| (e, -whole(1))).collect();
         entries.sort_unstable_by_key(|(row, _)| *row);
@@ -267,11 +274,11 @@ impl Rows<'_> {
         Column {
             gain: Fraction::ZERO,
             entries,
-            what: What::Slot(edges),
+            label: Label::Slot(edges),
         }
     }
 
-    /// Prices of edges, from those of rows.
+    /// Returns the prices of the edges from those of the rows.
     fn edge_prices<P: Clone + Default + std::ops::Add<Output = P>>(&self, prices: &[P]) -> Vec<P> {
         let rows = (0..self.costs.len()).map(|e| self.rows_of(e));
         rows.map(|rows| {
@@ -281,7 +288,8 @@ impl Rows<'_> {
         .collect()
     }
 
-    /// The proof that the prices are. `denominator * prices` are whole.
+    /// Builds the certificate from the prices of the rows. Absent where routes are not priced
+    /// exactly.
     fn certificate(&self, value: &Fraction, prices: &[Fraction]) -> Option<Certificate> {
         let demand = self.demand;
         let nodes = self.platform.nodes();
@@ -315,22 +323,23 @@ impl Rows<'_> {
             .iter()
             .map(|e| (e.src, e.dst))
             .collect();
-        // What cannot be reached is no target; any distance does that no edge contradicts.
+        // Unreachable nodes are no targets, so they take the largest distance, which no edge
+        // contradicts.
         let finite = |far: Vec<Option<IBig>>, most: &IBig| -> Vec<Fraction> {
             let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
             far.map(|d| Fraction::from(d) / &below).collect()
         };
         let (weights, computing) = weights.split_at(edges.len());
-        let partial = |joins: &PartialResults, platform: &Platform, weights: &[IBig]| {
-            let table = joins.table(platform, weights, computing).costs;
+        let partial = |partials: &PartialResults, platform: &Platform, weights: &[IBig]| {
+            let table = partials.table(platform, weights, computing).costs;
             let all = table.iter().flatten().flatten();
             let most = all.max().cloned().unwrap_or_default();
             let rows = table.into_iter().map(|row| finite(row, &most));
             Some(Proof::Partial(rows.collect()))
         };
         let proof = |(&root, targets): (&usize, &Vec<usize>)| {
-            if let Some(Combining::Partial(joins)) = &demand.combining {
-                partial(joins, self.platform, weights)
+            if let Some(Combining::Partial(partials)) = &demand.combining {
+                partial(partials, self.platform, weights)
             } else if demand.personal {
                 let far = shortest_paths(self.platform, weights, root).1;
                 let most = far.iter().flatten().max().cloned().unwrap_or_default();
@@ -359,8 +368,8 @@ impl Rows<'_> {
     }
 }
 
-impl Pricing<What> for Rows<'_> {
-    fn improve(&mut self, prices: &[f64]) -> Vec<Column<What>> {
+impl Pricing<Label> for Rows<'_> {
+    fn improve(&mut self, prices: &[f64]) -> Vec<Column<Label>> {
         let edge_prices = self.edge_prices(prices);
         let weights: Vec<f64> = edge_prices
             .iter()
@@ -368,7 +377,7 @@ impl Pricing<What> for Rows<'_> {
             .map(|(p, c)| p * c)
             .collect();
         let route = self.demand.cheapest(self.platform, &weights);
-        let mut columns: Vec<Column<What>> =
+        let mut columns: Vec<Column<Label>> =
             route.into_iter().map(|r| self.route_column(r)).collect();
         if self.matchings {
             let edges = self.graph.heaviest(&rounded(&edge_prices));
@@ -377,7 +386,7 @@ impl Pricing<What> for Rows<'_> {
         columns
     }
 
-    fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<What>> {
+    fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<Label>> {
         let edge_prices = self.edge_prices(prices);
         let weights = edge_prices
             .iter()
@@ -385,7 +394,7 @@ impl Pricing<What> for Rows<'_> {
             .map(|(p, c)| p * c);
         let weights: Vec<IBig> = weights.collect();
         let route = self.demand.cheapest(self.platform, &weights);
-        let mut columns: Vec<Column<What>> =
+        let mut columns: Vec<Column<Label>> =
             route.into_iter().map(|r| self.route_column(r)).collect();
         if self.matchings {
             let edges = self.graph.heaviest(&edge_prices);

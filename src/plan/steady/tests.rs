@@ -22,7 +22,7 @@ fn known_throughputs() {
     }
 }
 
-/// Schedules are right, and take no longer than they promise.
+/// Schedules pass the checker and take no longer than their time bound.
 #[test]
 fn schedules() {
     let names = [
@@ -43,19 +43,19 @@ fn schedules() {
                 };
                 let periodic = solution.periodic(None, None).unwrap();
                 assert!(periodic.throughput() <= solution.throughput);
-                let what = format!("{name} {} {ports:?}", operation.name());
+                let case = format!("{name} {} {ports:?}", operation.name());
                 for n in [1, periodic.operations(), 3 * periodic.operations() + 1] {
                     let schedule = periodic.schedule(n).unwrap();
                     let report = crate::check::check(&schedule, &crate::check::Options::default());
-                    assert!(report.ok(), "{what}: {:?}", report.errors);
+                    assert!(report.ok(), "{case}: {:?}", report.errors);
                     let cost = periodic.cost(1.0).unwrap();
                     let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
                     let time = prepared.simulate(&cost, 1).time();
                     let bound = to_f64(&periodic.time_bound(n));
-                    assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
+                    assert!(time <= bound * (1.0 + 1e-9), "{case}: {time} > {bound}");
                     assert!(
                         n as f64 / time <= to_f64(&solution.throughput) * (1.0 + 1e-9),
-                        "{what}"
+                        "{case}"
                     );
                 }
             }

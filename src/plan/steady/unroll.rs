@@ -1,19 +1,20 @@
-//! A periodic schedule as an ordinary [`Schedule`], for any number of operations: start-up, steady
-//! state and clean-up.
+//! Turns a periodic schedule into an ordinary [`Schedule`] for any number of operations: start-up,
+//! steady state and clean-up.
 //!
-//! Period `k` performs what the periodic schedule says, for the operations whose turn it is: what
-//! is received in one slot can be passed on in a later slot of the period, or else in the next
-//! period; so a transfer belongs to the operations that were begun some periods ago. What does not
-//! exist yet, or no longer, is left out: that is start-up and clean-up.
+//! Every period performs the slots of the periodic schedule. A message that is received in one slot
+//! is forwarded in a later slot of the same period, or else in the next period, so a transfer
+//! belongs to operations that began some periods before. Transfers of operations that have not
+//! begun or do not exist are left out: this gives start-up and clean-up.
 //!
-//! Messages stand at the same place in all buffers, one operation after the other, unless they are
-//! combined in tasks: then each rank has its own contributions first and a place for every other
-//! partial result that comes to it. Two are combined where one of them stands if nobody else needs
-//! that one.
+//! Messages are at the same place in all buffers, one operation after the other. This is different
+//! where tasks combine messages: each rank then has its own contributions first, followed by a
+//! place for every other partial result that it gets. Two partial results are combined in the place
+//! of one of them if no other task needs that one.
 //!
-//! Where nodes combine while they communicate, the rules of time would let a rank combine any
-//! number of partial results at once. The platform gives it one processor: so all that it combines
-//! passes through one accumulator, a region of its buffer, one piece after the other.
+//! Where nodes combine while they communicate, the rules of time would let a rank perform any
+//! number of combinations at once, but the platform gives it one processor. All combinations of
+//! such a rank therefore pass through one accumulator, a region of its buffer, one piece after the
+//! other.
 
 use std::collections::HashMap;
 
@@ -27,21 +28,22 @@ use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
 
-/// Longest buffers and programs of a schedule, all ranks together.
+/// Limit of the elements of all buffers of a schedule together.
 const MAX_TOTAL: usize = 1 << 31;
+/// Limit of the steps of a schedule.
 const MAX_STEPS: usize = 50_000_000;
 
-/// A message that an edge carries in every period, or a combination that a node performs.
+/// A message that an edge carries, or a combination that a node performs, in every period.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// Periods after the first.
+    /// Number of periods between the first period of the operation and this item.
     delay: usize,
-    /// Which of the period's operations it belongs to.
+    /// The operation of the period that the item belongs to.
     operation: usize,
-    /// Its place in the sender's buffer; for combinations, that of the operand that stays what it
-    /// is.
+    /// For messages, the place in the sender's buffer; for combinations, the place of the operand
+    /// that stays unmodified.
     from: usize,
-    /// Its place in the receiver's buffer; for combinations, that of the outcome.
+    /// For messages, the place in the receiver's buffer; for combinations, the place of the result.
     to: usize,
     how: How,
 }
@@ -59,13 +61,13 @@ impl Item {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Carry,
-    /// `to = to ⊕ from`, or the other way round.
+    /// Computes `to = to ⊕ from`, or `to = from ⊕ to`.
     Combine(Order),
-    /// The left operand, at this place, is needed elsewhere: `to` becomes a copy of it first.
+    /// Copies the left operand, at this place, to `to` before combining, as other tasks need it.
     CopyAndCombine(usize),
 }
 
-/// A part of an item that takes place at once.
+/// A part of an item that one step handles.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     from: Span,
@@ -74,37 +76,38 @@ struct Piece {
     how: How,
 }
 
-/// Start and end of every step, by rank.
+/// Start and end time of every step, by rank.
 pub(crate) type Times = Vec<Vec<(f64, f64)>>;
 
 impl Periodic {
-    /// Elements of the buffers of all ranks together, for a schedule of so many operations.
+    /// Returns the number of elements of all buffers together in a schedule of `operations`
+    /// operations.
     pub fn buffers(&self, operations: usize) -> usize {
-        let places = BufferLayout::new(&self.solution, operations.saturating_mul(self.elements));
+        let layout = BufferLayout::new(&self.solution, operations.saturating_mul(self.elements));
         let accumulators = (0..self.solution.platform.nodes()).filter(|&v| self.accumulates(v));
-        places
+        layout
             .total()
             .saturating_add(accumulators.count().saturating_mul(self.elements))
     }
 
-    /// Whether a node's combinations pass through an accumulator, as one processor would perform
-    /// them.
+    /// Whether a node's combinations pass through an accumulator, which runs them one by one like
+    /// one processor.
     fn accumulates(&self, node: usize) -> bool {
         let platform = &self.solution.platform;
         platform.overlaps() && platform.compute().get(node).is_some_and(|c| !c.is_zero())
     }
 
-    /// A schedule of `operations` operations: one collective over a vector (or blocks) of
+    /// Builds a schedule of `operations` operations: one collective over a vector (or blocks) of
     /// `operations` times [`Periodic::elements`] elements.
     ///
     /// # Errors
-    /// When there is no operation, or it would be too large.
+    /// When there are no operations, or the schedule would be too large.
     pub fn schedule(&self, operations: usize) -> Result<Schedule> {
         if operations == 0 {
             return Err(Error::usage("a series needs at least one message"));
         }
         let solution = &self.solution;
-        let places = BufferLayout::new(solution, operations.saturating_mul(self.elements));
+        let layout = BufferLayout::new(solution, operations.saturating_mul(self.elements));
         let ranks = solution.platform.nodes();
         let periods = self.periods(operations);
         let steps = periods.saturating_mul(2 * self.transfers());
@@ -118,28 +121,28 @@ impl Periodic {
         let mut builder = Schedule::builder(
             ranks,
             solution.ports,
-            places.collective(solution.is_reversed()),
+            layout.collective(solution.is_reversed()),
         );
         for rank in 0..ranks {
             let (input, output) = if self.has_tasks() {
-                let own = vec![places.span(0)];
-                (own, self.results(rank, operations, &places))
+                let own = vec![layout.span(0)];
+                (own, self.results(rank, operations, &layout))
             } else {
-                places.layout(rank)
+                layout.input_and_output(rank)
             };
             let accumulator = if self.has_tasks() && self.accumulates(rank) {
                 self.elements
             } else {
                 0
             };
-            builder.layout(rank, places.buffer(rank) + accumulator, input, output);
+            builder.layout(rank, layout.buffer(rank) + accumulator, input, output);
         }
         let items = self.items().0;
         for period in 0..periods {
             for slot in &self.slots {
                 let mut receives = Vec::new();
                 for (activity, range) in &slot.edges {
-                    let pieces = self.pieces(&items[*activity], range, period, operations, &places);
+                    let pieces = self.pieces(&items[*activity], range, period, operations, &layout);
                     if pieces.is_empty() {
                         continue;
                     }
@@ -152,7 +155,7 @@ impl Periodic {
                         }
                         None => {
                             let rank = activity - solution.platform.edges().len();
-                            let accumulator = self.accumulates(rank).then(|| places.buffer(rank));
+                            let accumulator = self.accumulates(rank).then(|| layout.buffer(rank));
                             for piece in pieces {
                                 combine(&mut builder, rank, &piece, accumulator);
                             }
@@ -172,9 +175,9 @@ impl Periodic {
         }
     }
 
-    /// One period in the middle of a series, for a picture: as [`Periodic::schedule`], but a node
-    /// may send what it has not received, and the whole proves nothing. With it start and end
-    /// of every step, by rank: everything starts when its slot does.
+    /// Builds one period in the middle of a series, for drawing. Unlike in [`Periodic::schedule`],
+    /// a node may send what it has not received, so the schedule is not checkable. Also returns
+    /// start and end of every step by rank; every step starts with its slot.
     ///
     /// # Errors
     /// When it would be too large.
@@ -184,7 +187,7 @@ impl Periodic {
         let root = solution.platform.source();
         let mut builder = Schedule::builder(ranks, solution.ports, Collective::Broadcast { root });
         let edges = solution.platform.edges().len();
-        // Everything has a place of its own, so that nothing waits for anything but its port.
+        // Every transfer has a place of its own, so that a step waits only for its port.
         let mut len = 0;
         let mut place = |elements: usize| {
             len += elements;
@@ -235,14 +238,14 @@ impl Periodic {
         Ok((builder.build()?, times))
     }
 
-    /// By edge, the messages of a period in order, and then by node, its combinations; and in how
-    /// many periods an operation is performed, at most.
+    /// Returns the items of a period, by edge in order and then by node, and the largest number of
+    /// periods that an operation takes.
     ///
-    /// What is passed on in a later slot than it is received in leaves in the same period,
+    /// A message leaves in the same period if it is sent in a later slot than it is received in,
     /// otherwise in the next.
     pub(super) fn items(&self) -> (Vec<Vec<Item>>, usize) {
         let platform = &self.solution.platform;
-        let places = BufferLayout::new(&self.solution, 0);
+        let layout = BufferLayout::new(&self.solution, 0);
         let edges = platform.edges().len();
         let mut items: Vec<Vec<Item>> = vec![Vec::new(); edges + platform.nodes()];
         // By activity, where the elements of each slot end.
@@ -257,11 +260,11 @@ impl Periodic {
             let at = ends.partition_point(|(end, _)| *end <= element);
             ends.get(at).map_or(self.slots.len(), |(_, slot)| *slot)
         };
-        // What comes first on its route comes first in the period: so what follows may still follow
-        // in the same one.
+        // Items that come first on their route come first in the period, so that their successors
+        // can still follow in the same period.
         let routes = self.solution.routes.iter();
         let routes: Vec<Vec<(usize, Item, Vec<usize>)>> = routes
-            .map(|(route, _)| items_of(route, platform, &places))
+            .map(|(route, _)| items_of(route, platform, &layout))
             .collect();
         let depths: Vec<Vec<usize>> = routes.iter().map(|route| depths(route)).collect();
         let mut order: Vec<Vec<(usize, usize, usize)>> = vec![Vec::new(); items.len()];
@@ -286,9 +289,9 @@ impl Periodic {
             items.resize(count, Item::NONE);
         }
         let mut operation = 0;
-        let mut most = 0;
+        let mut max_delay = 0;
         for (route, &count) in routes.iter().zip(&self.counts) {
-            // By item of the route, when it has been carried: the period and its slot.
+            // By item of the route, when it is complete: the period and its slot.
             let mut done: Vec<(usize, usize)> = Vec::with_capacity(route.len());
             for _ in 0..count {
                 done.clear();
@@ -303,7 +306,7 @@ impl Periodic {
                     });
                     let delay = earliest.max().unwrap_or(0);
                     done.push((delay, end));
-                    most = most.max(delay);
+                    max_delay = max_delay.max(delay);
                     items[*activity][at] = Item {
                         operation,
                         delay,
@@ -313,18 +316,18 @@ impl Periodic {
                 operation += 1;
             }
         }
-        (items, most + 1)
+        (items, max_delay + 1)
     }
 
-    /// The elements `range` of what an edge carries or a node combines, in period `period`;
-    /// neighbours joined.
+    /// Returns the elements `range` of an edge's messages or a node's combinations in period
+    /// `period`.
     fn pieces(
         &self,
         items: &[Item],
         range: &std::ops::Range<usize>,
         period: usize,
         operations: usize,
-        places: &BufferLayout,
+        layout: &BufferLayout,
     ) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut at = range.start;
@@ -341,7 +344,7 @@ impl Periodic {
                 continue;
             }
             let span = |place: usize| {
-                let offset = places.offset(place) + operation * self.elements + from;
+                let offset = layout.offset(place) + operation * self.elements + from;
                 Span::new(offset, to - from)
             };
             pieces.push(Piece {
@@ -357,14 +360,14 @@ impl Periodic {
         pieces
     }
 
-    /// Whether operations combine in tasks of their own.
+    /// Whether operations consist of tasks.
     fn has_tasks(&self) -> bool {
         let mut routes = self.solution.routes.iter();
         routes.any(|(route, _)| !route.work.owners.is_empty())
     }
 
-    /// Where a rank finds the results of its tasks, by operation.
-    fn results(&self, rank: usize, operations: usize, places: &BufferLayout) -> Vec<Span> {
+    /// Returns the spans where a rank finds the results of its tasks, by operation.
+    fn results(&self, rank: usize, operations: usize, layout: &BufferLayout) -> Vec<Span> {
         let platform = &self.solution.platform;
         let mut of_period: Vec<Option<usize>> = Vec::new();
         for ((route, _), &count) in self.solution.routes.iter().zip(&self.counts) {
@@ -378,14 +381,14 @@ impl Periodic {
         }
         let spans = (0..operations).filter_map(|operation| {
             let place = of_period[operation % of_period.len()]?;
-            let offset = places.offset(place) + operation * self.elements;
+            let offset = layout.offset(place) + operation * self.elements;
             Some(Span::new(offset, self.elements))
         });
         joined(spans).into_iter().collect()
     }
 }
 
-/// Spans in order, neighbours as one.
+/// Joins adjacent spans, in order.
 fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
     let mut all = Spans::new();
     for span in spans {
@@ -397,7 +400,7 @@ fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
     all
 }
 
-/// Combines in place, or at `accumulator`, an offset.
+/// Combines a piece in place, or in the accumulator at offset `accumulator`.
 fn combine(builder: &mut Builder, rank: usize, piece: &Piece, accumulator: Option<usize>) {
     let order = match piece.how {
         How::Combine(order) => order,
@@ -416,23 +419,22 @@ fn combine(builder: &mut Builder, rank: usize, piece: &Piece, accumulator: Optio
     builder.step(rank, Step::combine(piece.from, piece.to, order));
 }
 
-/// What one operation on a route asks of edges and nodes: each with the number of the activity.
-///
-/// With each, those that come before it: their places in the list.
+/// Lists the items of one operation on a route. Each comes with the number of its activity and the
+/// list positions of its predecessors.
 fn items_of(
     route: &Route,
     platform: &Platform,
-    places: &BufferLayout,
+    layout: &BufferLayout,
 ) -> Vec<(usize, Item, Vec<usize>)> {
     let mut items: Vec<(usize, Item, Vec<usize>)> = Vec::new();
     for (p, part) in route.parts.iter().enumerate() {
-        let blocks = places.blocks(part, platform);
-        // By node and block, where in the list it is received.
+        let blocks = layout.blocks(part, platform);
+        // By node and block, the list position of the item that delivers it.
         let mut received: HashMap<(usize, usize), usize> = HashMap::new();
         for (&e, blocks) in part.edges.iter().zip(blocks) {
             let edge = &platform.edges()[e];
             for block in blocks {
-                let place = if places.personal { block } else { p };
+                let place = if layout.personal { block } else { p };
                 let item = Item {
                     from: place,
                     to: place,
@@ -477,7 +479,7 @@ fn items_of(
     items
 }
 
-/// By item of a route, how many come before it in a row.
+/// Returns, by item of a route, the length of the longest chain of items before it.
 fn depths(route: &[(usize, Item, Vec<usize>)]) -> Vec<usize> {
     let mut depths: Vec<usize> = Vec::with_capacity(route.len());
     for (_, _, before) in route {

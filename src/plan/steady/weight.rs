@@ -1,5 +1,5 @@
-//! Weights that graph algorithms work on: floating-point numbers for the search, whole numbers for
-//! the proof.
+//! Number types of edge weights in the graph algorithms: floating-point numbers for the search,
+//! whole numbers for the proof.
 
 use std::ops::{Add, Sub};
 
@@ -15,7 +15,7 @@ impl Weight for f64 {}
 impl Weight for i64 {}
 impl Weight for IBig {}
 
-/// A weight that can be halved without rest where the algorithm halves it.
+/// A weight that can be halved exactly wherever an algorithm halves it.
 pub(super) trait Whole: Weight {
     fn half(self) -> Self;
 }
@@ -32,7 +32,7 @@ impl Whole for IBig {
     }
 }
 
-/// The smaller of two.
-pub(super) fn least<W: Weight>(a: W, b: W) -> W {
+/// Returns the smaller of two weights.
+pub(super) fn min<W: Weight>(a: W, b: W) -> W {
     if b < a { b } else { a }
 }

@@ -50,7 +50,7 @@ pub(super) struct Column<T> {
     /// By row, in order, none of them zero.
     pub(super) entries: Vec<(usize, Fraction)>,
     /// What it stands for.
-    pub(super) what: T,
+    pub(super) label: T,
 }
 
 impl<T> Column<T> {
@@ -81,10 +81,10 @@ pub(super) trait Pricing<T> {
 /// No columns but those given.
 #[cfg(test)]
 #[derive(Debug)]
-pub(super) struct Closed;
+pub(super) struct NoPricing;
 
 #[cfg(test)]
-impl<T> Pricing<T> for Closed {
+impl<T> Pricing<T> for NoPricing {
     fn improve(&mut self, _: &[f64]) -> Vec<Column<T>> {
         Vec::new()
     }
@@ -279,7 +279,7 @@ impl<T: Clone> Program<'_, T> {
         let used = used.filter(|(v, x)| **v >= rows && !x.is_zero());
         Ok(Optimum {
             used: used
-                .map(|(v, x)| (self.columns[v - rows].what.clone(), x.clone()))
+                .map(|(v, x)| (self.columns[v - rows].label.clone(), x.clone()))
                 .collect(),
             value: corner.value,
             prices: corner.prices,

@@ -6,13 +6,13 @@ fn column(gain: &str, entries: &[(usize, &str)]) -> Column<usize> {
     Column {
         gain: f(gain),
         entries: entries.iter().map(|(r, a)| (*r, f(a))).collect(),
-        what: 0,
+        label: 0,
     }
 }
 
 fn solve(bounds: &[&str], columns: Vec<Column<usize>>) -> String {
     let bounds: Vec<Fraction> = bounds.iter().map(|t| parse_fraction(t).unwrap()).collect();
-    let optimum = maximise(&bounds, columns, &mut Closed).unwrap();
+    let optimum = maximise(&bounds, columns, &mut NoPricing).unwrap();
     show_fraction(&optimum.value)
 }
 
@@ -61,7 +61,7 @@ fn large_numbers() {
         column("1", &[(0, "1"), (1, "98765432109876543210/7")]),
     ];
     let bounds = [whole(1), whole(1)];
-    let optimum = maximise(&bounds, columns, &mut Closed).unwrap();
+    let optimum = maximise(&bounds, columns, &mut NoPricing).unwrap();
     let spent = sum(optimum.prices.iter().cloned());
     assert_eq!(optimum.value, spent);
 }
@@ -90,10 +90,10 @@ fn random_programs() {
                         )
                     })
                     .collect(),
-                what: i,
+                label: i,
             })
             .collect();
-        let optimum = maximise(&bounds, columns.clone(), &mut Closed).unwrap();
+        let optimum = maximise(&bounds, columns.clone(), &mut NoPricing).unwrap();
         let mut loads = vec![Fraction::ZERO; rows];
         let mut gained = Fraction::ZERO;
         for (i, x) in &optimum.used {
@@ -131,7 +131,7 @@ fn units_make_no_difference() {
         let rows = 1 + random(6) as usize;
         let bounds: Vec<Fraction> = (0..rows).map(|_| whole(random(4) as usize)).collect();
         let mut columns: Vec<Column<usize>> = Vec::new();
-        for what in 0..1 + random(9) as usize {
+        for label in 0..1 + random(9) as usize {
             // Some take less than nothing of some rows, as slots do; none of all.
             let first = random(rows as u64) as usize;
             let mut entries = vec![(first, whole(1 + random(4) as usize))];
@@ -146,10 +146,10 @@ fn units_make_no_difference() {
             columns.push(Column {
                 gain,
                 entries,
-                what,
+                label,
             });
         }
-        let plain = maximise(&bounds, columns.clone(), &mut Closed).unwrap();
+        let plain = maximise(&bounds, columns.clone(), &mut NoPricing).unwrap();
         let scaled_bounds: Vec<Fraction> =
             bounds.iter().zip(&row_units).map(|(b, u)| b * u).collect();
         for (column, unit) in columns.iter_mut().zip(&column_units) {
@@ -158,7 +158,7 @@ fn units_make_no_difference() {
                 *a *= unit * &row_units[*r];
             }
         }
-        let scaled = maximise(&scaled_bounds, columns, &mut Closed).unwrap();
+        let scaled = maximise(&scaled_bounds, columns, &mut NoPricing).unwrap();
         assert_eq!(plain.value, scaled.value, "round {round}");
     }
 }
