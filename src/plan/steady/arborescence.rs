@@ -1,26 +1,27 @@
 //! Minimum-cost arborescences (Chu and Liu 1965, Edmonds 1967), with the packing of cuts that
 //! proves them minimal.
 //!
-//! Every node but the root takes its cheapest incoming edge, and that cost off all its incoming
-//! edges; cycles become nodes, and so on. What a node, a set of the graph's nodes, takes off is the
-//! weight of a *cut*: the edges that enter the set. Every arborescence enters every set without the
-//! root, no edge pays for more than its weight, and the weights of the cuts add up to the
-//! cost of the arborescence. Time O(nodes * edges).
+//! Every node except the root chooses its cheapest incoming edge and subtracts the cost of that
+//! edge from all its incoming edges. Cycles of chosen edges are contracted to nodes, and this
+//! repeats. The amount that a (contracted) node subtracts is the weight of a *cut*: of the edges
+//! that enter its set of original nodes. Every arborescence enters every set without the root, the
+//! weights of the cuts that an edge crosses add up to at most its own weight, and the weights of
+//! all cuts add up to the cost of the arborescence found. Time: `O(nodes * edges)`.
 
 use super::weight::Weight;
 
 /// An arborescence and its proof.
 #[derive(Debug, Clone)]
 pub(super) struct Arborescence<W> {
-    /// By node, the edge that enters it; none for the root.
+    /// By node, the edge that enters it; `None` for the root.
     pub(super) edges: Vec<Option<usize>>,
     /// Sets of nodes without the root, with weights (not zero) that add up to the cost.
     pub(super) cuts: Vec<(Vec<usize>, W)>,
 }
 
-/// A contracted graph.
+/// The contracted graph of one level.
 struct Level<W> {
-    /// From, to, weight, and the number in the level below.
+    /// Start, end, weight, and the number of the edge in the level below.
     edges: Vec<(usize, usize, W, usize)>,
     /// By node, its cheapest incoming edge.
     best: Vec<Option<usize>>,
@@ -28,8 +29,8 @@ struct Level<W> {
     above: Vec<usize>,
 }
 
-/// The cheapest arborescence of edges `(from, to)` with weights that are not negative, rooted at
-/// `root`; none if a node cannot be reached.
+/// Finds the cheapest arborescence with root `root` from edges `(from, to)` with weights that are
+/// not negative. `None` if a node cannot be reached.
 pub(super) fn arborescence<W: Weight>(
     nodes: usize,
     root: usize,
@@ -93,7 +94,8 @@ pub(super) fn arborescence<W: Weight>(
     })
 }
 
-/// Numbers nodes anew, those of one cycle of cheapest edges alike; and how many numbers there are.
+/// Renumbers the nodes so that those of a cycle of cheapest edges share a number. Returns the
+/// numbers and their count.
 fn contracted<W>(
     n: usize,
     root: usize,
@@ -131,21 +133,21 @@ fn contracted<W>(
     (number, count)
 }
 
-/// The edges of the lowest level, from the highest down: a cycle loses the edge into the node where
-/// it is entered.
+/// Returns the edges of the lowest level, level by level from the highest: a cycle loses its edge
+/// into the node where the arborescence enters it.
 fn expanded<W>(nodes: usize, levels: &[Level<W>]) -> Vec<Option<usize>> {
     let mut chosen: Vec<Option<usize>> = Vec::new();
     for (depth, level) in levels.iter().enumerate().rev() {
-        let mut mine = level.best.clone();
+        let mut entering = level.best.clone();
         if depth + 1 < levels.len() {
             let upper = &levels[depth + 1];
             for edge in chosen.iter().flatten() {
                 let below = upper.edges[*edge].3;
-                mine[level.edges[below].1] = Some(below);
+                entering[level.edges[below].1] = Some(below);
             }
         }
-        debug_assert_eq!(level.above.len(), mine.len());
-        chosen = mine;
+        debug_assert_eq!(level.above.len(), entering.len());
+        chosen = entering;
     }
     let mut edges = vec![None; nodes];
     for (v, edge) in chosen.into_iter().enumerate() {
@@ -158,7 +160,7 @@ fn expanded<W>(nodes: usize, levels: &[Level<W>]) -> Vec<Option<usize>> {
 mod tests {
     use super::*;
 
-    /// Every way of taking one incoming edge a node, if it is an arborescence.
+    /// Tries every choice of one incoming edge per node that is an arborescence.
     fn brute(nodes: usize, edges: &[(usize, usize)], weights: &[i64]) -> Option<i64> {
         let into = |v: usize| (0..edges.len()).filter(move |&e| edges[e].1 == v);
         let mut best = None;
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn minimal_and_proved() {
+    fn arborescences_are_minimal_and_proved() {
         let mut state = 99u64;
         let mut random = |n: u64| {
             state = state

@@ -1,5 +1,5 @@
-//! Loads of edges as matchings of a general graph, for unidirectional ports: fractional edge
-//! colouring.
+//! Fractional edge colouring: turns the edge loads of a general graph into matchings, for
+//! unidirectional ports.
 
 use dashu_int::{IBig, UBig};
 
@@ -9,25 +9,25 @@ use super::matching::maximum;
 use super::ports::{PortGraph, Slot, rounded, trimmed};
 use crate::error::Result;
 
-/// Whether loads can be carried.
+/// The result of a fractional edge colouring.
 pub(super) enum Slotted {
-    /// In these slots, all the time at most.
+    /// The loads fit into these slots, which take at most all the time.
     Fits(Vec<Slot>),
-    /// They cannot: the edges within one of these odd sets of nodes are busy too long.
+    /// The loads do not fit: the edges within one of these odd sets of nodes are busy for too long.
     Violates(Vec<Vec<usize>>),
 }
 
-/// How often the search starts again, with the odd sets that it came to know.
+/// Limit of the restarts of the search. Each restart knows the odd sets found so far.
 const MAX_STARTS: usize = 100;
 
-/// A sequence of matchings in which every edge is busy just as long as `loads` say, if it takes no
-/// more than all the time; `sets` are odd sets known to matter.
+/// Finds a sequence of matchings in which every edge is busy exactly as long as its load, if that
+/// takes at most all the time. `sets` are odd sets that are known to matter.
 ///
-/// One matching after the other: each covers every *tight* port and odd set (busy all the time that
-/// is left), and lasts until an edge is done, or a port or odd set becomes tight. Odd sets that
-/// would be overloaded after it are searched for, and shorten it. The search is in floating-point
-/// numbers: a set that is overloaded by very little may be missed. It shows up later, and then
-/// everything starts again with that set known.
+/// The matchings are found one by one. Each covers every *tight* port and odd set (one that is busy
+/// for all the remaining time), and lasts until an edge is finished or a port or odd set becomes
+/// tight. If an odd set would be overloaded afterwards, the matching is shortened. The search for
+/// such sets uses floating-point numbers and may miss a set that is overloaded by very little. The
+/// set is found later, and the search restarts with that set known.
 pub(super) fn general_slots(
     graph: &PortGraph,
     loads: &[Fraction],
@@ -62,7 +62,7 @@ pub(super) fn general_slots(
     by_program(graph, loads)
 }
 
-/// Loads that are left, and the time left for them.
+/// The remaining loads and the remaining time.
 struct Peeling<'a> {
     graph: &'a PortGraph,
     left: Vec<Fraction>,
@@ -71,8 +71,8 @@ struct Peeling<'a> {
 }
 
 impl Peeling<'_> {
-    /// The next matching; none if something tight cannot be covered: an odd set that is overloaded
-    /// was not found.
+    /// Finds the next matching. `None` if it cannot cover everything that is tight, because an
+    /// overloaded odd set was missed.
     fn next(&mut self) -> Option<Slot> {
         let links = self.graph.links();
         let n = self.graph.len();
@@ -90,8 +90,8 @@ impl Peeling<'_> {
         }
         let tight = self.sets.iter().zip(&slack).filter(|(_, a)| a.is_zero());
         let tight: Vec<&Vec<usize>> = tight.map(|(s, _)| s).collect();
-        let mut wanted = busy.iter().filter(|b| **b == self.time).count();
-        wanted += tight.iter().map(|s| (s.len() - 1) / 2).sum::<usize>();
+        let mut required = busy.iter().filter(|b| **b == self.time).count();
+        required += tight.iter().map(|s| (s.len() - 1) / 2).sum::<usize>();
         let most = self
             .left
             .iter()
@@ -104,7 +104,7 @@ impl Peeling<'_> {
                 ports + tight.iter().filter(inside).count()
             })
             .collect();
-        // First what is tight, then as much else as possible.
+        // Tight ports and sets come first, then as many other edges as possible.
         let unit = 1000 * (n as i64 + 1);
         let weights: Vec<i64> = (self.left.iter().zip(&counts))
             .map(|(w, &count)| {
@@ -115,7 +115,7 @@ impl Peeling<'_> {
             })
             .collect();
         let chosen = self.graph.heaviest(&weights);
-        if chosen.iter().map(|&e| counts[e]).sum::<usize>() < wanted {
+        if chosen.iter().map(|&e| counts[e]).sum::<usize>() < required {
             return None;
         }
         let mut covered = vec![false; n];
@@ -174,10 +174,11 @@ impl Peeling<'_> {
     }
 }
 
-/// The same by a linear program.
+/// Solves the problem of [`general_slots`] by a linear program.
 ///
-/// `minimise sum of y_m`, the matchings with an edge being at least its load; from matchings of one
-/// edge each, with a heaviest matching under the prices as new column.
+/// The program is `minimise sum of y_m`, where for each edge the `y_m` of the matchings with that
+/// edge add up to at least its load. It starts from matchings of one edge each; a heaviest matching
+/// under the prices is the new column.
 fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
     let busy: Vec<usize> = (0..loads.len()).filter(|&e| !loads[e].is_zero()).collect();
     let mut row = vec![usize::MAX; loads.len()];
@@ -198,8 +199,8 @@ fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
         let slots = optimum.used.into_iter().map(|(e, y)| Slot::new(e, y));
         return Ok(Slotted::Fits(trimmed(slots.collect(), loads)));
     }
-    // No matching is worth more than 1 at these prices, but the loads are: ports and odd sets
-    // around the edges pay for the prices, so that one of them must be overloaded.
+    // At these prices no matching is worth more than 1, but the loads are. The prices of ports and
+    // of odd sets cover those of the edges, so one of them is overloaded.
     let (scaled, _) = over_common(&matchings.spread(&optimum.prices));
     let found = maximum(graph.len(), &graph.weights(&scaled));
     let sets = found.twice_odd.into_iter().map(|(set, _)| set);
@@ -207,7 +208,7 @@ fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
     Ok(Slotted::Violates(sets.collect()))
 }
 
-/// How long the edges within a set of nodes are busy, together.
+/// Returns the total time for which the edges within a set of nodes are busy.
 pub(super) fn within(graph: &PortGraph, loads: &[Fraction], set: &[usize]) -> Fraction {
     let links = graph.links().iter().zip(loads);
     let inside = links.filter(|((a, b), _)| set.contains(a) && set.contains(b));
@@ -232,7 +233,7 @@ impl Matchings<'_> {
         }
     }
 
-    /// Values of the busy edges as values of all.
+    /// Extends values of the busy edges to all edges, with zeros.
     fn spread<P: Clone + Default>(&self, values: &[P]) -> Vec<P> {
         let mut all = vec![P::default(); self.row.len()];
         for (&e, v) in self.busy.iter().zip(values) {
@@ -258,16 +259,19 @@ impl Pricing<Vec<usize>> for Matchings<'_> {
     }
 }
 
-/// By how much an odd set must be violated for the search in floating-point numbers to tell.
-const CLEARLY: f64 = -1e-9;
+/// How much below 1 a cut must be for its odd set to be checked exactly. It is negative, so that
+/// rounding errors of floating-point cuts hide no violated set.
+const MIN_VIOLATION: f64 = -1e-9;
 
-/// Odd sets of nodes whose edges are clearly busy too long: `sum of loads within S > (|S| - 1) /
-/// 2`.
+/// Finds odd sets of nodes whose edges are busy for too long:
+/// `sum of loads within S > (|S| - 1) / 2`. Sets that are violated by less than rounding errors may
+/// be missed.
 ///
-/// Padberg and Rao (1982): with `s_v` the time that node `v` is idle, that is `sum of loads that
-/// leave S + sum of s_v in S < 1`: a small cut with an odd number of nodes on one side, if the idle
-/// times are edges to one more node, which is made odd or even to suit. A tree of minimum cuts
-/// (Gomory and Hu 1961; Gusfield 1990) has a smallest odd cut among its own.
+/// Source: Padberg and Rao (1982). Let `s_v` be the idle time of node `v`. The condition is then
+/// `sum of loads that leave S + sum of s_v in S < 1`: a small cut with an odd number of nodes on
+/// one side, in a graph where the idle times are edges to one additional node, which counts as odd
+/// or even as needed. A tree of minimum cuts (Gomory and Hu 1961; Gusfield 1990) contains a
+/// smallest odd cut.
 pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<usize>> {
     let n = graph.len();
     let size = n + 1;
@@ -304,7 +308,7 @@ pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<us
         }
     }
     let mut sets: Vec<Vec<usize>> = Vec::new();
-    for v in (1..size).filter(|&v| cut_above[v] < 1.0 - CLEARLY) {
+    for v in (1..size).filter(|&v| cut_above[v] < 1.0 - MIN_VIOLATION) {
         let below = |mut u: usize| {
             for _ in 0..size {
                 if u == v {
@@ -331,7 +335,7 @@ pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<us
     sets
 }
 
-/// A minimum cut between two vertices: its value, and the side of `from`.
+/// Finds a minimum cut between two vertices. Returns its value and the side of `from`.
 fn minimum_cut(size: usize, capacity: &[f64], from: usize, to: usize) -> (f64, Vec<bool>) {
     let mut left = capacity.to_vec();
     let mut value = 0.0;

@@ -1,18 +1,19 @@
-//! Bounds by flows: every target must receive each message, through edges that carry it once for
-//! all targets at best.
+//! Bounds the throughput of broadcasts and multicasts by flows: each target receives every message
+//! over edges that carry it once for all targets at best.
 //!
-//! `maximise r` such that, with rates `n_e` of messages on the edges, there is a flow of value `r`
-//! with capacities `n_e` from the source to each target, and no port is busy more than all the
-//! time: a polynomial program. Since a flow of value `r` exists when no cut has less capacity, it
-//! is solved by cuts on demand, from maximum flows; in its dual form, where cuts are columns:
-//! `maximise sum of l_C` over cuts `C`, each edge being in cuts of no more weight than its cost
-//! times the prices of its ports, and these adding up to 1; the throughput is 1 over that.
+//! The program is `maximise r` with rates `n_e` of messages on the edges. For each target there is
+//! a flow of value `r` from the source with capacities `n_e`, and no port is busy for more than all
+//! the time. This is a polynomial program. A flow of value `r` exists when no cut has less
+//! capacity, so it is solved by cuts on demand, which maximum flows find. In the dual form, the
+//! cuts are columns: `maximise sum of l_C` over cuts `C`. The cuts with an edge weigh at most its
+//! cost times the prices of its ports, and these prices add up to 1. The throughput is 1 over the
+//! optimum.
 //!
-//! For broadcasts with bidirectional ports the bound is reached (Edmonds' disjoint arborescences),
-//! so that this is a second way to compute the throughput. For multicasts it is a bound from above
-//! (the load of an edge is the *largest* of the flows to the targets), as a series of scatters is
-//! one from below (there it is their *sum*). For unidirectional ports odd sets are left out: a
-//! bound from above.
+//! - Broadcasts with bidirectional ports reach the bound (Edmonds' disjoint arborescences), so it
+//!   is a second way to compute their throughput.
+//! - For multicasts it is an upper bound: the load of an edge is the *largest* of the flows to the
+//!   targets. A series of scatters gives a lower bound, where the load is their *sum*.
+//! - For unidirectional ports, odd sets are left out, so it is an upper bound.
 
 use std::collections::VecDeque;
 
@@ -28,8 +29,8 @@ use super::weight::{Weight, min};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 
-/// No series of multicasts to the platform's targets (of broadcasts, if these are all nodes) has a
-/// higher throughput; with bidirectional ports broadcasts reach it.
+/// Returns an upper bound of the throughput of multicasts to the platform's targets (of broadcasts,
+/// if all nodes are targets). Broadcasts with bidirectional ports reach it.
 ///
 /// ```
 /// use oneport::Ports;
@@ -70,11 +71,11 @@ pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
     Ok(whole(1) / (optimum.value * unit))
 }
 
-/// Bounds of the throughput of a series of multicasts: from below by a series of scatters of the
-/// same message, from above by [`flow_bound`].
+/// Returns bounds of the throughput of multicasts: from below by a series of scatters of the same
+/// message, from above by [`flow_bound`].
 ///
 /// # Errors
-/// As [`flow_bound`].
+/// Those of [`flow_bound`].
 pub fn multicast_bounds(platform: &Platform, ports: Ports) -> Result<(Fraction, Fraction)> {
     let below = solve(platform, Operation::Scatter, ports, Method::Ports)?.throughput;
     Ok((below, flow_bound(platform, ports)?))
@@ -107,8 +108,8 @@ impl Pricing<()> for Cuts<'_> {
     }
 }
 
-/// The edges of a smallest cut between the source and `target`, by shortest augmenting paths; none
-/// if rounding errors keep the flow from coming to an end.
+/// Returns the edges of a smallest cut between the source and `target`, found by shortest
+/// augmenting paths. `None` if rounding errors keep the flow from ending.
 fn smallest_cut<W: Weight>(
     platform: &Platform,
     capacity: &[W],
@@ -121,7 +122,8 @@ fn smallest_cut<W: Weight>(
         around[e.src].push((i, true));
         around[e.dst].push((i, false));
     }
-    // More paths than that are never needed; it ends floating-point flows that creep.
+    // More paths are never needed. The limit ends floating-point flows that grow by ever smaller
+    // amounts.
     for _ in 0..n * edges.len() + 1 {
         let mut by: Vec<Option<(usize, bool)>> = vec![None; n];
         let mut seen = vec![false; n];

@@ -1,4 +1,4 @@
-//! Exact numbers: reading, showing, common denominators.
+//! Exact fractions: parsing, formatting and common denominators.
 
 use dashu_int::ops::{BitTest, Gcd, UnsignedAbs};
 use dashu_int::{IBig, UBig};
@@ -6,14 +6,15 @@ use dashu_int::{IBig, UBig};
 /// An exact rational number.
 pub type Fraction = dashu_ratio::RBig;
 
-/// Most digits of the numerator and of the denominator of a number that is read.
+/// Limit of the digits of the numerator and of the denominator of a parsed number.
 pub(crate) const MAX_DIGITS: usize = 256;
-/// Longest text that is read: a fraction with so many digits, with room for signs, spaces and
-/// leading zeros.
+/// Limit of the length of a parsed text: a fraction of the most digits, with room for signs, spaces
+/// and leading zeros.
 const MAX_TEXT: usize = 4 * MAX_DIGITS;
 
-/// Reads a whole number, a decimal number (with exponent, if need be) or a fraction `a/b`, exactly.
-/// What has more than 256 digits in its numerator or denominator is not read.
+/// Parses a whole number, a decimal number (with an optional exponent) or a fraction `a/b`,
+/// exactly. Returns `None` for other texts and for numbers of more than 256 digits in numerator or
+/// denominator.
 ///
 /// ```
 /// use oneport::plan::steady::parse_fraction;
@@ -40,15 +41,16 @@ pub fn parse_fraction(text: &str) -> Option<Fraction> {
     is_short(&value).then_some(value)
 }
 
-/// Whether numerator and denominator have no more digits than are read.
+/// Whether numerator and denominator have at most [`MAX_DIGITS`] digits.
 pub(crate) fn is_short(value: &Fraction) -> bool {
-    // A digit has more than 3.3 bits.
+    // A decimal digit has more than 3.3 bits, so short numbers need no comparison with a power
+    // of 10.
     let is_short =
         |n: &UBig| n.bit_len() <= MAX_DIGITS * 33 / 10 || *n < UBig::from(10u8).pow(MAX_DIGITS);
     is_short(&magnitude(value.numerator())) && is_short(value.denominator())
 }
 
-/// `-1.25e-3`.
+/// Parses a decimal number such as `-1.25e-3`.
 fn decimal(text: &str) -> Option<Fraction> {
     let (negative, text) = match text.strip_prefix(['-', '+']) {
         Some(rest) => (text.starts_with('-'), rest),
@@ -60,7 +62,7 @@ fn decimal(text: &str) -> Option<Fraction> {
     };
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let all = format!("{whole}{part}");
-    // The digits may be zeros, but for a few.
+    // Zeros before and after the significant digits count as well, hence the larger limit.
     let fits = !all.is_empty() && exponent.unsigned_abs() as usize <= MAX_TEXT;
     if !fits || !all.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -76,33 +78,33 @@ fn decimal(text: &str) -> Option<Fraction> {
     Some(if negative { -value } else { value })
 }
 
-/// The number `n`.
+/// Returns the fraction `n`.
 pub(crate) fn whole(n: usize) -> Fraction {
     Fraction::from(n)
 }
 
-/// The sum.
+/// Returns the sum.
 pub(crate) fn sum(values: impl IntoIterator<Item = Fraction>) -> Fraction {
     values.into_iter().fold(Fraction::ZERO, |s, v| s + v)
 }
 
-/// The nearest floating-point number, or one next to it.
+/// Returns the nearest floating-point number, or one next to it.
 pub fn to_f64(value: &Fraction) -> f64 {
     value.to_f64_fast()
 }
 
-/// As [`to_f64`], but no larger than the square root of the largest floating-point number, about:
-/// for numbers that only guide a search, and that are multiplied on the way.
+/// Like [`to_f64`], but limited to about the square root of the largest floating-point number. For
+/// numbers that only guide a search and are multiplied on the way.
 pub(crate) fn to_finite(value: &Fraction) -> f64 {
     to_f64(value).clamp(-1e150, 1e150)
 }
 
-/// `a/b`, or `a` for whole numbers.
+/// Formats as `a/b`, or `a` for whole numbers.
 pub fn show_fraction(value: &Fraction) -> String {
     value.to_string()
 }
 
-/// As [`show_fraction`] where that is short, a decimal number otherwise.
+/// Formats like [`show_fraction`] if that is short, otherwise as a decimal number.
 pub fn show_short(value: &Fraction) -> String {
     let exact = show_fraction(value);
     if exact.len() <= 24 {
@@ -112,7 +114,8 @@ pub fn show_short(value: &Fraction) -> String {
     }
 }
 
-/// A floating-point number with about nine digits, very small and very large ones with an exponent.
+/// Formats a floating-point number with about nine digits; very small and very large ones have an
+/// exponent.
 pub fn show_float(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || (1e-3..1e9).contains(&size) {
@@ -122,12 +125,12 @@ pub fn show_float(value: f64) -> String {
     }
 }
 
-/// Least common multiple.
+/// Returns the least common multiple.
 pub(crate) fn lcm(a: &UBig, b: &UBig) -> UBig {
     a / a.gcd(b) * b
 }
 
-/// The least common denominator of some numbers; 1 for none.
+/// Returns the least common denominator of the numbers; 1 for none.
 pub(crate) fn common_denominator<'a>(values: impl IntoIterator<Item = &'a Fraction>) -> UBig {
     values.into_iter().fold(UBig::ONE, |d, v| {
         if v.is_int() {
@@ -138,23 +141,23 @@ pub(crate) fn common_denominator<'a>(values: impl IntoIterator<Item = &'a Fracti
     })
 }
 
-/// `value * denominator`, for a multiple of the value's own denominator.
+/// Returns `value * denominator`, where `denominator` is a multiple of the value's own one.
 pub(crate) fn scaled(value: &Fraction, denominator: &UBig) -> IBig {
     value.numerator() * IBig::from(denominator / value.denominator())
 }
 
-/// Numbers as whole ones over their least common denominator.
+/// Returns the numerators over the least common denominator, and that denominator.
 pub(crate) fn over_common(values: &[Fraction]) -> (Vec<IBig>, UBig) {
     let d = common_denominator(values);
     (values.iter().map(|v| scaled(v, &d)).collect(), d)
 }
 
-/// The number as a `usize`, if it is one.
+/// Returns the number as a `usize`, if it is one.
 pub(crate) fn to_usize(value: &IBig) -> Option<usize> {
     usize::try_from(value).ok()
 }
 
-/// Absolute value.
+/// Returns the absolute value.
 pub(crate) fn magnitude(value: &IBig) -> UBig {
     value.unsigned_abs()
 }
@@ -197,7 +200,7 @@ mod tests {
         }
     }
 
-    /// What is shown is read, up to the longest numbers, however they are written.
+    /// Formatted numbers are parsed back, up to the longest ones, however they are written.
     #[test]
     fn long_numbers() {
         let nines = "9".repeat(MAX_DIGITS);

@@ -1,28 +1,30 @@
-//! Platforms to try things on.
+//! Generates example platforms by name.
 
 use super::fraction::{Fraction, whole};
 use super::platform::{Edge, Platform};
 use crate::error::{Error, Result};
 
-/// How large a generated platform may be.
+/// Limit of the nodes of a generated platform.
 const MAX_NODES: usize = 1000;
+/// Limit of the edges of a generated platform.
 const MAX_EDGES: usize = 100_000;
 
-/// Makes a platform by name, with source 0 and all other nodes as targets; links go both ways
-/// unless said otherwise.
+/// Generates a platform by name, with source 0 and all other nodes as targets. Links go both ways
+/// unless stated otherwise, and cost 1 unless stated otherwise.
 ///
-/// | name | platform | costs |
-/// |---|---|---|
-/// | `complete:N` | every node linked with every other | 1 |
-/// | `ring:N` | node `v` with `v + 1`, and the last with the first | 1 |
-/// | `grid:AxB` | `A` rows of `B` nodes | 1 |
-/// | `tree:N` | node `v > 0` with `(v - 1) / 2` | 1 |
-/// | `star:N` | node 0 with every other | 1 |
-/// | `random:N:M` | a random tree and random edges, each one way, up to `M` edges in all; every node can be reached | 1 to 10 |
-/// | `clustered:AxB` | `A` clusters of `B` nodes; within a cluster every node is linked with every other | 1 to 3, between clusters' first nodes 5 to 15 |
-/// | `fig3` | the example of the paper: 0 to 1 and 0 to 2 at cost 1, 1 to 2 at cost 1/2 | |
+/// - `complete:N`: every node is linked with every other.
+/// - `ring:N`: node `v` is linked with `v + 1`, and the last node with the first.
+/// - `grid:AxB`: `A` rows of `B` nodes.
+/// - `tree:N`: node `v > 0` is linked with `(v - 1) / 2`.
+/// - `star:N`: node 0 is linked with every other.
+/// - `random:N:M`: a random tree and random edges, each one way, `M` edges in all. Every node can
+///   be reached. Costs are 1 to 10.
+/// - `clustered:AxB`: `A` clusters of `B` nodes. Within a cluster every node is linked with every
+///   other at costs 1 to 3. The first nodes of the clusters are linked at costs 5 to 15.
+/// - `fig3`: the example of the paper, with one-way links 0 to 1 and 0 to 2 at cost 1, and 1 to 2
+///   at cost 1/2.
 ///
-/// `seed` decides what is random.
+/// `seed` determines the random choices.
 ///
 /// ```
 /// use oneport::plan::steady::generate;
@@ -158,7 +160,7 @@ impl Links {
     }
 }
 
-/// A random tree from node 0, then edges between random nodes.
+/// Adds a random tree from node 0, then edges between random nodes.
 fn random_links(links: &mut Links, nodes: usize, edges: usize, random: &mut Random) {
     let mut taken = vec![false; nodes * nodes];
     for v in 0..nodes {
@@ -176,7 +178,7 @@ fn random_links(links: &mut Links, nodes: usize, edges: usize, random: &mut Rand
     }
 }
 
-/// A small generator (splitmix64), the same everywhere.
+/// A small random generator (splitmix64) with the same numbers on every machine.
 #[derive(Debug)]
 struct Random(u64);
 

@@ -1,61 +1,63 @@
 //! Maximum-weight matchings of general graphs (Edmonds 1965), with the prices that prove them
 //! maximal.
 //!
-//! Vertices have prices, and so have odd sets of vertices (blossoms): for every edge, the prices of
-//! its ends and of the sets that hold both add up to its weight at least. A matching has at most
-//! `(|S| - 1) / 2` edges within a set `S`, so no matching is heavier than all vertex prices plus
-//! `(|S| - 1) / 2` times the price of each set; the one found is as heavy as that.
+//! Vertices have prices, and so have odd sets of vertices (blossoms). For every edge, the prices of
+//! its ends and of the sets that contain both add up to at least its weight. A matching has at most
+//! `(|S| - 1) / 2` edges within a set `S`. So no matching is heavier than the sum of all vertex
+//! prices and of `(|S| - 1) / 2` times the price of each set; the matching that is found reaches
+//! this sum.
 //!
-//! The primal-dual method with trees grown from all free vertices at once, O(n^3); a bipartite
-//! graph never forms a blossom, and the method is then the Hungarian one.
+//! The algorithm is the primal-dual method with trees that grow from all free vertices at once.
+//! Time: `O(n^3)`. A bipartite graph never forms a blossom, and the method is then the Hungarian
+//! method.
 
 use super::weight::{Whole, min};
 
-/// A matching and its proof, in halves of weights.
+/// A matching and its proof. Prices are doubled so that halves stay whole.
 #[derive(Debug, Clone)]
 pub(super) struct Matching<W> {
     /// By vertex, its partner.
     pub(super) mate: Vec<Option<usize>>,
     /// By vertex, twice its price.
     pub(super) twice_prices: Vec<W>,
-    /// Odd sets with twice their prices (not zero).
+    /// Odd sets, with twice their prices (not zero).
     pub(super) twice_odd: Vec<(Vec<usize>, W)>,
 }
 
-/// The heaviest matching of a graph of `n` vertices; `weights[a * n + b]` is symmetric, and 0 where
-/// there is no edge.
+/// Finds the heaviest matching of a graph of `n` vertices. `weights[a * n + b]` is symmetric, and 0
+/// where there is no edge.
 pub(super) fn maximum<W: Whole>(n: usize, weights: &[W]) -> Matching<W> {
     let mut search = Search::new(n, weights);
     while search.augment_once() {}
     search.outcome()
 }
 
-/// Vertices are 1 to `n`, blossoms above; 0 is none.
+/// The state of the algorithm. Vertices have the numbers 1 to `n`, blossoms higher ones; 0 is none.
 struct Search<'w, W> {
     n: usize,
     weights: &'w [W],
-    /// Vertices and blossoms in use are at most this.
+    /// The highest number of a vertex or blossom in use.
     top: usize,
-    /// For two vertices or blossoms, the ends of the edge between them with the least slack; (0,
-    /// 0) for none.
+    /// For two vertices or blossoms, the ends of the edge of least slack between them; `(0, 0)` for
+    /// none.
     edge: Vec<(usize, usize)>,
     width: usize,
-    /// Twice the prices.
+    /// Twice the price.
     label: Vec<W>,
     /// The vertex at the other end of the matched edge.
     mate: Vec<usize>,
-    /// The vertex, outside, whose edge to this one has the least slack.
+    /// The outside vertex whose edge to this vertex or blossom has the least slack.
     slack: Vec<usize>,
-    /// The outermost blossom around it.
+    /// The outermost blossom around this vertex or blossom.
     outer: Vec<usize>,
-    /// The vertex through which the tree came.
+    /// The vertex from which the tree reached this vertex or blossom.
     parent: Vec<usize>,
-    /// By blossom and vertex, the part that the vertex belongs to.
+    /// By blossom and vertex, the part of the blossom that contains the vertex.
     part: Vec<usize>,
     side: Vec<Side>,
     seen: Vec<usize>,
     mark: usize,
-    /// Parts of a blossom in order round the cycle, from its base.
+    /// The parts of a blossom in order round its cycle, from its base.
     cycle: Vec<Vec<usize>>,
     queue: Vec<usize>,
 }
@@ -110,7 +112,7 @@ impl<'w, W: Whole> Search<'w, W> {
         self.edge[a * self.width + b]
     }
 
-    /// How much more than its weight an edge's ends pay, twice.
+    /// Returns twice the slack of an edge: the prices of its ends less its weight.
     fn excess(&self, (a, b): (usize, usize)) -> W {
         let w = &self.weights[(a - 1) * self.n + b - 1];
         self.label[a].clone() + self.label[b].clone() - w.clone() - w.clone()
@@ -154,8 +156,8 @@ impl<'w, W: Whole> Search<'w, W> {
         }
     }
 
-    /// The even number of steps from the base of a blossom to a part; turns the cycle round if need
-    /// be.
+    /// Returns the number of steps from the base of a blossom to a part in the direction in which
+    /// it is even. Reverses the cycle if necessary.
     fn steps_to(&mut self, blossom: usize, part: usize) -> usize {
         let cycle = &mut self.cycle[blossom];
         let at = cycle.iter().position(|&p| p == part).unwrap_or(0);
@@ -166,7 +168,7 @@ impl<'w, W: Whole> Search<'w, W> {
         cycle.len() - at
     }
 
-    /// Matches `x` over its edge to `y`, and the parts of `x` among themselves.
+    /// Matches `x` over its edge to `y`, and rematches the parts of `x` among themselves.
     fn set_mate(&mut self, x: usize, y: usize) {
         let (a, b) = self.edge(x, y);
         self.mate[x] = b;
@@ -196,7 +198,7 @@ impl<'w, W: Whole> Search<'w, W> {
         }
     }
 
-    /// Where the ways up from two nodes of the trees meet; 0 if they do not.
+    /// Returns where the paths up from two nodes of the trees meet; 0 if they do not.
     fn meeting(&mut self, mut x: usize, mut y: usize) -> usize {
         self.mark += 1;
         while x != 0 || y != 0 {
@@ -293,8 +295,8 @@ impl<'w, W: Whole> Search<'w, W> {
         self.parent[b]
     }
 
-    /// An edge whose ends pay just its weight: the tree grows, a blossom shrinks, or an augmenting
-    /// path is found.
+    /// Uses a tight edge: grows the tree, shrinks a blossom, or augments the matching. Returns
+    /// whether it augmented.
     fn use_edge(&mut self, (a, b): (usize, usize)) -> bool {
         let (x, y) = (self.outer[a], self.outer[b]);
         match self.side[y] {
@@ -322,7 +324,7 @@ impl<'w, W: Whole> Search<'w, W> {
         }
     }
 
-    /// Makes the matching one edge larger; false when it is the heaviest.
+    /// Adds one edge to the matching; false when it is the heaviest already.
     fn augment_once(&mut self) -> bool {
         self.side.fill(Side::Free);
         self.slack.fill(0);
@@ -377,10 +379,11 @@ impl<'w, W: Whole> Search<'w, W> {
         }
     }
 
-    /// Moves the prices as far as they stay a proof; false when a free vertex comes to 0.
+    /// Moves the prices as far as they remain a proof; false when the price of a free vertex
+    /// reaches 0.
     fn change_prices(&mut self) -> bool {
         let mut step: Option<W> = None;
-        let mut at_most = |w: W| {
+        let mut limit = |w: W| {
             step = Some(match step.take() {
                 None => w,
                 Some(old) => min(old, w),
@@ -388,7 +391,7 @@ impl<'w, W: Whole> Search<'w, W> {
         };
         for b in self.n + 1..=self.top {
             if self.outer[b] == b && self.side[b] == Side::Odd {
-                at_most(self.label[b].clone().half());
+                limit(self.label[b].clone().half());
             }
         }
         for x in 1..=self.top {
@@ -397,8 +400,8 @@ impl<'w, W: Whole> Search<'w, W> {
                 continue;
             }
             match self.side[x] {
-                Side::Free => at_most(self.excess(self.edge(from, x))),
-                Side::Even => at_most(self.excess(self.edge(from, x)).half()),
+                Side::Free => limit(self.excess(self.edge(from, x))),
+                Side::Even => limit(self.excess(self.edge(from, x)).half()),
                 Side::Odd => {}
             }
         }
@@ -413,7 +416,7 @@ impl<'w, W: Whole> Search<'w, W> {
             }
         }
         let lowest = lowest.unwrap_or_default();
-        let (step, goes_on) = match step {
+        let (step, continues) = match step {
             Some(step) if step < lowest => (step, true),
             _ => (lowest, false),
         };
@@ -436,7 +439,7 @@ impl<'w, W: Whole> Search<'w, W> {
                 Side::Free => {}
             }
         }
-        goes_on
+        continues
     }
 
     fn members(&self, x: usize, into: &mut Vec<usize>) {
@@ -482,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn maximal_and_proved() {
+    fn matchings_are_maximal_and_proved() {
         let mut state = 7u64;
         let mut random = |n: u64| {
             state = state
@@ -513,7 +516,7 @@ mod tests {
                 }
             }
             assert_eq!(total / 2, brute(n, &weights, 0), "{n} {weights:?}");
-            // The proof.
+            // The prices must prove it.
             assert!(found.twice_prices.iter().all(|p| *p >= 0));
             assert!(
                 found
