@@ -23,8 +23,8 @@
 //!
 //! - [`solve`] gives the best throughput as an exact fraction, weighted routes and matchings that
 //!   reach it, and a [`Certificate`] that none is better.
-//! - [`Solution::periodic`] gives a periodic schedule with whole messages. Rates are rounded, with a
-//!   known loss, where the exact period would be too long.
+//! - [`Solution::periodic`] gives a periodic schedule with whole messages. Rates are rounded, with
+//!   a known loss, where the exact period would be too long.
 //! - [`Periodic::schedule`] gives an ordinary [`Schedule`](crate::Schedule) for any number of
 //!   operations: start-up, steady state and clean-up.
 //! - [`Solution::robustness`] gives the throughput that is still guaranteed when costs drift.

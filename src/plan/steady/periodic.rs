@@ -1,17 +1,18 @@
-//! Rates as a periodic schedule: what every period carries. ([`unroll`](super::unroll) makes an
-//! ordinary schedule of it.)
+//! Turns rates into a periodic schedule: the operations, slots and cuts of one period.
+//! ([`unroll`](super::unroll) makes an ordinary schedule of it.)
 //!
-//! In every period each route performs a whole number of operations. The slots follow one another;
-//! in a slot each of its edges carries one transfer, as many elements as fit: the messages that the
-//! edge carries in a period, one after the other, are cut where slots end. What a node passes on it
-//! received in an earlier slot, of the same period or of the one before; [`Periodic::lag`] is the
-//! number of periods that an operation takes, no more than the depth of its route. So `N`
-//! operations take `ceil(N / operations of a period) + lag - 1` periods at most; ranks do not wait
-//! for the end of a slot, so it may be less.
-//!
-//! Elements are whole: where a cut would fall within one it moves to the next boundary, and the
-//! slots become a little longer. [`Periodic::throughput`] takes that into account;
-//! [`Periodic::loss`] says how much it is.
+//! - Period: each route performs a whole number of operations per period. The slots follow one
+//!   another, and in a slot each of its edges carries one transfer.
+//! - Cuts: the messages that an edge carries in a period follow one another and are cut where slots
+//!   end, so a transfer has as many elements as fit into its slot.
+//! - Order: a node forwards what it received in an earlier slot of the same period, or in the
+//!   period before. [`Periodic::lag`] is the number of periods that an operation takes, at most the
+//!   depth of its route.
+//! - Time: `N` operations take at most `ceil(N / operations of a period) + lag - 1` periods. It may
+//!   be less, since ranks do not wait for the end of a slot.
+//! - Rounding: elements are whole. A cut within an element moves to the nearest element boundary,
+//!   which makes slots a little longer. [`Periodic::throughput`] takes that into account, and
+//!   [`Periodic::loss`] tells how much it is.
 
 use dashu_int::ops::{BitTest, Gcd};
 use dashu_int::{IBig, UBig};
@@ -29,23 +30,26 @@ use super::solve::edge_loads;
 use crate::cost::CostModel;
 use crate::error::{Error, Result};
 
-/// Operations of a period above which rates are rounded, unless a longest period is given.
+/// Rates are rounded if a period has more operations than this, unless a longest period is given.
 const MAX_OPERATIONS: usize = 1000;
-/// Most elements of a message, where that would not be enough to cut it exactly: so many in a
-/// period, within these limits. (With many messages in a period cuts are few beside them.)
+/// Limit of the elements of a message times the operations of a period, for messages that cannot be
+/// cut exactly within `ELEMENTS`. (With many messages in a period there are few cuts per
+/// message.)
 const MAX_ELEMENTS: usize = 1 << 16;
+/// Shortest and longest message that is not cut exactly; the longest also limits messages that are
+/// cut exactly, unless cuts are `tight`.
 const ELEMENTS: (usize, usize) = (64, 4096);
-/// What part of the best rounded rate is enough for a shorter period, unless a longest one is
-/// given: it has a shorter start-up.
-const WORTH: f64 = 0.995;
-/// Lengths of periods that are tried when rates are rounded.
+/// Fraction of the best rounded rate that is enough to prefer a shorter period, which has a shorter
+/// start-up. Used unless a longest period is given.
+const SUFFICIENT_RATE: f64 = 0.995;
+/// Number of period lengths that are tried when rates are rounded.
 const TRIES: usize = 400;
-/// Of what was rounded to a longest period, so much is cut to elements, on a platform of one node;
-/// and at least so much on any.
+/// Limits of the roundings to a longest period that are cut to elements: `MAX_ROUNDED` divided by
+/// the nodes of the platform, but at least `MIN_ROUNDED`.
 const MAX_ROUNDED: usize = 400;
 const MIN_ROUNDED: usize = 10;
 
-/// A schedule that repeats itself.
+/// A periodic schedule: its period is repeated.
 #[derive(Debug, Clone)]
 pub struct Periodic {
     pub(super) solution: Solution,
@@ -53,27 +57,29 @@ pub struct Periodic {
     pub(super) slots: Vec<Cut>,
     pub(super) elements: usize,
     period: Fraction,
-    /// Time of one message on each edge, and then of one combination on each node.
+    /// Time of one message on each edge, followed by that of one combination on each node.
     costs: Vec<Fraction>,
-    /// Periods that an operation takes at most, from its start to its end.
+    /// The largest number of periods that an operation takes from its start to its end.
     lag: usize,
 }
 
-/// A slot: for each edge (and then for each node's combinations), which of its elements of the
-/// period it carries.
+/// A slot. For each of its edges (and for nodes that combine), the range of the period's elements
+/// that it carries.
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
     pub(super) edges: Vec<(usize, std::ops::Range<usize>)>,
 }
 
 impl Solution {
-    /// The rates as a periodic schedule.
+    /// Turns the rates into a periodic schedule.
     ///
-    /// `longest` is the longest period in time units; rates are rounded to fit, if need be, the
-    /// best single route being one to round to: so where its messages can be cut exactly the
-    /// outcome is no worse than that. Without it they are rounded only where a period would
-    /// have more than a thousand operations. `elements` is the length of a message; without it, one
-    /// that can be cut exactly where slots end, or 64 to 4096 elements.
+    /// `longest` is the longest period in time units. If necessary, rates are rounded to fit. The
+    /// best single route is one of the roundings, so where its messages can be cut exactly the
+    /// result is at least as good as that route. Without `longest`, rates are rounded only where a
+    /// period would have more than a thousand operations.
+    ///
+    /// `elements` is the length of a message. Without it, messages get a length that can be cut
+    /// exactly where slots end, or 64 to 4096 elements.
     ///
     /// # Errors
     /// When no operation fits into the period, or a message has no elements.
@@ -85,8 +91,7 @@ impl Solution {
         if elements == Some(0) {
             return Err(Error::usage("a message needs at least one element"));
         }
-        // The shortest period in which every route has whole operations; it need not be a whole
-        // number.
+        // The shortest period in which every route has whole operations; it need not be an integer.
         let below = common_denominator(self.routes.iter().map(|(_, x)| x));
         let common = self
             .routes
@@ -120,7 +125,8 @@ impl Solution {
         self.cut(counts, slots, elements, false)
     }
 
-    /// The best of some roundings whose period, cut to whole elements, is no longer than `longest`.
+    /// Returns the best of some roundings whose period, cut to whole elements, is at most
+    /// `longest`.
     fn within(&self, longest: &Fraction, elements: Option<usize>) -> Result<Periodic> {
         let mut all = self.clone();
         let single = best_single(self)?;
@@ -153,8 +159,8 @@ impl Solution {
         tried.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut left = (MAX_ROUNDED / all.platform.nodes()).max(MIN_ROUNDED);
         let mut best: Option<Periodic> = None;
-        // What ports allow may still not be possible, and cutting takes its part: so the best
-        // estimate need not be the best.
+        // The estimate counts ports only; odd sets may take longer, and cuts take time. So the best
+        // estimate need not be the best schedule.
         for (rate, counts) in tried {
             let enough = |p: &Periodic| to_f64(&p.throughput()) >= rate * (1.0 - 1e-9);
             if left == 0 || best.as_ref().is_some_and(enough) {
@@ -184,7 +190,7 @@ impl Solution {
         })
     }
 
-    /// How long so many operations on the routes take, and slots for them.
+    /// Returns how long these numbers of operations on the routes take, and slots for them.
     fn slots_of(&self, counts: &[usize]) -> Result<(Fraction, Vec<Slot>)> {
         let used: Vec<(Route, Fraction)> = (self.routes.iter().zip(counts))
             .map(|((route, _), &count)| (route.clone(), whole(count)))
@@ -211,7 +217,7 @@ impl Solution {
         Ok((time, slots))
     }
 
-    /// Whole numbers of operations for a period that is not too long, and slots for them.
+    /// Returns whole numbers of operations for a period that is not too long, and slots for them.
     fn rounded(&self) -> Result<(Vec<usize>, Vec<Slot>)> {
         let longest = whole(MAX_OPERATIONS) / &self.throughput;
         let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
@@ -228,12 +234,12 @@ impl Solution {
             };
             let all: usize = counts.iter().sum();
             let rate = all as f64 / time.max(f64::MIN_POSITIVE);
-            // A longer period must be worth it.
+            // A longer period is kept only if its rate is higher.
             if all > 0 && tried.last().is_none_or(|(r, _)| rate > r * (1.0 + 1e-9)) {
                 tried.push((rate, counts));
             }
         }
-        let enough = tried.last().map_or(0.0, |(rate, _)| rate * WORTH);
+        let enough = tried.last().map_or(0.0, |(rate, _)| rate * SUFFICIENT_RATE);
         let mut tried = tried.into_iter();
         let Some((_, counts)) = tried.find(|(rate, _)| *rate >= enough) else {
             return Err(Error::system("no operation fits into a long period"));
@@ -242,7 +248,7 @@ impl Solution {
         Ok((counts, slots))
     }
 
-    /// One more operation on one route after the other, as long as every port has the time.
+    /// Adds an operation to one route after the other, as long as every port has the time.
     fn fill(&self, counts: &mut [usize], period: f64) {
         let mut order: Vec<usize> = (0..counts.len()).collect();
         let missing = |i: usize| to_f64(&self.routes[i].1) * period - counts[i] as f64;
@@ -255,7 +261,7 @@ impl Solution {
         }
     }
 
-    /// How long the busiest port is busy.
+    /// Returns how long the busiest port is busy.
     fn port_time(&self, counts: &[usize]) -> f64 {
         let graph = PortGraph::new(&self.platform, self.ports, self.computing());
         let costs = self.platform.activity_costs(self.computing());
@@ -276,8 +282,8 @@ impl Solution {
         busy.into_iter().fold(0.0, f64::max)
     }
 
-    /// Cuts the messages of a period where slots end; `tight`ly, if messages may be longer for
-    /// that.
+    /// Cuts the messages of a period where slots end. With `tight`, messages may be longer to be
+    /// cut exactly.
     fn cut(
         &self,
         counts: Vec<usize>,
@@ -310,7 +316,7 @@ impl Solution {
         };
         let mut at = vec![0; costs.len()];
         let mut cuts = Vec::with_capacity(slots.len() + 1);
-        // What takes no time needs no slot; it comes first.
+        // Combinations that take no time need no slot and come first.
         let free = self.free_combinations(&counts, elements);
         if !free.is_empty() {
             cuts.push(Cut { edges: free });
@@ -346,7 +352,7 @@ impl Solution {
         Ok(periodic)
     }
 
-    /// The combinations of a period that take no time, in elements.
+    /// Returns the combinations of a period that take no time, in elements.
     fn free_combinations(
         &self,
         counts: &[usize],
@@ -367,43 +373,43 @@ impl Solution {
 }
 
 impl Periodic {
-    /// Length of the period in time units.
+    /// The length of the period in time units.
     pub fn period(&self) -> &Fraction {
         &self.period
     }
 
-    /// Operations of a period.
+    /// The number of operations of a period.
     pub fn operations(&self) -> usize {
         self.counts.iter().sum()
     }
 
-    /// Operations of a period on each of the solution's routes.
+    /// The number of operations of a period on each of the solution's routes.
     pub fn counts(&self) -> &[usize] {
         &self.counts
     }
 
-    /// Elements of a message.
+    /// The number of elements of a message.
     pub fn elements(&self) -> usize {
         self.elements
     }
 
-    /// The solution that it realises.
+    /// The solution that the schedule realises.
     pub fn solution(&self) -> &Solution {
         &self.solution
     }
 
-    /// Operations a time unit.
+    /// Operations per time unit.
     pub fn throughput(&self) -> Fraction {
         whole(self.operations()) / &self.period
     }
 
-    /// The part of the optimal throughput that rounding costs.
+    /// The fraction of the optimal throughput that rounding costs.
     pub fn loss(&self) -> Fraction {
         whole(1) - self.throughput() / &self.solution.throughput
     }
 
-    /// The most edges that a message passes; the most tasks in a row, where combining takes time or
-    /// operands keep their order.
+    /// The largest number of edges that a message passes; where combining takes time or operands
+    /// keep their order, the longest chain of tasks.
     pub fn depth(&self) -> usize {
         let used = self.solution.routes.iter().zip(&self.counts);
         let used = used.filter(|(_, count)| **count > 0);
@@ -411,21 +417,21 @@ impl Periodic {
         depths.max().unwrap_or(0)
     }
 
-    /// Time of one message on an edge, or of one combination.
+    /// Returns the time of one message on an edge, or of one combination.
     fn time_of(&self, activity: usize) -> Fraction {
         self.costs.get(activity).cloned().unwrap_or(Fraction::ZERO)
     }
 
-    /// Transfers (and combinations) of a period.
+    /// The number of transfers (and combinations) of a period.
     pub fn transfers(&self) -> usize {
         self.slots.iter().map(|s| s.edges.len()).sum()
     }
 
-    /// Start, length and edges of each slot of a period: sender, receiver and how long the transfer
-    /// takes. A node that combines is named twice.
+    /// Returns start, length and transfers of each slot of a period. A transfer is given by sender,
+    /// receiver and its time. For a combination, both are the node that combines.
     #[allow(
         clippy::type_complexity,
-        reason = "start, end, and who sends to whom for how long"
+        reason = "start, length, and sender, receiver and time of each transfer"
     )]
     pub fn slots(&self) -> Vec<(Fraction, Fraction, Vec<(usize, usize, Fraction)>)> {
         let edges = self.solution.platform.edges().len();
@@ -453,29 +459,29 @@ impl Periodic {
         slots.collect()
     }
 
-    /// Periods that an operation takes from its first transfer to its last, at most: no more than
-    /// [`Periodic::depth`].
+    /// The largest number of periods that an operation takes from its first transfer to its last:
+    /// at most [`Periodic::depth`].
     pub fn lag(&self) -> usize {
         self.lag
     }
 
-    /// Periods of [`Periodic::schedule`], those of start-up and clean-up included.
+    /// Returns the number of periods of [`Periodic::schedule`], including start-up and clean-up.
     pub(super) fn periods(&self, operations: usize) -> usize {
         operations.div_ceil(self.operations()) + self.lag - 1
     }
 
-    /// The model time of [`Periodic::schedule`] is no more than this: `(ceil(operations / those of
-    /// a period) + lag - 1) * period`. Beyond `operations / throughput` that is at most `lag`
-    /// periods, however many operations there are.
+    /// Returns an upper bound of the model time of [`Periodic::schedule`]:
+    /// `(ceil(operations / operations of a period) + lag - 1) * period`. It exceeds
+    /// `operations / throughput` by at most `lag` periods, however many operations there are.
     pub fn time_bound(&self, operations: usize) -> Fraction {
         whole(self.periods(operations)) * &self.period
     }
 
-    /// The costs under which [`Periodic::schedule`] takes the times of the platform, in units of
-    /// `unit` a time unit.
+    /// Returns the cost model under which [`Periodic::schedule`] takes the times of the platform. A
+    /// time unit of the platform is `unit` time units of the model.
     ///
     /// # Errors
-    /// As [`Platform::cost_model`](super::Platform::cost_model).
+    /// Those of [`Platform::cost_model`](super::Platform::cost_model).
     pub fn cost(&self, unit: f64) -> Result<CostModel> {
         let platform = &self.solution.platform;
         if self.solution.is_reversed() {

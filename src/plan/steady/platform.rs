@@ -33,7 +33,8 @@ pub struct Edge {
 /// ```
 /// use oneport::plan::steady::Platform;
 /// let text = r#"{"nodes": 3, "source": 0, "edges": [
-///     {"src": 0, "dst": 1, "cost": 1}, {"src": 0, "dst": 2, "cost": 1}, {"src": 1, "dst": 2, "cost": "1/2"}]}"#;
+///     {"src": 0, "dst": 1, "cost": 1}, {"src": 0, "dst": 2, "cost": 1},
+///     {"src": 1, "dst": 2, "cost": "1/2"}]}"#;
 /// let platform = Platform::parse(text)?;
 /// assert_eq!(platform.targets(), [1, 2]);
 /// assert_eq!(platform.edges().len(), 3);

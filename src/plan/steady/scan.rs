@@ -1,19 +1,20 @@
-//! Series of scans (parallel prefixes), all performed in the same way: the best that is found.
+//! Searches the best route for a series of scans (parallel prefixes) that all follow the same
+//! route.
 //!
-//! Rank `i` is to have the combination of the contributions of ranks `0..=i`. To find the best
+//! Rank `i` receives the combination of the contributions of ranks `0..=i`. To find the best
 //! throughput of a series of scans is NP-hard (Beaumont, Legrand, Marchal, Robert 2004). Here all
-//! operations are performed alike: a partial result comes to a node in one way, over an edge or
-//! by combining two parts, and may be used there any number of times. The throughput of such a way
-//! is 1 over the time that it keeps the busiest port busy (or, for unidirectional ports, the
+//! operations follow one route: a partial result gets to a node in one way, over an edge or as the
+//! combination of two parts, and may be used there any number of times. The throughput of a route
+//! is 1 over the time for which it keeps the busiest port busy (for unidirectional ports, also the
 //! busiest odd set of them).
 //!
-//! 1. One prefix after the other is added in the cheapest way under prices of what takes place
-//!    ([`PartialResults`]), what is there already being free; then what is busy becomes dearer, and all
-//!    begins anew. The best outcome is kept.
-//! 2. On small platforms all ways are searched, node by node, leaving out what is no better. If
-//!    that comes to an end, no single way is better.
+//! 1. The prefixes are added one by one, each in the cheapest way under prices of the activities
+//!    ([`PartialResults`]); partial results that are there already are free. Then the prices of
+//!    busy activities rise, and the next round starts anew. The best route of all rounds is kept.
+//! 2. On small platforms all routes are searched, node by node, skipping those that are no better.
+//!    If this search ends, no single route is better.
 //!
-//! A bound from above: the last rank's prefix is a reduction in rank order, whose throughput is
+//! An upper bound is the last rank's prefix: a reduction in rank order, whose throughput is
 //! computed exactly.
 
 use std::collections::HashMap;
@@ -27,29 +28,29 @@ use super::route::{Route, Task, Work};
 use crate::cost::Ports;
 use crate::error::{Error, Result};
 
-/// The best single way found.
+/// The best single route found.
 pub(super) struct Best {
     pub(super) route: Route,
-    /// Time that one operation takes of what is busiest.
+    /// Time for which one operation keeps the busiest port or odd set busy.
     pub(super) time: Fraction,
     pub(super) slots: Vec<Slot>,
-    /// Whether all ways were searched.
+    /// Whether all routes were searched.
     pub(super) is_optimal: bool,
 }
 
-/// How often prices change.
+/// Limit of the rounds of prices.
 const ROUNDS: usize = 60;
-/// So many intervals, nodes and rounds together are priced.
+/// Limit of the work in all rounds together: rounds times the fifth power of the nodes.
 const MAX_PRICED: usize = 40_000_000;
-/// Steps of the search after which it is given up.
+/// Limit of the steps of the search of all routes.
 const MAX_VISITS: usize = 100_000;
-/// On larger platforms it would not come to an end.
+/// All routes are searched on platforms of up to this many nodes.
 const MAX_SEARCHED: usize = 6;
 
-/// The best single way for series of scans. Every rank's contribution can reach the next.
+/// Finds the best single route for a series of scans, where every rank can reach the next one.
 ///
 /// # Errors
-/// When no way is found.
+/// When no route is found.
 pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<Best> {
     let unit = platform.unit();
     let mut best = best_in_units(&platform.in_units_of(&unit), ports)?;
@@ -57,8 +58,8 @@ pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<Best> {
     Ok(best)
 }
 
-/// The same for a platform whose costs are in units of the least of them: floating-point prices
-/// lead to the same way whatever unit of time the costs were given in.
+/// Solves the problem for a platform whose costs are in units of the smallest one. The
+/// floating-point prices then lead to the same route whatever unit of time the costs were given in.
 fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
     let n = platform.nodes();
     let mut scans = Scans::new(platform, ports);
@@ -69,7 +70,7 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
             let work = scans.priced(&prices, upwards)?;
             let busy = scans.busy(&work);
             scans.keep(work, &busy)?;
-            scans.dearer(&mut prices, &busy, round);
+            scans.raise_prices(&mut prices, &busy, round);
         }
     }
     let is_optimal = n <= MAX_SEARCHED && scans.search()?;
@@ -93,7 +94,8 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
     })
 }
 
-/// How long one operation on `route` takes, over and over: what is busiest with it.
+/// Returns the time per operation when all operations follow `route`: that of the busiest port or
+/// odd set.
 pub(super) fn time_alone(
     platform: &Platform,
     ports: Ports,
@@ -116,7 +118,7 @@ fn shares(
     super::solve::edge_loads(platform, costs, &once)
 }
 
-/// Slots for loads, or odd sets of ports that they keep busy for longer.
+/// Returns slots for the loads, or odd sets of ports that the loads overload.
 fn fitted(
     graph: &PortGraph,
     loads: &[Fraction],
@@ -130,8 +132,8 @@ fn fitted(
     })
 }
 
-/// The least time that these times of activities fit into: that of the busiest port, or odd set of
-/// ports.
+/// Returns the least time that these times of activities fit into: that of the busiest port or odd
+/// set of ports.
 pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction> {
     let mut ports = vec![Fraction::ZERO; graph.len()];
     for (&(a, b), load) in graph.links().iter().zip(loads) {
@@ -161,24 +163,24 @@ pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction>
     }
 }
 
-/// What is known of ways to scan.
+/// The state of the search for a scan, with the best route so far.
 struct Scans<'a> {
     platform: &'a Platform,
     graph: PortGraph,
     costs: Vec<Fraction>,
-    joins: PartialResults,
+    partials: PartialResults,
     splits: Vec<Vec<(usize, usize)>>,
     into: Vec<Vec<usize>>,
     best: Option<(Fraction, Work)>,
 }
 
-/// A partial result on a node.
+/// A partial result, by number, on a node.
 type State = (usize, usize);
 
 impl<'a> Scans<'a> {
     fn new(platform: &'a Platform, ports: Ports) -> Scans<'a> {
         let computing = platform.computes();
-        let joins = PartialResults {
+        let partials = PartialResults {
             owners: (0..platform.nodes()).collect(),
             ordered: true,
         };
@@ -190,28 +192,29 @@ impl<'a> Scans<'a> {
             platform,
             graph: PortGraph::new(platform, ports, computing),
             costs: platform.activity_costs(computing),
-            splits: joins.splits(),
-            joins,
+            splits: partials.splits(),
+            partials,
             into,
             best: None,
         }
     }
 
-    /// Rank `i`'s prefix on rank `i`.
+    /// The prefix of rank `i` on rank `i`.
     fn goal(&self, i: usize) -> State {
-        (self.joins.interval(0, i + 1), i)
+        (self.partials.interval(0, i + 1), i)
     }
 
-    /// All prefixes, one after the other, each in the cheapest way with what is there already.
+    /// Adds all prefixes one by one, each in the cheapest way given the partial results made so
+    /// far.
     fn priced(&self, prices: &[f64], upwards: bool) -> Result<Work> {
         let n = self.platform.nodes();
         let (edges, computing) = prices.split_at(self.platform.edges().len());
         let mut work = Work {
-            owners: self.joins.owners.clone(),
+            owners: self.partials.owners.clone(),
             ..Work::default()
         };
         let mut made: HashMap<State, usize> =
-            (0..n).map(|i| ((self.joins.single(i), i), i)).collect();
+            (0..n).map(|i| ((self.partials.single(i), i), i)).collect();
         let order: Vec<usize> = if upwards {
             (1..n).collect()
         } else {
@@ -219,7 +222,7 @@ impl<'a> Scans<'a> {
         };
         for i in order {
             let table = self
-                .joins
+                .partials
                 .table_with(self.platform, edges, computing, |state| {
                     made.contains_key(&state)
                 });
@@ -232,7 +235,7 @@ impl<'a> Scans<'a> {
         Ok(work)
     }
 
-    /// Times of the activities of one operation.
+    /// Returns the times of the activities of one operation.
     fn loads(&self, work: &Work) -> Vec<Fraction> {
         let route = Route {
             parts: Vec::new(),
@@ -241,7 +244,7 @@ impl<'a> Scans<'a> {
         shares(&self.costs, self.platform, &route, &whole(1))
     }
 
-    /// How long each port is busy.
+    /// Returns how long each port is busy.
     fn busy(&self, work: &Work) -> Vec<f64> {
         let mut busy = vec![0.0; self.graph.len()];
         for (&(a, b), load) in self.graph.links().iter().zip(self.loads(work)) {
@@ -254,9 +257,9 @@ impl<'a> Scans<'a> {
 
     /// Keeps `work` if it is the best so far.
     fn keep(&mut self, work: Work, busy: &[f64]) -> Result<()> {
-        let least = busy.iter().copied().fold(0.0, f64::max);
+        let min_time = busy.iter().copied().fold(0.0, f64::max);
         if let Some((time, _)) = &self.best
-            && least > to_finite(time) * (1.0 + 1e-9)
+            && min_time > to_finite(time) * (1.0 + 1e-9)
         {
             return Ok(());
         }
@@ -267,8 +270,8 @@ impl<'a> Scans<'a> {
         Ok(())
     }
 
-    /// Prices of what takes place at busy ports grow, with smaller and smaller steps.
-    fn dearer(&self, prices: &mut [f64], busy: &[f64], round: usize) {
+    /// Raises the prices of activities at busy ports, by smaller steps in later rounds.
+    fn raise_prices(&self, prices: &mut [f64], busy: &[f64], round: usize) {
         let most = busy.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let step = 1.0 / (1.0 + round as f64 / 8.0);
         for (price, &(a, b)) in prices.iter_mut().zip(self.graph.links()) {
@@ -281,7 +284,7 @@ impl<'a> Scans<'a> {
         }
     }
 
-    /// Searches all ways; whether that came to an end.
+    /// Searches all routes. Returns whether the search ended within its limit.
     fn search(&mut self) -> Result<bool> {
         let n = self.platform.nodes();
         let mut search = Search {
@@ -291,11 +294,11 @@ impl<'a> Scans<'a> {
             busy: vec![Fraction::ZERO; self.graph.len()],
             visits: 0,
         };
-        self.from(&mut search)?;
+        self.decide(&mut search)?;
         Ok(search.visits < MAX_VISITS)
     }
 
-    fn from(&mut self, search: &mut Search) -> Result<()> {
+    fn decide(&mut self, search: &mut Search) -> Result<()> {
         search.visits += 1;
         if search.visits >= MAX_VISITS {
             return Ok(());
@@ -306,9 +309,9 @@ impl<'a> Scans<'a> {
             return self.keep(work, &busy);
         };
         let (set, v) = state;
-        if self.joins.single(v) == set || search.made.contains_key(&state) {
+        if self.partials.single(v) == set || search.made.contains_key(&state) {
             search.at += 1;
-            self.from(search)?;
+            self.decide(search)?;
             search.at -= 1;
             return Ok(());
         }
@@ -318,8 +321,7 @@ impl<'a> Scans<'a> {
         let joined = self.splits[set].iter();
         let joined = joined.map(|&(a, b)| (edges + v, vec![(a, v), (b, v)]));
         let mut ways: Vec<(usize, Vec<State>)> = joined.chain(moves).collect();
-        // Parts are made on the way; what nobody can contribute to a node is left out by going
-        // round in circles.
+        // Parts are made recursively. A way that needs the state itself is circular and is skipped.
         ways.retain(|(_, needs)| !needs.iter().any(|&need| search.needs(need, state)));
         for (activity, needs) in ways {
             let link = self.graph.links().get(activity).copied();
@@ -337,7 +339,7 @@ impl<'a> Scans<'a> {
                 search.order.extend(&needs);
                 search.made.insert(state, (activity, needs));
                 search.at += 1;
-                self.from(search)?;
+                self.decide(search)?;
                 search.at -= 1;
                 search.made.remove(&state);
                 search.order.truncate(known);
@@ -351,11 +353,11 @@ impl<'a> Scans<'a> {
     }
 }
 
-/// Ways that are partly decided.
+/// A partly decided route.
 struct Search {
-    /// What takes place for a state, and what it needs.
+    /// By decided state, the activity that produces it and the states that it needs.
     made: HashMap<State, (usize, Vec<State>)>,
-    /// States that are asked for, those before `at` decided.
+    /// The requested states; those before `at` are decided.
     order: Vec<State>,
     at: usize,
     busy: Vec<Fraction>,
@@ -363,7 +365,7 @@ struct Search {
 }
 
 impl Search {
-    /// Whether `state` needs `other`, as far as that is decided.
+    /// Whether `state` needs `other` according to the decisions so far.
     fn needs(&self, state: State, other: State) -> bool {
         let mut open = vec![state];
         while let Some(s) = open.pop() {
@@ -377,15 +379,15 @@ impl Search {
         false
     }
 
-    /// The tasks, when all is decided.
+    /// Returns the tasks of a decided route.
     fn work(&self, scans: &Scans<'_>) -> Work {
         let (n, edges) = (scans.platform.nodes(), scans.platform.edges().len());
         let mut work = Work {
-            owners: scans.joins.owners.clone(),
+            owners: scans.partials.owners.clone(),
             ..Work::default()
         };
         let mut value: HashMap<State, usize> =
-            (0..n).map(|i| ((scans.joins.single(i), i), i)).collect();
+            (0..n).map(|i| ((scans.partials.single(i), i), i)).collect();
         let mut open: Vec<State> = (1..n).rev().map(|i| scans.goal(i)).collect();
         while let Some(&state) = open.last() {
             if value.contains_key(&state) {

@@ -1,7 +1,8 @@
-//! Linear systems in exact numbers, by lifting: the inverse modulo one prime gives one digit of the
-//! solution after another in the base of that prime, and enough digits of a fraction tell which one
-//! it is. Time grows with the length of the answer, not with that of the numbers that elimination
-//! would meet on the way.
+//! Solves linear systems in exact numbers by lifting.
+//!
+//! The inverse modulo a prime gives the digits of the solution one after the other, in the base of
+//! that prime. With enough digits a fraction is determined. The time depends on the length of the
+//! solution, not on that of the numbers that elimination would produce on the way.
 
 use dashu_int::ops::DivRem;
 use dashu_int::{IBig, UBig};
@@ -9,18 +10,18 @@ use dashu_int::{IBig, UBig};
 use super::super::fraction::{Fraction, common_denominator, magnitude, scaled};
 use crate::error::{Error, Result};
 
-/// Primes are a little below this: remainders are cheap.
+/// Primes are slightly below this power of two, which makes remainders cheap.
 const ABOVE_PRIMES: u64 = 1 << 61;
-/// By how much they are below it at most.
+/// Limit of the distance of a prime from that power of two.
 const MAX_BELOW: u64 = 1 << 13;
 /// Entries below this are multiplied without big numbers: a sum of 2^14 products with digits stays
 /// below 2^127.
 const SMALL: u64 = 1 << 50;
 
-/// A basis whose systems can be solved.
+/// A basis that is not singular, with what is needed to solve systems with it.
 pub(super) struct Basis {
     size: usize,
-    /// Each row was multiplied by this, to make it whole.
+    /// The factor of each row that makes it whole.
     scale: Vec<UBig>,
     /// Entries by column.
     columns: Vec<Vec<(usize, Entry)>>,
@@ -35,10 +36,11 @@ enum Entry {
 }
 
 impl Basis {
-    /// The basis with these columns, each a list of entries by row; none if it is singular.
+    /// Builds the basis with these columns, each a list of entries by row; `None` if it is
+    /// singular.
     ///
-    /// A determinant that one prime divides says nothing: only one that more primes divide than it
-    /// can have as factors is 0.
+    /// A determinant may be a multiple of one prime without being 0. It is 0 only if it is a
+    /// multiple of more primes than its size allows.
     pub(super) fn new(size: usize, columns: &[Vec<(usize, Fraction)>]) -> Option<Basis> {
         let mut by_row: Vec<Vec<&Fraction>> = vec![Vec::new(); size];
         for (row, a) in columns.iter().flatten() {
@@ -74,7 +76,7 @@ impl Basis {
         })
     }
 
-    /// `x` with `basis * x = right`.
+    /// Solves `basis * x = right` for `x`.
     pub(super) fn values(&self, right: &[(usize, Fraction)]) -> Result<Vec<Fraction>> {
         let mut rows = vec![Fraction::ZERO; self.size];
         for (row, b) in right {
@@ -83,7 +85,7 @@ impl Basis {
         self.solve(&rows, false)
     }
 
-    /// `y` with `y * basis = right`.
+    /// Solves `y * basis = right` for `y`.
     pub(super) fn prices(&self, right: &[Fraction]) -> Result<Vec<Fraction>> {
         let scaled = self.solve(right, true)?;
         let scale = self.scale.iter().cloned().map(Fraction::from);
@@ -123,15 +125,15 @@ impl Basis {
         Err(Error::system("a linear system has no exact solution"))
     }
 
-    /// Twice as many digits as the solution's numerators and denominator can have, by Hadamard's
-    /// bound.
+    /// Returns twice the number of digits that numerators and denominator of the solution can have,
+    /// by Hadamard's bound.
     fn max_digits(&self, right: &[IBig]) -> usize {
         let determinant = determinant_bits(&self.columns);
         let right = right.iter().map(bit_len).max().unwrap_or(0) + 64;
         2 * (determinant + right) / 61 + 4
     }
 
-    /// The matrix times a vector of digits.
+    /// Multiplies the matrix by a vector of digits.
     fn times(&self, digits: &[u64], transposed: bool) -> Vec<IBig> {
         let mut small = vec![0i128; self.size];
         let mut large: Vec<(usize, IBig)> = Vec::new();
@@ -155,7 +157,7 @@ impl Basis {
         sums
     }
 
-    /// The inverse modulo the prime times a vector.
+    /// Multiplies the inverse modulo the prime by a vector.
     fn times_inverse(&self, vector: &[u64], transposed: bool) -> Vec<u64> {
         let n = self.size;
         if !transposed {
@@ -203,14 +205,14 @@ impl Basis {
     }
 }
 
-/// Numbers modulo a prime, `2^61 - below`.
+/// The integers modulo the prime `2^61 - below`.
 #[derive(Debug, Clone, Copy)]
 struct Field {
     below: u64,
 }
 
 impl Field {
-    /// One for each prime, from `2^61 - 1` downwards.
+    /// Iterates over the fields of the primes from `2^61 - 1` downwards.
     fn all() -> impl Iterator<Item = Field> {
         let odd = (1..MAX_BELOW).step_by(2);
         odd.map(|below| Field { below }).filter(|f| f.is_field())
@@ -220,8 +222,8 @@ impl Field {
         ABOVE_PRIMES - self.below
     }
 
-    /// Whether the prime is one: the test of Miller and Rabin, with bases that suffice for numbers
-    /// of 64 bits.
+    /// Whether the modulus is prime: the test of Miller and Rabin, with bases that suffice for
+    /// numbers of 64 bits.
     fn is_field(self) -> bool {
         let last = self.prime() - 1;
         let twos = last.trailing_zeros();
@@ -234,7 +236,7 @@ impl Field {
             })
     }
 
-    /// `value` modulo the prime.
+    /// Returns `value` modulo the prime.
     #[inline]
     fn reduce(self, value: u128) -> u64 {
         const LOW: u128 = (ABOVE_PRIMES - 1) as u128;
@@ -280,7 +282,7 @@ impl Field {
     }
 }
 
-/// The determinant has no more bits, by Hadamard's bound.
+/// Returns an upper bound of the bits of the determinant, by Hadamard's bound.
 fn determinant_bits(columns: &[Vec<(usize, Entry)>]) -> usize {
     let bits = |e: &Entry| match e {
         Entry::Small(a) => 64 - a.unsigned_abs().leading_zeros() as usize,
@@ -298,7 +300,7 @@ fn bit_len(value: &IBig) -> usize {
     magnitude(value).bit_len()
 }
 
-/// The inverse modulo the prime, by rows; none if there is none.
+/// Returns the inverse modulo the prime, by rows; `None` if there is none.
 fn inverse(n: usize, columns: &[Vec<(usize, Entry)>], field: Field) -> Option<Vec<u64>> {
     let mut matrix = vec![0u64; n * n];
     for (place, entries) in columns.iter().enumerate() {
@@ -348,8 +350,8 @@ fn inverse(n: usize, columns: &[Vec<(usize, Entry)>], field: Field) -> Option<Ve
     Some(inverse)
 }
 
-/// The fractions with these digits, over one denominator; none if there are too few digits for
-/// that.
+/// Returns the fractions with these digits over one denominator; `None` if there are too few
+/// digits.
 fn fractions(digits: &[Vec<u64>], n: usize, prime: u64) -> Option<(Vec<IBig>, UBig)> {
     let modulus = UBig::from(prime).pow(digits.len());
     let half = IBig::from(&modulus >> 1);
@@ -389,8 +391,8 @@ fn horner(digits: &[Vec<u64>], i: usize, prime: u64) -> UBig {
     from_top.fold(UBig::ZERO, |v, digit| v * &prime + UBig::from(digit[i]))
 }
 
-/// The denominator of the fraction with a small numerator and denominator that `value` is modulo
-/// `modulus`.
+/// Finds the fraction of small numerator and denominator that equals `value` modulo `modulus`, and
+/// returns its denominator.
 fn denominator(value: &UBig, modulus: &UBig, root: &UBig) -> Option<UBig> {
     let (mut above, mut rest) = (modulus.clone(), value.clone());
     let (mut before, mut factor) = (IBig::ZERO, IBig::ONE);
@@ -428,7 +430,7 @@ mod tests {
         }
     }
 
-    /// A determinant that the first primes divide is not 0 for that.
+    /// A determinant that is a multiple of the first primes need not be 0.
     #[test]
     fn determinants_may_be_multiples_of_primes() {
         let primes: Vec<Fraction> = Field::all().take(3).map(|f| f.prime().into()).collect();

@@ -1,63 +1,63 @@
 //! The revised simplex method in floating-point numbers.
 //!
-//! Columns are scaled to a greatest entry of 1. The bounds are enlarged a little, by random
-//! amounts: many are zero, and without that the method would walk on the spot. At the end the true
-//! bounds come back, with dual steps where values become negative.
-//!
-//! A number that is computed as a sum counts as zero if it is tiny beside the terms of that sum:
-//! what is left of them may be a rounding error. That does not depend on the units of rows and
-//! columns, and rows and columns of very different magnitudes may stand side by side.
-//!
-//! Nothing here fails: where rounding errors leave no way to go on, the search ends with the basis
-//! that it has come to, and what is left to do is done exactly.
+//! - Scaling: columns are scaled to a largest entry of 1.
+//! - Degeneracy: many bounds are zero, and the method would make steps without a gain. So bounds
+//!   are enlarged slightly by random amounts. At the end the true bounds return, with dual steps
+//!   where values become negative.
+//! - Zero test: a sum counts as zero if it is tiny beside its terms, as the remainder may be a
+//!   rounding error. This does not depend on the units of rows and columns, so their magnitudes may
+//!   be very different.
+//! - Failures: none. Where rounding errors leave no way to continue, the search ends with the
+//!   current basis, and the exact method does the rest.
 
 use super::super::fraction::{Fraction, to_finite};
 
-/// What counts as zero, as a part of the terms that were added.
+/// A sum counts as zero below this fraction of its terms.
 const TINY: f64 = 1e-9;
-/// Smaller pivots are not taken; as a part of the terms that were added.
-const PIVOT: f64 = 1e-6;
-/// A basis with a smaller pivot, as a part of its row, is taken to be singular.
-const SINGULAR: f64 = 1e-12;
-/// How much bounds are enlarged, at first and later.
+/// Smallest pivot of a step, as a fraction of the terms of its sum.
+const MIN_PIVOT: f64 = 1e-6;
+/// A basis with a smaller pivot, as a fraction of its row, is treated as singular.
+const MIN_RELATIVE_PIVOT: f64 = 1e-12;
+/// Relative enlargements of the bounds, one after the other.
 const SHIFTS: [f64; 3] = [1e-2, 1e-4, 1e-6];
-/// Steps after which new columns are asked for, at the latest.
-const PATIENCE: usize = 25;
-/// Steps after which the inverse is computed anew.
-const FRESH: usize = 120;
+/// Limit of the steps between two requests for new columns.
+const MAX_STEPS_BETWEEN_REQUESTS: usize = 25;
+/// Number of steps after which the inverse is recomputed.
+const REFRESH_STEPS: usize = 120;
 
 pub(super) struct Simplex {
     rows: usize,
-    /// A basis whose values are known: at first all slacks, whose values are the bounds.
+    /// A basis whose values are known. At first these are all slacks, and the values are the
+    /// bounds.
     origin: Vec<usize>,
     known: Vec<f64>,
     noise: Vec<f64>,
-    /// How much the known values are enlarged, one after the other.
+    /// Enlargements of the known values, one after the other.
     shifts: &'static [f64],
-    /// The known values, enlarged.
+    /// The enlarged known values.
     shifted: Vec<f64>,
     slack_gains: Vec<f64>,
     columns: Vec<Scaled>,
     /// The variable of each row.
     basis: Vec<usize>,
     basic: Vec<bool>,
-    /// The last basis whose inverse was computed anew.
-    sound: Vec<usize>,
-    /// Variables that found no pivot, until the inverse is computed anew.
+    /// The last basis whose inverse was recomputed.
+    last_refreshed: Vec<usize>,
+    /// Variables without a usable pivot, until the inverse is recomputed.
     barred: Vec<usize>,
-    /// Inverse of the basis, by rows.
+    /// The inverse of the basis, by rows.
     inverse: Vec<f64>,
     values: Vec<f64>,
-    /// How large the terms of the values are.
+    /// Magnitudes of the terms of the values.
     value_sizes: Vec<f64>,
     prices: Vec<f64>,
-    /// How large the terms of the prices are.
+    /// Magnitudes of the terms of the prices.
     price_sizes: Vec<f64>,
     steps: usize,
 }
 
 struct Scaled {
-    /// What the entries and the gain were multiplied by.
+    /// The factor that entries and gain were multiplied by.
     scale: f64,
     gain: f64,
     entries: Vec<(usize, f64)>,
@@ -84,7 +84,7 @@ impl Simplex {
             columns: Vec::new(),
             basis: (0..rows).collect(),
             basic: vec![true; rows],
-            sound: (0..rows).collect(),
+            last_refreshed: (0..rows).collect(),
             barred: Vec::new(),
             inverse,
             value_sizes: vec![0.0; rows],
@@ -96,11 +96,11 @@ impl Simplex {
 
     /// Starts from these variables, one for each row.
     pub(super) fn start(&mut self, basis: &[usize]) {
-        self.sound = basis.to_vec();
-        self.back();
+        self.last_refreshed = basis.to_vec();
+        self.roll_back();
     }
 
-    /// Starts from a basis whose values are known, with other gains, by variable.
+    /// Starts from a basis with known values, and with other gains, by variable.
     pub(super) fn restart(&mut self, basis: &[usize], values: Vec<f64>, gains: &[f64]) {
         let (slacks, columns) = gains.split_at(self.rows);
         self.slack_gains = slacks.to_vec();
@@ -110,7 +110,7 @@ impl Simplex {
         self.origin = basis.to_vec();
         self.shifts = &SHIFTS[SHIFTS.len() - 1..];
         self.known = values;
-        // Their columns were scaled.
+        // The columns of the basis are scaled, so the values are too.
         for (&v, x) in basis.iter().zip(&mut self.known) {
             if let Some(c) = v.checked_sub(self.rows) {
                 *x /= self.columns[c].scale;
@@ -119,9 +119,9 @@ impl Simplex {
         self.start(basis);
     }
 
-    /// Goes back to the last basis whose inverse was computed anew.
-    fn back(&mut self) {
-        self.basis = self.sound.clone();
+    /// Returns to the last basis whose inverse was recomputed.
+    fn roll_back(&mut self) {
+        self.basis = self.last_refreshed.clone();
         self.basic.fill(false);
         for &v in &self.basis {
             self.basic[v] = true;
@@ -132,12 +132,11 @@ impl Simplex {
         &self.basis
     }
 
-    /// Prices of the rows.
+    /// The prices of the rows.
     pub(super) fn prices(&self) -> &[f64] {
         &self.prices
     }
 
-    /// Adds a column.
     pub(super) fn add(&mut self, entries: &[(usize, Fraction)], gain: f64) {
         let entries = entries.iter().map(|(row, a)| (*row, to_finite(a)));
         let entries: Vec<(usize, f64)> = entries.collect();
@@ -151,15 +150,15 @@ impl Simplex {
         self.basic.push(false);
     }
 
-    /// Solves the program, as far as that is possible with rounding errors; `more` is to add
-    /// columns that gain more than they cost.
+    /// Solves the program, as far as rounding errors allow. `more` adds columns that gain more than
+    /// they cost.
     pub(super) fn solve(&mut self, mut more: impl FnMut(&mut Simplex)) {
         if self.search(&mut more).is_none() {
-            self.back();
+            self.roll_back();
         }
     }
 
-    /// The search; none if it came to a basis that cannot be inverted.
+    /// Runs the search; `None` if it reaches a basis that cannot be inverted.
     fn search(&mut self, more: &mut impl FnMut(&mut Simplex)) -> Option<()> {
         for &shift in self.shifts {
             self.enlarge(shift)?;
@@ -167,7 +166,7 @@ impl Simplex {
         }
         for _ in 0..10 {
             self.enlarge(0.0)?;
-            if !self.ask(more) {
+            if !self.request(more) {
                 break;
             }
             self.enlarge(SHIFTS[SHIFTS.len() - 1])?;
@@ -176,7 +175,7 @@ impl Simplex {
         Some(())
     }
 
-    /// Takes the known values enlarged by `shift`, and a basis without negative values for them.
+    /// Enlarges the known values by `shift`, and finds a basis without negative values for them.
     fn enlarge(&mut self, shift: f64) -> Option<()> {
         let most = self.known.iter().fold(0.0f64, |m, b| m.max(b.abs()));
         let scale = |b: f64| if b == 0.0 { most } else { b.abs() };
@@ -186,35 +185,36 @@ impl Simplex {
         self.restore()
     }
 
-    /// Asks for more columns; whether one gains more than it costs.
-    fn ask(&mut self, more: &mut impl FnMut(&mut Simplex)) -> bool {
+    /// Requests more columns. Returns whether one of them gains more than it costs.
+    fn request(&mut self, more: &mut impl FnMut(&mut Simplex)) -> bool {
         let known = self.columns.len();
         more(self);
         self.entering(known).is_some()
     }
 
-    /// Primal steps until no column gains more than it costs.
+    /// Makes primal steps until no column gains more than it costs.
     fn optimise(&mut self, more: &mut impl FnMut(&mut Simplex)) -> Option<()> {
         let max_steps = 200 * (self.rows + 100);
-        let mut asked = 0;
+        let mut requested = 0;
         for step in 0..max_steps {
-            if step - asked >= PATIENCE {
-                asked = step;
-                self.ask(more);
+            if step - requested >= MAX_STEPS_BETWEEN_REQUESTS {
+                requested = step;
+                self.request(more);
             }
             if let Some((variable, excess)) = self.entering(0) {
                 self.enter(variable, excess)?;
                 continue;
             }
-            asked = step;
-            if !self.ask(more) {
+            requested = step;
+            if !self.request(more) {
                 break;
             }
         }
         Some(())
     }
 
-    /// The variable that gains most beyond its cost, of the slacks and the columns from `first` on.
+    /// Returns the variable of the largest gain beyond its cost, among the slacks and the columns
+    /// from `first` on.
     fn entering(&self, first: usize) -> Option<(usize, f64)> {
         let slacks = (0..self.rows).filter(|v| !self.basic[*v]);
         let columns =
@@ -232,7 +232,7 @@ impl Simplex {
         best
     }
 
-    /// What a unit of the variable gains beyond its cost, and how large the terms of that are.
+    /// Returns the gain of a unit of the variable beyond its cost, and the magnitude of the terms.
     fn excess(&self, variable: usize) -> (f64, f64) {
         let Some(c) = variable.checked_sub(self.rows) else {
             let (gain, price) = (self.slack_gains[variable], self.prices[variable]);
@@ -254,7 +254,7 @@ impl Simplex {
         }
     }
 
-    /// The inverse times the variable's column, and how large the terms of that are.
+    /// Returns the inverse times the variable's column, and the magnitude of the terms.
     fn direction(&self, variable: usize) -> Vec<(f64, f64)> {
         let rows = self.rows;
         if variable < rows {
@@ -273,17 +273,18 @@ impl Simplex {
 
     fn enter(&mut self, variable: usize, excess: f64) -> Option<()> {
         let direction = self.direction(variable);
-        // Of the rows that would leave almost first, the one with the largest pivot (Harris 1973).
+        // Of the rows that would leave almost first, the one with the largest pivot leaves (Harris
+        // 1973).
         let rows = direction.iter().enumerate();
-        let rows = rows.filter(|(_, (d, size))| *d > PIVOT * size);
+        let rows = rows.filter(|(_, (d, size))| *d > MIN_PIVOT * size);
         let ratio = |i: usize, d: f64, slack: f64| {
             (self.values[i].max(0.0) + slack * self.value_sizes[i]) / d
         };
-        let least = rows
+        let min_ratio = rows
             .clone()
             .fold(f64::INFINITY, |m, (i, (d, _))| m.min(ratio(i, *d, TINY)));
         let best = rows
-            .filter(|(i, (d, _))| ratio(*i, *d, 0.0) <= least)
+            .filter(|(i, (d, _))| ratio(*i, *d, 0.0) <= min_ratio)
             .max_by(|a, b| a.1.0.total_cmp(&b.1.0));
         let Some((out, _)) = best else {
             self.barred.push(variable);
@@ -292,7 +293,7 @@ impl Simplex {
         self.exchange(out, variable, &direction, excess)
     }
 
-    /// Puts `variable` into the place of the one at `out`.
+    /// Replaces the variable at `out` by `variable`.
     fn exchange(
         &mut self,
         out: usize,
@@ -331,16 +332,16 @@ impl Simplex {
         self.basic[variable] = true;
         self.basis[out] = variable;
         self.steps += 1;
-        if self.steps.is_multiple_of(FRESH) {
+        if self.steps.is_multiple_of(REFRESH_STEPS) {
             self.refresh()?;
         }
         Some(())
     }
 
-    /// Computes inverse, values and prices anew; none if the basis has no inverse.
+    /// Recomputes inverse, values and prices; `None` if the basis has no inverse.
     fn refresh(&mut self) -> Option<()> {
         let n = self.rows;
-        // Gauss-Jordan on [basis | identity]; both by rows.
+        // Gauss-Jordan elimination on `[basis | identity]`, both by rows.
         let mut matrix = vec![0.0; n * n];
         for (place, &v) in self.basis.iter().enumerate() {
             if v < n {
@@ -360,7 +361,7 @@ impl Simplex {
             let part = |i: usize| matrix[i * n + k].abs() / sizes[i];
             let at = (k..n).max_by(|&a, &b| part(a).total_cmp(&part(b)))?;
             let pivot = matrix[at * n + k];
-            if part(at).is_nan() || part(at) <= SINGULAR {
+            if part(at).is_nan() || part(at) <= MIN_RELATIVE_PIVOT {
                 return None;
             }
             sizes.swap(at, k);
@@ -393,7 +394,7 @@ impl Simplex {
             }
         }
         self.inverse = inverse;
-        self.sound.clone_from(&self.basis);
+        self.last_refreshed.clone_from(&self.basis);
         self.barred.clear();
         self.values.fill(0.0);
         self.value_sizes.fill(0.0);
@@ -401,8 +402,8 @@ impl Simplex {
         for (i, &v) in self.basis.iter().enumerate() {
             place[v] = Some(i);
         }
-        // What was in the basis and is, keeps its value; what was in it and is not, comes back by
-        // way of what is.
+        // A variable of the origin that is still in the basis keeps its value. The value of one
+        // that has left is expressed in the variables of the current basis.
         for i in (0..n).filter(|&i| self.shifted[i] != 0.0) {
             let value = self.shifted[i];
             if let Some(at) = place[self.origin[i]] {
@@ -435,7 +436,7 @@ impl Simplex {
         Some(())
     }
 
-    /// Dual steps until no value is negative, as far as they lead.
+    /// Makes dual steps until no value is negative, as far as possible.
     fn restore(&mut self) -> Option<()> {
         for _ in 0..20 * (self.rows + 10) {
             let is_negative = |i: &usize| self.values[*i] < -TINY * self.value_sizes[*i];
@@ -445,8 +446,8 @@ impl Simplex {
                 break;
             };
             let row = &self.inverse[out * self.rows..(out + 1) * self.rows];
-            // How short of its cost a variable's gain is, and its slack; the change of the value;
-            // the variable and its excess.
+            // By candidate: its cost minus its gain, the tolerance of that, the change of the
+            // value, the variable and its excess.
             let mut candidates: Vec<(f64, f64, f64, usize, f64)> = Vec::new();
             for v in (0..self.rows + self.columns.len()).filter(|&v| !self.basic[v]) {
                 let (mut change, mut size) = (0.0, 0.0);
@@ -459,24 +460,25 @@ impl Simplex {
                         }
                     }
                 }
-                if change < -PIVOT * size {
+                if change < -MIN_PIVOT * size {
                     let (excess, terms) = self.excess(v);
                     candidates.push(((-excess).max(0.0), TINY * terms, -change, v, excess));
                 }
             }
-            let least = (candidates.iter()).fold(f64::INFINITY, |m, (short, slack, change, ..)| {
-                m.min((short + slack) / change)
-            });
+            let min_ratio = (candidates.iter())
+                .fold(f64::INFINITY, |m, (short, slack, change, ..)| {
+                    m.min((short + slack) / change)
+                });
             let best = (candidates.into_iter())
-                .filter(|(short, _, change, ..)| short / change <= least)
+                .filter(|(short, _, change, ..)| short / change <= min_ratio)
                 .max_by(|a, b| a.2.total_cmp(&b.2));
-            // Without an entering column the exact steps have the last word.
+            // Without an entering column the exact steps have to finish.
             let Some((_, _, _, variable, excess)) = best else {
                 break;
             };
             let direction = self.direction(variable);
             let (pivot, size) = direction[out];
-            if pivot.abs() <= PIVOT * size {
+            if pivot.abs() <= MIN_PIVOT * size {
                 break;
             }
             self.exchange(out, variable, &direction, excess)?;
@@ -485,7 +487,7 @@ impl Simplex {
     }
 }
 
-/// Numbers between 0 and 1, the same in every run.
+/// Random numbers between 0 and 1, the same in every run.
 struct Random(u64);
 
 impl Random {

@@ -1,9 +1,9 @@
-//! The columns that matter, by an interior-point method: clarabel solves the program with the
-//! columns that are known, and its prices ask for more.
+//! Generates the columns that matter, by an interior-point method: clarabel solves the program with
+//! the known columns, and its prices generate more.
 //!
-//! Every round solves a program from scratch, which is quick while there are few rows and columns;
-//! where it is not, or where the solver gives up, the columns so far are as good a start for the
-//! simplex method as any.
+//! Every round solves a program from scratch, which is fast while there are few rows and columns.
+//! If there are too many, or if the solver gives up, the columns so far are a good start for the
+//! simplex method.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
@@ -13,14 +13,15 @@ use clarabel::solver::{
 use super::super::fraction::{Fraction, to_finite};
 use super::Column;
 
-/// Rounds of pricing, and rows and columns of a program, that are worth while.
+/// Limits of the rounds of pricing, and of the rows and columns of a program, beyond which this
+/// method does not pay.
 const MAX_ROUNDS: usize = 100;
 const MAX_ROWS: usize = 1000;
 const MAX_COLUMNS: usize = 4000;
-/// By what part a column must gain more than it costs.
+/// The relative amount by which the gain of a column must exceed its cost.
 const TINY: f64 = 1e-7;
 
-/// Adds columns from `more`, which is given prices of the rows, until none gains more than it
+/// Adds columns from `more`, which receives prices of the rows, until none gains more than it
 /// costs.
 pub(super) fn generate<T: Clone>(
     bounds: &[Fraction],
@@ -56,7 +57,7 @@ pub(super) fn generate<T: Clone>(
     }
 }
 
-/// A column with a greatest entry of 1.
+/// A column, scaled to a largest entry of 1.
 #[derive(PartialEq)]
 struct Scaled {
     gain: f64,
@@ -76,7 +77,7 @@ impl Scaled {
     }
 }
 
-/// Best prices of the rows for these columns; none if the solver does not find them.
+/// Returns the best prices of the rows for these columns; `None` if the solver does not find them.
 fn prices(bounds: &[f64], columns: &[Scaled]) -> Option<Vec<f64>> {
     let (rows, n) = (bounds.len(), columns.len());
     // `minimise -gains * x` under `columns * x + s = bounds` and `-x + s = 0`, `s >= 0`.

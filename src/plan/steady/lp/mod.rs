@@ -1,36 +1,39 @@
-//! Linear programs with columns made on demand, solved exactly.
+//! Solves linear programs exactly, with columns that are generated on demand.
 //!
-//! `maximise gains * x` under `columns * x <= bounds`, `x >= 0`, with bounds that are not negative
-//! (so that `x = 0` is where to start). Columns come from a [`Pricing`], which is asked, at given
-//! prices of the rows, for columns that gain more than they cost.
+//! The program is `maximise gains * x` under `columns * x <= bounds`, `x >= 0`. The bounds are not
+//! negative, so `x = 0` is a start. Columns come from a [`Pricing`], which receives prices of the
+//! rows and returns columns that gain more than they cost.
 //!
-//! 1. An interior-point solver, clarabel, finds the columns that matter ([`interior`]): its prices
-//!    lie in the middle of those that are possible, so that few rounds of pricing are needed.
-//! 2. It knows no basis. A revised simplex method in floating-point numbers finds one among these
-//!    columns ([`float`]), and asks for more where some are missing.
-//! 3. The basis is solved in exact numbers, for the values and for the prices ([`exact`]), and both
-//!    are checked exactly: values not negative, and no column, of those known or of those that the
-//!    pricing can make, gains more than it costs.
-//! 4. If a column does, what is left to gain may be too little for floating-point numbers to see
-//!    beside the gains: costs of 1 and of 10^6 on one platform are enough for that. So the second
-//!    part goes on from the exact basis, its gains reduced by the exact prices, and has all its
-//!    digits for what is left (the idea of iterative refinement: Gleixner, Steffy and Wolter 2016).
-//!    Where that leads no further, exact simplex steps do.
+//! 1. An interior-point solver, clarabel, finds the columns that matter ([`interior`]). Its prices
+//!    lie in the middle of the possible ones, so few rounds of pricing are needed.
+//! 2. It has no basis. A revised simplex method in floating-point numbers finds one among these
+//!    columns ([`float`]), and generates more columns where some are missing.
+//! 3. The basis is solved in exact numbers, for the values and for the prices ([`exact`]). Both are
+//!    checked exactly: no value is negative, and no column gains more than it costs, neither a
+//!    known one nor one that the pricing can generate.
+//! 4. If a column does, the remaining gain may be too small beside the gains for floating-point
+//!    numbers: costs of 1 and of 10^6 on one platform are enough for that. So part 2 continues from
+//!    the exact basis with gains reduced by the exact prices, and has all its digits for the
+//!    remaining gain (the idea of iterative refinement: Gleixner, Steffy and Wolter 2016). Where
+//!    that leads no further, exact simplex steps do.
 //!
-//! So rounding errors cost time at most; the outcome does not depend on them. If the second part
-//! gets lost, the exact steps begin where it began.
+//! Rounding errors therefore cost time at most; the result does not depend on them. If part 2
+//! fails, the exact steps start where it started.
 //!
-//! A basis is what the third part stands on, and the kept solvers in pure Rust have none: they give
-//! no prices, or follow the interior; hence the second part. (An interior solution does not name a
-//! basis where optima are many, as they are here: it lies in the middle of all of them, with more
-//! routes and slots above 0 than there are rows, and with prices above 0 on more rows than are
-//! needed. To come from there to a corner means to push one variable after the other to a bound,
-//! and each push exchanges columns of a basis: that is the simplex method again, and in exact
-//! numbers, where every exchange needs the basis to be solved anew, far slower than in
-//! floating-point ones.) It would do without the first, but the interior's prices find other
-//! columns: on one random platform of 100 nodes and 500 links (`random:100:500`, bidirectional) 2
-//! trees and 41 matchings with a period of 16, where the second part alone found 31 and 327, and a
-//! period to be rounded. `cargo bench --bench steady` takes 1.4 s of processor time with it.
+//! # Why both an interior-point and a simplex method
+//!
+//! Part 3 needs a basis, and the maintained solvers in pure Rust have none: they return no prices, or
+//! use interior points. Hence part 2. An interior solution does not name a basis where there are
+//! many optima, as here. It lies in the middle of all of them, with more routes and slots above 0
+//! than rows, and with prices above 0 on more rows than necessary. To get from there to a corner,
+//! one variable after the other is pushed to a bound, and each push exchanges columns of a basis.
+//! That is the simplex method again. In exact numbers, where every exchange solves the basis anew,
+//! it is far slower than in floating-point numbers.
+//!
+//! Part 2 would suffice without part 1, but the interior prices find other columns. On one random
+//! platform of 100 nodes and 500 links (`random:100:500`, bidirectional) the result is 2 trees and
+//! 41 matchings with a period of 16; part 2 alone finds 31 and 327, and a period that has to be
+//! rounded. `cargo bench --bench steady` takes 1.4 s of processor time with part 1.
 
 mod exact;
 mod float;
@@ -43,42 +46,42 @@ use crate::error::{Error, Result};
 use exact::Basis;
 use float::Simplex;
 
-/// A column: what one unit of it gains and takes of each row.
+/// A column: the gain of one unit of it, and its use of each row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column<T> {
     pub(super) gain: Fraction,
-    /// By row, in order, none of them zero.
+    /// By row, sorted, without zeros.
     pub(super) entries: Vec<(usize, Fraction)>,
-    /// What it stands for.
+    /// The activity or object that the column stands for.
     pub(super) label: T,
 }
 
 impl<T> Column<T> {
-    /// What it gains beyond its cost at these prices.
+    /// Returns the gain minus the cost at these prices.
     fn excess(&self, prices: &[Fraction]) -> Fraction {
         let cost = self.entries.iter().map(|(r, a)| (a, &prices[*r]));
         let cost = cost.filter(|(_, p)| !p.is_zero()).map(|(a, p)| a * p);
         &self.gain - sum(cost)
     }
 
-    /// Whether both gain and take the same.
+    /// Whether both columns have the same gain and the same entries.
     fn is_like(&self, other: &Column<T>) -> bool {
         self.gain == other.gain && self.entries == other.entries
     }
 }
 
-/// Makes columns.
+/// Generates columns on demand.
 pub(super) trait Pricing<T> {
-    /// Columns that gain more than they cost at these prices of the rows, the better ones first;
-    /// such as do not are ignored.
+    /// Returns columns that gain more than they cost at these prices of the rows, the better ones
+    /// first. Others are ignored.
     fn improve(&mut self, prices: &[f64]) -> Vec<Column<T>>;
 
-    /// The same exactly, the prices being `prices / denominator`. If there is any such column, one
-    /// is given.
+    /// Does the same exactly, with the prices `prices / denominator`. If there is any such column,
+    /// it returns at least one.
     fn improve_exactly(&mut self, prices: &[IBig], denominator: &UBig) -> Vec<Column<T>>;
 }
 
-/// No columns but those given.
+/// Generates no columns.
 #[cfg(test)]
 #[derive(Debug)]
 pub(super) struct NoPricing;
@@ -93,24 +96,24 @@ impl<T> Pricing<T> for NoPricing {
     }
 }
 
-/// An optimum, proved.
+/// A proved optimum.
 #[derive(Debug, Clone)]
 pub(super) struct Optimum<T> {
-    /// What is gained.
+    /// The total gain.
     pub(super) value: Fraction,
-    /// The columns used and how much of each (more than 0).
+    /// The columns used and the amount of each (more than 0).
     pub(super) used: Vec<(T, Fraction)>,
-    /// Prices of the rows (not negative): `prices * bounds = value`, and no column gains more than
-    /// it costs.
+    /// Prices of the rows (not negative). They satisfy `prices * bounds = value`, and no column
+    /// gains more than it costs.
     pub(super) prices: Vec<Fraction>,
 }
 
-/// Exact steps in a row that gain nothing, after which variables enter in their order (Bland 1977),
-/// so that no basis comes again.
+/// After this many exact steps in a row without a gain, variables enter in the order of their
+/// numbers (Bland 1977), so that no basis occurs twice.
 const MAX_STALLED: usize = 50;
-/// How often in a row the floating-point method may lead to another basis that gains no more.
+/// Limit of the bases in a row that the floating-point method reaches without a gain.
 const MAX_IDLE: usize = 10;
-/// Exact steps after it has led nowhere, until it is tried again.
+/// Exact steps after a failure of the floating-point method until it is tried again.
 const PAUSE: usize = 20;
 
 /// Solves the program.
@@ -126,8 +129,8 @@ pub(super) fn maximise<T: Clone>(
     maximise_from(bounds, columns, &slacks, pricing)
 }
 
-/// As [`maximise`], with bounds of any sign, from a basis of columns whose values are not negative
-/// (numbered as in the outcome of the method: slacks first).
+/// Like [`maximise`], but with bounds of any sign, from a basis of variables whose values are not
+/// negative. Variables are numbered as in `Program`: slacks first.
 pub(super) fn maximise_from<T: Clone>(
     bounds: &[Fraction],
     columns: Vec<Column<T>>,
@@ -159,22 +162,22 @@ pub(super) fn maximise_from<T: Clone>(
 struct Program<'a, T> {
     bounds: &'a [Fraction],
     columns: Vec<Column<T>>,
-    /// The same in floating-point numbers.
+    /// The same program in floating-point numbers.
     simplex: Simplex,
 }
 
-/// A basis, solved in exact numbers.
+/// A basis and its exact solution.
 struct Corner {
     basis: Vec<usize>,
     solver: Basis,
     values: Vec<Fraction>,
     prices: Vec<Fraction>,
-    /// What is gained.
+    /// The total gain.
     value: Fraction,
 }
 
 impl<T: Clone> Program<'_, T> {
-    /// The method in floating-point numbers.
+    /// Runs the simplex method in floating-point numbers.
     fn search(&mut self, pricing: &mut impl Pricing<T>) {
         let columns = &mut self.columns;
         self.simplex.solve(|simplex| {
@@ -185,9 +188,9 @@ impl<T: Clone> Program<'_, T> {
         });
     }
 
-    /// The method in floating-point numbers once more, from an exact basis, with gains reduced by
-    /// its exact prices: what is left to gain may be tiny beside the gains themselves, and is
-    /// seen only so.
+    /// Runs the simplex method in floating-point numbers again, from an exact basis, with gains
+    /// reduced by its exact prices. The remaining gain may be tiny beside the gains themselves;
+    /// only the reduction makes it visible.
     fn search_from(&mut self, corner: &Corner, pricing: &mut impl Pricing<T>) {
         let mut gains: Vec<f64> = corner.prices.iter().map(|p| -to_finite(p)).collect();
         let reduced = |c: &Column<T>| to_finite(&c.excess(&corner.prices));
@@ -208,15 +211,15 @@ impl<T: Clone> Program<'_, T> {
         });
     }
 
-    /// A basis whose values are not negative, a few dual steps from the floating-point method's at
-    /// most; none if that leads nowhere.
+    /// Returns a basis without negative values, at most a few dual steps from that of the
+    /// floating-point method; `None` if there is none.
     fn near(&self) -> Result<Option<Corner>> {
         let mut basis = self.simplex.basis().to_vec();
         for _ in 0..=self.bounds.len() {
             let Some(corner) = self.corner(basis)? else {
                 return Ok(None);
             };
-            let Some(out) = max_negative(&corner.values) else {
+            let Some(out) = most_negative(&corner.values) else {
                 return Ok(Some(corner));
             };
             let Some(entering) = self.dual_step(&corner, out)? else {
@@ -228,15 +231,15 @@ impl<T: Clone> Program<'_, T> {
         Ok(None)
     }
 
-    /// Exchanges columns of a basis, whose values are not negative, for better ones until it is
+    /// Exchanges columns of a basis whose values are not negative for better ones until it is
     /// optimal.
     ///
-    /// That comes to an end: between two bases that gain more than all before there are only so
-    /// many that the floating-point method leads to, and else exact steps, whose rule lets none
-    /// come twice.
+    /// It terminates: between two improvements of the gain, the floating-point method leads to a
+    /// limited number of bases. All other steps are exact, and their rule lets no basis occur
+    /// twice.
     fn optimum(&mut self, mut corner: Corner, pricing: &mut impl Pricing<T>) -> Result<Optimum<T>> {
         let rows = self.bounds.len();
-        // In a row: exact steps, and floating-point searches, that gained nothing.
+        // Counts in a row: exact steps, and floating-point searches, without a gain.
         let (mut stalled, mut idle) = (0, 0);
         let mut pause = 0;
         while let Some(entering) = self.entering(&corner.prices, stalled > MAX_STALLED, pricing) {
@@ -286,13 +289,13 @@ impl<T: Clone> Program<'_, T> {
         })
     }
 
-    /// A basis that is not singular, solved.
+    /// Solves a basis that must not be singular.
     fn regular(&self, basis: Vec<usize>) -> Result<Corner> {
         let corner = self.corner(basis)?;
         corner.ok_or_else(|| Error::system("the linear program's basis is singular"))
     }
 
-    /// The basis, solved; none if it is singular.
+    /// Solves the basis; `None` if it is singular.
     fn corner(&self, basis: Vec<usize>) -> Result<Option<Corner>> {
         let entries: Vec<_> = basis.iter().map(|&v| self.entries(v)).collect();
         let Some(solver) = Basis::new(self.bounds.len(), &entries) else {
@@ -310,8 +313,8 @@ impl<T: Clone> Program<'_, T> {
         }))
     }
 
-    /// A variable that gains more than it costs: a slack, a known column, or a new one; the first
-    /// one of the known ones, or the one that gains most.
+    /// Returns a variable that gains more than it costs: a slack, a known column or a new one. With
+    /// `first` it is the first of the known ones, otherwise the one that gains most.
     fn entering(
         &mut self,
         prices: &[Fraction],
@@ -321,7 +324,7 @@ impl<T: Clone> Program<'_, T> {
         let negative = |p: &Fraction| *p < Fraction::ZERO;
         let slack = match first {
             true => prices.iter().position(negative),
-            false => max_negative(prices),
+            false => most_negative(prices),
         };
         if slack.is_some() {
             return slack;
@@ -344,8 +347,8 @@ impl<T: Clone> Program<'_, T> {
         Some(rows + self.columns.len() - 1)
     }
 
-    /// The variable that takes the place of the negative one at `out`, so that no column comes to
-    /// gain more than it costs; none if there is none among the known ones.
+    /// Returns the known variable that replaces the negative one at `out`, chosen so that no column
+    /// gains more than it costs; `None` if there is none.
     fn dual_step(&self, corner: &Corner, out: usize) -> Result<Option<usize>> {
         let Corner { basis, prices, .. } = corner;
         let rows = self.bounds.len();
@@ -367,7 +370,7 @@ impl<T: Clone> Program<'_, T> {
             }
             let short = (along(prices) - self.gain(v)).max(Fraction::ZERO);
             let ratio = short / -change;
-            if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
+            if best.as_ref().is_none_or(|(min, _)| ratio < *min) {
                 best = Some((ratio, v));
             }
         }
@@ -389,7 +392,7 @@ impl<T: Clone> Program<'_, T> {
     }
 }
 
-/// Adds a column, unless it does not gain or is known: it would only make every step longer.
+/// Adds a column, unless it does not gain or is known: it would only slow down every step.
 fn add<T: Clone>(
     columns: &mut Vec<Column<T>>,
     simplex: &mut Simplex,
@@ -406,8 +409,8 @@ fn add<T: Clone>(
     }
 }
 
-/// Where the most negative number is, if there is any.
-fn max_negative(values: &[Fraction]) -> Option<usize> {
+/// Returns the position of the most negative number, if there is one.
+fn most_negative(values: &[Fraction]) -> Option<usize> {
     let negative = values.iter().enumerate();
     let negative = negative.filter(|(_, v)| **v < Fraction::ZERO);
     negative.min_by(|a, b| a.1.cmp(b.1)).map(|(i, _)| i)

@@ -31,7 +31,7 @@ fn small_programs() {
     assert_eq!(solve(&["1"], Vec::new()), "0");
 }
 
-/// The least number of 64 bits has no absolute value among them.
+/// The smallest number of 64 bits has no absolute value in 64 bits.
 #[test]
 fn entries_of_64_bits() {
     for entry in ["-9223372036854775808", "9223372036854775807"] {
@@ -66,7 +66,7 @@ fn large_numbers() {
     assert_eq!(optimum.value, spent);
 }
 
-/// Exact and floating-point answers of random programs agree, and the prices prove them.
+/// Exact and floating-point results of random programs agree, and the prices prove them.
 #[test]
 fn random_programs() {
     let mut state = 12345u64;
@@ -114,7 +114,7 @@ fn random_programs() {
     }
 }
 
-/// Rows and columns in other units make no difference.
+/// Other units of rows and columns do not change the result.
 #[test]
 fn units_make_no_difference() {
     let mut state = 99u64;
@@ -132,7 +132,7 @@ fn units_make_no_difference() {
         let bounds: Vec<Fraction> = (0..rows).map(|_| whole(random(4) as usize)).collect();
         let mut columns: Vec<Column<usize>> = Vec::new();
         for label in 0..1 + random(9) as usize {
-            // Some take less than nothing of some rows, as slots do; none of all.
+            // Some columns have negative entries, as slots do, but none has only negative entries.
             let first = random(rows as u64) as usize;
             let mut entries = vec![(first, whole(1 + random(4) as usize))];
             for r in first + 1..rows {
