@@ -199,8 +199,8 @@ impl<'a> Trial<'a> {
         } else if self.count(size) == 1 || transfers <= Self::MAX_SIMULATION {
             if transfers > self.max_transfers {
                 return Err(Error::usage(format!(
-                    "looking for the best segments of {} takes schedules of {transfers} transfers, more than the {} that fit into memory: \
-                     say how large segments are to be",
+                    "the search for the best segment size of {} needs schedules of {transfers} transfers, more than the {} that fit into memory: \
+                     give a segment size instead",
                     self.algorithm.name, self.max_transfers
                 )));
             }

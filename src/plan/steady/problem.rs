@@ -248,8 +248,7 @@ fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
 /// A scan is compared with its bound at once on platforms of up to this many nodes.
 const MAX_BOUNDED: usize = 12;
 
-/// The throughput is also computed by the polynomial program, without being asked, on platforms of
-/// up to this many nodes.
+/// Up to this many nodes, the throughput is always recomputed by the polynomial program.
 const MAX_CHECKED: usize = 40;
 
 impl Solution {

@@ -158,7 +158,11 @@ pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction>
             .map(|s| within(graph, loads, s) / whole((s.len() - 1) / 2));
         match busiest.max() {
             Some(longer) if longer > time => time = longer,
-            _ => return Err(Error::system("odd sets that are violated, but not busy")),
+            _ => {
+                return Err(Error::system(
+                    "violated odd sets are not busier than the ports",
+                ));
+            }
         }
     }
 }

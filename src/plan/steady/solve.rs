@@ -210,7 +210,7 @@ impl Rows<'_> {
             let routes = routes.into_iter().map(|(r, _)| r);
             columns = routes.map(|r| self.route_column(r)).collect();
         }
-        Err(Error::system("odd sets did not come to an end"))
+        Err(Error::system("the search for odd sets did not end"))
     }
 
     /// Returns the rows that the column of an edge has entries in.

@@ -22,8 +22,8 @@
 //!
 //! # Why both an interior-point and a simplex method
 //!
-//! Part 3 needs a basis, and the maintained solvers in pure Rust have none: they return no prices, or
-//! use interior points. Hence part 2. An interior solution does not name a basis where there are
+//! Part 3 needs a basis, and the maintained solvers in pure Rust have none: they return no prices,
+//! or use interior points. Hence part 2. An interior solution does not name a basis where there are
 //! many optima, as here. It lies in the middle of all of them, with more routes and slots above 0
 //! than rows, and with prices above 0 on more rows than necessary. To get from there to a corner,
 //! one variable after the other is pushed to a bound, and each push exchanges columns of a basis.
