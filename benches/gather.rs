@@ -12,8 +12,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use oneport::CostModel;
-use oneport::cost::Links;
-use oneport::distribution::{Distribution, Generator};
+use oneport::machine::Links;
+use oneport::plan::distribution::{Distribution, Generator};
 use oneport::plan::gather::optimal::Method;
 use oneport::plan::gather::{Problem, binary, heterogeneous, optimal, rank_ordered};
 

@@ -13,7 +13,7 @@ mod selected;
 use std::time::Instant;
 
 use oneport::Ports;
-use oneport::plan::steady::{Method, Operation, generate, show_short, solve};
+use oneport::steady::{Method, Operation, generate, show_short, solve};
 
 fn main() {
     if !selected::selected("steady/throughput") {

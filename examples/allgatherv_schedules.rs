@@ -22,7 +22,6 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use oneport::bounds::lower_bound_of;
 use oneport::check;
 use oneport::distributed::circulant::{control_elements, gather_schedules};
 use oneport::plan::Segments;
@@ -34,6 +33,7 @@ use oneport::run::{
     inputs, oracle,
 };
 use oneport::schedule::{ScheduleSource, total_len};
+use oneport::simulate::bounds::lower_bound_of;
 use oneport::{Request, Schedule, Span, Step};
 
 const REPETITIONS: usize = 21;

@@ -56,7 +56,7 @@
 #![allow(clippy::print_stdout)]
 
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::distribution::{Distribution, Generator};
+use oneport::plan::distribution::{Distribution, Generator};
 use oneport::plan::gather::{
     GatherTree, Problem, binomial, degrading, linear, noncontiguous, optimal, ported, rank_ordered,
     two_groups, weakly_ordered,

@@ -48,8 +48,8 @@
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::distribution::Distribution;
 use oneport::plan::auto;
+use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{GatherTree, Problem, binomial, linear, optimal};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use oneport::simulate::Prepared;

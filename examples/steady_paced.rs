@@ -14,10 +14,10 @@
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 
 use oneport::Ports;
-use oneport::plan::steady::{
+use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::steady::{
     Method, Operation, Periodic, Platform, generate, parse_fraction, show_fraction, solve, to_f64,
 };
-use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 
 /// Nanoseconds of a time unit.
 const UNIT_NS: f64 = 2e6;

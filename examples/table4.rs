@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use oneport::plan::Segments;
 use oneport::plan::pipeline::uni_greedy::States;
-use oneport::plan::segmentation::compositions;
+use oneport::plan::segments::compositions;
 
 const ELEMENTS: usize = 10;
 

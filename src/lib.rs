@@ -47,9 +47,9 @@
 //! | module | contents |
 //! |---|---|
 //! | [`schedule`] | steps, spans, builder, JSON form, reversal, statistics; **the rules of time** |
-//! | [`collective`] | what each collective operation must achieve |
-//! | [`distribution`] | named families of block sizes |
-//! | [`cost`], [`bounds`] | the cost model and ports; lower bounds |
+//! | [`schedule::collective`] | what each collective operation must achieve |
+//! | [`plan::distribution`] | named families of block sizes |
+//! | [`machine`], [`simulate::bounds`] | the cost model and ports; lower bounds |
 //! | [`mod@check`] | the proof of a schedule |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
@@ -57,7 +57,7 @@
 //! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //! | [`distributed`] | rank programs: collectives over endpoints, without a plan |
-//! | [`system`] | the memory and threads that the operating system allows this process |
+//! | [`run::system`] | the memory and threads that the operating system allows this process |
 //!
 //! # What always holds
 //!
@@ -69,26 +69,23 @@
 //!   Its atomics come from one `sync` module, which the tests replace by a model checker.
 //! * Bad input returns an [`Error`] that contains the relevant numbers. A panic is a bug.
 
-pub mod bounds;
 pub mod check;
-pub mod collective;
-pub mod cost;
 pub mod distributed;
-pub mod distribution;
 pub mod error;
+pub mod machine;
 pub mod measure;
 pub mod plan;
 pub mod report;
 pub mod run;
 pub mod schedule;
 pub mod simulate;
-pub mod system;
+pub mod steady;
 
-pub use collective::{Collective, Kind};
-pub use cost::{CostModel, Ports};
-pub use distribution::Distribution;
 pub use error::{Error, ErrorKind, Result};
+pub use machine::{CostModel, Ports};
 pub use plan::Request;
+pub use plan::distribution::Distribution;
+pub use schedule::collective::{Collective, Kind};
 pub use schedule::{Layout, Order, Schedule, Span, Spans, Step};
 
 /// Compiles the README's examples as documentation tests.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use oneport::bounds::lower_bound;
 use oneport::check::{Options, check};
-use oneport::cost::Links;
+use oneport::machine::Links;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Segments, segmentation};
+use oneport::plan::{Segments, segments};
 use oneport::run::{Operator, RunOptions, Team, TeamOptions, inputs, oracle};
 use oneport::simulate::Prepared;
+use oneport::simulate::bounds::lower_bound;
 use oneport::{Collective, CostModel, Error, Kind, Layout, Ports, Request, Schedule, Span, Step};
 
 const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
@@ -176,13 +176,13 @@ fn costs_for_fewer_ranks() {
                     if !a.ports.allow(ports) || a.uniform_links_only {
                     } else if n < p {
                         refused(a.plan(&request), &format!("describe {n} ranks"));
-                        assert!(segmentation::best_segment(a, &request).is_err());
-                        assert!(segmentation::executed_time(a, &request).is_err());
+                        assert!(segments::best_segment(a, &request).is_err());
+                        assert!(segments::executed_time(a, &request).is_err());
                     } else {
                         a.plan(&request).unwrap();
-                        let time = segmentation::executed_time(a, &request).unwrap();
+                        let time = segments::executed_time(a, &request).unwrap();
                         assert!(time.is_finite());
-                        assert!(segmentation::best_segment(a, &request).unwrap().time <= time);
+                        assert!(segments::best_segment(a, &request).unwrap().time <= time);
                     }
                 }
             }
@@ -285,8 +285,8 @@ fn one_rank_and_empty_vectors() {
                     let prepared = Prepared::new(&schedule, false).unwrap();
                     let time = prepared.simulate(&request.cost, 8).time();
                     assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name);
-                    assert_eq!(segmentation::executed_time(a, &request).unwrap(), 0.0);
-                    segmentation::best_segment(a, &request).unwrap();
+                    assert_eq!(segments::executed_time(a, &request).unwrap(), 0.0);
+                    segments::best_segment(a, &request).unwrap();
                     let stats = schedule.stats().unwrap();
                     assert_eq!((stats.messages, stats.elements), (0, 0));
                     assert_eq!(
@@ -346,7 +346,7 @@ fn vectors_of_any_size() {
                             assert!(time >= 0.0);
                         }
                         // What cannot be counted is an error.
-                        match segmentation::executed_time(a, &request) {
+                        match segments::executed_time(a, &request) {
                             Ok(time) => assert!(time >= 0.0, "{time}"),
                             Err(error) => assert!(error.is_usage(), "{error}"),
                         }
@@ -401,7 +401,7 @@ fn best_segments_of_any_size() {
                 Ports::UNI
             };
             // An answer or an error.
-            match segmentation::best_segment(a, &request) {
+            match segments::best_segment(a, &request) {
                 Ok(best) => assert!(best.segment > 0 && best.time > 0.0),
                 Err(error) => assert!(error.is_usage(), "{error}"),
             }

@@ -1,7 +1,7 @@
 //! Irregular gather and scatter: the published tables, bounds and small theorems.
 
-use oneport::cost::Links;
-use oneport::distribution::Distribution;
+use oneport::machine::Links;
+use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{
     GatherTree, Problem, binary, binomial, heterogeneous, linear, optimal, ported, rank_ordered,
     two_groups, weakly_ordered,

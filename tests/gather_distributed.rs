@@ -2,7 +2,7 @@
 
 use oneport::check::{Options, check};
 use oneport::distributed::gather::{CONTROL, GatherPart};
-use oneport::distribution::Distribution;
+use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{Child, GatherTree, Problem, binomial};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 use oneport::schedule::Layout;

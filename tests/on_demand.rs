@@ -230,7 +230,7 @@ fn steps_out_of_bounds_are_errors() {
 #[test]
 fn links_that_do_not_exist() {
     let square = vec![vec![None; 2]; 2];
-    let cost = CostModel::heterogeneous(oneport::cost::Links {
+    let cost = CostModel::heterogeneous(oneport::machine::Links {
         alpha: square.clone(),
         beta: square,
         gamma: vec![],

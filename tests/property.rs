@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use oneport::check::{Options, check};
-use oneport::cost::Links;
+use oneport::machine::Links;
 use oneport::plan::{Segments, registry};
 use oneport::run::{Element, ElementType, Operator, RunOptions, Team, inputs, oracle};
 use oneport::simulate::Prepared;

@@ -1,7 +1,7 @@
 //! Every registered algorithm, over many sizes and roots: it plans, is right, and takes its closed form.
 
 use oneport::check::{Options, check};
-use oneport::cost::{Piece, Pieces};
+use oneport::machine::{Piece, Pieces};
 use oneport::plan::{Segments, registry};
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
 use oneport::simulate::Prepared;

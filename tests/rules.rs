@@ -6,7 +6,7 @@
 
 mod support;
 
-use oneport::cost::Links;
+use oneport::machine::Links;
 use oneport::run::{Operator, RunOptions, Team, TeamOptions, Workers, inputs};
 use oneport::schedule::Event;
 use oneport::simulate::Prepared;

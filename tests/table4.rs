@@ -2,7 +2,7 @@
 
 use oneport::plan::Segments;
 use oneport::plan::pipeline::uni_greedy::makespan;
-use oneport::plan::segmentation::{Method, best_sizes};
+use oneport::plan::segments::{Method, best_sizes};
 
 #[test]
 fn sixty_one_experiments_are_best_with_unequal_segments() {

@@ -1,7 +1,7 @@
 //! Times of the compared algorithms, each with its best segment size: from the printed tables, and
 //! as executed.
 
-use oneport::plan::segmentation::{Published, best_segment, executed_time};
+use oneport::plan::segments::{Published, best_segment, executed_time};
 use oneport::plan::{Segments, registry};
 use oneport::{CostModel, Kind, Ports, Request};
 

@@ -2,7 +2,7 @@
 
 use oneport::plan::Segments;
 use oneport::plan::pipeline::uni_greedy::States;
-use oneport::plan::segmentation::compositions;
+use oneport::plan::segments::compositions;
 
 use crate::model::in_parallel;
 use crate::plot::{Axis, Panel, Plot, shade};

@@ -29,7 +29,7 @@ use serde::Serialize;
 
 use crate::plan::circulant::schedule::{Circulant, block};
 use crate::plan::circulant::tables::Tables;
-use crate::system::Gate;
+use crate::run::system::Gate;
 
 /// Stack size of each thread except the first.
 const STACK_BYTES: usize = 2 << 20;

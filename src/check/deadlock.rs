@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::finding::{Findings, Waiting};
 use super::{Finding, FindingKind, direction, named};
-use crate::cost::Ports;
+use crate::machine::Ports;
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
 use crate::simulate::Graph;

@@ -52,7 +52,7 @@ mod symbols;
 
 pub use finding::{Finding, FindingKind, Report, Waiting};
 
-use crate::cost::Ports;
+use crate::machine::Ports;
 use crate::schedule::matching::{Matching, Mismatch};
 use crate::schedule::{Schedule, Step};
 use crate::simulate::{Graph, Ordered};

@@ -11,7 +11,7 @@ use super::finding::Findings;
 use super::memory::{Cursor, Fresh, Memory, Piece};
 use super::symbols::{ListId, Symbols, Value};
 use super::{Finding, FindingKind};
-use crate::collective::{Expected, Totals};
+use crate::schedule::collective::{Expected, Totals};
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Order, Schedule, Span, Spans, Step};
 use crate::simulate::Graph;

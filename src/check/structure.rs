@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use super::finding::Findings;
 use super::{Finding, FindingKind, counted, direction, named};
-use crate::collective::Totals;
-use crate::cost::Ports;
+use crate::machine::Ports;
+use crate::schedule::collective::Totals;
 use crate::schedule::{Schedule, Span, Step, total_len};
 
 /// The facts that later stages depend on.

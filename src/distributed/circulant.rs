@@ -97,7 +97,7 @@ pub fn gather_schedules(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
+    use crate::machine::CostModel;
     use crate::plan::circulant::tables::Tables;
     use crate::run::{Operator, ScopeOptions, ScopeOutcome, Team};
 

@@ -38,8 +38,8 @@
 use super::fit::{self, Curve, Measured, median};
 use super::probe::{Bench, Effort, Probe, Work};
 use super::profile::{self, Machine, Point, Profile};
-use crate::cost::{Links, Pieces};
 use crate::error::{Error, Result};
+use crate::machine::{Links, Pieces};
 
 /// A fit with a larger median relative error is refused.
 const MAX_ERROR: f64 = 0.25;
@@ -521,7 +521,7 @@ fn quality_warnings(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
+    use crate::machine::CostModel;
 
     /// Probes whose times follow the given model.
     fn probes(model: impl Fn(Work, f64) -> f64) -> Vec<Probe> {

@@ -14,7 +14,7 @@
 //! most, but only while the residuals are large enough to matter and the knot reduces them by a
 //! fair share. Values that would fall with the size are levelled.
 
-use crate::cost::Piece;
+use crate::machine::Piece;
 
 /// Maximum number of knots inside the range of sizes: at most five pieces.
 const MAX_KNOTS: usize = 4;
@@ -510,7 +510,7 @@ mod tests {
                 .map(|(i, n)| Measured::new(n, 100.0 * (1.5 + noise(seed * 977 + i))))
                 .collect();
             let fit = curve(&points, seed % 2 == 0).unwrap();
-            let pieces = crate::cost::Pieces {
+            let pieces = crate::machine::Pieces {
                 transfer: fit.pieces(),
                 ..Default::default()
             };

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::fit::{median, quantile};
-use crate::collective::Collective;
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
 use crate::run::{Operator, RunOptions, Team, TeamOptions};
+use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
 /// Smallest copy that is measured: shorter ones take less time than the clock resolves.
@@ -285,7 +285,7 @@ impl Bench {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
+    use crate::machine::CostModel;
 
     #[test]
     fn sizes_cover_the_range() {

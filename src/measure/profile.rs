@@ -4,8 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{CostModel, Links, Pieces, refuses_cost};
 use crate::error::{Error, Result};
+use crate::machine::{CostModel, Links, Pieces, refuses_cost};
 use crate::plan::auto::CoreModel;
 use crate::run::{Workers, longest_messages};
 
@@ -260,7 +260,7 @@ fn utc(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Piece;
+    use crate::machine::Piece;
 
     #[test]
     fn dates() {

@@ -6,10 +6,10 @@
 //! into account.
 
 use super::registry::{self, Algorithm};
-use super::{Request, Segments, segmentation};
-use crate::collective::Kind;
+use super::{Request, Segments, segments};
 use crate::error::{Error, Result};
 use crate::schedule::Step;
+use crate::schedule::collective::Kind;
 use crate::simulate::estimate::estimate_best;
 
 pub use crate::simulate::estimate::CoreModel;
@@ -184,7 +184,7 @@ pub fn with_best_segments(algorithm: &'static Algorithm, request: &Request) -> R
     if !algorithm.segmented {
         return as_requested(algorithm, request);
     }
-    let best = segmentation::best_segment(algorithm, request)?;
+    let best = segments::best_segment(algorithm, request)?;
     let mut request = request.clone();
     request.segments = Segments::of_size(request.elements(), best.segment)?;
     finite(algorithm, request, best.time)
@@ -196,7 +196,7 @@ pub fn with_best_segments(algorithm: &'static Algorithm, request: &Request) -> R
 /// As [`with_best_segments`].
 pub fn as_requested(algorithm: &'static Algorithm, request: &Request) -> Result<Choice> {
     algorithm.accepts(request)?;
-    let time = segmentation::executed_time(algorithm, request)?;
+    let time = segments::executed_time(algorithm, request)?;
     finite(algorithm, request.clone(), time)
 }
 
@@ -218,7 +218,7 @@ fn finite(algorithm: &'static Algorithm, request: Request, time: f64) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
+    use crate::machine::CostModel;
 
     fn core_model(cores: usize) -> CoreModel {
         CoreModel {

@@ -5,19 +5,18 @@
 //! moves from which rank to which; `reduction` turns that into programs over real ranks and spans.
 
 pub mod auto;
+pub(crate) mod build;
 pub mod circulant;
+pub mod distribution;
 pub mod exchange;
 pub mod gather;
 pub mod pipeline;
-pub(crate) mod reduction;
 pub mod registry;
-pub mod segmentation;
-pub mod steady;
-pub(crate) mod stream;
+pub mod segments;
 pub mod tree;
 
-use crate::cost::{CostModel, Ports, bytes};
 use crate::error::{Error, Result};
+use crate::machine::{CostModel, Ports, bytes};
 use crate::schedule::Span;
 use crate::simulate::max_time;
 

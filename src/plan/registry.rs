@@ -9,15 +9,15 @@ pub(in crate::plan) mod row;
 use std::borrow::Cow;
 
 use self::row::broadcast;
-pub use super::reduction::Reduction;
-use super::segmentation::{Best, Published, Symbols};
-pub use super::stream::DynScheduleSource;
-use super::stream::Stream;
+pub use super::build::reduction::Reduction;
+pub use super::build::stream::DynScheduleSource;
+use super::build::stream::Stream;
+use super::segments::{Best, Published, Symbols};
 use super::tree::reduce_broadcast;
 use super::{MAX_TRANSFERS, Request, circulant, exchange, gather, pipeline, tree};
-use crate::collective::{Collective, Kind};
-use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
+use crate::machine::{CostModel, Ports};
+use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Schedule};
 use crate::simulate::{self, Timed};
 

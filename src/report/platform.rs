@@ -2,7 +2,7 @@
 
 use super::Caption;
 use super::svg::{Anchor, MARGIN, Svg, TEXT, number};
-use crate::plan::steady::{Fraction, Route, Solution, show_short, to_f64};
+use crate::steady::{Fraction, Route, Solution, show_short, to_f64};
 
 const RADIUS: f64 = 13.0;
 /// Candidate positions of a label along its link, in order of preference.

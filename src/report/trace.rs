@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
-use crate::plan::steady::Periodic;
+use crate::machine::{CostModel, Ports};
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Schedule, Span, Spans, Step};
 use crate::simulate::{Prepared, max_time};
+use crate::steady::Periodic;
 
 /// The unit of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -405,8 +405,8 @@ fn joined(spans: &[Span]) -> Spans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::Kind;
     use crate::plan::{Request, Segments, registry};
+    use crate::schedule::collective::Kind;
 
     fn planned(kind: Kind, name: &str, p: usize, q: usize, ports: Ports) -> Schedule {
         let mut request = Request::new(p, q);

@@ -6,8 +6,8 @@ use super::Caption;
 use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, width};
 use super::trace::segments;
 use super::traffic::Flow;
-use crate::collective::Kind;
 use crate::error::{Error, Result};
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Spans, Step};
 
 /// The tree along which a schedule's messages travel.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use crate::cost::{CostModel, Ports};
+use crate::machine::{CostModel, Ports};
 use crate::schedule::Span;
 use crate::simulate::max_time;
 

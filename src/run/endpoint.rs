@@ -56,8 +56,8 @@ use std::marker::PhantomData;
 use super::element::Element;
 use super::operator::Operator;
 use super::rank::{Memory, Rank};
-use crate::cost::Ports;
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
 
 /// A port model, as a type.

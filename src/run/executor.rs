@@ -13,8 +13,8 @@ use super::program::RankProgram;
 use super::recorder::Recorder;
 use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::wait::{Stop, TeamState, Waiter};
-use crate::cost::{self, CostModel, Ports};
 use crate::error::{Error, ErrorKind};
+use crate::machine::{self, CostModel, Ports};
 use crate::schedule::{Event, Step};
 use crate::simulate::max_time;
 
@@ -618,7 +618,7 @@ pub(super) fn timeout_error(rank: usize, i: usize, step: &Step) -> Error {
 }
 
 fn bytes<T>(step: &Step) -> u64 {
-    cost::bytes(step.len(), size_of::<T>() as u64)
+    machine::bytes(step.len(), size_of::<T>() as u64)
 }
 
 /// Converts a model time in nanoseconds into a duration.

@@ -23,6 +23,7 @@ mod rank;
 mod recorder;
 mod scope;
 mod sync;
+pub mod system;
 mod team;
 mod testdata;
 mod transfer;

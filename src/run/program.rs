@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::transfer::{Wire, any_overlap};
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step, total_len};
 

@@ -12,8 +12,8 @@ use super::executor::nanoseconds;
 use super::scope::ScopeContext;
 use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::wait::{Missed, Stop, Waiter};
-use crate::cost::Ports;
 use crate::error::{Error, ErrorKind, Result};
+use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
 
 /// The buffer of one rank of a scope.

@@ -13,9 +13,9 @@ use super::rank::Rank;
 use super::team::{Team, Workers};
 use super::transfer::{Lazy, RankMemory, Wire, streams_from};
 use super::wait::TeamState;
-use crate::collective::Collective;
-use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};
+use crate::machine::{CostModel, OneLine, Ports};
+use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
 use crate::simulate::max_time;
 

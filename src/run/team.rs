@@ -10,7 +10,7 @@ use super::placement::Placement;
 use super::transfer::{ScopedJob, run_on_all};
 use super::wait::{TeamState, ask_for_precise_timers};
 use crate::error::{Error, Result};
-use crate::system::Gate;
+use crate::run::system::Gate;
 
 /// Options of [`Team::with`].
 #[derive(Debug, Clone)]

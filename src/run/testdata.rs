@@ -21,9 +21,9 @@ use std::ops::Range;
 
 use super::element::Element;
 use super::operator::Operator;
-use crate::collective::{Collective, Expected, Totals};
-use crate::distribution::Generator;
 use crate::error::Result;
+use crate::plan::distribution::Generator;
+use crate::schedule::collective::{Collective, Expected, Totals};
 use crate::schedule::{Layout, Order, Span, total_len};
 
 /// What test values are used for, which determines how they are chosen.

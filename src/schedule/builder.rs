@@ -1,9 +1,9 @@
 //! The builder of a schedule, for writing one by hand, step by step.
 
 use super::{Layout, Order, Schedule, Spans, Step};
-use crate::collective::Collective;
-use crate::cost::Ports;
 use crate::error::Result;
+use crate::machine::Ports;
+use crate::schedule::collective::Collective;
 
 /// Builds a [`Schedule`] step by step.
 ///

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Layout, Schedule, Step};
-use crate::collective::Collective;
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
+use crate::schedule::collective::Collective;
 
 #[derive(Serialize, Deserialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]

@@ -30,6 +30,7 @@
 //! order.
 
 mod builder;
+pub mod collective;
 mod json;
 pub(crate) mod matching;
 mod order;
@@ -49,9 +50,9 @@ pub use step::{Order, Step};
 
 use serde::{Deserialize, Serialize};
 
-use crate::collective::Collective;
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
+use crate::schedule::collective::Collective;
 
 /// The buffer of one rank, in elements.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -6,8 +6,8 @@
 use smallvec::SmallVec;
 
 use super::{Span, Step};
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
 
 /// The end of a step's transfer or of a step's computation: see [`LocalOrder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

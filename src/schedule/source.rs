@@ -2,9 +2,9 @@
 //! million ranks need no million lists.
 
 use super::{Layout, Schedule, Step};
-use crate::collective::Collective;
-use crate::cost::Ports;
 use crate::error::Result;
+use crate::machine::Ports;
+use crate::schedule::collective::Collective;
 
 /// The programs of all ranks, rank by rank and step by step, without storing them.
 ///

@@ -15,8 +15,8 @@ mod eager;
 mod rendezvous;
 
 use super::{Prepared, max_time};
-use crate::cost::{CostModel, bytes};
 use crate::error::Result;
+use crate::machine::{CostModel, bytes};
 use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step};
 use copy_costs::CopyCosts;
 use eager::Eager;

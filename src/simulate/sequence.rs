@@ -1,7 +1,7 @@
 //! The order in which a rank executes its steps when senders do not wait for receivers.
 
 use super::{Simulation, max_time};
-use crate::cost::{Ports, bytes};
+use crate::machine::{Ports, bytes};
 use crate::schedule::{Event, LocalOrder, Span, Step};
 
 /// The maximal lengths of messages whose senders need not wait.

@@ -2,8 +2,8 @@
 
 use super::stream::{Timed, stream};
 use super::{Prepared, max_time};
-use crate::cost::CostModel;
 use crate::error::Result;
+use crate::machine::CostModel;
 use crate::schedule::{Schedule, Step};
 
 /// Schedules with more steps are streamed: that is twice as fast and needs a tenth of the memory,

@@ -33,8 +33,8 @@ use self::window::{INITIAL_WINDOW, Kind, Pending, Rank, State};
 use self::worklist::Worklist;
 use super::accesses::{Times, advance};
 use super::{Node, Work};
-use crate::cost::{CostModel, OneLine, Ports};
 use crate::error::{Error, Result};
+use crate::machine::{CostModel, OneLine, Ports};
 use crate::schedule::matching::rank_u32;
 use crate::schedule::{ScheduleSource, Step};
 

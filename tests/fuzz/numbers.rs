@@ -1,7 +1,7 @@
 //! Numbers, names, sizes and times as people write them.
 
-use oneport::plan::steady::{parse_fraction, show_fraction, show_short, to_f64};
 use oneport::run::{ElementType, Operator};
+use oneport::steady::{parse_fraction, show_fraction, show_short, to_f64};
 use oneport::{Distribution, Kind};
 
 use super::fuzz;

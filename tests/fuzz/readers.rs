@@ -1,17 +1,17 @@
 //! The library's readers, and what works with what they have read.
 
-use oneport::bounds::lower_bound_of;
 use oneport::check::{Options, check};
-use oneport::cost::Links;
+use oneport::machine::Links;
 use oneport::measure::Profile;
 use oneport::measure::tune::csv;
 use oneport::measure::tune::rules::{Query, Rules};
 use oneport::measure::tune::{Row, Summary};
 use oneport::plan::registry;
-use oneport::plan::steady::{Operation, Platform, solve};
 use oneport::report::{Caption, Trace, Traffic, Tree, Unit, gantt, traffic, tree};
 use oneport::run::Workers;
+use oneport::simulate::bounds::lower_bound_of;
 use oneport::simulate::{Prepared, stream};
+use oneport::steady::{Operation, Platform, solve};
 use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
 
 use super::{fuzz, hand};

@@ -2,7 +2,7 @@
 //! linear program over them.
 
 use oneport::Ports;
-use oneport::plan::steady::{Fraction, Platform};
+use oneport::steady::{Fraction, Platform};
 
 pub(crate) fn throughput(platform: &Platform, ports: Ports) -> Fraction {
     let edges = platform.edges();

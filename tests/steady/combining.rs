@@ -1,12 +1,12 @@
 //! Reductions with computation, scans and multicasts against brute force: linear programs that list everything.
 
 use oneport::check::{self, check};
-use oneport::plan::steady::{
+use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::simulate::Prepared;
+use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, Solution, best_single, show_fraction, solve,
     to_f64,
 };
-use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
-use oneport::simulate::Prepared;
 use oneport::{Ports, Schedule};
 
 use super::{Random, brute};

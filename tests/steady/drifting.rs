@@ -1,10 +1,10 @@
 //! Guarantees under drifting costs, against all extreme drifts.
 
 use oneport::Ports;
-use oneport::plan::steady::{
+use oneport::simulate::Prepared;
+use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, generate, parse_fraction, solve, to_f64,
 };
-use oneport::simulate::Prepared;
 
 use super::{Random, brute, random_platform};
 
@@ -45,7 +45,7 @@ fn guarantees_hold_for_all_extremes() {
             for up in 0..1usize << edges {
                 let now = drifted(&platform, up);
                 // Slots of given length, stretched until their slowest transfer ends.
-                let rate = |of: &oneport::plan::steady::Solution| {
+                let rate = |of: &oneport::steady::Solution| {
                     let lengths = of.slots.iter().map(|slot| {
                         let longer = slot
                             .edges

@@ -6,12 +6,12 @@ mod drifting;
 mod scaled;
 
 use oneport::check::{self, check};
-use oneport::plan::steady::{
+use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
+use oneport::simulate::Prepared;
+use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, best_packets, best_single, flow_bound, generate,
     multicast_bounds, parse_fraction, show_fraction, solve, to_f64,
 };
-use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
-use oneport::simulate::Prepared;
 use oneport::{Ports, Schedule};
 
 fn fraction(text: &str) -> Fraction {
@@ -55,7 +55,7 @@ fn random_platform(random: &mut Random) -> Platform {
 }
 
 /// Rates of routes and slots satisfy every equation, and what is claimed follows.
-fn satisfies_equations(solution: &oneport::plan::steady::Solution) {
+fn satisfies_equations(solution: &oneport::steady::Solution) {
     let platform = solution.platform();
     let total = sum(solution.routes.iter().map(|(_, x)| x.clone()));
     assert_eq!(total, solution.throughput);

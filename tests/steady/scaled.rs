@@ -1,7 +1,7 @@
 //! Costs of all magnitudes: throughputs scale exactly with them, and platforms that mix them are solved.
 
 use oneport::Ports;
-use oneport::plan::steady::{
+use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, best_single, flow_bound, solve,
 };
 
@@ -187,7 +187,7 @@ fn agree(platform: &Platform, all: bool) {
 #[test]
 fn large_platforms_with_mixed_magnitudes() {
     for seed in 0..3 {
-        let platform = oneport::plan::steady::generate("random:20:90", seed).unwrap();
+        let platform = oneport::steady::generate("random:20:90", seed).unwrap();
         let mut random = Random(seed);
         let costs: Vec<Fraction> = (0..90).map(|_| power([0, 6][random.below(2)])).collect();
         let platform = platform.with_costs(|i, e| &e.cost * &costs[i]).unwrap();

@@ -1,6 +1,6 @@
 //! Random numbers: the same for the same seed, on every machine.
 
-use oneport::distribution::Generator;
+use oneport::plan::distribution::Generator;
 
 /// The library's generator, with what tests draw from it.
 #[derive(Debug, Clone)]

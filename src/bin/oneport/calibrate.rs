@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::cost::Piece;
+use oneport::machine::Piece;
 use oneport::measure::{Calibration, Point, Profile, calibrate};
 
 use crate::output;

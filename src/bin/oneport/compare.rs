@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use oneport::Request;
-use oneport::bounds::lower_bound_of_layouts;
 use oneport::plan::registry::{Algorithm, Planned};
+use oneport::simulate::bounds::lower_bound_of_layouts;
 use serde::Serialize;
 
 use crate::args::Common;

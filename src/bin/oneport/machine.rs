@@ -1,7 +1,7 @@
 //! The machine that the options describe: ports, costs and cores.
 
 use anyhow::{Context, Result, bail};
-use oneport::cost::Links;
+use oneport::machine::Links;
 use oneport::measure::Profile;
 use oneport::plan::auto::CoreModel;
 use oneport::run::Workers;

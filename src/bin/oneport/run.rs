@@ -11,12 +11,12 @@ use oneport::check;
 use oneport::measure::percentile_distribution;
 use oneport::plan::auto::CoreModel;
 use oneport::report::{Caption, Trace};
+use oneport::run::system;
 use oneport::run::{
     self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers,
 };
 use oneport::schedule::total_len;
 use oneport::simulate::Prepared;
-use oneport::system;
 use serde::Serialize;
 
 use crate::args::{Common, Dtype, Op, parse_count};

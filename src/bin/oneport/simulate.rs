@@ -6,10 +6,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use oneport::bounds::{LowerBounds, lower_bound_of};
-use oneport::cost::Pieces;
-use oneport::plan::segmentation::Published;
+use oneport::machine::Pieces;
+use oneport::plan::segments::Published;
 use oneport::schedule::Stats;
+use oneport::simulate::bounds::{LowerBounds, lower_bound_of};
 use oneport::simulate::{self, Prepared, Simulation, Work};
 use serde::Serialize;
 

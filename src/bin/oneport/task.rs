@@ -7,8 +7,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use oneport::plan::auto::{self, Choice, CoreModel};
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Segments, segmentation};
-use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step, system};
+use oneport::plan::{Segments, segments};
+use oneport::run::system;
+use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step};
 
 use crate::args::{Common, Root, Vector, did_you_mean};
 use crate::selection;
@@ -38,7 +39,7 @@ const BYTES_PER_TRANSFER: u64 = 2 * 110;
 pub(crate) struct Task {
     /// The request, with the vector in one segment.
     pub(crate) request: Request,
-    /// The segmentation, or `None` for the best one.
+    /// The segments, or `None` for the best one.
     pub(crate) segments: Option<Segments>,
     /// The candidate algorithms.
     pub(crate) algorithms: Vec<&'static Algorithm>,
@@ -151,14 +152,14 @@ impl Task {
         may && self.request.cost.links().is_none()
     }
 
-    /// Returns the best segmentation for the request's cost model.
+    /// Returns the best segments for the request's cost model.
     fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments> {
         // The search needs at least the memory of one segment.
         self.ensure_fits_memory(algorithm, request)?;
         let bytes_per_transfer = algorithm.bytes_a_transfer().unwrap_or(BYTES_PER_TRANSFER);
         let max = available_memory().and_then(|bytes| bytes.checked_div(bytes_per_transfer));
         let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
-        let best = segmentation::best_segment_within(algorithm, request, max)?;
+        let best = segments::best_segment_within(algorithm, request, max)?;
         Ok(Segments::of_size(request.elements(), best.segment)?)
     }
 
@@ -272,7 +273,7 @@ impl Task {
     fn is_too_long(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.streams(algorithm)
             && steps(algorithm, request.ranks, request.segments.count()) > MAX_STEPS
-            && segmentation::closed_time(algorithm, request).is_none()
+            && segments::closed_time(algorithm, request).is_none()
     }
 
     /// Times the `i`-th algorithm and updates the best one.
@@ -414,7 +415,7 @@ pub(crate) fn ensure_memory(
 
 /// Returns the model time of `algorithm` for `request`.
 pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
-    let time = segmentation::executed_time(algorithm, request)?;
+    let time = segments::executed_time(algorithm, request)?;
     if time.is_finite() {
         return Ok(time);
     }

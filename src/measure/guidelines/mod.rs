@@ -26,10 +26,10 @@ use std::time::Duration;
 use self::plans::{Compared, Plans};
 pub use self::table::all;
 
-use crate::collective::Kind;
-use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
+use crate::machine::{CostModel, Ports};
 use crate::run::Clock;
+use crate::schedule::collective::Kind;
 
 /// A guideline: two sides and the reason why the left one must not be slower.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::plans::Planned;
-use crate::collective::Kind;
 use crate::error::{Error, Result};
 use crate::run::{Clock, Operator, RunOptions, Team, inputs};
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, total_len};
 
 /// Inputs of all ranks, by collective and input lengths. Algorithms with the same layout share

@@ -1,7 +1,7 @@
 //! The table of all guidelines.
 
 use super::{By, Call, Guideline, Part, Size};
-use crate::collective::Kind;
+use crate::schedule::collective::Kind;
 
 /// Returns all guidelines: first those within one collective, then those between different ones.
 pub fn all() -> impl Iterator<Item = &'static Guideline> {

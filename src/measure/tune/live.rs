@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::Measure;
-use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::registry::Algorithm;
 use crate::run::{Clock, Element, Operator, RunOptions, Team, inputs};
+use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule};
 
 /// Measures by running schedules on one team with real data. The first measurement of each schedule

@@ -25,10 +25,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::Row;
-use crate::collective::Kind;
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
 use crate::plan::registry;
+use crate::schedule::collective::Kind;
 
 /// A file of selection rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use super::summary::Summary;
 use super::{BASE, Row};
 use crate::error::{Error, Result};
 use crate::plan::registry::Algorithm;
-use crate::plan::segmentation::{best_segment, executed_time};
+use crate::plan::segments::{best_segment, executed_time};
 use crate::plan::{Request, Segments};
 
 /// Maximum number of steps of a schedule that is tried.

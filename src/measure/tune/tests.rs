@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::*;
-use crate::collective::Kind;
-use crate::cost::{CostModel, Ports};
-use crate::plan::segmentation::{best_segment, executed_time};
+use crate::machine::{CostModel, Ports};
+use crate::plan::segments::{best_segment, executed_time};
 use crate::plan::{Segments, registry};
+use crate::schedule::collective::Kind;
 
 /// Returns model times with noise, under a cost model (`truth`) that differs from the one of the
 /// sweep, and advances a virtual clock by them.

@@ -28,13 +28,13 @@
 
 use super::reduce;
 use super::schedule::Circulant;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::exchange::compose;
-use crate::plan::exchange::rounds::{Message, cyclic, equal_size};
+use crate::plan::build::compose;
+use crate::plan::build::rounds::{Message, cyclic, equal_size};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {

@@ -37,13 +37,13 @@ use super::phases::{Phases, Round};
 use super::reduce;
 use super::schedule::Circulant;
 use super::tables::Tables;
-use crate::collective::Collective;
-use crate::collective::Kind;
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::{Request, evenly};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Schedule, ScheduleSource, Span, Spans, Step};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {

@@ -17,11 +17,11 @@
 use super::broadcast::rounds;
 use super::n_blocks::{NBlocks, Operation};
 use super::reduce;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     collective: Kind::Allreduce,

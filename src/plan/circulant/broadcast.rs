@@ -20,10 +20,10 @@
 use super::n_blocks::{NBlocks, Operation};
 use super::reduce;
 use super::schedule::Circulant;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
     collective: Kind::Broadcast,

@@ -30,12 +30,12 @@
 
 use super::reduce;
 use super::schedule::Circulant;
-use crate::collective::Collective;
-use crate::collective::Kind;
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Order, Schedule, Span, Step};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {

@@ -10,10 +10,10 @@
 
 use super::phases::{Phases, Round};
 use super::schedule::Circulant;
-use crate::collective::Collective;
-use crate::cost::Ports;
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::Request;
+use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Order, ScheduleSource, Span, Step};
 
 /// Maximum number of rounds in a phase: requests have at most 2^30 ranks.

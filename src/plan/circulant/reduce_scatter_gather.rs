@@ -28,12 +28,12 @@
 //! - gather: 1→0 block 1, then 2→0 block 2.
 
 use super::schedule::Circulant;
-use crate::collective::Collective;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
@@ -77,7 +77,7 @@ pub fn time(request: &Request) -> Option<f64> {
     if m == 0 {
         return Some(0.0);
     }
-    let moved = crate::cost::bytes(m / p * (p - 1), request.element_bytes);
+    let moved = crate::machine::bytes(m / p * (p - 1), request.element_bytes);
     #[expect(
         clippy::cast_precision_loss,
         reason = "sizes stay far below 2^53 bytes"
@@ -175,7 +175,7 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
+    use crate::machine::CostModel;
     use crate::simulate::Prepared;
 
     #[test]

@@ -20,13 +20,15 @@
 //!
 //! Example, `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
-use super::compose;
-use super::rounds::{Message, cyclic, doublings, equal_size, time_of_combining, time_of_round};
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::compose;
+use crate::plan::build::rounds::{
+    Message, cyclic, doublings, equal_size, time_of_combining, time_of_round,
+};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {

@@ -24,17 +24,17 @@
 
 use super::bruck;
 use super::pairwise::Buffers;
-use super::rounds::{
+use crate::error::Result;
+use crate::machine::Ports;
+use crate::plan::Request;
+use crate::plan::build::rounds::{
     Arrival, Exchange, Rounds, doublings, equal_size, receive_first_flags, time_of_round,
 };
-use crate::collective::Collective;
-use crate::collective::Kind;
-use crate::cost::Ports;
-use crate::error::Result;
-use crate::plan::Request;
+use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
-use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
@@ -254,8 +254,8 @@ impl RankPositions {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rounds::{assert_consistent, block_sizes};
     use super::*;
+    use crate::plan::build::rounds::{assert_consistent, block_sizes};
 
     #[test]
     fn both_ends_agree_about_every_message() {

@@ -26,15 +26,15 @@
 //! Example, `p = 4`, `m = 4`, root 0. Elements kept after round 0: 01, 23, 01, 23; after round 1:
 //! 0, 2, 1, 3. Gather: 2→0 and 3→1 (one element), 1→0 (two).
 
-use super::cube::{Cube, fold, members_of};
-use super::rounds::{Arrival, time_of_combining, time_of_round};
-use crate::collective::Collective;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::cube::{Cube, fold, members_of};
+use crate::plan::build::rounds::{Arrival, time_of_combining, time_of_round};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
-use crate::plan::segmentation::Published;
+use crate::plan::segments::Published;
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Schedule, Span};
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
@@ -149,7 +149,7 @@ fn gather(cube: &Cube, b: &mut Builder, root: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
+    use crate::machine::CostModel;
     use crate::simulate::Prepared;
 
     #[test]

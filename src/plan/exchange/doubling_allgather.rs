@@ -18,14 +18,14 @@
 //! Example, `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one
 //! way, one the other); 0→1 (blocks 0 and 2).
 
-use super::compose::allgather_builder;
-use super::cube::{folded, members_of};
-use super::rounds::{Arrival, Message, equal_size, round};
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::compose::allgather_builder;
+use crate::plan::build::cube::{folded, members_of};
+use crate::plan::build::rounds::{Arrival, Message, equal_size, round};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans, total_len};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {

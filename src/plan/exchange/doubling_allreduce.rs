@@ -19,14 +19,14 @@
 //!
 //! Example, `p = 3`: 1→0; 0↔2; 0→1.
 
-use super::cube::{fold, members_of, unfold};
 use super::doubling_allgather;
-use super::rounds::{Arrival, Message, round, time_of_round};
-use crate::collective::Collective;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::cube::{fold, members_of, unfold};
+use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {

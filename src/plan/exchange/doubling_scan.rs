@@ -19,12 +19,12 @@
 //! Example, `p = 4`: 0→1, 1→2, 2→3; 0→2, 1→3.
 
 use super::doubling_allgather;
-use super::rounds::{Arrival, Message, doublings, round};
-use crate::collective::Collective;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::rounds::{Arrival, Message, doublings, round};
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const SCAN: Algorithm = Algorithm {

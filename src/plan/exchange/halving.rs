@@ -21,16 +21,16 @@
 //!
 //! Example, `p = 4`. Blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
-use super::cube::{folded, members_of};
-use super::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
-use crate::collective::Collective;
-use crate::collective::Kind;
-use crate::cost::Ports;
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::Request;
+use crate::plan::build::cube::{folded, members_of};
+use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
+use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
-use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step, total_len};
 
 pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
@@ -273,8 +273,8 @@ pub fn time(request: &Request) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rounds::{assert_consistent, block_sizes};
     use super::*;
+    use crate::plan::build::rounds::{assert_consistent, block_sizes};
 
     #[test]
     fn both_ends_agree_about_every_message() {

@@ -16,13 +16,13 @@
 //!
 //! Example, `p = 3`: 1→0 block 1; 2→0 block 2; 0→1 blocks 0 and 2; 0→2 blocks 0 and 1.
 
-use super::compose;
-use super::rounds::{Message, equal_size, time_of_combining};
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::compose;
+use crate::plan::build::rounds::{Message, equal_size, time_of_combining};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {

@@ -4,8 +4,6 @@
 pub mod bruck;
 pub mod bruck_alltoall;
 pub mod butterfly;
-pub(crate) mod compose;
-mod cube;
 pub mod doubling_allgather;
 pub mod doubling_allreduce;
 pub mod doubling_scan;
@@ -14,5 +12,4 @@ pub mod linear;
 pub mod pairwise;
 pub mod rabenseifner;
 pub mod ring;
-pub(crate) mod rounds;
 pub mod van_de_geijn;

@@ -18,15 +18,15 @@
 //! Example, `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1. `p = 4`, unidirectional: 0↔3, 1↔2; 0↔1, 2↔3;
 //! 0↔2, 1↔3.
 
-use super::rounds::{Arrival, Exchange, Rounds, equal_size};
-use crate::collective::Collective;
-use crate::collective::Kind;
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
 use crate::plan::Request;
+use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size};
+use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
-use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
@@ -263,9 +263,9 @@ impl Buffers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rounds::{assert_consistent, block_sizes};
     use super::*;
     use crate::Ports;
+    use crate::plan::build::rounds::{assert_consistent, block_sizes};
 
     #[test]
     fn both_ends_agree_about_every_message() {

@@ -20,14 +20,14 @@
 //! Example, `p = 4`, `m = 4`. Elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2,
 //! 1, 3. Then 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
 
-use super::cube::{Cube, fold, members_of, unfold};
-use super::rounds::{time_of_combining, time_of_round};
-use crate::collective::Collective;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::cube::{Cube, fold, members_of, unfold};
+use crate::plan::build::rounds::{time_of_combining, time_of_round};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {

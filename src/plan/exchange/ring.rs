@@ -21,14 +21,14 @@
 //! Example, `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0
 //! block 1.
 
-use super::compose::{Blocks, allreduce_by};
-use super::rounds::{self, Rounds, equal_size};
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::compose::{Blocks, allreduce_by};
+use crate::plan::build::rounds::{self, Rounds, equal_size};
+use crate::plan::build::stream::{DynScheduleSource, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
-use crate::plan::stream::{DynScheduleSource, Stream};
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
@@ -248,8 +248,8 @@ pub(super) fn rounds_of(request: &Request) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::rounds::{assert_consistent, block_sizes};
     use super::*;
+    use crate::plan::build::rounds::{assert_consistent, block_sizes};
     use crate::plan::consecutive;
 
     #[test]

@@ -22,17 +22,17 @@
 //! Example, `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block
 //! 2; 0→1 block 1; then the allgather.
 
-use super::compose::{Blocks, scratch_after};
 use super::ring::Ring;
-use super::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
 use super::{bruck, ring};
-use crate::collective::Collective;
-use crate::collective::Kind;
 use crate::error::Result;
+use crate::plan::build::compose::{Blocks, scratch_after};
+use crate::plan::build::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
+use crate::plan::build::stream::{DynScheduleSource, Reversed, Stream, Then};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
-use crate::plan::stream::{DynScheduleSource, Reversed, Stream, Then};
 use crate::plan::{Request, consecutive, evenly};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {

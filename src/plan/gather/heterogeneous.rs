@@ -36,8 +36,8 @@
 //! opposite direction.
 
 use super::{GatherTree, Problem};
-use crate::cost::CostModel;
 use crate::error::{Error, Result};
+use crate::machine::CostModel;
 use crate::simulate::max_time;
 
 /// Maximum number of ranks for these dynamic programs.
@@ -486,7 +486,7 @@ mod tests {
     use super::super::testing::{Random, prove};
     use super::super::{binary as homogeneous_binary, optimal};
     use super::*;
-    use crate::cost::Links;
+    use crate::machine::Links;
 
     fn links(random: &mut Random, p: usize, missing: u64) -> CostModel {
         let mut matrix = |top: u64| -> Vec<Vec<Option<f64>>> {

@@ -27,8 +27,8 @@ pub mod weakly_ordered;
 
 pub use tree::{Child, GatherTree};
 
-use crate::cost::{CostModel, bytes};
 use crate::error::{Error, Result};
+use crate::machine::{CostModel, bytes};
 use crate::plan::Request;
 
 /// An irregular gather: the sizes of the blocks, the costs of messages and copies, and the root.
@@ -158,7 +158,7 @@ pub(super) mod testing {
 
     use super::*;
     use crate::check::{Options, check};
-    use crate::cost::Ports;
+    use crate::machine::Ports;
     use crate::simulate::Prepared;
 
     /// A small deterministic generator (splitmix64).

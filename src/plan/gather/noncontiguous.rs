@@ -24,8 +24,8 @@
 
 use super::ported::{fastest, subsets};
 use super::{GatherTree, Problem, optimal, two_groups};
-use crate::distribution::Generator;
 use crate::error::{Error, Result};
+use crate::plan::distribution::Generator;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::simulate::max_time;
 

@@ -1,8 +1,8 @@
 //! Gather trees: which rank sends to which, in which order, and when everything has arrived.
 
-use crate::collective::Collective;
-use crate::cost::{CostModel, Ports};
 use crate::error::{Error, Result};
+use crate::machine::{CostModel, Ports};
+use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 use crate::simulate::max_time;
 

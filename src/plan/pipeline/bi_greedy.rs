@@ -25,13 +25,13 @@
 
 use std::collections::VecDeque;
 
-use crate::collective::Kind;
 use crate::error::Result;
-use crate::plan::reduction::Reduction;
+use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ports: PortModels::Bi,
@@ -171,7 +171,7 @@ impl FreePorts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
+    use crate::machine::CostModel;
     use crate::plan::Segments;
     use crate::simulate::Prepared;
 

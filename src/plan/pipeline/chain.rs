@@ -12,15 +12,15 @@
 //! Rank `k` receives each segment from rank `k + 1`, combines it with its own, and sends the result
 //! to rank `k - 1`.
 
-use crate::collective::Collective;
-use crate::collective::Kind;
-use crate::cost::Ports;
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::Request;
+use crate::plan::build::stream::{DynScheduleSource, Reversed, StepAt, Stream, Then};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
-use crate::plan::segmentation::Published;
-use crate::plan::stream::{DynScheduleSource, Reversed, StepAt, Stream, Then};
+use crate::plan::segments::Published;
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 use crate::simulate;
 

@@ -4,7 +4,7 @@
 //! - Source: folklore.
 //! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! - Rounds and time: those of the [chain](super::chain) reduction, whose last rank is the first
+//! - Rounds and time: those of the [`chain`](super::chain) reduction, whose last rank is the first
 //!   one here. Bidirectional: `p + q - 2` rounds, `(p + q - 2)(tc + tp)`; unidirectional:
 //!   `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
 //! - Volume: `(p - 1) m`.
@@ -17,13 +17,13 @@
 //! Example, `p = 3`, two segments: 0→1 the first; 1→2 the first and 0→1 the second; 1→2 the second.
 
 use super::chain;
-use crate::collective::Collective;
-use crate::collective::Kind;
-use crate::cost::Ports;
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::Request;
+use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::{Algorithm, Planner};
-use crate::plan::stream::{DynScheduleSource, StepAt, Stream};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
 pub(in crate::plan) const SCAN: Algorithm = Algorithm {

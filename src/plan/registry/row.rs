@@ -2,10 +2,10 @@
 //! transfers.
 
 use super::{Algorithm, BestSegment, ClosedForm, Formula, Planner, PortModels};
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 
 /// A row with the most common properties: any ports, operator, links and blocks, no segments, and a
 /// logarithmic number of rounds.

@@ -23,14 +23,14 @@
 //! Example, `p = 7`, bidirectional. Round 0: 2→1, 5→4. Round 1: 3→1, 6→4. Round 2: 1→0 (and the
 //! second segment 2→1, 5→4). Round 3: 4→0.
 
-use crate::collective::Kind;
 use crate::error::Result;
-use crate::plan::reduction::Reduction;
+use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
-use crate::plan::segmentation::Published;
+use crate::plan::segments::Published;
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     segmented: true,
@@ -209,7 +209,7 @@ fn extra_children(levels: u32, extra: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{CostModel, Ports};
+    use crate::machine::{CostModel, Ports};
     use crate::plan::Segments;
     use crate::simulate::Prepared;
 

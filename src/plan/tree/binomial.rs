@@ -15,14 +15,14 @@
 //!
 //! Example, `p = 6`. Round 0: 1→0, 3→2, 5→4. Round 1: 2→0. Round 2: 4→0.
 
-use crate::collective::Kind;
 use crate::error::Result;
-use crate::plan::reduction::Reduction;
+use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm};
-use crate::plan::segmentation::Published;
+use crate::plan::segments::Published;
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     source: "folklore; Lowery & Langou, section IV",

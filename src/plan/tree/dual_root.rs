@@ -30,13 +30,13 @@
 //! 0→2 and 3→5, 2↔5. At the same time results of the previous iteration go down: 2→1, 2→0, and so
 //! on.
 
-use crate::collective::Collective;
-use crate::collective::Kind;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
-use crate::plan::segmentation::{Published, Symbols, ceil_log2};
+use crate::plan::segments::{Published, Symbols, ceil_log2};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Schedule, Span, Step};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {

@@ -16,13 +16,13 @@
 //!
 //! Example, `p = 4`: 1→0; 2→0; 3→0.
 
-use crate::collective::Kind;
 use crate::error::Result;
-use crate::plan::reduction::Reduction;
+use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     transfers: |p, _| p,

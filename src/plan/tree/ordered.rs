@@ -15,15 +15,15 @@
 //!
 //! Example, `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
 
-use crate::collective::Collective;
-use crate::collective::Kind;
-use crate::cost::bytes;
 use crate::error::Result;
+use crate::machine::bytes;
 use crate::plan::Request;
 use crate::plan::gather::GatherTree;
 use crate::plan::gather::heterogeneous;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Collective;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Order, Schedule, Span, Step};
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::CostModel;
     use crate::check::{Options, check};
-    use crate::cost::Links;
+    use crate::machine::Links;
     use crate::simulate::Prepared;
 
     /// The minimum time of all ordered trees over `i..=j` rooted at `r`, by brute force.

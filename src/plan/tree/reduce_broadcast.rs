@@ -13,10 +13,10 @@
 //!
 //! Example, binomial, `p = 3`: 1→0; 2→0; 0→2; 0→1.
 
-use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::Schedule;
+use crate::schedule::collective::Collective;
 
 /// Plans the allreduce over what `reduction` plans.
 ///

@@ -29,13 +29,13 @@
 //!
 //! Example, `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
 
-use crate::collective::Kind;
 use crate::error::Result;
-use crate::plan::reduction::Reduction;
+use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ports: PortModels::Bi,
@@ -231,7 +231,7 @@ fn in_order(low: usize, high: usize, parent: usize, visit: &mut impl FnMut(usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
+    use crate::machine::CostModel;
     use crate::plan::Segments;
     use crate::simulate::Prepared;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::CoreModel;
-use crate::cost::{CostModel, bytes};
+use crate::machine::{CostModel, bytes};
 use crate::schedule::{Schedule, Span, Step};
 use crate::simulate::sequence::own_event;
 use crate::simulate::{Prepared, max_time};

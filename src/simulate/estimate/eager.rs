@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
-use crate::cost::Ports;
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::schedule::{Span, Step};
 use crate::simulate::sequence::{self, Sequence, own_event};
 use crate::simulate::{Prepared, max_time};

@@ -2,7 +2,7 @@
 
 use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
-use crate::cost::Ports;
+use crate::machine::Ports;
 use crate::schedule::{Event, Step};
 use crate::simulate::Prepared;
 use crate::simulate::sequence::own_event;

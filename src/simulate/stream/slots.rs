@@ -1,6 +1,6 @@
 //! The open transfers on the ports of all ranks, where partners find each other.
 
-use crate::cost::Ports;
+use crate::machine::Ports;
 use crate::simulate::accesses::{Times, advance};
 
 /// The state of one port: an open transfer, a transfer that the partner has finished, or none.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::slots::key;
-use crate::cost::Ports;
 use crate::error::{Error, Result};
+use crate::machine::Ports;
 use crate::schedule::matching::rank_u32;
 use crate::schedule::{Span, Spans, Step, total_len};
 use crate::simulate::accesses::{Accesses, Times};

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use oneport::bounds::lower_bound_of_layouts;
+use oneport::simulate::bounds::lower_bound_of_layouts;
 
 use super::{Args, Output, print_of, print_summary};
 use crate::input::{Input, ScheduleInfo, warnings_about};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use oneport::Schedule;
-use oneport::plan::steady::{Fraction, Operation, Periodic, to_f64};
 use oneport::run::{Clock, Element, Operator, RunOptions, Team, TeamOptions};
+use oneport::steady::{Fraction, Operation, Periodic, to_f64};
 
 use super::report::Run;
 

@@ -10,12 +10,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use oneport::Ports;
 use oneport::check;
-use oneport::plan::steady::{
+use oneport::report::{Caption, Trace, platform};
+use oneport::simulate::Prepared;
+use oneport::steady::{
     Fraction, Method, Operation, Periodic, Platform, Solution, best_packets, best_single, generate,
     parse_fraction, show_short, solve, to_f64,
 };
-use oneport::report::{Caption, Trace, platform};
-use oneport::simulate::Prepared;
 
 use crate::args::{PortModel, did_you_mean, parse_count};
 use crate::draw::File;

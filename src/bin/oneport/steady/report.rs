@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use oneport::plan::steady::{
+use oneport::steady::{
     Fraction, Operation, Periodic, Route, Single, Solution, Task, show_fraction, show_short, to_f64,
 };
 use serde::Serialize;

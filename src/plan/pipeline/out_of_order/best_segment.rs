@@ -5,7 +5,7 @@ use super::{costs, lower_bound, quick_time};
 use crate::error::Result;
 use crate::plan::pipeline::uni_greedy::best_uni_greedy;
 use crate::plan::registry::Algorithm;
-use crate::plan::segmentation::{Best, Method, even_size, executed_time};
+use crate::plan::segments::{Best, Method, even_size, executed_time};
 use crate::plan::{Request, Segments};
 
 /// Limit of the transfers of a reduction that is planned for the comparison.
@@ -71,9 +71,9 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Links;
+    use crate::machine::Links;
     use crate::plan::registry;
-    use crate::plan::segmentation::best_segment;
+    use crate::plan::segments::best_segment;
     use crate::{CostModel, Kind, Ports};
 
     #[test]

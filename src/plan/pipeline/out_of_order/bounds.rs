@@ -1,7 +1,7 @@
 //! Lower bounds on the time of every reduction of whole segments, in order or not.
 //!
-//! Both bounds hold for a given segmentation only: a schedule that splits the vector differently
-//! may be faster. Bounds that hold for every schedule are in [`crate::bounds`].
+//! Both bounds hold for a given segments only: a schedule that splits the vector differently
+//! may be faster. Bounds that hold for every schedule are in [`crate::simulate::bounds`].
 //!
 //! All proofs read a reduction backwards in time, as a broadcast from the root. A reduction needs
 //! at least `q(p - 1)` transfers. In each of them the sender first prepares for `tp`, and then both

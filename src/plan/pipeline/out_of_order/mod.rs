@@ -95,13 +95,13 @@ mod tests;
 pub use bounds::{lower_bound, lower_bound_rounds};
 
 use super::uni_greedy;
-use crate::collective::Kind;
 use crate::error::Result;
-use crate::plan::reduction::Reduction;
+use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 use search::Effort;
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {

@@ -4,7 +4,7 @@ use super::States;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::Algorithm;
-use crate::plan::segmentation::{Best, Method, even_size};
+use crate::plan::segments::{Best, Method, even_size};
 
 /// Finds the best segment size for a request whose costs are the same for all ranks.
 pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {

@@ -31,13 +31,13 @@
 
 mod best_segment;
 
-use crate::collective::Kind;
 use crate::error::Result;
-use crate::plan::reduction::Reduction;
+use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 
 pub use best_segment::best_uni_greedy;
 

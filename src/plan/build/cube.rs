@@ -1,0 +1,158 @@
+//! Hypercube exchanges: a power of two of member ranks exchange along the edges, and every other
+//! rank is folded into a neighbour.
+
+use super::rounds::{Arrival, Message, round};
+use crate::plan::Request;
+use crate::schedule::{Builder, Order, Span};
+
+/// The members, in rank order: the ranks that remain after neighbours `2i`, `2i + 1` are folded
+/// into one for `i = 0, 1, ..` until a power of two is left. The lower neighbour stays, unless the
+/// other one is `kept`.
+pub(in crate::plan) fn members_of(p: usize, kept: usize) -> Vec<usize> {
+    let pairs = folded(p);
+    let stays = |i: usize| if 2 * i + 1 == kept { kept } else { 2 * i };
+    (0..pairs).map(stays).chain(2 * pairs..p).collect()
+}
+
+/// Number of pairs of neighbours that are folded into one member.
+pub(in crate::plan) fn folded(p: usize) -> usize {
+    p - (1 << p.ilog2())
+}
+
+/// Combines the vectors of the ranks that leave into those of their neighbours that stay: see
+/// [`members_of`].
+pub(in crate::plan) fn fold(b: &mut Builder, p: usize, kept: usize, vector: Span) {
+    for stays in members_of(p, kept).into_iter().take(folded(p)) {
+        let leaves = stays ^ 1;
+        b.transfer_combine(leaves, stays, vector, Order::by_rank(stays, leaves));
+    }
+}
+
+/// Sends the result to the ranks that left, if the fold kept the lower neighbours.
+pub(in crate::plan) fn unfold(b: &mut Builder, p: usize, vector: Span) {
+    for i in 0..folded(p) {
+        b.transfer(2 * i, 2 * i + 1, vector);
+    }
+}
+
+/// A power of two of ranks that exchange along the edges of a hypercube, halving and doubling a
+/// vector.
+///
+/// In round `k` of the halving, partners are `2^k` apart. Each holds contributions of `2^k`
+/// consecutive members and its partner those of the members next to them, so operand order is kept.
+/// The lower partner keeps the lower half of the elements. A member ends with the block whose
+/// number is its own with the bits reversed.
+pub(in crate::plan) struct Cube {
+    pub(in crate::plan) members: Vec<usize>,
+    pub(in crate::plan) elements: usize,
+}
+
+impl Cube {
+    pub(in crate::plan) fn dimensions(&self) -> u32 {
+        self.members.len().ilog2()
+    }
+
+    /// The elements that member `j` keeps after `rounds` rounds of halving.
+    pub(in crate::plan) fn kept(&self, j: usize, rounds: u32) -> Span {
+        // Block boundaries are those of equal parts, rounded down. The low bits of j, reversed, are
+        // the number of the part.
+        let parts = 1usize << rounds;
+        let part = (0..rounds).fold(0, |part, k| 2 * part + ((j >> k) & 1));
+        let start = |part: usize| {
+            (part as u128 * self.elements as u128 / parts as u128)
+                .try_into()
+                .unwrap_or(usize::MAX)
+        };
+        Span::from(start(part)..start(part + 1))
+    }
+
+    /// Recursive halving: every member ends with its block of the result.
+    pub(in crate::plan) fn reduce_scatter(
+        &self,
+        b: &mut Builder,
+        request: &Request,
+        arrival: Arrival,
+    ) {
+        for k in 0..self.dimensions() {
+            // A member receives into the half that it keeps and sends the other half, so both can
+            // run at once.
+            let messages = self.exchange(k, |partner| self.kept(partner, k + 1));
+            round(b, request, &messages, arrival);
+        }
+    }
+
+    /// How a reduction handles arriving messages, and the number of scratch elements that this
+    /// needs after the vector.
+    pub(in crate::plan) fn arrival(&self, request: &Request) -> (Arrival, usize) {
+        if request.ports.is_bidirectional() || self.members.len() < 2 {
+            (Arrival::Combined, 0)
+        } else {
+            (
+                Arrival::CombinedAfter(self.elements),
+                self.elements.div_ceil(2),
+            )
+        }
+    }
+
+    /// Recursive doubling, the halving reversed: every member ends with the whole vector.
+    pub(in crate::plan) fn allgather(&self, b: &mut Builder, request: &Request) {
+        for k in (0..self.dimensions()).rev() {
+            let messages = self.exchange(k, |partner| self.kept(partner ^ (1 << k), k + 1));
+            round(b, request, &messages, Arrival::Stored);
+        }
+    }
+
+    /// One message from each member to its partner in dimension `k`; `span(partner)` is its
+    /// content.
+    fn exchange(&self, k: u32, span: impl Fn(usize) -> Span) -> Vec<Message> {
+        let message = |(j, &me): (usize, &usize)| {
+            let partner = j ^ (1 << k);
+            Message::new(me, self.members[partner], span(partner))
+        };
+        self.members.iter().enumerate().map(message).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cube(n: usize, elements: usize) -> Cube {
+        Cube {
+            members: (0..n).collect(),
+            elements,
+        }
+    }
+
+    #[test]
+    fn neighbours_are_folded() {
+        assert_eq!(members_of(6, 0), [0, 2, 4, 5]);
+        assert_eq!(members_of(6, 3), [0, 3, 4, 5]);
+        assert_eq!(members_of(7, 6), [0, 2, 4, 6]);
+        assert_eq!(members_of(8, 3), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(members_of(1, 0), [0]);
+    }
+
+    #[test]
+    fn blocks_are_bit_reversed() {
+        let blocks: Vec<usize> = (0..8).map(|j| cube(8, 8).kept(j, 3).offset).collect();
+        assert_eq!(blocks, [0, 4, 2, 6, 1, 5, 3, 7]);
+    }
+
+    #[test]
+    fn halves_of_kept_parts_are_the_parts_kept_next() {
+        for elements in [0, 1, 3, 7, 100, 12_345] {
+            let cube = cube(16, elements);
+            for k in 0..4 {
+                for j in 0..16 {
+                    let (low, high) = (
+                        cube.kept(j & !(1 << k), k + 1),
+                        cube.kept(j | (1 << k), k + 1),
+                    );
+                    assert_eq!(cube.kept(j, k), Span::from(low.offset..high.end()));
+                    assert_eq!(low.end(), high.offset);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! [`Reduction`]: a reduction given as transfers round by round, turned into steps on demand.
+
+use super::stream::{Reversed, StepAt, Stream, Then};
+use crate::error::Result;
+use crate::machine::Ports;
+use crate::plan::{Request, Transfer};
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, Order, Schedule, Span, Step};
+
+/// A reduction to virtual rank 0, stored as a list of transfers. Each rank combines in place.
+///
+/// It takes 8 bytes for each step, and it can be simulated without storing the steps themselves.
+///
+/// Rounds only define the order of each rank's steps: the sends of a round come before its
+/// receives. If operand order does not matter, virtual rank `v` is rank `(v + root) mod p`.
+/// Otherwise virtual ranks are the ranks themselves, and rank 0 forwards the result to the root.
+#[derive(Debug, Clone)]
+pub struct Reduction {
+    ranks: usize,
+    ports: Ports,
+    root: usize,
+    /// The rank that plays virtual rank 0.
+    shift: usize,
+    vector: Span,
+    segments: Vec<Span>,
+    /// `halves[first[v]..first[v + 1]]` belong to virtual rank `v`.
+    first: Vec<usize>,
+    halves: Vec<Half>,
+}
+
+/// One end of a transfer: the send at the sender or the receive at the receiver.
+#[derive(Debug, Clone, Copy)]
+struct Half {
+    /// Virtual rank at the other end.
+    peer: u32,
+    /// `2 * segment` for a send, `2 * segment + 1` for a receive.
+    segment: u32,
+}
+
+impl Reduction {
+    /// Builds the reduction from its transfers.
+    ///
+    /// # Errors
+    /// When the request is inconsistent.
+    pub(crate) fn new<R: AsRef<[Transfer]>>(
+        request: &Request,
+        rounds: impl IntoIterator<Item = R>,
+    ) -> Result<Reduction> {
+        request.validate()?;
+        let ranks = request.ranks;
+        let mut transfers: Vec<Transfer> = Vec::new();
+        let mut ends = Vec::new();
+        let mut first = vec![0; ranks + 1];
+        for round in rounds {
+            for t in round.as_ref() {
+                first[t.from as usize + 1] += 1;
+                first[t.to as usize + 1] += 1;
+            }
+            transfers.extend_from_slice(round.as_ref());
+            ends.push(transfers.len());
+        }
+        for v in 0..ranks {
+            first[v + 1] += first[v];
+        }
+        // `next[v]` is where the next half of virtual rank `v` goes. When all are placed, it has
+        // become the start of the next rank's halves.
+        let mut next = first.clone();
+        let nothing = Half {
+            peer: 0,
+            segment: 0,
+        };
+        let mut halves = vec![nothing; 2 * transfers.len()];
+        let mut place = |at: u32, half: Half| {
+            let next = &mut next[at as usize];
+            halves[*next] = half;
+            *next += 1;
+        };
+        let mut start = 0;
+        for end in ends {
+            let round = &transfers[start..end];
+            for t in round {
+                let (peer, segment) = (t.to, 2 * t.segment);
+                place(t.from, Half { peer, segment });
+            }
+            for t in round {
+                let (peer, segment) = (t.from, 2 * t.segment + 1);
+                place(t.to, Half { peer, segment });
+            }
+            start = end;
+        }
+        Ok(Reduction {
+            ranks,
+            ports: request.ports,
+            root: request.root,
+            shift: if request.keep_order { 0 } else { request.root },
+            vector: Span::new(0, request.elements()),
+            segments: request.segments.spans(),
+            first,
+            halves,
+        })
+    }
+
+    /// Stores all steps as a schedule.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`].
+    pub(crate) fn materialize(self) -> Result<Schedule> {
+        Stream(self).materialize()
+    }
+
+    /// The broadcast that is the reduction run backwards. It has nothing to combine, so `plan` gets
+    /// a request with free computation and without operand order.
+    pub(crate) fn backwards(
+        request: &Request,
+        plan: fn(&Request) -> Result<Reduction>,
+    ) -> Result<Stream<Reversed<Reduction>>> {
+        let mut request = request.without_computation();
+        request.keep_order = false;
+        Ok(Stream(Reversed::new(plan(&request)?)?))
+    }
+
+    /// The allreduce made of a reduction to rank 0 and a reversed reduction. The second is planned
+    /// without computation, because another tree may then be better.
+    pub(crate) fn compose(
+        request: &Request,
+        plan: fn(&Request) -> Result<Reduction>,
+    ) -> Result<Stream<Then<Reduction, Reversed<Reduction>>>> {
+        request.validate()?;
+        let mut request = request.clone();
+        request.root = 0;
+        let first = plan(&request)?;
+        let second = plan(&request.without_computation())?;
+        Ok(Stream(Then {
+            first,
+            second: Reversed::new(second)?,
+            collective: Collective::Allreduce,
+        }))
+    }
+
+    /// The virtual rank of `rank`.
+    #[inline]
+    fn number(&self, rank: usize) -> usize {
+        match rank.checked_sub(self.shift) {
+            Some(v) => v,
+            None => rank + self.ranks - self.shift,
+        }
+    }
+
+    /// The rank of virtual rank `v`.
+    #[inline]
+    fn rank(&self, v: u32) -> usize {
+        let rank = v as usize + self.shift;
+        if rank >= self.ranks {
+            rank - self.ranks
+        } else {
+            rank
+        }
+    }
+}
+
+impl StepAt for Reduction {
+    fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    fn collective(&self) -> Collective {
+        Collective::Reduce { root: self.root }
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        let output = (rank == self.root).then_some(self.vector);
+        Layout {
+            len: self.vector.len,
+            input: self.vector.into(),
+            output: output.into_iter().collect(),
+        }
+    }
+
+    /// The rank's halves, and one place for forwarding the result to the root.
+    fn places(&self, rank: usize) -> usize {
+        let v = self.number(rank);
+        self.first[v + 1] - self.first[v] + 1
+    }
+
+    #[inline]
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        let v = self.number(rank);
+        let place = self.first[v] + place;
+        if place == self.first[v + 1] {
+            return match rank {
+                _ if self.shift == self.root => None,
+                _ if rank == self.shift => Some(Step::send(self.root, self.vector)),
+                _ if rank == self.root => Some(Step::recv(self.shift, self.vector)),
+                _ => None,
+            };
+        }
+        let half = self.halves[place];
+        let peer = self.rank(half.peer);
+        let segment = self.segments[half.segment as usize / 2];
+        Some(if half.segment.is_multiple_of(2) {
+            Step::send(peer, segment)
+        } else {
+            Step::recv_combine(peer, segment, Order::by_rank(rank, peer))
+        })
+    }
+}

@@ -1,0 +1,370 @@
+//! Rounds in which every rank sends at most one message and receives at most one, and their
+//! translation into steps.
+//!
+//! On bidirectional ports a rank lists its send before its receive. On unidirectional ports some
+//! rank must receive first. The messages of a round form paths and cycles over the ranks, and along
+//! each of them ranks alternate between sending first and receiving first (in a pair, the lower
+//! rank sends first). A round then takes the time of two messages, or of three if a cycle is odd.
+
+use crate::machine::Ports;
+use crate::plan::Request;
+use crate::schedule::{Builder, Order, Span, Spans, Step, total_len};
+
+/// One message of a round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    /// Its spans at the sender.
+    pub(crate) sent: Spans,
+    /// Its spans at the receiver.
+    pub(crate) stored: Spans,
+}
+
+impl Message {
+    /// A message with the same spans at the sender and at the receiver.
+    pub(crate) fn new(from: usize, to: usize, spans: impl Into<Spans>) -> Message {
+        let sent: Spans = spans.into();
+        let stored = sent.clone();
+        Message {
+            from,
+            to,
+            sent,
+            stored,
+        }
+    }
+
+    /// The message in the opposite direction.
+    pub(in crate::plan) fn backwards(self) -> Message {
+        Message {
+            from: self.to,
+            to: self.from,
+            sent: self.stored,
+            stored: self.sent,
+        }
+    }
+}
+
+/// What a receiver does with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Store it.
+    Stored,
+    /// Combine it directly on arrival, into elements that the rank does not send in this round.
+    Combined,
+    /// Store it at this offset, and combine it after the rank has sent, too. The rank may combine
+    /// into elements that it sends; and on unidirectional ports no rank has to wait for a
+    /// combination in the middle of a round.
+    CombinedAfter(usize),
+}
+
+/// Appends a round to the programs. Empty messages are omitted.
+pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], arrival: Arrival) {
+    let messages: Vec<&Message> = messages.iter().filter(|m| total_len(&m.sent) > 0).collect();
+    let receives_first = if request.ports.is_bidirectional() {
+        Vec::new()
+    } else {
+        receive_first_flags(request.ranks, messages.iter().map(|m| (m.from, m.to)))
+    };
+    let first = |rank: usize| receives_first.get(rank) == Some(&true);
+    let send = |b: &mut Builder, m: &Message| {
+        b.step(m.from, Step::send(m.to, m.sent.clone()));
+    };
+    for m in messages.iter().filter(|m| !first(m.from)) {
+        send(b, m);
+    }
+    for m in &messages {
+        let order = Order::by_rank(m.to, m.from);
+        let step = match arrival {
+            Arrival::Stored => Step::recv(m.from, m.stored.clone()),
+            Arrival::Combined => Step::recv_combine(m.from, m.stored.clone(), order),
+            Arrival::CombinedAfter(at) => Step::recv(m.from, Span::new(at, total_len(&m.stored))),
+        };
+        b.step(m.to, step);
+    }
+    for m in messages.iter().filter(|m| first(m.from)) {
+        send(b, m);
+    }
+    if let Arrival::CombinedAfter(at) = arrival {
+        for m in &messages {
+            let order = Order::by_rank(m.to, m.from);
+            let scratch = Span::new(at, total_len(&m.stored));
+            b.step(m.to, Step::combine(scratch, m.stored.clone(), order));
+        }
+    }
+}
+
+/// Rounds in which each rank's part follows from the rank and the round number, so that they need
+/// not be stored.
+pub(crate) trait Rounds {
+    /// Number of rounds.
+    fn count(&self) -> usize;
+
+    /// The destination and the spans of what `rank` sends in round `k`; `None` if it sends nothing.
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)>;
+
+    /// The source and the spans of what `rank` receives in round `k`; `None` if it receives
+    /// nothing.
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)>;
+
+    /// On unidirectional ports: whether `rank`, which sends and receives in round `k`, receives
+    /// first. It must agree with `receive_first_flags` for the messages of the round, or for the
+    /// opposite messages if `backwards`.
+    fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool;
+}
+
+/// Generates the steps of rounds one by one, the same as [`round`].
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange<R> {
+    pub(crate) rounds: R,
+    /// Whether the rounds run from the last to the first, each message in the opposite direction.
+    pub(crate) backwards: bool,
+    pub(crate) arrival: Arrival,
+    pub(crate) ports: Ports,
+}
+
+/// Places in each round: a send, a receive, the send of a rank that receives first, and a
+/// combination.
+const PLACES: usize = 4;
+
+impl<R: Rounds> Exchange<R> {
+    pub(crate) fn places(&self) -> usize {
+        PLACES * self.rounds.count()
+    }
+
+    #[inline]
+    pub(crate) fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        let (round, place) = (place / PLACES, place % PLACES);
+        let (k, bidirectional) = (round, self.ports.is_bidirectional());
+        let k = if self.backwards {
+            self.rounds.count() - 1 - k
+        } else {
+            k
+        };
+        let sent = || match self.backwards {
+            false => self.rounds.sent(k, rank),
+            true => self.rounds.received(k, rank),
+        };
+        let received = || match self.backwards {
+            false => self.rounds.received(k, rank),
+            true => self.rounds.sent(k, rank),
+        };
+        // A rank that receives nothing may send at either of the two places.
+        let first = || !bidirectional && self.rounds.receives_first(k, rank, self.backwards);
+        match (place, self.arrival) {
+            (0, _) if !first() => sent().map(|(to, spans)| Step::send(to, spans)),
+            (2, _) if first() => sent().map(|(to, spans)| Step::send(to, spans)),
+            (1, arrival) => received().map(|(from, spans)| match arrival {
+                Arrival::Stored => Step::recv(from, spans),
+                Arrival::Combined => Step::recv_combine(from, spans, Order::by_rank(rank, from)),
+                Arrival::CombinedAfter(at) => Step::recv(from, Span::new(at, total_len(&spans))),
+            }),
+            (3, Arrival::CombinedAfter(at)) => received().map(|(from, spans)| {
+                let scratch = Span::new(at, total_len(&spans));
+                Step::combine(scratch, spans, Order::by_rank(rank, from))
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// By rank: whether it receives before it sends, in a round of these messages, given as (from, to).
+pub(in crate::plan) fn receive_first_flags(
+    ranks: usize,
+    messages: impl Iterator<Item = (usize, usize)>,
+) -> Vec<bool> {
+    let mut next = vec![None; ranks];
+    let mut has_source = vec![false; ranks];
+    for (from, to) in messages {
+        next[from] = Some(to);
+        has_source[to] = true;
+    }
+    let mut receives_first = vec![false; ranks];
+    // Walk the paths from their first ranks, then the cycles from their lowest ranks. A rank that
+    // has been visited has no `next` any more.
+    let ends = (0..ranks).filter(|&r| !has_source[r]);
+    for start in ends.chain(0..ranks) {
+        let (mut at, mut flag) = (start, false);
+        while let Some(to) = next[at].take() {
+            receives_first[at] = flag;
+            (at, flag) = (to, !flag);
+        }
+    }
+    receives_first
+}
+
+/// Appends the rounds in order. Every message is stored.
+pub(crate) fn forwards(
+    b: &mut Builder,
+    request: &Request,
+    rounds: impl Iterator<Item = Vec<Message>>,
+) {
+    for messages in rounds {
+        round(b, request, &messages, Arrival::Stored);
+    }
+}
+
+/// Appends the rounds from the last to the first. Each message goes in the opposite direction and
+/// is combined. If the rounds copy each block to all ranks, this gives a reduce-scatter. `scratch`
+/// is the offset of [`scratch_of`] free elements.
+pub(crate) fn backwards(
+    b: &mut Builder,
+    request: &Request,
+    rounds: impl DoubleEndedIterator<Item = Vec<Message>>,
+    scratch: usize,
+) {
+    let arrival = if request.ports.is_bidirectional() {
+        Arrival::Combined
+    } else {
+        Arrival::CombinedAfter(scratch)
+    };
+    for messages in rounds.rev() {
+        let messages: Vec<_> = messages.into_iter().map(Message::backwards).collect();
+        round(b, request, &messages, arrival);
+    }
+}
+
+/// Number of scratch elements that [`backwards`] needs for these rounds.
+pub(crate) fn scratch_of(request: &Request, rounds: impl Iterator<Item = Vec<Message>>) -> usize {
+    if request.ports.is_bidirectional() {
+        return 0;
+    }
+    let lengths = rounds.flatten().map(|m| total_len(&m.sent));
+    lengths.max().unwrap_or(0)
+}
+
+/// The time of a round in which every rank of a pair or of an even cycle sends and receives
+/// `elements`.
+pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
+    let time = request.transfer_time(elements);
+    if request.ports.is_bidirectional() {
+        time
+    } else {
+        2.0 * time
+    }
+}
+
+/// The time to combine `elements` received in a round: directly on arrival, or on unidirectional
+/// ports from scratch.
+pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
+    if request.ports.is_bidirectional() {
+        request.combine_time(elements)
+    } else {
+        request.t_comp_local(elements)
+    }
+}
+
+/// The common size of all blocks; `None` if they differ or closed forms do not hold.
+pub(crate) fn equal_size(request: &Request, blocks: &[Span]) -> Option<usize> {
+    let size = blocks.first()?.len;
+    let equal = blocks.iter().all(|b| b.len == size);
+    (equal && request.closed_forms_hold()).then_some(size)
+}
+
+/// `ceil(log2 p)`.
+pub(crate) fn doublings(p: usize) -> u32 {
+    p.next_power_of_two().trailing_zeros()
+}
+
+/// Blocks `first .. first + count`, modulo their number, as at most two spans. No span is empty.
+pub(crate) fn cyclic(blocks: &[Span], first: usize, count: usize) -> Spans {
+    let p = blocks.len();
+    let (first, end) = (first % p, first % p + count);
+    let run = |from: usize, to: usize| {
+        let end = blocks[..to].last().map_or(0, |b| b.end());
+        Span::from(blocks[from].offset..end)
+    };
+    let mut spans = Spans::new();
+    if count > 0 {
+        spans.push(run(first, end.min(p)));
+        if end > p {
+            spans.push(run(0, end - p));
+        }
+    }
+    spans.retain(|s| s.len > 0);
+    spans
+}
+
+/// Asserts that both ends agree about every message, and that `receives_first` agrees with the
+/// messages of each round, also for those that go `backwards`.
+#[cfg(test)]
+pub(in crate::plan) fn assert_consistent(
+    rounds: &impl Rounds,
+    ranks: usize,
+    backwards: bool,
+    name: &str,
+) {
+    for k in 0..rounds.count() {
+        let mut messages = Vec::new();
+        for from in 0..ranks {
+            if let Some((to, sent)) = rounds.sent(k, from) {
+                let (back, stored) = rounds.received(k, to).expect("what is sent is received");
+                assert_eq!(back, from, "{name}, round {k}, rank {from}");
+                assert_eq!(total_len(&sent), total_len(&stored), "{name}, round {k}");
+                assert!(total_len(&sent) > 0, "{name}, round {k}");
+                messages.push((from, to));
+            }
+        }
+        let received = (0..ranks).filter_map(|r| rounds.received(k, r));
+        assert_eq!(received.count(), messages.len(), "{name}, round {k}");
+        for backwards in [false, backwards] {
+            let way =
+                |&(from, to): &(usize, usize)| if backwards { (to, from) } else { (from, to) };
+            let first = receive_first_flags(ranks, messages.iter().map(way));
+            for (rank, &first) in first.iter().enumerate() {
+                if rounds.sent(k, rank).is_some() && rounds.received(k, rank).is_some() {
+                    assert_eq!(
+                        rounds.receives_first(k, rank, backwards),
+                        first,
+                        "{name}, round {k}, rank {rank}, backwards {backwards}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Block sizes for tests: equal ones, and irregular ones some of which are empty.
+#[cfg(test)]
+pub(in crate::plan) fn block_sizes(ranks: usize) -> impl Iterator<Item = Vec<usize>> {
+    let irregular = move |seed: usize| -> Vec<usize> {
+        (0..ranks)
+            .map(|r| (r * r * seed + 3 * r + seed) % 5 / 2)
+            .collect()
+    };
+    let zero = std::iter::once(vec![0; ranks]);
+    let equal = std::iter::once(vec![2; ranks]);
+    zero.chain(equal).chain((1..8).map(irregular))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags_of(ranks: usize, pairs: &[(usize, usize)]) -> Vec<bool> {
+        receive_first_flags(ranks, pairs.iter().copied())
+    }
+
+    #[test]
+    fn ranks_alternate_along_paths_and_cycles() {
+        let ring: Vec<_> = (0..4).map(|r| (r, (r + 1) % 4)).collect();
+        assert_eq!(flags_of(4, &ring), [false, true, false, true]);
+        let odd: Vec<_> = (0..3).map(|r| (r, (r + 1) % 3)).collect();
+        assert_eq!(flags_of(3, &odd), [false, true, false]);
+        assert_eq!(flags_of(4, &[(3, 1), (1, 3)]), [false, false, false, true]);
+        // 4 -> 2 -> 0 -> 1
+        let path = [(0, 1), (4, 2), (2, 0)];
+        assert_eq!(flags_of(5, &path), [false, false, true, false, false]);
+    }
+
+    #[test]
+    fn cyclic_runs_of_blocks() {
+        let blocks = crate::plan::consecutive(&[2, 0, 3, 1]);
+        let runs = |first, count| cyclic(&blocks, first, count).to_vec();
+        assert_eq!(runs(0, 4), [Span::new(0, 6)]);
+        assert_eq!(runs(2, 3), [Span::new(2, 4), Span::new(0, 2)]);
+        assert_eq!(runs(1, 1), []);
+        assert_eq!(runs(3, 0), []);
+        assert_eq!(runs(5, 2), [Span::new(2, 3)]);
+    }
+}

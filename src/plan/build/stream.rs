@@ -1,0 +1,266 @@
+//! Schedules that are generated instead of stored: a step follows from its rank and its place in
+//! that rank's program.
+//!
+//! A planner whose rounds have a closed form implements [`StepAt`]. [`Stream`] turns that into a
+//! [`ScheduleSource`]; [`Reversed`] and [`Then`] combine such planners into new ones. A generated
+//! schedule has the same steps whether it is simulated as it is generated or stored first.
+
+use crate::error::{Error, Result};
+use crate::machine::{CostModel, Ports};
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, Schedule, ScheduleSource, Step, reversed_step};
+use crate::simulate::{self, Timed};
+
+/// A [`ScheduleSource`] as a trait object, so that the registry can hold planners of different
+/// types.
+pub trait DynScheduleSource {
+    /// The collective that the schedule implements.
+    fn collective(&self) -> Collective;
+
+    /// The port model.
+    fn ports(&self) -> Ports;
+
+    /// The buffers of all ranks, in order.
+    fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
+
+    /// Simulates the schedule while generating it, as [`simulate::stream_watched`].
+    ///
+    /// # Errors
+    /// As for that function.
+    fn timed(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<Timed>;
+
+    /// Stores all steps as a schedule, as [`ScheduleSource::materialize`].
+    ///
+    /// # Errors
+    /// As for that function.
+    fn materialize(&self) -> Result<Schedule>;
+}
+
+impl<P: ScheduleSource> DynScheduleSource for P {
+    fn collective(&self) -> Collective {
+        ScheduleSource::collective(self)
+    }
+
+    fn ports(&self) -> Ports {
+        ScheduleSource::ports(self)
+    }
+
+    fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
+        Box::new((0..self.ranks()).map(|rank| self.layout_of(rank)))
+    }
+
+    fn timed(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<Timed> {
+        simulate::stream_watched(self, cost, element_bytes, watch)
+    }
+
+    fn materialize(&self) -> Result<Schedule> {
+        ScheduleSource::materialize(self)
+    }
+}
+
+/// A schedule any of whose steps can be computed on its own, in any order.
+pub(crate) trait StepAt {
+    fn ranks(&self) -> usize;
+
+    fn ports(&self) -> Ports;
+
+    fn collective(&self) -> Collective;
+
+    fn layout_of(&self, rank: usize) -> Layout;
+
+    /// The length of a rank's buffer.
+    fn buffer_len(&self, rank: usize) -> usize {
+        self.layout_of(rank).len
+    }
+
+    /// Number of places in a rank's program. A place holds at most one step.
+    fn places(&self, rank: usize) -> usize;
+
+    /// The step of `rank` at `place`; `None` if the rank does nothing there.
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step>;
+}
+
+/// Turns a [`StepAt`] into a [`ScheduleSource`].
+#[derive(Debug, Clone)]
+pub(crate) struct Stream<S>(pub(crate) S);
+
+impl<S: StepAt> Stream<S> {
+    /// As [`ScheduleSource::materialize`].
+    pub(crate) fn materialize(&self) -> Result<Schedule> {
+        ScheduleSource::materialize(self)
+    }
+}
+
+/// Iterator over the steps of one rank.
+#[derive(Debug, Clone)]
+pub(crate) struct Steps<'a, S> {
+    source: &'a S,
+    rank: usize,
+    place: usize,
+    end: usize,
+}
+
+impl<S: StepAt> ScheduleSource for Stream<S> {
+    type Program<'a>
+        = Steps<'a, S>
+    where
+        S: 'a;
+
+    fn ranks(&self) -> usize {
+        self.0.ranks()
+    }
+
+    fn ports(&self) -> Ports {
+        self.0.ports()
+    }
+
+    fn collective(&self) -> Collective {
+        self.0.collective()
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        self.0.layout_of(rank)
+    }
+
+    fn buffer_len(&self, rank: usize) -> usize {
+        self.0.buffer_len(rank)
+    }
+
+    fn program_of(&self, rank: usize) -> Steps<'_, S> {
+        Steps {
+            source: &self.0,
+            rank,
+            place: 0,
+            end: self.0.places(rank),
+        }
+    }
+}
+
+impl<S: StepAt> Iterator for Steps<'_, S> {
+    type Item = Step;
+
+    #[inline]
+    fn next(&mut self) -> Option<Step> {
+        while self.place < self.end {
+            let step = self.source.step_at(self.rank, self.place);
+            self.place += 1;
+            if step.is_some() {
+                return step;
+            }
+        }
+        None
+    }
+}
+
+/// A schedule run backwards, as by [`Schedule::reversed`].
+#[derive(Debug, Clone)]
+pub(crate) struct Reversed<S> {
+    forwards: S,
+    collective: Collective,
+}
+
+impl<S: StepAt> Reversed<S> {
+    /// Reverses `forwards`.
+    ///
+    /// # Errors
+    /// When the collective has no reverse.
+    pub(crate) fn new(forwards: S) -> Result<Reversed<S>> {
+        let collective = forwards.collective().reversed().ok_or_else(|| {
+            let kind = forwards.collective().kind().name();
+            Error::usage(format!("a schedule for {kind} has no reverse"))
+        })?;
+        Ok(Reversed {
+            forwards,
+            collective,
+        })
+    }
+}
+
+impl<S: StepAt> StepAt for Reversed<S> {
+    fn ranks(&self) -> usize {
+        self.forwards.ranks()
+    }
+
+    fn ports(&self) -> Ports {
+        self.forwards.ports()
+    }
+
+    fn collective(&self) -> Collective {
+        self.collective.clone()
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        let Layout { len, input, output } = self.forwards.layout_of(rank);
+        Layout {
+            len,
+            input: output,
+            output: input,
+        }
+    }
+
+    fn places(&self, rank: usize) -> usize {
+        self.forwards.places(rank)
+    }
+
+    #[inline]
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        let place = self.forwards.places(rank) - 1 - place;
+        let step = self.forwards.step_at(rank, place)?;
+        Some(reversed_step(rank, step, self.collective.kind().reduces()))
+    }
+}
+
+/// Two schedules one after the other over the same buffers. Input spans are those of the first,
+/// output spans those of the second.
+#[derive(Debug, Clone)]
+pub(crate) struct Then<A, B> {
+    pub(crate) first: A,
+    pub(crate) second: B,
+    /// The collective that both together implement.
+    pub(crate) collective: Collective,
+}
+
+impl<A: StepAt, B: StepAt> StepAt for Then<A, B> {
+    fn ranks(&self) -> usize {
+        self.first.ranks()
+    }
+
+    fn ports(&self) -> Ports {
+        self.first.ports()
+    }
+
+    fn collective(&self) -> Collective {
+        self.collective.clone()
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        let (first, second) = (self.first.layout_of(rank), self.second.layout_of(rank));
+        Layout {
+            len: first.len.max(second.len),
+            input: first.input,
+            output: second.output,
+        }
+    }
+
+    fn places(&self, rank: usize) -> usize {
+        self.first.places(rank) + self.second.places(rank)
+    }
+
+    #[inline]
+    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+        match place.checked_sub(self.first.places(rank)) {
+            None => self.first.step_at(rank, place),
+            Some(place) => self.second.step_at(rank, place),
+        }
+    }
+}

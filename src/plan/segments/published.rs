@@ -1,0 +1,291 @@
+//! The formulas of the published tables as printed, for display beside executed times.
+//!
+//! - Source: Lowery & Langou, tables I to III. Table I is unidirectional, table III bidirectional,
+//!   both for `p > 3`. Table II gives, for unidirectional ports, the least that each algorithm can
+//!   take in each of the three terms. The unidirectional times of the tables are upper bounds of
+//!   the executed ones.
+//! - Other sources: two algorithms have closed forms of the executed time for some `p` only. For
+//!   these the formulas are the approximate time of the two-tree algorithm (Sanders, Speck,
+//!   Träff 2009) and an upper bound of the time of the dual-root one (Träff 2021).
+//! - Symbols: `p` ranks, `m` elements in `q` segments of `s`, `L = ceil(log2 p)`,
+//!   `N = ceil(log2(p + 1))`; `alpha` per message, `beta` and `gamma` per element.
+
+use crate::plan::Request;
+
+/// The published figures for one algorithm and one request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// The table, or how exact the figure is and its source.
+    pub table: &'static str,
+    /// The time for the request's segments, all of them taken to be as large as the largest.
+    pub time: f64,
+    /// The best segment size: any positive number, not clamped to the vector. `None` where the
+    /// table has none or its formula is undefined.
+    pub best_segment: Option<f64>,
+    /// The time at the best segment size.
+    pub best_time: Option<f64>,
+    /// The best segment size clamped to `1..=m`, and the time that the formula gives there with
+    /// `m / s` segments.
+    pub clamped: (f64, f64),
+    /// The row of table II.
+    pub terms: Option<Terms>,
+    /// A known error of the printed formula.
+    pub erratum: Option<&'static str>,
+}
+
+/// The least times of start-up, transfer and computation, each taken on its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Terms {
+    pub latency: f64,
+    pub bandwidth: f64,
+    pub computation: f64,
+}
+
+/// Table II's bounds of any unidirectional reduction, as printed.
+///
+/// The bandwidth term `2 beta m` is right for odd `p` only; [`crate::simulate::bounds`] has the corrected
+/// one.
+pub fn published_bounds(request: &Request) -> Option<Terms> {
+    if request.ranks <= 3 || request.elements() == 0 {
+        return None;
+    }
+    let x = Symbols::of(request)?;
+    (!request.ports.is_bidirectional()).then_some(Terms {
+        latency: x.l * x.alpha,
+        bandwidth: 2.0 * x.m * x.beta,
+        computation: (x.p - 1.0) / x.p * x.m * x.gamma,
+    })
+}
+
+/// The symbols of the tables as numbers.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::plan) struct Symbols {
+    pub(in crate::plan) ranks: usize,
+    pub(in crate::plan) bidirectional: bool,
+    pub(in crate::plan) p: f64,
+    pub(in crate::plan) m: f64,
+    /// Size of the largest segment.
+    pub(in crate::plan) s: f64,
+    pub(in crate::plan) l: f64,
+    pub(in crate::plan) n: f64,
+    pub(in crate::plan) alpha: f64,
+    pub(in crate::plan) beta: f64,
+    pub(in crate::plan) gamma: f64,
+}
+
+impl Symbols {
+    /// Those of a request, if its costs are linear and the same for all ranks.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    pub(in crate::plan) fn of(request: &Request) -> Option<Symbols> {
+        if !request.cost.is_linear() {
+            return None;
+        }
+        let (p, bytes) = (request.ranks, request.element_bytes as f64);
+        let largest = request.segments.sizes().iter().max().copied().unwrap_or(0);
+        Some(Symbols {
+            ranks: p,
+            bidirectional: request.ports.is_bidirectional(),
+            p: p as f64,
+            m: request.elements() as f64,
+            s: largest as f64,
+            l: f64::from(ceil_log2(p)),
+            n: f64::from(ceil_log2(p.saturating_add(1))),
+            alpha: request.cost.alpha,
+            beta: request.cost.beta * bytes,
+            gamma: request.cost.gamma * bytes,
+        })
+    }
+
+    /// Where `(f + starts m / s) alpha + slope s + ..` is least, in `1..=m`.
+    pub(in crate::plan) fn optimum(&self, starts: f64, slope: f64) -> f64 {
+        let best = if slope > 0.0 {
+            (starts * self.m * self.alpha / slope).sqrt()
+        } else {
+            self.m
+        };
+        best.clamp(1.0, self.m)
+    }
+
+    /// A row of table II.
+    pub(in crate::plan) fn terms(&self, alpha: f64, units: f64) -> Option<Terms> {
+        Some(Terms {
+            latency: alpha * self.alpha,
+            bandwidth: units * self.beta,
+            computation: units * self.gamma,
+        })
+    }
+
+    /// `(fixed + per_segment m / s)` rounds of one segment.
+    pub(in crate::plan) fn time(&self, fixed: f64, per_segment: f64, s: f64) -> f64 {
+        (fixed + per_segment * (self.m / s).ceil()) * self.round(s)
+    }
+
+    fn round(&self, s: f64) -> f64 {
+        self.alpha + self.beta * s + self.gamma * s
+    }
+
+    /// An algorithm that does not split the vector.
+    pub(in crate::plan) fn whole(&self, table: &'static str, rounds: f64) -> Published {
+        let time = rounds * self.round(self.m);
+        Published {
+            table,
+            time,
+            best_segment: None,
+            best_time: None,
+            clamped: (self.m, time),
+            terms: None,
+            erratum: None,
+        }
+    }
+
+    /// An algorithm of `fixed + per_segment q` rounds. The best of `(f + c m / s)(alpha + b s)` is
+    /// at `s = sqrt(c m alpha / (f b))`: `(sqrt(f alpha) + sqrt(c m b))^2`.
+    pub(in crate::plan) fn rounds(
+        &self,
+        table: &'static str,
+        fixed: f64,
+        per_segment: f64,
+    ) -> Published {
+        let unit = self.beta + self.gamma;
+        let best = (per_segment * self.m * self.alpha / (fixed * unit)).sqrt();
+        let defined = fixed > 0.0 && best.is_finite();
+        let s = if defined {
+            best.clamp(1.0, self.m)
+        } else {
+            self.m
+        };
+        let root = (fixed * self.alpha).sqrt() + (per_segment * self.m * unit).sqrt();
+        Published {
+            time: self.time(fixed, per_segment, self.s),
+            best_segment: defined.then_some(best),
+            best_time: defined.then_some(root * root),
+            clamped: (s, (fixed + per_segment * self.m / s) * self.round(s)),
+            ..self.whole(table, 0.0)
+        }
+    }
+}
+
+pub(in crate::plan) fn ceil_log2(n: usize) -> u32 {
+    usize::BITS - n.saturating_sub(1).leading_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Segments;
+    use crate::plan::registry;
+    use crate::{CostModel, Kind, Ports};
+
+    fn published(kind: Kind, name: &str, request: &Request) -> Option<Published> {
+        registry::find(kind, name).unwrap().published(request)
+    }
+
+    fn request(p: usize, m: usize, s: usize, ports: Ports) -> Request {
+        let mut r = Request::new(p, m);
+        r.segments = Segments::of_size(m, s).unwrap();
+        r.ports = ports;
+        r.cost = CostModel::new(50.0, 3.0).gamma(2.0);
+        r
+    }
+
+    #[test]
+    fn printed_formulas() {
+        let (p, m, s, q) = (31, 1000, 10, 100.0);
+        let round = 50.0 + 5.0 * 10.0;
+        let time = |ports, name| {
+            published(Kind::Reduce, name, &request(p, m, s, ports))
+                .unwrap()
+                .time
+        };
+        assert_eq!(time(Ports::UNI, "binomial"), 5.0 * 5050.0);
+        assert_eq!(time(Ports::UNI, "chain"), (30.0 + 2.0 * (q - 1.0)) * round);
+        assert_eq!(
+            time(Ports::UNI, "binary"),
+            (2.0 * 4.0 + 4.0 * (q - 1.0)) * round
+        );
+        assert_eq!(time(Ports::BI, "chain"), (29.0 + q) * round);
+        assert_eq!(time(Ports::BI, "binary"), 2.0 * (4.0 + q) * round);
+        assert_eq!(time(Ports::BI, "bi-greedy"), (4.0 + q) * round);
+        let butterfly = request(32, 64, 64, Ports::BI);
+        let butterfly = published(Kind::Reduce, "butterfly", &butterfly).unwrap();
+        assert_eq!(butterfly.time, 10.0 * 50.0 + 2.0 * 62.0 * 3.0 + 62.0 * 2.0);
+        assert_eq!(butterfly.erratum, None);
+    }
+
+    #[test]
+    fn best_times_are_the_minima_of_the_formulas() {
+        for ports in [Ports::UNI, Ports::BI] {
+            for name in ["chain", "binary", "bi-greedy", "two-tree"] {
+                let Some(at) = published(Kind::Reduce, name, &request(100, 100_000, 1, ports))
+                else {
+                    continue;
+                };
+                let (s, t) = at.clamped;
+                assert_eq!(at.best_segment, Some(s));
+                assert!((at.best_time.unwrap() / t - 1.0).abs() < 1e-12);
+                for other in [0.9 * s, 1.1 * s] {
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "a size"
+                    )]
+                    let r = request(100, 100_000, other as usize, ports);
+                    assert!(
+                        published(Kind::Reduce, name, &r).unwrap().time > t * 0.999,
+                        "{name}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Compares with the executed time, for all `p` that the closed forms are tested for. The
+    /// printed time is never less. It is two rounds more for two trees if `p` is a power of two,
+    /// and the same for two roots with two full trees.
+    #[test]
+    fn published_times_of_two_tree_and_dual_root() {
+        for p in 4..=70usize {
+            for n in [1, 2, 3, 5, 8, 16] {
+                let r = request(p, 4 * n, 4, Ports::BI);
+                for (kind, name) in [
+                    (Kind::Reduce, "two-tree"),
+                    (Kind::Broadcast, "two-tree"),
+                    (Kind::Allreduce, "dual-root"),
+                ] {
+                    let algorithm = crate::plan::registry::find(kind, name).unwrap();
+                    let print = published(kind, name, &r).unwrap();
+                    let executed = crate::plan::segments::executed_time(algorithm, &r).unwrap();
+                    assert!(
+                        executed <= print.time,
+                        "{name} p={p} n={n}: {executed}, {print:?}"
+                    );
+                    let gamma = if kind.reduces() { 2.0 } else { 0.0 };
+                    let round = 50.0 + 4.0 * (3.0 + gamma);
+                    if name == "dual-root" && (p + 2).is_power_of_two() {
+                        assert_eq!(executed, print.time, "p={p} n={n}");
+                    } else if name == "two-tree" && p.is_power_of_two() {
+                        assert_eq!(executed, print.time - 2.0 * round, "p={p} n={n}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn terms_and_limits() {
+        let r = request(7, 100, 10, Ports::UNI);
+        let binary = published(Kind::Reduce, "binary", &r).unwrap();
+        assert_eq!((binary.best_segment, binary.best_time), (None, None));
+        assert_eq!(binary.terms.unwrap().bandwidth, 2.0 * 200.0 * 3.0);
+        assert_eq!(published_bounds(&r).unwrap().bandwidth, 600.0);
+        assert_eq!(published(Kind::Reduce, "uni-greedy", &r), None);
+        assert_eq!(published(Kind::Allreduce, "chain", &r), None);
+        assert_eq!(
+            published(Kind::Reduce, "chain", &request(3, 100, 10, Ports::UNI)),
+            None
+        );
+        let free = published(Kind::Broadcast, "binomial", &r).unwrap();
+        assert_eq!(free.time, 3.0 * 350.0);
+    }
+}

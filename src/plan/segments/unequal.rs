@@ -1,0 +1,349 @@
+//! Searches for segments of unequal sizes (Lowery & Langou, section VIII).
+
+use std::collections::{HashSet, VecDeque};
+
+use super::equal::{Method, best_segment, executed_time};
+use crate::error::Result;
+use crate::plan::registry::Algorithm;
+use crate::plan::{Request, Segments};
+
+/// The best segment sizes found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BestSizes {
+    /// Elements of each segment, in order.
+    pub sizes: Vec<usize>,
+    /// Time with these segments.
+    pub time: f64,
+    /// How they were found: [`Method::Exhaustive`] means that all compositions of the vector were
+    /// tried.
+    pub method: Method,
+}
+
+/// All compositions of vectors of up to this many elements are tried.
+const MAX_EXHAUSTIVE: usize = 16;
+
+/// Iterates over all compositions of `elements`: the ways to write it as an ordered sum of positive
+/// sizes. There are `2^(elements - 1)` of them; for 0 elements there is one, the empty one.
+///
+/// # Panics
+/// When `elements` is more than 63.
+///
+/// ```
+/// use oneport::plan::segments::compositions;
+/// let three: Vec<_> = compositions(3).collect();
+/// assert_eq!(three, [vec![3], vec![1, 2], vec![2, 1], vec![1, 1, 1]]);
+/// ```
+pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
+    assert!(elements < 64, "2^{elements} compositions");
+    // Bit i says whether a segment ends after element i.
+    (0..1u64 << elements.saturating_sub(1)).map(move |ends| {
+        let mut sizes = Vec::new();
+        let mut size = 0;
+        for i in 0..elements {
+            size += 1;
+            if i + 1 == elements || ends >> i & 1 == 1 {
+                sizes.push(size);
+                size = 0;
+            }
+        }
+        sizes
+    })
+}
+
+/// Searches for segment sizes of an algorithm, unequal ones allowed, by about `trials` evaluations
+/// at most. The result is never worse than the best equal sizes.
+///
+/// # Errors
+/// As [`Algorithm::plan`].
+///
+/// ```
+/// use oneport::plan::{registry, segments::best_unequal};
+/// use oneport::{CostModel, Kind, Ports, Request};
+/// let mut request = Request::new(12, 10);
+/// request.ports = Ports::UNI;
+/// request.cost = CostModel::new(0.0, 1.0).gamma(1.0);
+/// let best = best_unequal(registry::find(Kind::Reduce, "uni-greedy")?, &request, 1000)?;
+/// assert_eq!(best.time, 41.0); // 44 with ten segments of 1 element
+/// # Ok::<(), oneport::Error>(())
+/// ```
+pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> Result<BestSizes> {
+    let best = best_segment(algorithm, request)?;
+    let equal = Segments::of_size(request.elements(), best.segment)?;
+    if best.method == Method::Whole {
+        return Ok(BestSizes {
+            sizes: equal.sizes().to_vec(),
+            time: best.time,
+            method: Method::Whole,
+        });
+    }
+    let mut request = algorithm.effective(request).into_owned();
+    let mut failed = None;
+    let found = best_sizes(equal.sizes(), trials, |sizes| {
+        let time = Segments::of_sizes(sizes.to_vec()).and_then(|segments| {
+            request.segments = segments;
+            executed_time(algorithm, &request)
+        });
+        time.unwrap_or_else(|e| {
+            failed = Some(e);
+            f64::INFINITY
+        })
+    });
+    failed.map_or(Ok(found), Err)
+}
+
+/// Searches for segment sizes of a vector under any function `time`. The result is never worse than
+/// `start`.
+///
+/// If the vector has at most 16 elements and `trials` is large enough, all compositions are tried.
+/// Otherwise the search starts from the best of `start` and some even and ramped splits into about
+/// as many segments. It then applies moves to the best sizes and to sizes of the same time: shift
+/// elements from one segment to another, merge neighbours, split a segment. It stops when no move
+/// improves the time or after `trials` evaluations.
+pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
+    let mut search = Search::new(start, time);
+    let elements: usize = start.iter().sum();
+    if elements <= MAX_EXHAUSTIVE && 1 << elements.saturating_sub(1) <= trials {
+        for sizes in compositions(elements) {
+            search.consider(sizes);
+        }
+        return search.found(Method::Exhaustive);
+    }
+    for sizes in starts(elements, start.len()) {
+        search.consider(sizes);
+    }
+    while let Some(base) = search.frontier.pop_front() {
+        search.improve(&base, trials);
+    }
+    search.found(Method::Search)
+}
+
+/// Returns the start points for segment counts within 2 of `count`: even splits with the larger
+/// segments first or last, and ramped splits whose last segment is smaller.
+fn starts(elements: usize, count: usize) -> Vec<Vec<usize>> {
+    let mut starts = Vec::new();
+    for count in count.saturating_sub(2).max(1)..=(count + 2).min(elements) {
+        let (size, larger) = (elements / count, elements % count);
+        let even: Vec<_> = (0..count).map(|i| size + usize::from(i < larger)).collect();
+        starts.push(even.iter().rev().copied().collect());
+        for part in [2, 4] {
+            // The last segment gives part of itself to all others; a single segment keeps it.
+            let mut ramp = even.clone();
+            let given = ramp[count - 1] / part;
+            ramp[count - 1] -= given;
+            let receivers = count.saturating_sub(1).max(1);
+            for (i, size) in ramp.iter_mut().enumerate().take(receivers) {
+                *size += given / receivers + usize::from(i < given % receivers);
+            }
+            starts.push(ramp);
+        }
+        starts.push(even);
+    }
+    starts
+}
+
+struct Search<F> {
+    time: F,
+    best: Vec<usize>,
+    best_time: f64,
+    /// Sizes with the best time from which no move has been tried.
+    frontier: VecDeque<Vec<usize>>,
+    tried: HashSet<Vec<usize>>,
+}
+
+impl<F: FnMut(&[usize]) -> f64> Search<F> {
+    fn new(start: &[usize], mut time: F) -> Self {
+        let best_time = time(start);
+        Search {
+            time,
+            best: start.to_vec(),
+            best_time,
+            frontier: VecDeque::from([start.to_vec()]),
+            tried: HashSet::from([start.to_vec()]),
+        }
+    }
+
+    fn found(self, method: Method) -> BestSizes {
+        BestSizes {
+            sizes: self.best,
+            time: self.best_time,
+            method,
+        }
+    }
+
+    /// Evaluates `sizes` and keeps them if they are the best so far.
+    ///
+    /// Returns whether they are.
+    fn consider(&mut self, sizes: Vec<usize>) -> bool {
+        if sizes.is_empty() || self.tried.contains(&sizes) {
+            return false;
+        }
+        let time = (self.time)(&sizes);
+        self.tried.insert(sizes.clone());
+        let better = time < self.best_time;
+        if better {
+            self.best_time = time;
+            self.best.clone_from(&sizes);
+            self.frontier.clear();
+        }
+        if time <= self.best_time {
+            self.frontier.push_back(sizes);
+        }
+        better
+    }
+
+    /// Tries the moves from `base` until one improves the best time.
+    fn improve(&mut self, base: &[usize], trials: usize) {
+        for sizes in moves(base) {
+            if self.tried.len() >= trials || self.consider(sizes) {
+                return;
+            }
+        }
+    }
+}
+
+/// Iterates over the neighbours of `sizes`. The first and last segments influence the time most, so
+/// their moves come first.
+fn moves(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
+    let count = sizes.len();
+    let mut positions: Vec<usize> = (0..count).collect();
+    positions.sort_by_key(|&i| i.min(count - 1 - i));
+    // A segment exchanges elements with its neighbours and with its mirror image; the first and
+    // last segments also do so with one another.
+    const ENDS: usize = 6;
+    let partners = move |i: usize| {
+        let end = i < ENDS || i + ENDS >= count;
+        let ends = (0..ENDS.min(count)).chain(count.saturating_sub(ENDS).max(ENDS)..count);
+        let near = i.saturating_sub(2)..(i + 3).min(count);
+        let others = near.chain([count - 1 - i]).chain(ends.filter(move |_| end));
+        others.filter(move |&j| j != i).map(move |j| (i, j))
+    };
+    let pairs = positions.into_iter().flat_map(partners);
+    let merged = (1..count).map(|i| {
+        let mut new = sizes.to_vec();
+        new[i - 1] += new.remove(i);
+        new
+    });
+    let split = (0..count).filter(|&i| sizes[i] > 1).flat_map(|i| {
+        let larger = sizes[i].div_ceil(2);
+        [larger, sizes[i] - larger, 1, sizes[i] - 1].map(|first| {
+            let mut new = sizes.to_vec();
+            new[i] = first;
+            new.insert(i + 1, sizes[i] - first);
+            new
+        })
+    });
+    let shifted = pairs.flat_map(move |(from, to)| {
+        let amounts = std::iter::successors(Some(1usize), |a| a.checked_mul(4));
+        amounts
+            .take_while(move |&a| a <= sizes[from] / 2 || a == sizes[from])
+            .map(move |a| {
+                let mut new = sizes.to_vec();
+                new[from] -= a;
+                new[to] += a;
+                new.retain(|&s| s > 0);
+                new
+            })
+    });
+    shifted.chain(split).chain(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::pipeline::uni_greedy::makespan;
+    use crate::plan::registry;
+    use crate::{CostModel, Kind, Ports};
+
+    fn greedy(p: usize, alpha: f64, gamma: f64) -> impl FnMut(&[usize]) -> f64 {
+        move |sizes| {
+            makespan(
+                p,
+                sizes.iter().map(|&s| (alpha + s as f64, gamma * s as f64)),
+            )
+        }
+    }
+
+    fn best_equal(m: usize, time: &mut impl FnMut(&[usize]) -> f64) -> f64 {
+        (1..=m)
+            .map(|s| time(Segments::of_size(m, s).unwrap().sizes()))
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn all_compositions() {
+        assert_eq!(compositions(10).count(), 512);
+        assert!(compositions(10).all(|c| c.iter().sum::<usize>() == 10));
+        assert_eq!(compositions(10).collect::<HashSet<_>>().len(), 512);
+        assert_eq!(compositions(0).collect::<Vec<_>>(), [Vec::<usize>::new()]);
+    }
+
+    /// Rows of table IV, and one that it misses: (6, 4) at p = 16, alpha = 1, gamma = 0.
+    #[test]
+    fn rows_of_table_4() {
+        for (p, alpha, gamma, ratio) in [
+            (6, 1.0, 1.0, 1.0408),
+            (8, 0.0, 1.0, 1.0571),
+            (12, 0.0, 1.0, 1.0732),
+            (48, 1.0, 0.0, 1.0408),
+            (768, 6.0, 1.0, 1.0341),
+            (64, 20.0, 1.0, 1.0),
+        ] {
+            let mut time = greedy(p, alpha, gamma);
+            let equal = best_equal(10, &mut time);
+            let best = best_sizes(&[10], 512, &mut time);
+            assert_eq!(best.method, Method::Exhaustive);
+            assert!(
+                (equal / best.time - ratio).abs() < 5e-5,
+                "p={p} alpha={alpha}"
+            );
+        }
+        let mut time = greedy(16, 1.0, 0.0);
+        assert!(time(&[6, 4]) < time(&[3, 3, 3, 1]));
+        assert_eq!(best_equal(10, &mut time), 39.0);
+        assert_eq!(best_sizes(&[10], 512, &mut time).time, 38.0);
+    }
+
+    #[test]
+    fn search_finds_nine_tenths_of_the_optima() {
+        let (mut found, mut all) = (0, 0);
+        for p in [6, 8, 12, 16, 48, 256, 768] {
+            for alpha in [0.0, 1.0, 2.0, 4.0, 6.0] {
+                let mut time = greedy(p, alpha, 1.0);
+                let start = (1..=10)
+                    .map(|s| Segments::of_size(10, s).unwrap().sizes().to_vec())
+                    .min_by(|a, b| time(a).total_cmp(&time(b)))
+                    .unwrap();
+                let best = best_sizes(&start, 512, &mut time);
+                let searched = best_sizes(&start, 300, &mut time);
+                assert_eq!(searched.method, Method::Search);
+                assert!(searched.time <= time(&start));
+                assert_eq!(searched.sizes.iter().sum::<usize>(), 10);
+                all += usize::from(best.time < time(&start));
+                found += usize::from(searched.time == best.time && best.time < time(&start));
+            }
+        }
+        assert!(10 * found >= 9 * all, "{found} of {all}");
+    }
+
+    #[test]
+    fn never_worse_than_equal_segments() {
+        for (name, ports) in [
+            ("uni-greedy", Ports::UNI),
+            ("chain", Ports::UNI),
+            ("chain", Ports::BI),
+            ("binomial", Ports::BI),
+        ] {
+            for m in [0, 1, 9, 100] {
+                let mut request = Request::new(6, m);
+                request.ports = ports;
+                request.cost = CostModel::new(5.0, 1.0).gamma(1.0);
+                let algorithm = registry::find(Kind::Reduce, name).unwrap();
+                let equal = best_segment(algorithm, &request).unwrap();
+                let best = best_unequal(algorithm, &request, 300).unwrap();
+                assert!(best.time <= equal.time, "{name} {m}");
+                request.segments = Segments::of_sizes(best.sizes).unwrap();
+                assert_eq!(executed_time(algorithm, &request).unwrap(), best.time);
+            }
+        }
+    }
+}

@@ -1,0 +1,632 @@
+//! Lower bounds on the time of a collective: no schedule that obeys the rules of
+//! [`crate::schedule`] is faster.
+//!
+//! - Symbols: `p` ranks with `k` ports each, alpha per message, beta per byte, gamma per byte
+//!   combined. On heterogeneous platforms alpha and beta are the minima over all links.
+//! - Each bound is valid alone; their sum need not be a bound.
+//!
+//! **Latency.** In time alpha a rank with `k` ports can pass data on to `k` other ranks, so after
+//! `j` alpha at most `(k + 1)^j` ranks have it. Reaching `n` ranks therefore takes
+//! `ceil(log_{k+1} n)` alpha. By reversal, collecting from `n` ranks takes as long.
+//!
+//! **Bandwidth.** A rank's `k` ports must carry everything the rank receives and sends: receives
+//! and sends separately on bidirectional ports, together on unidirectional ones. All ranks together
+//! carry at most `p k` messages at once, or `floor(p k / 2)` on unidirectional ports. The required
+//! volume: a broadcast delivers every element to `p - 1` ranks; in a reduction every rank but the
+//! root sends every element once. An allreduce needs `2 (p - 1)` messages for each element: no rank
+//! knows all contributions before `p - 1` messages have been sent, the last of these informs one
+//! rank, and each other rank must receive one more message. Unidirectional reductions thus need
+//! `(p - 1) / floor(p / 2) beta m`, which is `2 beta m` for odd `p` but less for even.
+//!
+//! **Computation.** Every element is combined `p - 1` times, and a rank performs one combination at
+//! a time, so `p` ranks that share the work evenly need `(p - 1) / p gamma m`. If computation may
+//! overlap, a rank can perform several combinations at once, and only the depth of the tree of
+//! combinations remains: `ceil(log2 p)` for one element.
+
+use std::borrow::Borrow;
+
+use crate::machine::{CostModel, Ports};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Layout, Schedule, total_len};
+
+/// Lower bounds on the time of a schedule; each is valid alone.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LowerBounds {
+    /// Start-up times of messages that must follow each other.
+    pub latency: f64,
+    /// Time of transfers that must share ports.
+    pub bandwidth: f64,
+    /// Time of combinations that must share ranks.
+    pub computation: f64,
+    /// The largest of the three.
+    pub largest: f64,
+}
+
+/// Lower bounds of a collective with blocks of equal size.
+///
+/// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter or
+/// scan, and of one rank's block of a gather, scatter, allgather or alltoall. All bounds of a
+/// multicast are 0, because its targets are not known here: see [`lower_bound_of`].
+///
+/// ```
+/// use oneport::simulate::bounds::lower_bound;
+/// use oneport::{CostModel, Kind, Ports};
+/// let bounds = lower_bound(Kind::Reduce, Ports::UNI, 6, 100, 1, &CostModel::new(10.0, 3.0).gamma(6.0));
+/// assert_eq!(bounds.latency, 3.0 * 10.0);
+/// assert_eq!(bounds.bandwidth, 5.0 / 3.0 * 3.0 * 100.0);
+/// assert_eq!(bounds.computation, 5.0 / 6.0 * 6.0 * 100.0);
+/// assert_eq!(bounds.largest, 500.0);
+/// ```
+pub fn lower_bound(
+    kind: Kind,
+    ports: Ports,
+    p: usize,
+    elements: usize,
+    element_bytes: u64,
+    cost: &CostModel,
+) -> LowerBounds {
+    let demand = if p < 2 || elements == 0 {
+        Demand::default()
+    } else {
+        Demand::regular(kind, p, number(elements))
+    };
+    demand.bounds(p, ports, element_bytes, cost)
+}
+
+/// Lower bounds of a schedule's collective, with the block sizes of its layouts.
+pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> LowerBounds {
+    let layouts = schedule.layout().iter();
+    lower_bound_of_layouts(
+        schedule.collective(),
+        schedule.ports(),
+        schedule.ranks(),
+        layouts,
+        cost,
+        element_bytes,
+    )
+}
+
+/// As [`lower_bound_of`], for an iterator over the layouts of all `ranks` ranks in rank order.
+pub fn lower_bound_of_layouts(
+    collective: &Collective,
+    ports: Ports,
+    ranks: usize,
+    layouts: impl Iterator<Item = impl Borrow<Layout>>,
+    cost: &CostModel,
+    element_bytes: u64,
+) -> LowerBounds {
+    let demand = if ranks < 2 {
+        Demand::default()
+    } else {
+        Demand::of(collective, ranks, layouts)
+    };
+    demand.bounds(ranks, ports, element_bytes, cost)
+}
+
+/// What a collective requires of ranks and ports, in elements.
+#[derive(Debug, Clone, Copy, Default)]
+struct Demand {
+    /// Number of ranks that one rank's data must reach, or whose data one rank needs, including
+    /// itself.
+    reach: usize,
+    /// Maximum over the ranks of the elements that a rank must receive.
+    received: f64,
+    /// Maximum over the ranks of the elements that a rank must send.
+    sent: f64,
+    /// Maximum over the ranks of the elements that a rank must receive or send.
+    both: f64,
+    /// Elements that all ranks together must send.
+    total: f64,
+    /// Number of combinations of two elements, over all ranks.
+    combined: f64,
+    /// Number of contributions to one result.
+    operands: usize,
+}
+
+impl Demand {
+    /// The demand of a collective with equal blocks, for `p > 1` ranks and `m > 0` elements: see
+    /// [`lower_bound`].
+    fn regular(kind: Kind, p: usize, m: f64) -> Demand {
+        let others = number(p - 1);
+        match kind {
+            Kind::Broadcast => Demand::one_to(p, m),
+            Kind::Reduce => Demand::one_to(p, m).combining(p, others * m),
+            Kind::Allreduce => Demand {
+                reach: p,
+                received: m,
+                sent: m,
+                both: 2.0 * m,
+                total: 2.0 * others * m,
+                ..Demand::default()
+            }
+            .combining(p, others * m),
+            Kind::Scan => Demand {
+                both: if p > 2 { 2.0 * m } else { m },
+                ..Demand::one_to(p, m)
+            }
+            .combining(p, others * m),
+            Kind::Gather | Kind::Scatter => Demand::rooted(p, others * m, m),
+            Kind::Allgather => Demand::all_to_all_blocks(p, others * m, m, number(p) * m),
+            // The smallest block is at most m / p.
+            Kind::ReduceScatter => Demand::all_to_all_blocks(p, others * m / number(p), 0.0, m)
+                .combining(p, others * m),
+            Kind::Alltoall => Demand {
+                reach: p,
+                received: others * m,
+                sent: others * m,
+                both: 2.0 * others * m,
+                total: number(p) * others * m,
+                ..Demand::default()
+            },
+            Kind::Multicast => Demand::default(),
+        }
+    }
+
+    /// The demand of a collective with the block sizes of `layouts`.
+    fn of(
+        collective: &Collective,
+        p: usize,
+        layouts: impl Iterator<Item = impl Borrow<Layout>>,
+    ) -> Demand {
+        if *collective == Collective::Alltoall {
+            return Demand::blocks_of_pairs(p, layouts);
+        }
+        let (mut inputs, mut outputs) = (Vec::with_capacity(p), Vec::with_capacity(p));
+        for layout in layouts {
+            let layout = layout.borrow();
+            inputs.push(total_len(&layout.input));
+            outputs.push(total_len(&layout.output));
+        }
+        let input = |root: usize| inputs.get(root).copied().unwrap_or(0);
+        let kind = collective.kind();
+        match *collective {
+            Collective::Broadcast { root } | Collective::Multicast { root, .. } => {
+                let targets = outputs.iter().enumerate();
+                let targets = targets.filter(|&(r, &n)| r != root && n > 0);
+                Demand::one_to(targets.count() + 1, number(input(root)))
+            }
+            Collective::Reduce { .. }
+            | Collective::Allreduce
+            | Collective::Scan
+            | Collective::Alltoall => match input(0) {
+                0 => Demand::default(),
+                m => Demand::regular(kind, p, number(m)),
+            },
+            Collective::Gather { root } => Demand::blocks_of_root(root, inputs.into_iter()),
+            Collective::Scatter { root } => Demand::blocks_of_root(root, outputs.into_iter()),
+            Collective::Allgather => Demand::blocks_of_all(p, inputs.into_iter()),
+            Collective::ReduceScatter => {
+                let demand = Demand::blocks_of_all(p, outputs.into_iter());
+                demand.combining(p, demand.total)
+            }
+        }
+    }
+
+    /// `m` elements go from one rank to `reach - 1` others.
+    fn one_to(reach: usize, m: f64) -> Demand {
+        if reach < 2 || m == 0.0 {
+            return Demand::default();
+        }
+        Demand {
+            reach,
+            received: m,
+            sent: m,
+            both: m,
+            total: number(reach - 1) * m,
+            ..Demand::default()
+        }
+    }
+
+    /// `total` elements go between a root and `reach - 1` others; `largest` is the largest of their
+    /// blocks.
+    fn rooted(reach: usize, total: f64, largest: f64) -> Demand {
+        Demand {
+            reach,
+            received: total,
+            sent: largest,
+            both: total,
+            total,
+            ..Demand::default()
+        }
+    }
+
+    /// `total` elements in blocks, one per rank, each of which goes to (or comes from) all ranks. A
+    /// rank receives (or sends) at most `max_other_blocks` elements and sends (or receives) its own
+    /// block of at most `own` elements.
+    fn all_to_all_blocks(p: usize, max_other_blocks: f64, own: f64, total: f64) -> Demand {
+        Demand {
+            reach: p,
+            received: max_other_blocks,
+            sent: own,
+            both: total,
+            total: number(p - 1) * total,
+            ..Demand::default()
+        }
+    }
+
+    fn blocks_of_root(root: usize, blocks: impl Iterator<Item = usize>) -> Demand {
+        let (mut reach, mut total, mut largest) = (1, 0.0, 0.0f64);
+        for (_, n) in blocks.enumerate().filter(|&(r, n)| r != root && n > 0) {
+            reach += 1;
+            total += number(n);
+            largest = largest.max(number(n));
+        }
+        Demand::rooted(reach, total, largest)
+    }
+
+    fn blocks_of_all(p: usize, blocks: impl Iterator<Item = usize>) -> Demand {
+        let (mut total, mut smallest, mut largest) = (0.0, f64::INFINITY, 0.0f64);
+        for n in blocks.map(number) {
+            total += n;
+            smallest = smallest.min(n);
+            largest = largest.max(n);
+        }
+        if total == 0.0 {
+            return Demand::default();
+        }
+        Demand::all_to_all_blocks(p, total - smallest, largest, total)
+    }
+
+    fn blocks_of_pairs(p: usize, layouts: impl Iterator<Item = impl Borrow<Layout>>) -> Demand {
+        let mut demand = Demand::default();
+        // By rank: the number of other ranks it receives a block from, and whether its input lists
+        // one span per block.
+        let (mut heard, mut listed) = (vec![0; p], vec![false; p]);
+        for (rank, l) in layouts.enumerate() {
+            let l = l.borrow();
+            let input = total_len(&l.input);
+            for (to, block) in l.input.iter().enumerate().take(p) {
+                heard[to] += usize::from(to != rank && block.len > 0);
+            }
+            // One span per block if there are p spans, equal blocks otherwise.
+            let (own, reach) = if l.input.len() == p {
+                let others = l
+                    .input
+                    .iter()
+                    .enumerate()
+                    .filter(|(r, s)| *r != rank && s.len > 0);
+                (l.input[rank].len, others.count() + 1)
+            } else {
+                (input / p, if input < p { 1 } else { p })
+            };
+            let sent = number(input - own);
+            let received = number(total_len(&l.output).saturating_sub(own));
+            listed[rank] = l.input.len() == p;
+            demand.reach = demand.reach.max(reach);
+            demand.sent = demand.sent.max(sent);
+            demand.received = demand.received.max(received);
+            demand.both = demand.both.max(sent + received);
+            demand.total += sent;
+        }
+        let heard = heard.iter().zip(&listed).filter(|(_, listed)| **listed);
+        let heard = heard.map(|(heard, _)| heard + 1).max();
+        demand.reach = demand.reach.max(heard.unwrap_or(0));
+        demand
+    }
+
+    /// The same demand, with `combined` combinations of elements and `operands` contributions per
+    /// result.
+    fn combining(self, operands: usize, combined: f64) -> Demand {
+        Demand {
+            operands,
+            combined,
+            ..self
+        }
+    }
+
+    fn bounds(&self, p: usize, ports: Ports, element_bytes: u64, cost: &CostModel) -> LowerBounds {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "sizes stay far below 2^53 bytes"
+        )]
+        let bytes = element_bytes as f64;
+        let (alpha, beta) = min_link(cost);
+        let k = number(ports.k().max(1));
+        let share = if ports.is_bidirectional() {
+            let one = self.received.max(self.sent) / k;
+            one.max(self.total / (number(p) * k))
+        } else {
+            let at_once = (number(p) * k / 2.0).floor();
+            let one = self.both / k;
+            if at_once > 0.0 {
+                one.max(self.total / at_once)
+            } else {
+                one
+            }
+        };
+        let bounds = LowerBounds {
+            latency: f64::from(steps(self.reach, ports.k().max(1))) * alpha,
+            bandwidth: share * (beta * bytes),
+            computation: self.computation(p, bytes, cost),
+            largest: 0.0,
+        };
+        let largest = bounds.latency.max(bounds.bandwidth).max(bounds.computation);
+        LowerBounds { largest, ..bounds }
+    }
+
+    fn computation(&self, p: usize, bytes: f64, cost: &CostModel) -> f64 {
+        if self.combined == 0.0 {
+            return 0.0;
+        }
+        let gamma_of = |rank: usize| match cost.links() {
+            None => cost.min_rates().2,
+            Some(l) => l.gamma.get(rank).copied().unwrap_or(0.0),
+        };
+        if cost.overlap {
+            let min_gamma = (0..p).map(gamma_of).fold(f64::INFINITY, f64::min);
+            return f64::from(steps(self.operands, 1)) * min_gamma * bytes;
+        }
+        if cost.links().is_none() {
+            return self.combined * (cost.min_rates().2 * bytes) / number(p);
+        }
+        // The work is shared so that all ranks finish together.
+        let speed: f64 = (0..p).map(|r| 1.0 / gamma_of(r)).sum();
+        self.combined * bytes / speed
+    }
+}
+
+/// The minima of alpha and of beta over all links between different ranks; 0 if there is no link.
+fn min_link(cost: &CostModel) -> (f64, f64) {
+    let Some(links) = cost.links() else {
+        let (alpha, beta, _) = cost.min_rates();
+        return (alpha, beta);
+    };
+    let min = |matrix: &[Vec<Option<f64>>]| {
+        let others = matrix.iter().enumerate().flat_map(|(i, row)| {
+            let row = row.iter().enumerate();
+            row.filter_map(move |(j, cost)| cost.filter(|_| i != j))
+        });
+        Some(others.fold(f64::INFINITY, f64::min))
+            .filter(|c| c.is_finite())
+            .unwrap_or(0.0)
+    };
+    (min(&links.alpha), min(&links.beta))
+}
+
+/// `ceil(log_{k+1} n)`.
+fn steps(n: usize, k: usize) -> u32 {
+    let (mut reached, mut steps) = (1usize, 0);
+    while reached < n {
+        reached = reached.saturating_mul(k.saturating_add(1));
+        steps += 1;
+    }
+    steps
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+fn number(n: usize) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Links;
+    use crate::plan::{Request, Segments, registry};
+    use crate::simulate::Prepared;
+    use crate::{Order, Span, Step};
+
+    const COST: fn() -> CostModel = || CostModel::new(7.0, 3.0).gamma(2.0);
+
+    #[test]
+    fn symbols_of_the_tables() {
+        let of = |kind, ports, p, m| {
+            let b = lower_bound(kind, ports, p, m, 1, &COST());
+            (b.latency, b.bandwidth, b.computation)
+        };
+        let (uni, bi) = (Ports::UNI, Ports::BI);
+        assert_eq!(of(Kind::Broadcast, bi, 9, 8), (28.0, 24.0, 0.0));
+        assert_eq!(of(Kind::Reduce, bi, 8, 8), (21.0, 24.0, 14.0));
+        assert_eq!(of(Kind::Reduce, uni, 3, 6), (14.0, 36.0, 8.0)); // 2 beta m
+        assert_eq!(of(Kind::Reduce, uni, 4, 6), (14.0, 27.0, 9.0)); // 3/2 beta m
+        assert_eq!(of(Kind::Reduce, uni, 2, 6), (7.0, 18.0, 6.0)); // beta m
+        assert_eq!(of(Kind::Gather, bi, 4, 6), (14.0, 54.0, 0.0));
+        assert_eq!(of(Kind::Scatter, uni, 4, 6), (14.0, 54.0, 0.0));
+        assert_eq!(of(Kind::Allgather, bi, 4, 6), (14.0, 54.0, 0.0));
+        assert_eq!(of(Kind::Allgather, uni, 4, 6), (14.0, 108.0, 0.0));
+        assert_eq!(of(Kind::ReduceScatter, bi, 4, 24), (14.0, 54.0, 36.0));
+        assert_eq!(of(Kind::Allreduce, bi, 4, 24), (14.0, 108.0, 36.0));
+        assert_eq!(of(Kind::Allreduce, uni, 4, 24), (14.0, 216.0, 36.0));
+        assert_eq!(of(Kind::Alltoall, bi, 4, 6), (14.0, 54.0, 0.0));
+        assert_eq!(of(Kind::Alltoall, uni, 4, 6), (14.0, 108.0, 0.0));
+        assert_eq!(of(Kind::Broadcast, bi.with_k(2), 9, 8), (14.0, 12.0, 0.0));
+        assert_eq!(of(Kind::Broadcast, bi.with_k(usize::MAX), 9, 8).0, 7.0);
+        for kind in Kind::ALL {
+            assert_eq!(of(kind, bi, 1, 8), (0.0, 0.0, 0.0));
+            assert_eq!(of(kind, uni, 0, 8), (0.0, 0.0, 0.0));
+            assert_eq!(of(kind, uni, 8, 0), (0.0, 0.0, 0.0));
+        }
+    }
+
+    #[test]
+    fn no_planned_schedule_is_faster_than_its_bounds() {
+        let costs = [
+            (7.0, 3.0, 2.0),
+            (0.0, 1.0, 0.0),
+            (1.0, 0.0, 0.0),
+            (0.0, 0.0, 1.0),
+            (1.0, 1.0, 1.0),
+        ];
+        for algorithm in registry::all() {
+            for ports in [Ports::UNI, Ports::BI] {
+                for p in 1..=20 {
+                    for (m, s) in [(0, 1), (1, 1), (5, 2), (40, 40), (40, 1), (64, 8)] {
+                        for overlap in [false, true] {
+                            let mut r = Request::new(p, m);
+                            r.ports = ports;
+                            r.segments = Segments::of_size(m, s).unwrap();
+                            let Ok(schedule) = algorithm.plan(&r) else {
+                                continue;
+                            };
+                            let prepared = Prepared::new(&schedule, overlap).unwrap();
+                            for (alpha, beta, gamma) in costs {
+                                let cost =
+                                    CostModel::new(alpha, beta).gamma(gamma).overlap(overlap);
+                                let time = prepared.simulate(&cost, 4).time();
+                                let bounds = lower_bound_of(&schedule, &cost, 4);
+                                assert!(
+                                    bounds.largest <= time * (1.0 + 1e-12),
+                                    "{} {p} {m} {ports:?}: {bounds:?}, {time}",
+                                    algorithm.name
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tests irregular blocks: one huge block, some or all blocks empty.
+    #[test]
+    fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
+        let costs = [
+            (7.0, 3.0, 2.0),
+            (0.0, 1.0, 0.0),
+            (1.0, 0.0, 0.0),
+            (0.0, 0.0, 1.0),
+        ];
+        let mut compared = 0;
+        for p in (1..=12).chain([16, 31]) {
+            let sizes: [Vec<usize>; 4] = [
+                (0..p).map(|r| if r == p / 3 { 50 } else { 0 }).collect(),
+                (0..p)
+                    .map(|r| if r == p - 1 { 200 } else { r % 3 })
+                    .collect(),
+                (0..p).map(|r| (7 * r + 3) % (p + 2)).collect(),
+                vec![0; p],
+            ];
+            for blocks in sizes {
+                let (all, max) = (
+                    blocks.iter().sum(),
+                    blocks.iter().copied().max().unwrap_or(0),
+                );
+                for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
+                    for ports in [Ports::UNI, Ports::BI] {
+                        let of_vector = algorithm.collective == Kind::ReduceScatter;
+                        let mut r = Request::new(p, if of_vector { all } else { max });
+                        r.blocks = Some(blocks.clone());
+                        r.ports = ports;
+                        r.root = p / 2;
+                        let Ok(schedule) = algorithm.plan(&r) else {
+                            continue;
+                        };
+                        let prepared = Prepared::new(&schedule, false).unwrap();
+                        for (alpha, beta, gamma) in costs {
+                            let cost = CostModel::new(alpha, beta).gamma(gamma);
+                            let time = prepared.simulate(&cost, 4).time();
+                            let bounds = lower_bound_of(&schedule, &cost, 4);
+                            assert!(
+                                bounds.largest <= time * (1.0 + 1e-12),
+                                "{} {p} {blocks:?} {ports:?}: {bounds:?}, {time}",
+                                algorithm.name
+                            );
+                            compared += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(compared > 1000);
+    }
+
+    /// `max_r (M - m_r) beta` for allgatherv; the sums over all partners for alltoallv.
+    #[test]
+    fn bounds_of_irregular_blocks() {
+        let bounds = |kind, name, ports| {
+            let mut r = Request::new(4, 9);
+            r.blocks = Some(vec![2, 9, 0, 5]);
+            r.ports = ports;
+            if kind == Kind::ReduceScatter {
+                r.segments = Segments::whole(16);
+            }
+            let schedule = registry::find(kind, name).unwrap().plan(&r).unwrap();
+            let b = lower_bound_of(&schedule, &COST(), 1);
+            (b.latency, b.bandwidth, b.computation)
+        };
+        let (uni, bi) = (Ports::UNI, Ports::BI);
+        assert_eq!(bounds(Kind::Allgather, "ring", bi), (14.0, 48.0, 0.0));
+        assert_eq!(bounds(Kind::Allgather, "ring", uni), (14.0, 72.0, 0.0));
+        assert_eq!(bounds(Kind::ReduceScatter, "ring", bi), (14.0, 48.0, 24.0));
+        // Rank 1 receives 27, rank 2 sends 16; together all send 48.
+        assert_eq!(bounds(Kind::Alltoall, "pairwise", bi), (14.0, 81.0, 0.0));
+        // Rank 1 receives 27 and sends 7.
+        assert_eq!(bounds(Kind::Alltoall, "pairwise", uni), (14.0, 102.0, 0.0));
+        // All ranks send only to rank 1, which receives from all.
+        let mut r = Request::new(8, 5);
+        r.blocks = Some(vec![0, 5, 0, 0, 0, 0, 0, 0]);
+        let pairwise = registry::find(Kind::Alltoall, "pairwise").unwrap();
+        let schedule = pairwise.plan(&r).unwrap();
+        assert_eq!(lower_bound_of(&schedule, &COST(), 1).latency, 21.0);
+    }
+
+    /// An exchange between two ranks attains the bounds of an allreduce.
+    #[test]
+    fn an_exchange_of_two_ranks_attains_the_bounds() {
+        let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
+        let (mine, theirs) = (Span::new(0, 6), Span::new(6, 6));
+        for rank in 0..2 {
+            b.layout(rank, 12, [mine], [mine]);
+            b.step(rank, Step::send(1 - rank, mine));
+            b.step(rank, Step::recv(1 - rank, theirs));
+            b.step(
+                rank,
+                Step::combine(theirs, mine, Order::by_rank(rank, 1 - rank)),
+            );
+        }
+        let schedule = b.build().unwrap();
+        let time = |cost: &CostModel| {
+            Prepared::new(&schedule, false)
+                .unwrap()
+                .simulate(cost, 1)
+                .time()
+        };
+        for cost in [CostModel::new(1.0, 0.0), CostModel::new(0.0, 1.0)] {
+            assert_eq!(lower_bound_of(&schedule, &cost, 1).largest, time(&cost));
+        }
+        let regular = lower_bound(Kind::Allreduce, Ports::BI, 2, 6, 1, &COST());
+        assert_eq!(lower_bound_of(&schedule, &COST(), 1), regular);
+    }
+
+    #[test]
+    fn irregular_blocks() {
+        let layout = |blocks: &[usize], gather: bool| -> Vec<Layout> {
+            let all = blocks.iter().sum();
+            let own = |&n: &usize| Layout {
+                len: all,
+                input: [Span::new(0, n)].into_iter().collect(),
+                output: [Span::new(0, if gather { all } else { 0 })]
+                    .into_iter()
+                    .collect(),
+            };
+            blocks.iter().map(own).collect()
+        };
+        let demand = |collective: &Collective, layouts: &[Layout]| {
+            Demand::of(collective, layouts.len(), layouts.iter())
+        };
+        let d = demand(
+            &Collective::Gather { root: 1 },
+            &layout(&[5, 4, 0, 3], false),
+        );
+        assert_eq!((d.reach, d.total, d.received, d.sent), (3, 8.0, 8.0, 5.0));
+        let d = demand(&Collective::Allgather, &layout(&[5, 4, 0, 3], true));
+        assert_eq!(
+            (d.reach, d.received, d.total, d.both),
+            (4, 12.0, 36.0, 12.0)
+        );
+        let d = demand(&Collective::Allgather, &layout(&[0, 0], true));
+        assert_eq!(d.reach, 0);
+    }
+
+    #[test]
+    fn slow_and_missing_links() {
+        let cost = CostModel::heterogeneous(Links {
+            alpha: vec![vec![Some(0.0), Some(5.0)], vec![None, Some(0.0)]],
+            beta: vec![vec![Some(0.0), Some(2.0)], vec![None, Some(0.0)]],
+            gamma: vec![1.0, 3.0],
+            gamma_copy: vec![],
+        });
+        let b = lower_bound(Kind::Reduce, Ports::BI, 2, 8, 1, &cost.unwrap());
+        assert_eq!((b.latency, b.bandwidth, b.computation), (5.0, 16.0, 6.0));
+    }
+}

@@ -1,0 +1,201 @@
+//! Generates example platforms by name.
+
+use super::fraction::{Fraction, whole};
+use super::platform::{Edge, Platform};
+use crate::error::{Error, Result};
+
+/// Limit of the nodes of a generated platform.
+const MAX_NODES: usize = 1000;
+/// Limit of the edges of a generated platform.
+const MAX_EDGES: usize = 100_000;
+
+/// Generates a platform by name, with source 0 and all other nodes as targets. Links go both ways
+/// unless stated otherwise, and cost 1 unless stated otherwise.
+///
+/// - `complete:N`: every node is linked with every other.
+/// - `ring:N`: node `v` is linked with `v + 1`, and the last node with the first.
+/// - `grid:AxB`: `A` rows of `B` nodes.
+/// - `tree:N`: node `v > 0` is linked with `(v - 1) / 2`.
+/// - `star:N`: node 0 is linked with every other.
+/// - `random:N:M`: a random tree and random edges, each one way, `M` edges in all. Every node can
+///   be reached. Costs are 1 to 10.
+/// - `clustered:AxB`: `A` clusters of `B` nodes. Within a cluster every node is linked with every
+///   other at costs 1 to 3. The first nodes of the clusters are linked at costs 5 to 15.
+/// - `fig3`: the example of the paper, with one-way links 0 to 1 and 0 to 2 at cost 1, and 1 to 2
+///   at cost 1/2.
+///
+/// `seed` determines the random choices.
+///
+/// ```
+/// use oneport::steady::generate;
+/// assert_eq!(generate("ring:6", 0)?.edges().len(), 12);
+/// assert_eq!(generate("random:30:150", 1)?.edges().len(), 150);
+/// assert!(generate("ring:1", 0).is_err());
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// # Errors
+/// When the name is none of these, or the platform would be too small or too large.
+pub fn generate(name: &str, seed: u64) -> Result<Platform> {
+    let unknown = || {
+        Error::usage(format!(
+            "'{name}' is not a platform: write complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M, clustered:AxB or fig3"
+        ))
+    };
+    let (kind, size) = name.split_once(':').unwrap_or((name, ""));
+    let count = |text: &str| text.parse::<usize>().map_err(|_| unknown());
+    let pair = |by: char| {
+        let (a, b) = size.split_once(by).ok_or_else(unknown)?;
+        Ok::<_, Error>((count(a)?, count(b)?))
+    };
+    let small = |nodes: usize| {
+        if (2..=MAX_NODES).contains(&nodes) {
+            return Ok(nodes);
+        }
+        Err(Error::usage(format!(
+            "{name}: a generated platform has 2 to {MAX_NODES} nodes, not {nodes}"
+        )))
+    };
+    let mut random = Random::new(seed);
+    let mut links = Links::default();
+    let nodes = match kind {
+        "complete" => {
+            let n = small(count(size)?)?;
+            links.complete(0, n, || whole(1));
+            n
+        }
+        "ring" => {
+            let n = small(count(size)?)?;
+            (0..n - 1).for_each(|v| links.both(v, v + 1, whole(1)));
+            if n > 2 {
+                links.both(n - 1, 0, whole(1));
+            }
+            n
+        }
+        "grid" => {
+            let (rows, columns) = pair('x')?;
+            let n = small(rows.saturating_mul(columns))?;
+            for v in 0..n {
+                if v % columns + 1 < columns {
+                    links.both(v, v + 1, whole(1));
+                }
+                if v + columns < n {
+                    links.both(v, v + columns, whole(1));
+                }
+            }
+            n
+        }
+        "tree" => {
+            let n = small(count(size)?)?;
+            (1..n).for_each(|v| links.both((v - 1) / 2, v, whole(1)));
+            n
+        }
+        "star" => {
+            let n = small(count(size)?)?;
+            (1..n).for_each(|v| links.both(0, v, whole(1)));
+            n
+        }
+        "random" => {
+            let (n, edges) = pair(':')?;
+            let n = small(n)?;
+            if edges < n - 1 || edges > n * (n - 1) {
+                return Err(Error::usage(format!(
+                    "{name}: {n} nodes have {} to {} edges",
+                    n - 1,
+                    n * (n - 1)
+                )));
+            }
+            random_links(&mut links, n, edges, &mut random);
+            n
+        }
+        "clustered" => {
+            let (clusters, each) = pair('x')?;
+            let n = small(clusters.saturating_mul(each))?;
+            for c in 0..clusters {
+                links.complete(c * each, each, || whole(1 + random.below(3)));
+            }
+            for a in 0..clusters {
+                for b in 0..a {
+                    links.both(a * each, b * each, whole(5 + random.below(11)));
+                }
+            }
+            n
+        }
+        "fig3" if size.is_empty() => {
+            links.add(0, 1, whole(1));
+            links.add(0, 2, whole(1));
+            links.add(1, 2, whole(1) / whole(2));
+            3
+        }
+        _ => return Err(unknown()),
+    };
+    if links.0.len() > MAX_EDGES {
+        return Err(Error::usage(format!(
+            "{name}: {} edges are more than the {MAX_EDGES} that are generated",
+            links.0.len()
+        )));
+    }
+    Platform::new(nodes, 0, None, links.0)
+}
+
+#[derive(Debug, Default)]
+struct Links(Vec<Edge>);
+
+impl Links {
+    fn add(&mut self, src: usize, dst: usize, cost: Fraction) {
+        self.0.push(Edge::new(src, dst, cost));
+    }
+
+    fn both(&mut self, a: usize, b: usize, cost: Fraction) {
+        self.add(a, b, cost.clone());
+        self.add(b, a, cost);
+    }
+
+    fn complete(&mut self, first: usize, count: usize, mut cost: impl FnMut() -> Fraction) {
+        for a in first..first + count {
+            for b in first..a {
+                self.both(a, b, cost());
+            }
+        }
+    }
+}
+
+/// Adds a random tree from node 0, then edges between random nodes.
+fn random_links(links: &mut Links, nodes: usize, edges: usize, random: &mut Random) {
+    let mut taken = vec![false; nodes * nodes];
+    for v in 0..nodes {
+        taken[v * nodes + v] = true;
+    }
+    for v in 1..nodes {
+        let parent = random.below(v);
+        taken[parent * nodes + v] = true;
+        links.add(parent, v, whole(1 + random.below(10)));
+    }
+    let mut free: Vec<usize> = (0..nodes * nodes).filter(|&i| !taken[i]).collect();
+    for _ in nodes - 1..edges {
+        let i = free.swap_remove(random.below(free.len()));
+        links.add(i / nodes, i % nodes, whole(1 + random.below(10)));
+    }
+}
+
+/// A small random generator (splitmix64) with the same numbers on every machine.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}

@@ -1,0 +1,489 @@
+//! Turns a periodic schedule into an ordinary [`Schedule`] for any number of operations: start-up,
+//! steady state and clean-up.
+//!
+//! Every period performs the slots of the periodic schedule. A message that is received in one slot
+//! is forwarded in a later slot of the same period, or else in the next period, so a transfer
+//! belongs to operations that began some periods before. Transfers of operations that have not
+//! begun or do not exist are left out: this gives start-up and clean-up.
+//!
+//! Messages are at the same place in all buffers, one operation after the other. This is different
+//! where tasks combine messages: each rank then has its own contributions first, followed by a
+//! place for every other partial result that it gets. Two partial results are combined in the place
+//! of one of them if no other task needs that one.
+//!
+//! Where nodes combine while they communicate, the rules of time would let a rank perform any
+//! number of combinations at once, but the platform gives it one processor. All combinations of
+//! such a rank therefore pass through one accumulator, a region of its buffer, one piece after the
+//! other.
+
+use std::collections::HashMap;
+
+use super::buffer_layout::{BufferLayout, placed, uses};
+use super::fraction::{Fraction, to_f64};
+use super::periodic::Periodic;
+use super::platform::Platform;
+use super::problem::Operation;
+use super::route::{Route, Task};
+use crate::error::{Error, Result};
+use crate::schedule::collective::Collective;
+use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
+
+/// Limit of the elements of all buffers of a schedule together.
+const MAX_TOTAL: usize = 1 << 31;
+/// Limit of the steps of a schedule.
+const MAX_STEPS: usize = 50_000_000;
+
+/// A message that an edge carries, or a combination that a node performs, in every period.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    /// Number of periods between the first period of the operation and this item.
+    delay: usize,
+    /// The operation of the period that the item belongs to.
+    operation: usize,
+    /// For messages, the place in the sender's buffer; for combinations, the place of the operand
+    /// that stays unmodified.
+    from: usize,
+    /// For messages, the place in the receiver's buffer; for combinations, the place of the result.
+    to: usize,
+    how: How,
+}
+
+impl Item {
+    const NONE: Item = Item {
+        delay: 0,
+        operation: 0,
+        from: 0,
+        to: 0,
+        how: How::Carry,
+    };
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Carry,
+    /// Computes `to = to ⊕ from`, or `to = from ⊕ to`.
+    Combine(Order),
+    /// Copies the left operand, at this place, to `to` before combining, as other tasks need it.
+    CopyAndCombine(usize),
+}
+
+/// A part of an item that one step handles.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    from: Span,
+    to: Span,
+    left: Option<Span>,
+    how: How,
+}
+
+/// Start and end time of every step, by rank.
+pub(crate) type Times = Vec<Vec<(f64, f64)>>;
+
+impl Periodic {
+    /// Returns the number of elements of all buffers together in a schedule of `operations`
+    /// operations.
+    pub fn buffers(&self, operations: usize) -> usize {
+        let layout = BufferLayout::new(&self.solution, operations.saturating_mul(self.elements));
+        let accumulators = (0..self.solution.platform.nodes()).filter(|&v| self.accumulates(v));
+        layout
+            .total()
+            .saturating_add(accumulators.count().saturating_mul(self.elements))
+    }
+
+    /// Whether a node's combinations pass through an accumulator, which runs them one by one like
+    /// one processor.
+    fn accumulates(&self, node: usize) -> bool {
+        let platform = &self.solution.platform;
+        platform.overlaps() && platform.compute().get(node).is_some_and(|c| !c.is_zero())
+    }
+
+    /// Builds a schedule of `operations` operations: one collective over a vector (or blocks) of
+    /// `operations` times [`Periodic::elements`] elements.
+    ///
+    /// # Errors
+    /// When there are no operations, or the schedule would be too large.
+    pub fn schedule(&self, operations: usize) -> Result<Schedule> {
+        if operations == 0 {
+            return Err(Error::usage("a series needs at least one message"));
+        }
+        let solution = &self.solution;
+        let layout = BufferLayout::new(solution, operations.saturating_mul(self.elements));
+        let ranks = solution.platform.nodes();
+        let periods = self.periods(operations);
+        let steps = periods.saturating_mul(2 * self.transfers());
+        let total = self.buffers(operations);
+        if total > MAX_TOTAL || steps > MAX_STEPS {
+            return Err(Error::usage(format!(
+                "{operations} operations of {} elements are too many for one schedule ({steps} steps, {} elements of buffers): take fewer, or a smaller period",
+                self.elements, total
+            )));
+        }
+        let mut builder = Schedule::builder(
+            ranks,
+            solution.ports,
+            layout.collective(solution.is_reversed()),
+        );
+        for rank in 0..ranks {
+            let (input, output) = if self.has_tasks() {
+                let own = vec![layout.span(0)];
+                (own, self.results(rank, operations, &layout))
+            } else {
+                layout.input_and_output(rank)
+            };
+            let accumulator = if self.has_tasks() && self.accumulates(rank) {
+                self.elements
+            } else {
+                0
+            };
+            builder.layout(rank, layout.buffer(rank) + accumulator, input, output);
+        }
+        let items = self.items().0;
+        for period in 0..periods {
+            for slot in &self.slots {
+                let mut receives = Vec::new();
+                for (activity, range) in &slot.edges {
+                    let pieces = self.pieces(&items[*activity], range, period, operations, &layout);
+                    if pieces.is_empty() {
+                        continue;
+                    }
+                    match solution.platform.edges().get(*activity) {
+                        Some(edge) => {
+                            let sent = joined(pieces.iter().map(|p| p.from));
+                            let received = joined(pieces.iter().map(|p| p.to));
+                            builder.step(edge.src, Step::send(edge.dst, sent));
+                            receives.push((edge.dst, Step::recv(edge.src, received)));
+                        }
+                        None => {
+                            let rank = activity - solution.platform.edges().len();
+                            let accumulator = self.accumulates(rank).then(|| layout.buffer(rank));
+                            for piece in pieces {
+                                combine(&mut builder, rank, &piece, accumulator);
+                            }
+                        }
+                    }
+                }
+                for (rank, step) in receives {
+                    builder.step(rank, step);
+                }
+            }
+        }
+        let schedule = builder.build()?;
+        if solution.is_reversed() {
+            schedule.into_reversed()
+        } else {
+            Ok(schedule)
+        }
+    }
+
+    /// Builds one period in the middle of a series, for drawing. Unlike in [`Periodic::schedule`],
+    /// a node may send what it has not received, so the schedule is not checkable. Also returns
+    /// start and end of every step by rank; every step starts with its slot.
+    ///
+    /// # Errors
+    /// When it would be too large.
+    pub(crate) fn one_period(&self) -> Result<(Schedule, Times)> {
+        let solution = &self.solution;
+        let ranks = solution.platform.nodes();
+        let root = solution.platform.source();
+        let mut builder = Schedule::builder(ranks, solution.ports, Collective::Broadcast { root });
+        let edges = solution.platform.edges().len();
+        // Every transfer has a place of its own, so that a step waits only for its port.
+        let mut len = 0;
+        let mut place = |elements: usize| {
+            len += elements;
+            Span::new(len - elements, elements)
+        };
+        let mut slots: Vec<Vec<(usize, Span, Span, Fraction)>> =
+            Vec::with_capacity(self.slots.len());
+        for (slot, (_, _, transfers)) in self.slots.iter().zip(self.slots()) {
+            let activities = slot.edges.iter().zip(transfers);
+            let activities = activities.map(|((a, range), (_, _, time))| {
+                let span = place(range.len());
+                let second = if *a < edges { span } else { place(range.len()) };
+                (*a, span, second, time)
+            });
+            slots.push(activities.collect());
+        }
+        if solution.is_reversed() {
+            slots.reverse();
+        }
+        for rank in 0..ranks {
+            builder.layout(rank, len, [], []);
+        }
+        let mut times: Times = vec![Vec::new(); ranks];
+        let mut start = Fraction::ZERO;
+        for slot in slots {
+            let mut step = |rank: usize, step: Step, time: &Fraction| {
+                builder.step(rank, step);
+                times[rank].push((to_f64(&start), to_f64(&(&start + time))));
+            };
+            for (activity, span, second, time) in &slot {
+                let (from, to) = solution.link(*activity);
+                if *activity < edges {
+                    step(from, Step::send(to, *span), time);
+                } else {
+                    step(from, Step::combine(*second, *span, Order::MineFirst), time);
+                }
+            }
+            for (activity, span, _, time) in slot.iter().filter(|(a, ..)| *a < edges) {
+                let (from, to) = solution.link(*activity);
+                step(to, Step::recv(from, *span), time);
+            }
+            start += slot
+                .into_iter()
+                .map(|(.., time)| time)
+                .max()
+                .unwrap_or_default();
+        }
+        Ok((builder.build()?, times))
+    }
+
+    /// Returns the items of a period, by edge in order and then by node, and the largest number of
+    /// periods that an operation takes.
+    ///
+    /// A message leaves in the same period if it is sent in a later slot than it is received in,
+    /// otherwise in the next.
+    pub(super) fn items(&self) -> (Vec<Vec<Item>>, usize) {
+        let platform = &self.solution.platform;
+        let layout = BufferLayout::new(&self.solution, 0);
+        let edges = platform.edges().len();
+        let mut items: Vec<Vec<Item>> = vec![Vec::new(); edges + platform.nodes()];
+        // By activity, where the elements of each slot end.
+        let mut ends: Vec<Vec<(usize, usize)>> = vec![Vec::new(); items.len()];
+        for (slot, cut) in self.slots.iter().enumerate() {
+            for (activity, range) in &cut.edges {
+                ends[*activity].push((range.end, slot));
+            }
+        }
+        let slot_of = |activity: usize, element: usize| {
+            let ends = &ends[activity];
+            let at = ends.partition_point(|(end, _)| *end <= element);
+            ends.get(at).map_or(self.slots.len(), |(_, slot)| *slot)
+        };
+        // Items that come first on their route come first in the period, so that their successors
+        // can still follow in the same period.
+        let routes = self.solution.routes.iter();
+        let routes: Vec<Vec<(usize, Item, Vec<usize>)>> = routes
+            .map(|(route, _)| items_of(route, platform, &layout))
+            .collect();
+        let depths: Vec<Vec<usize>> = routes.iter().map(|route| depths(route)).collect();
+        let mut order: Vec<Vec<(usize, usize, usize)>> = vec![Vec::new(); items.len()];
+        let mut operation = 0;
+        for ((route, depths), &count) in routes.iter().zip(&depths).zip(&self.counts) {
+            for _ in 0..count {
+                for (i, (activity, ..)) in route.iter().enumerate() {
+                    order[*activity].push((depths[i], operation, i));
+                }
+                operation += 1;
+            }
+        }
+        let mut position: Vec<HashMap<usize, usize>> = vec![HashMap::new(); operation];
+        for of_activity in &mut order {
+            of_activity.sort_unstable();
+            for (at, &(_, operation, i)) in of_activity.iter().enumerate() {
+                position[operation].insert(i, at);
+            }
+        }
+        let counts = order.iter().map(Vec::len);
+        for (items, count) in items.iter_mut().zip(counts) {
+            items.resize(count, Item::NONE);
+        }
+        let mut operation = 0;
+        let mut max_delay = 0;
+        for (route, &count) in routes.iter().zip(&self.counts) {
+            // By item of the route, when it is complete: the period and its slot.
+            let mut done: Vec<(usize, usize)> = Vec::with_capacity(route.len());
+            for _ in 0..count {
+                done.clear();
+                for (i, (activity, item, before)) in route.iter().enumerate() {
+                    let at = position[operation][&i];
+                    let first = at * self.elements;
+                    let start = slot_of(*activity, first);
+                    let end = slot_of(*activity, first + self.elements - 1);
+                    let earliest = before.iter().map(|&b| {
+                        let (period, slot) = done[b];
+                        period + usize::from(slot >= start)
+                    });
+                    let delay = earliest.max().unwrap_or(0);
+                    done.push((delay, end));
+                    max_delay = max_delay.max(delay);
+                    items[*activity][at] = Item {
+                        operation,
+                        delay,
+                        ..*item
+                    };
+                }
+                operation += 1;
+            }
+        }
+        (items, max_delay + 1)
+    }
+
+    /// Returns the elements `range` of an edge's messages or a node's combinations in period
+    /// `period`.
+    fn pieces(
+        &self,
+        items: &[Item],
+        range: &std::ops::Range<usize>,
+        period: usize,
+        operations: usize,
+        layout: &BufferLayout,
+    ) -> Vec<Piece> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let item = items[at / self.elements];
+            let from = at % self.elements;
+            let to = self.elements.min(from + range.end - at);
+            at += to - from;
+            let Some(batch) = period.checked_sub(item.delay) else {
+                continue;
+            };
+            let operation = batch * self.operations() + item.operation;
+            if operation >= operations {
+                continue;
+            }
+            let span = |place: usize| {
+                let offset = layout.offset(place) + operation * self.elements + from;
+                Span::new(offset, to - from)
+            };
+            pieces.push(Piece {
+                from: span(item.from),
+                to: span(item.to),
+                left: match item.how {
+                    How::CopyAndCombine(left) => Some(span(left)),
+                    _ => None,
+                },
+                how: item.how,
+            });
+        }
+        pieces
+    }
+
+    /// Whether operations consist of tasks.
+    fn has_tasks(&self) -> bool {
+        let mut routes = self.solution.routes.iter();
+        routes.any(|(route, _)| !route.work.owners.is_empty())
+    }
+
+    /// Returns the spans where a rank finds the results of its tasks, by operation.
+    fn results(&self, rank: usize, operations: usize, layout: &BufferLayout) -> Vec<Span> {
+        let platform = &self.solution.platform;
+        let mut of_period: Vec<Option<usize>> = Vec::new();
+        for ((route, _), &count) in self.solution.routes.iter().zip(&self.counts) {
+            let (nodes, at) = (route.work.nodes(platform), placed(&route.work, platform));
+            let results = &route.work.results;
+            let own = match self.solution.operation {
+                Operation::Scan => results.get(rank),
+                _ => results.first().filter(|&&v| nodes[v] == rank),
+            };
+            of_period.extend(std::iter::repeat_n(own.map(|&v| at[v]), count));
+        }
+        let spans = (0..operations).filter_map(|operation| {
+            let place = of_period[operation % of_period.len()]?;
+            let offset = layout.offset(place) + operation * self.elements;
+            Some(Span::new(offset, self.elements))
+        });
+        joined(spans).into_iter().collect()
+    }
+}
+
+/// Joins adjacent spans, in order.
+fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
+    let mut all = Spans::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if last.end() == span.offset => last.len += span.len,
+            _ => all.push(span),
+        }
+    }
+    all
+}
+
+/// Combines a piece in place, or in the accumulator at offset `accumulator`.
+fn combine(builder: &mut Builder, rank: usize, piece: &Piece, accumulator: Option<usize>) {
+    let order = match piece.how {
+        How::Combine(order) => order,
+        How::Carry | How::CopyAndCombine(_) => Order::MineFirst,
+    };
+    if let Some(offset) = accumulator {
+        let at = Span::new(offset, piece.to.len);
+        builder.step(rank, Step::copy(piece.left.unwrap_or(piece.to), at));
+        builder.step(rank, Step::combine(piece.from, at, order));
+        builder.step(rank, Step::copy(at, piece.to));
+        return;
+    }
+    if let Some(left) = piece.left {
+        builder.step(rank, Step::copy(left, piece.to));
+    }
+    builder.step(rank, Step::combine(piece.from, piece.to, order));
+}
+
+/// Lists the items of one operation on a route. Each comes with the number of its activity and the
+/// list positions of its predecessors.
+fn items_of(
+    route: &Route,
+    platform: &Platform,
+    layout: &BufferLayout,
+) -> Vec<(usize, Item, Vec<usize>)> {
+    let mut items: Vec<(usize, Item, Vec<usize>)> = Vec::new();
+    for (p, part) in route.parts.iter().enumerate() {
+        let blocks = layout.blocks(part, platform);
+        // By node and block, the list position of the item that delivers it.
+        let mut received: HashMap<(usize, usize), usize> = HashMap::new();
+        for (&e, blocks) in part.edges.iter().zip(blocks) {
+            let edge = &platform.edges()[e];
+            for block in blocks {
+                let place = if layout.personal { block } else { p };
+                let item = Item {
+                    from: place,
+                    to: place,
+                    ..Item::NONE
+                };
+                let before = received.get(&(edge.src, block)).copied();
+                received.insert((edge.dst, block), items.len());
+                items.push((e, item, before.into_iter().collect()));
+            }
+        }
+    }
+    let work = &route.work;
+    let at = placed(work, platform);
+    let uses = uses(work);
+    let tasks = work.tasks.iter().enumerate();
+    items.extend(tasks.map(|(i, task)| {
+        let to = at[work.owners.len() + i];
+        let (activity, from, how) = match *task {
+            Task::Move { edge, value } => (edge, at[value], How::Carry),
+            Task::Combine { node, left, right } => {
+                let (from, how) = if uses[left] == 1 {
+                    (at[right], How::Combine(Order::MineFirst))
+                } else if uses[right] == 1 {
+                    (at[left], How::Combine(Order::TheirsFirst))
+                } else {
+                    (at[right], How::CopyAndCombine(at[left]))
+                };
+                (platform.edges().len() + node, from, how)
+            }
+        };
+        let item = Item {
+            from,
+            to,
+            how,
+            ..Item::NONE
+        };
+        let before = task
+            .takes()
+            .filter_map(|v| v.checked_sub(work.owners.len()));
+        (activity, item, before.collect())
+    }));
+    items
+}
+
+/// Returns, by item of a route, the length of the longest chain of items before it.
+fn depths(route: &[(usize, Item, Vec<usize>)]) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::with_capacity(route.len());
+    for (_, _, before) in route {
+        depths.push(before.iter().map(|&b| depths[b] + 1).max().unwrap_or(0));
+    }
+    depths
+}
