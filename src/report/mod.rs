@@ -20,15 +20,13 @@
 mod chrome;
 mod gantt;
 mod legend;
-mod platform;
-mod svg;
+pub(crate) mod svg;
 mod trace;
 mod traffic;
 mod tree;
 
 pub use chrome::MAX_EVENTS;
 pub use gantt::{MAX_BOXES, gantt};
-pub use platform::platform;
 pub use trace::{Activity, Source, Trace, Unit, What};
 pub use traffic::{Traffic, traffic};
 pub use tree::{Tree, tree};

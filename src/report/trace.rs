@@ -7,7 +7,6 @@ use crate::machine::{CostModel, Ports};
 use crate::schedule::matching::{Matching, NONE};
 use crate::schedule::{Event, Schedule, Span, Spans, Step};
 use crate::simulate::{Prepared, max_time};
-use crate::steady::Periodic;
 
 /// The unit of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,13 +140,11 @@ impl Trace {
         )
     }
 
-    /// Traces one period in the middle of a series, as planned: every activity starts with its
-    /// slot.
+    /// Traces steps that start and end at the given times, by rank and step.
     ///
     /// # Errors
-    /// When the period has too many transfers.
-    pub fn period(periodic: &Periodic) -> Result<Trace> {
-        let (schedule, times) = periodic.one_period()?;
+    /// When there are too many steps.
+    pub fn of_times(schedule: &Schedule, times: &[Vec<(f64, f64)>]) -> Result<Trace> {
         let of_step = |rank: usize, i: usize, step: &Step| {
             let what = match step.peer() {
                 Some(_) => transfer_of(step, false),
@@ -155,7 +152,7 @@ impl Trace {
             };
             [Some((what, times[rank][i])), None]
         };
-        Trace::build(&schedule, 1, (Source::Model, Unit::Plain), of_step)
+        Trace::build(schedule, 1, (Source::Model, Unit::Plain), of_step)
     }
 
     /// Traces the wall-clock of a run. `recorded` holds, by rank and step, the times in nanoseconds

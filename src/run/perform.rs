@@ -453,7 +453,7 @@ impl Team {
     ) -> Result<()> {
         options.cost.validate()?;
         options.cost.covers(schedule.ranks())?;
-        options.cost.links_all(schedule)?;
+        schedule.ensure_links(&options.cost)?;
         if schedule.ranks() != self.ranks() {
             return Err(Error::usage(format!(
                 "a schedule of {} ranks for a team of {}",

@@ -51,7 +51,7 @@ pub use step::{Order, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::machine::Ports;
+use crate::machine::{CostModel, Ports};
 use crate::schedule::collective::Collective;
 
 /// The buffer of one rank, in elements.
@@ -81,6 +81,29 @@ pub struct Schedule {
 const MAX_PORTS: usize = 1 << 12;
 
 impl Schedule {
+    /// Checks that `cost` has a link for every non-empty message.
+    ///
+    /// # Errors
+    /// Names the first message without a link.
+    pub fn ensure_links(&self, cost: &CostModel) -> Result<()> {
+        if cost.links().is_none() {
+            return Ok(());
+        }
+        for (from, program) in self.programs().iter().enumerate() {
+            for (i, step) in program.iter().enumerate() {
+                if let Step::Send { to, .. } = step
+                    && !step.is_empty()
+                    && !cost.linked(from, *to)
+                {
+                    return Err(Error::usage(format!(
+                        "rank {from}, step {i}: sends to rank {to}, between which the costs have no link"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Starts a schedule of `ranks` ranks with empty buffers and programs.
     pub fn builder(ranks: usize, ports: Ports, collective: Collective) -> Builder {
         Builder::new(ranks, ports, collective)

@@ -75,6 +75,7 @@ mod matching;
 mod packets;
 mod partial_results;
 mod periodic;
+mod picture;
 mod platform;
 mod ports;
 mod problem;
@@ -92,6 +93,7 @@ pub use fraction::{Fraction, parse_fraction, show_float, show_fraction, show_sho
 pub use generate::generate;
 pub use packets::{Packets, best_packets};
 pub use periodic::Periodic;
+pub use picture::platform_svg;
 pub use platform::{Edge, Platform};
 pub use ports::Slot;
 pub use problem::{Operation, Solution, solve};
@@ -99,6 +101,7 @@ pub use robust::Robustness;
 pub use route::{Part, Route, Task, Work};
 pub use single::{Single, best_single};
 pub use solve::Method;
+pub use unroll::StepTimes;
 
 #[cfg(test)]
 mod tests;

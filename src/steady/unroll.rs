@@ -77,7 +77,7 @@ struct Piece {
 }
 
 /// Start and end time of every step, by rank.
-pub(crate) type Times = Vec<Vec<(f64, f64)>>;
+pub type StepTimes = Vec<Vec<(f64, f64)>>;
 
 impl Periodic {
     /// Returns the number of elements of all buffers together in a schedule of `operations`
@@ -181,7 +181,7 @@ impl Periodic {
     ///
     /// # Errors
     /// When it would be too large.
-    pub(crate) fn one_period(&self) -> Result<(Schedule, Times)> {
+    pub fn one_period(&self) -> Result<(Schedule, StepTimes)> {
         let solution = &self.solution;
         let ranks = solution.platform.nodes();
         let root = solution.platform.source();
@@ -210,7 +210,7 @@ impl Periodic {
         for rank in 0..ranks {
             builder.layout(rank, len, [], []);
         }
-        let mut times: Times = vec![Vec::new(); ranks];
+        let mut times: StepTimes = vec![Vec::new(); ranks];
         let mut start = Fraction::ZERO;
         for slot in slots {
             let mut step = |rank: usize, step: Step, time: &Fraction| {

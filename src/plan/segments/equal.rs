@@ -54,7 +54,8 @@ impl Method {
 ///
 /// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
 ///   the vector into the same numbers of even segments.
-/// - Uni-greedy: all sizes are evaluated ([`best_uni_greedy`](crate::plan::pipeline::uni_greedy::best_uni_greedy)).
+/// - Uni-greedy: all sizes are evaluated by its own
+///   [evaluator](crate::plan::pipeline::uni_greedy::best_uni_greedy).
 /// - Out-of-order: some sizes are planned. A lower bound of their times selects them, and the best
 ///   size of uni-greedy is always among them.
 /// - Other algorithms: a search over the number of segments.

@@ -44,8 +44,8 @@ pub struct Terms {
 
 /// Table II's bounds of any unidirectional reduction, as printed.
 ///
-/// The bandwidth term `2 beta m` is right for odd `p` only; [`crate::simulate::bounds`] has the corrected
-/// one.
+/// The bandwidth term `2 beta m` is right for odd `p` only; [`crate::simulate::bounds`] has the
+/// corrected one.
 pub fn published_bounds(request: &Request) -> Option<Terms> {
     if request.ranks <= 3 || request.elements() == 0 {
         return None;

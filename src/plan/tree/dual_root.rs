@@ -166,9 +166,8 @@ impl RankProgram<'_> {
     }
 }
 
-/// The dual-root allreduce over two trees of `h` levels that are full, or fuller than the
-/// request's: `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`, at best `O(log p + sqrt(m log p)) +
-/// 3 (beta + gamma) m`.
+/// The time over two trees of `h` levels that are full, or fuller than the request's:
+/// `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`.
 fn published(x: &Symbols) -> Option<Published> {
     let h = f64::from(ceil_log2(x.ranks.saturating_add(2)) - 1);
     let (starts, combined) = (4.0 * h - 6.0, 2.0 * h - 4.0);

@@ -10,11 +10,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use oneport::Ports;
 use oneport::check;
-use oneport::report::{Caption, Trace, platform};
+use oneport::report::{Caption, Trace};
 use oneport::simulate::Prepared;
 use oneport::steady::{
     Fraction, Method, Operation, Periodic, Platform, Solution, best_packets, best_single, generate,
-    parse_fraction, show_short, solve, to_f64,
+    parse_fraction, platform_svg, show_short, solve, to_f64,
 };
 
 use crate::args::{PortModel, did_you_mean, parse_count};
@@ -223,7 +223,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         output::write_file(path, text.as_bytes())?;
     }
     if let Some(path) = &args.draw {
-        output::write_file(path, self::platform(&solution).as_bytes())?;
+        output::write_file(path, platform_svg(&solution).as_bytes())?;
     }
     if let (Some(path), Some(file)) = (&args.gantt, gantt) {
         output::write_file(path, one_period(&periodic, file)?.as_bytes())?;
@@ -381,7 +381,8 @@ fn one_period(periodic: &Periodic, file: File) -> Result<String> {
         },
         show_short(&solution.throughput)
     ));
-    file.content(&Trace::period(periodic)?, &caption)
+    let (schedule, times) = periodic.one_period()?;
+    file.content(&Trace::of_times(&schedule, &times)?, &caption)
 }
 
 fn parse_operation(text: &str) -> Result<Operation, String> {

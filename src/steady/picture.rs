@@ -1,8 +1,8 @@
 //! Draws a steady-state platform: nodes on a circle, links as arrows.
 
-use super::Caption;
-use super::svg::{Anchor, MARGIN, Svg, TEXT, number};
-use crate::steady::{Fraction, Route, Solution, show_short, to_f64};
+use super::{Fraction, Route, Solution, show_short, to_f64};
+use crate::report::Caption;
+use crate::report::svg::{Anchor, MARGIN, Svg, TEXT, number};
 
 const RADIUS: f64 = 13.0;
 /// Candidate positions of a label along its link, in order of preference.
@@ -20,7 +20,7 @@ type Label = ((f64, f64), (f64, f64), String);
 /// the time; thin grey arrows are unused links. The label of a used link is the number of messages
 /// per time unit, and all links have details in a tooltip. The caption lists the trees and their
 /// weights, if they are few.
-pub fn platform(solution: &Solution) -> String {
+pub fn platform_svg(solution: &Solution) -> String {
     let platform = solution.platform();
     let n = platform.nodes();
     let mut messages = vec![Fraction::ZERO; platform.edges().len()];
