@@ -5,7 +5,8 @@
 #   tests/sanitize.sh thread|address   the long pass under one of them
 #   tests/sanitize.sh quick            a short pass under the thread sanitizer, for CI
 #
-# ONEPORT_FAULTS=N is how many cases of each kind tests/faults runs, instead of 100 (quick) or 1000.
+# ONEPORT_FAULTS=N is how many cases of each kind tests/threads/faults runs, instead of 100 (quick)
+# or 1000.
 #
 # Not part of `cargo test`: it builds everything once more, into its own target folder, and takes
 # minutes. Needs no nightly toolchain. Fails when the sanitizer reports anything in a test, and when
@@ -95,12 +96,12 @@ if [ $kind = address ]; then
     set -- "$@" --skip a_panic_that_panics_when_dropped
 fi
 if [ $quick = yes ]; then
-    tests="--test faults --test endpoint --test stress"
+    tests="faults:: endpoint:: stress::"
     export ONEPORT_FAULTS="${ONEPORT_FAULTS:-100}"
 else
-    tests="--test faults --test endpoint --test run --test stress"
+    tests="faults:: endpoint:: run:: stress::"
     export ONEPORT_FAULTS="${ONEPORT_FAULTS:-1000}"
 fi
 # shellcheck disable=SC2086
-cargo test --target "$target" $tests -- "$@"
+cargo test --target "$target" --test threads -- "$@" $tests
 echo "no reports ($kind sanitizer)"

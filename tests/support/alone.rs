@@ -1,16 +1,25 @@
-//! Tests that look at the threads of their process: one at a time.
+//! Tests that look at the threads of their process or need the machine for themselves: one at a
+//! time, and none of the others meanwhile.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One test at a time, and no thread of a team left after it.
-pub(crate) struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+static LOCK: RwLock<()> = RwLock::new(());
+
+/// No other test meanwhile, and no thread of a team left after this one.
+pub(crate) struct Alone(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>);
 
 pub(crate) fn alone() -> Alone {
-    static LOCK: Mutex<()> = Mutex::new(());
-    let alone = Alone(LOCK.lock().unwrap_or_else(PoisonError::into_inner));
+    let alone = Alone(LOCK.write());
     assert_eq!(threads_left(), 0);
     alone
+}
+
+/// Other tests meanwhile, but none that must be alone. A test that has one of the two guards must
+/// not ask for another: it would wait for itself.
+pub(crate) fn shared() -> RwLockReadGuard<'static, ()> {
+    LOCK.read()
 }
 
 impl Drop for Alone {

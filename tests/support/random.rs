@@ -6,6 +6,7 @@ use oneport::plan::distribution::Generator;
 #[derive(Debug, Clone)]
 pub(crate) struct Random(Generator);
 
+#[allow(dead_code, reason = "no crate draws in every way")]
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Random(Generator::new(seed))

@@ -1,0 +1,214 @@
+//! Circulant schedules: golden tables, the check of their construction, what users see of both.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn oneport(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn text(arguments: &str) -> String {
+    let output = oneport(arguments).assert().success().get_output().clone();
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn json(arguments: &str) -> Value {
+    serde_json::from_str(&text(&format!("{arguments} --json"))).expect("one JSON object")
+}
+
+/// Standard error of a command that fails with `code`.
+fn failure(arguments: &str, code: i32) -> String {
+    let output = oneport(arguments).assert().code(code).get_output().clone();
+    String::from_utf8(output.stderr).expect("text")
+}
+
+/// The numbers are those of the paper's tables 1 to 4, but for the root's base block, which table 2 prints as -1.
+#[test]
+fn golden_tables() {
+    for (p, golden) in [
+        (20, include_str!("../golden/circulant-20.txt")),
+        (31, include_str!("../golden/circulant-31.txt")),
+        (32, include_str!("../golden/circulant-32.txt")),
+        (33, include_str!("../golden/circulant-33.txt")),
+    ] {
+        let printed = text(&format!(
+            "plan broadcast -p {p} --algorithm circulant --table"
+        ));
+        assert_eq!(printed, golden);
+    }
+}
+
+#[test]
+fn tables_for_scripts() {
+    let table = json("plan reduce -p 9 --algorithm circulant --table");
+    assert_eq!(table["ranks"], 9);
+    assert_eq!(table["skips"], serde_json::json!([1, 2, 3, 5, 9]));
+    assert_eq!(
+        table["recv"][3],
+        serde_json::json!([-4, -1, -1, -1, -1, 3, 0, 1, 2])
+    );
+    assert_eq!(
+        table["send"][0],
+        serde_json::json!([0, -4, -3, -2, -4, -1, -4, -3, -2])
+    );
+    let message = failure("plan broadcast -p 9 --algorithm chain --table", 2);
+    assert!(message.contains("--algorithm circulant"), "{message}");
+    assert!(failure("plan --table", 2).contains("COLLECTIVE"));
+    failure("plan broadcast -a circulant --table --format json", 2);
+    failure("plan broadcast -p 2000000 -a circulant --table", 2);
+}
+
+#[test]
+fn the_construction_is_checked() {
+    let checked = json("check circulant --ranks 2..=64");
+    assert_eq!(checked["ok"], true);
+    assert_eq!(checked["errors"], serde_json::json!([]));
+    assert_eq!(checked["graphs"], 63);
+    assert_eq!(checked["schedules"], 64 * 65 / 2 - 1);
+    let sampled = json("check circulant --sample 20 --up-to 1e12 --threads 1");
+    assert_eq!(
+        (&sampled["ok"], &sampled["graphs"]),
+        (&true.into(), &20.into())
+    );
+    assert!(text("check circulant --ranks 1").contains("all four conditions hold"));
+    // Options may stand on both sides.
+    for arguments in [
+        "check --ranks 2..5 circulant",
+        "check --most-errors 3 circulant -p 2..=4",
+    ] {
+        assert_eq!(json(arguments)["schedules"], 9);
+    }
+    let both: Value = serde_json::from_str(&text("check --json circulant -p 4")).unwrap();
+    assert_eq!((&both["ok"], &both["schedules"]), (&true.into(), &4.into()));
+    let typo = failure("check circulnat --ranks 2..5", 2);
+    assert!(typo.contains("did you mean 'circulant'?"), "{typo}");
+    for arguments in ["check --json circulant -a ring", "check -a chain circulant"] {
+        let message = failure(arguments, 2);
+        assert!(message.contains("check circulant --help"), "{message}");
+    }
+    assert!(text("check --help").contains("check circulant --ranks"));
+    for wrong in [
+        "--ranks 0",
+        "--ranks 5..=4",
+        "--ranks 2^62",
+        "--sample 3 --up-to 1e30",
+        "--sample 0",
+        "--up-to 2^40",
+        "--ranks 5 --sample 3",
+        "--ranks many",
+    ] {
+        let message = failure(&format!("check circulant {wrong}"), 2);
+        assert!(message.starts_with("error: "), "{message}");
+    }
+}
+
+/// Schedules too long to be stored are timed all the same.
+#[test]
+fn many_ranks_are_simulated() {
+    let timed = json(
+        "simulate broadcast -p 40000 --bytes 64KiB --segments 16 -a circulant --alpha 10 --beta 1",
+    );
+    assert_eq!(timed["rounds"], 16 - 1 + 16);
+    assert_eq!(timed["time"], (16 - 1 + 16) * (10 + 4096));
+    assert_eq!(timed["closed_form"], timed["time"]);
+    assert_eq!(timed["messages"], 39_999 * 16);
+    assert_eq!(timed["bytes"], 39_999 * 65536u64);
+    assert_eq!(
+        (&timed["ranks"], &timed["segments"]),
+        (&40_000.into(), &16.into())
+    );
+    assert!(timed["lower_bound"].as_f64().unwrap() >= 65536.0);
+    let told = text(
+        "simulate reduce -p 30000 --root 7 --bytes 1KiB --segments 20 -a circulant --gamma 1ns",
+    );
+    assert!(told.contains("rounds       34"), "{told}");
+    let both = json(
+        "simulate allreduce -p 20000 --bytes 3000 --segments 60 -a circulant --gamma 1 --alpha 10 --beta 1",
+    );
+    let rounds = 60 - 1 + 15;
+    assert_eq!(
+        (&both["rounds"], &both["root"]),
+        (&(2 * rounds).into(), &Value::Null)
+    );
+    assert_eq!(both["time"], rounds * (2 * (10 + 50) + 50));
+    assert_eq!(both["messages"], 2 * 19_999 * 60);
+    // No algorithm that takes as many segments can be the best, and none of them is planned to see that.
+    let many = json("simulate allreduce -p 1024 --segments 3000");
+    assert!(many["time"].as_f64().unwrap() < 1e5, "{many}");
+    // Where they may be the best, they are.
+    let asked = "broadcast -p 300 --bytes 3001 --segments 300 --alpha 0 --beta 1";
+    let (chosen, compared) = (
+        json(&format!("simulate {asked}")),
+        json(&format!("compare {asked}")),
+    );
+    let best = &compared["rows"][0];
+    assert_eq!(
+        (&chosen["algorithm"], &chosen["time"]),
+        (&best["algorithm"], &best["time"])
+    );
+    assert_eq!(chosen["closed_form"], Value::Null);
+    // More segments than elements would be fewer segments.
+    let message = failure(
+        "simulate broadcast -p 999999999999 --segments 64 -a circulant",
+        2,
+    );
+    assert!(message.starts_with("error: "), "{message}");
+}
+
+/// What the irregular allgather needs to know, every rank's receive schedule, can be had by a small regular one.
+#[test]
+fn schedules_are_allgathered() {
+    use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
+    use oneport::plan::registry;
+    use oneport::run::{Operator, RunOptions, Team};
+    use oneport::{Kind, Request};
+    for p in [2, 5, 9, 20] {
+        let graph = Circulant::new(p);
+        let request = Request::new(p, graph.rounds());
+        let allgather = registry::find(Kind::Allgather, "circulant").unwrap();
+        let schedule = allgather.plan(&request).unwrap();
+        let own: Vec<Vec<i64>> = (0..p).map(|r| graph.recv_schedule(r)).collect();
+        let sum = Operator::<i64>::named("sum").unwrap();
+        let mut team = Team::new(p).unwrap();
+        let outcome = team
+            .run(&schedule, &own, &sum, &RunOptions::default())
+            .unwrap();
+        let all: Vec<i64> = Tables::new(&graph)
+            .recv
+            .into_iter()
+            .map(i64::from)
+            .collect();
+        assert!(outcome.outputs.iter().all(|held| *held == all), "p={p}");
+        let rounds = schedule.stats().unwrap().rounds;
+        assert_eq!(rounds, graph.rounds());
+    }
+}
+
+/// The paper's irregular test: `m_r = (r mod 3) floor(m/p)`, the rest at the last rank; more parts help the largest block along.
+#[test]
+fn the_papers_irregular_test() {
+    use oneport::plan::{Segments, registry};
+    use oneport::{CostModel, Kind, Request};
+    let (p, m) = (36, 36_000);
+    let mut sizes: Vec<usize> = (0..p - 1).map(|r| r % 3 * (m / p)).collect();
+    sizes.push(m - sizes.iter().sum::<usize>());
+    let largest = sizes.iter().copied().max().unwrap();
+    let algorithm = registry::find(Kind::Allgather, "circulant-blocks").unwrap();
+    let time = |parts: usize| {
+        let mut request = Request::new(p, largest);
+        request.segments = Segments::of_count(largest, parts).unwrap();
+        request.blocks = Some(sizes.clone());
+        request.cost = CostModel::new(100.0, 1.0);
+        let timed = algorithm.timed(&request).unwrap();
+        assert_eq!(timed.rounds, parts - 1 + 6);
+        #[expect(clippy::cast_precision_loss, reason = "small")]
+        let bound = (parts + 5) as f64 * (100.0 + (m / parts + p) as f64);
+        assert!(timed.time <= bound, "{} {bound}", timed.time);
+        timed.time
+    };
+    let times = [1, 2, 4, 8].map(time);
+    assert!(times.iter().all(|t| *t >= 34_000.0));
+    assert!(times[3] <= times[0], "{times:?}");
+}

@@ -1,0 +1,401 @@
+//! Pictures and traces: their structure, and the commands that write them.
+
+mod commands;
+mod svg;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use oneport::plan::{Segments, registry};
+use oneport::report::{Caption, Trace, Traffic, Tree, Unit, What, gantt, traffic, tree};
+use oneport::run::{Clock, Operator, RunOptions, Team, inputs};
+use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Span, Step};
+
+use self::svg::{Extent, assert_inside, extent, overlap, read};
+
+/// Every algorithm's schedule for a few sizes and port models.
+fn planned() -> impl Iterator<Item = (String, Schedule)> {
+    let cases = [(1, 4, 2), (2, 0, 1), (5, 12, 3), (8, 7, 7), (9, 40, 4)];
+    registry::all().iter().flat_map(move |algorithm| {
+        let cases = cases
+            .into_iter()
+            .flat_map(|c| [(c, Ports::UNI), (c, Ports::BI)]);
+        cases.filter_map(move |((p, n, q), ports)| {
+            let mut request = Request::new(p, n);
+            request.ports = ports;
+            request.segments = Segments::of_count(n, q).ok()?;
+            let name = algorithm.name;
+            let what = format!("{:?} {name} p={p} n={n} {ports:?}", algorithm.collective);
+            Some((what, algorithm.plan(&request).ok()?))
+        })
+    })
+}
+
+/// Class and extent of every box of a Gantt chart.
+fn boxes(text: &str) -> Vec<(String, Extent)> {
+    let elements = read(text);
+    assert_inside(&elements);
+    let kinds = ["send", "receive", "receive-combine", "combine", "copy"];
+    let groups = elements.iter().enumerate();
+    groups
+        .filter(|(_, e)| e.name == "g" && kinds.contains(&e.class()))
+        .map(|(i, e)| {
+            let inside = elements.iter().filter(|r| r.parent == Some(i));
+            let title = inside.clone().find(|t| t.name == "title");
+            assert!(title.is_some_and(|t| t.text.starts_with("rank ")), "{e:?}");
+            let around = inside.filter(|r| r.name == "rect").map(extent);
+            let around =
+                around.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1), a.2.max(b.2), a.3.max(b.3)));
+            (e.class().to_string(), around.expect("a box"))
+        })
+        .collect()
+}
+
+fn assert_no_overlap(extents: &[Extent], what: &str) {
+    let mut sorted = extents.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (i, a) in sorted.iter().enumerate() {
+        let near = sorted[i + 1..].iter().take_while(|b| b.0 < a.2);
+        for b in near {
+            assert!(!overlap(*a, *b), "{what}: {a:?} and {b:?}");
+        }
+    }
+}
+
+#[test]
+fn gantt_charts_have_a_box_a_step_and_none_overlap() {
+    let cost = CostModel::new(1.0, 0.5).gamma(0.25).gamma_copy(0.125);
+    for (what, schedule) in planned() {
+        for overlap in [false, true] {
+            let cost = cost.clone().overlap(overlap);
+            let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+            let text = gantt(&trace, &Caption::new(what.clone()).line("a <line> & more")).unwrap();
+            let boxes = boxes(&text);
+            let count = |class: &str| boxes.iter().filter(|b| b.0 == class).count();
+            let steps = |of: fn(&Step) -> bool| {
+                let all = schedule.programs().iter().flatten();
+                all.filter(|s| !s.is_empty() && of(s)).count()
+            };
+            assert_eq!(count("send"), steps(Step::is_send), "{what}");
+            let receives = |s: &Step| s.peer().is_some() && !s.is_send();
+            assert_eq!(count("receive"), steps(receives), "{what}");
+            assert_eq!(
+                count("combine") + count("copy"),
+                steps(Step::computes),
+                "{what}"
+            );
+            let extents: Vec<_> = boxes.iter().map(|b| b.1).collect();
+            assert_no_overlap(&extents, &what);
+        }
+    }
+}
+
+/// A `k`-ported star: the root sends to `k` ranks at once; copies before, and an empty message after.
+fn star(k: usize) -> Schedule {
+    let span = Span::new(0, 4);
+    let mut b = Schedule::builder(
+        k + 1,
+        Ports::BI.with_k(k),
+        Collective::Broadcast { root: 0 },
+    );
+    b.layout(0, 8, [span], Some(span));
+    b.step(0, Step::copy(span, Span::new(4, 4)));
+    for r in 1..=k {
+        b.layout(r, 4, None, Some(span));
+        b.step(0, Step::send(r, span).on_port(r - 1));
+        b.step(r, Step::recv(0, span));
+    }
+    b.step(0, Step::send(1, Span::new(0, 0)));
+    b.step(1, Step::recv(0, Span::new(0, 0)));
+    b.build().unwrap()
+}
+
+#[test]
+fn ports_have_lanes_and_empty_messages_none() {
+    let cost = CostModel::new(1.0, 1.0).gamma_copy(1.0);
+    let trace = Trace::model(&star(3), &cost, 1, Unit::Plain).unwrap();
+    let text = gantt(&trace, &Caption::new("star")).unwrap();
+    let boxes = boxes(&text);
+    assert_eq!(boxes.len(), 7);
+    let extents: Vec<_> = boxes.iter().map(|b| b.1).collect();
+    assert_no_overlap(&extents, "star");
+    // Three sends at the same time, one below the other.
+    let sends: Vec<_> = boxes.iter().filter(|b| b.0 == "send").collect();
+    assert!(
+        sends
+            .windows(2)
+            .all(|w| w[0].1.0 == w[1].1.0 && w[0].1.1 < w[1].1.1)
+    );
+    assert!(
+        text.contains("take no time: 1 × send, 1 × receive."),
+        "{text}"
+    );
+    assert!(text.contains(">out 2</text>"), "{text}");
+}
+
+#[test]
+fn a_chart_without_any_time_is_still_a_chart() {
+    let trace = Trace::model(&star(2), &CostModel::new(0.0, 0.0), 1, Unit::Plain).unwrap();
+    assert_eq!(boxes(&gantt(&trace, &Caption::default()).unwrap()).len(), 0);
+    let trace = Trace::model(
+        &star(2),
+        &CostModel::new(f64::MAX, f64::MAX),
+        1,
+        Unit::Plain,
+    );
+    assert!(trace.is_err());
+}
+
+#[test]
+fn trees_have_a_node_a_rank_and_none_overlap() {
+    let mut trees = 0;
+    for (what, schedule) in planned() {
+        let Some(found) = Tree::of(&schedule, 1).unwrap() else {
+            continue;
+        };
+        trees += 1;
+        let p = schedule.ranks();
+        assert_eq!(found.size(found.root()), p, "{what}");
+        let elements = read(&tree(&found, &Caption::new(what.clone())).unwrap());
+        assert_inside(&elements);
+        let of_class = |class: &'static str| {
+            let groups = elements.iter().enumerate();
+            groups
+                .filter(move |(_, e)| e.class() == class)
+                .map(|(i, _)| i)
+        };
+        assert_eq!(of_class("edge").count(), p - 1, "{what}");
+        let nodes: Vec<_> = of_class("node")
+            .map(|i| {
+                let inside = |e: &&svg::Element| e.parent == Some(i) && e.name == "rect";
+                extent(elements.iter().find(inside).expect("a box"))
+            })
+            .collect();
+        assert_eq!(nodes.len(), p, "{what}");
+        assert_no_overlap(&nodes, &what);
+    }
+    assert!(trees > 20, "{trees}");
+}
+
+/// A scatter along a binomial tree over 4 ranks, blocks of 1 to 4 elements, each rank's buffer holding its subtree's blocks.
+fn scatter() -> Schedule {
+    let mut b = Schedule::builder(4, Ports::BI, Collective::Scatter { root: 0 });
+    let blocks = [(0, 1), (1, 2), (3, 3), (6, 4)].map(Span::from);
+    b.layout(0, 10, [Span::new(0, 10)], Some(blocks[0]));
+    b.layout(1, 2, None, Some(Span::new(0, 2)));
+    b.layout(2, 7, None, Some(Span::new(0, 3)));
+    b.layout(3, 4, None, Some(Span::new(0, 4)));
+    b.step(0, Step::send(2, Span::new(3, 7)));
+    b.step(0, Step::send(1, blocks[1]));
+    b.step(1, Step::recv(0, Span::new(0, 2)));
+    b.step(2, Step::recv(0, Span::new(0, 7)));
+    b.step(2, Step::send(3, Span::new(3, 4)));
+    b.step(3, Step::recv(2, Span::new(0, 4)));
+    b.build().unwrap()
+}
+
+#[test]
+fn trees_know_who_is_below_whom() {
+    let found = Tree::of(&scatter(), 8).unwrap().expect("a tree");
+    assert!(!found.towards_root() && found.segment().is_none());
+    assert_eq!(
+        (0..4).map(|r| found.parent(r)).collect::<Vec<_>>(),
+        [None, Some(0), Some(0), Some(2)]
+    );
+    assert_eq!(
+        (0..4).map(|r| found.size(r)).collect::<Vec<_>>(),
+        [4, 1, 2, 1]
+    );
+    let text = tree(&found, &Caption::new("scatter")).unwrap();
+    assert!(text.contains(">56 B</text>") && text.contains("rank 0 to rank 2: 1 message, 56 B"));
+    // The root turns to 2 first: it stands on the left.
+    let elements = read(&text);
+    let x = |rank: &str| {
+        let node = elements
+            .iter()
+            .find(|e| e.name == "text" && e.text == rank && e.number("font-size") == 13.0);
+        node.expect("a node").number("x")
+    };
+    assert!(x("2") < x("1"));
+
+    // Reversed, it is a gather.
+    let gather = scatter().reversed().unwrap();
+    let found = Tree::of(&gather, 8).unwrap().expect("a tree");
+    assert!(found.towards_root());
+    assert_eq!(found.root(), 0);
+}
+
+#[test]
+fn only_trees_are_trees() {
+    let plan = |kind, name: &str, p, q| {
+        let mut request = Request::new(p, 12);
+        request.segments = Segments::of_count(12, q).unwrap();
+        registry::find(kind, name).unwrap().plan(&request).unwrap()
+    };
+    let butterfly = plan(Kind::Reduce, "butterfly", 8, 1);
+    assert!(Tree::of(&butterfly, 1).unwrap().is_none());
+    // Segments that go different ways: the first one's tree.
+    let greedy = Tree::of(&plan(Kind::Reduce, "bi-greedy", 16, 4), 1)
+        .unwrap()
+        .unwrap();
+    assert_eq!(greedy.segment().unwrap()[..], [Span::new(0, 3)]);
+    // A chain is a tree from both ends; the root is where the collective has it.
+    for kind in [Kind::Reduce, Kind::Broadcast] {
+        let chain = Tree::of(&plan(kind, "chain", 5, 4), 1).unwrap().unwrap();
+        assert_eq!(
+            (chain.root(), chain.towards_root()),
+            (0, kind == Kind::Reduce)
+        );
+    }
+}
+
+#[test]
+fn traffic_has_a_cell_a_pair() {
+    for (what, schedule) in planned() {
+        let flows = Traffic::new(&schedule, 4);
+        let elements = read(&traffic(&flows, &Caption::new(what.clone())).unwrap());
+        assert_inside(&elements);
+        let p = schedule.ranks();
+        let pairs = (0..p).flat_map(|a| (0..p).map(move |b| (a, b)));
+        let talking = pairs
+            .clone()
+            .filter(|&(a, b)| flows.messages(a, b) > 0)
+            .count();
+        let cells = elements.iter().filter(|e| e.class() == "flow").count();
+        assert_eq!(cells, talking, "{what}");
+        let bytes: u64 = pairs.map(|(a, b)| flows.bytes(a, b)).sum();
+        let stats = schedule.stats().unwrap();
+        assert_eq!(bytes, stats.elements as u64 * 4, "{what}");
+    }
+}
+
+#[test]
+fn golden() {
+    let span = Span::new(0, 4);
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Reduce { root: 1 });
+    b.layout(0, 4, [span], None);
+    b.layout(1, 4, [span], Some(span));
+    b.step(0, Step::send(1, span));
+    b.step(1, Step::recv_combine(0, span, oneport::Order::TheirsFirst));
+    let schedule = b.build().unwrap();
+    let cost = CostModel::new(2.0, 0.5).gamma(0.25);
+    let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+    let caption = Caption::new("pair").line("one message");
+    let found = [
+        ("gantt.svg", gantt(&trace, &caption).unwrap()),
+        (
+            "tree.svg",
+            tree(&Tree::of(&schedule, 1).unwrap().unwrap(), &caption).unwrap(),
+        ),
+        (
+            "traffic.svg",
+            traffic(&Traffic::new(&schedule, 1), &caption).unwrap(),
+        ),
+    ];
+    for (name, text) in found {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/golden")
+            .join(name);
+        if std::env::var_os("ONEPORT_BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, expected, "{name} (ONEPORT_BLESS=1 writes it anew)");
+    }
+}
+
+/// Asserts that no two activities of one lane overlap, and returns the number of activities.
+fn assert_lanes(trace: &Trace) -> usize {
+    let mut lanes: HashMap<_, Vec<(f64, f64)>> = HashMap::new();
+    for a in trace.activities() {
+        assert!(
+            0.0 <= a.start && a.start <= a.end && a.end <= trace.end(),
+            "{a:?}"
+        );
+        lanes
+            .entry((a.rank, trace.list(a)))
+            .or_default()
+            .push((a.start, a.end));
+    }
+    for lane in lanes.values_mut() {
+        lane.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        assert!(lane.windows(2).all(|w| w[0].1 <= w[1].0), "{lane:?}");
+    }
+    trace.activities().len()
+}
+
+#[test]
+fn a_run_records_every_step() {
+    for (name, ports, p) in [
+        ("chain", Ports::BI, 3),
+        ("uni-greedy", Ports::UNI, 4),
+        ("butterfly", Ports::BI, 4),
+    ] {
+        let mut request = Request::new(p, 1000);
+        request.ports = ports;
+        request.segments = Segments::of_count(1000, 4).unwrap();
+        let schedule = registry::find(Kind::Reduce, name)
+            .unwrap()
+            .plan(&request)
+            .unwrap();
+        let sum = Operator::<i64>::named("sum").unwrap();
+        let data = inputs(schedule.collective(), schedule.layout(), &sum);
+        let mut team = Team::new(p).unwrap();
+        let options = RunOptions {
+            repetitions: 3,
+            ..RunOptions::default()
+        };
+        let plain = team.run(&schedule, &data, &sum, &options).unwrap();
+        assert!(plain.trace.is_none());
+        let options = RunOptions {
+            trace: true,
+            ..options
+        };
+        let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
+        assert_eq!(outcome.outputs, plain.outputs);
+        let trace = outcome.trace.expect("a trace");
+        assert_eq!(assert_lanes(&trace), schedule.steps(), "{name}");
+        assert!(trace.end() > 0.0);
+        for a in trace.activities().iter().filter(|a| a.what == What::Send) {
+            // It cannot end before the partner's part has begun.
+            let partner = trace.activities().iter().find(|b| {
+                (Some(b.rank), b.peer) == (a.peer, Some(a.rank))
+                    && b.segment == a.segment
+                    && b.what != What::Send
+            });
+            let partner = partner.expect("a partner");
+            assert!(partner.bytes == a.bytes && partner.start <= a.end && a.start <= partner.end);
+        }
+        boxes(&gantt(&trace, &Caption::new(name)).unwrap());
+    }
+}
+
+#[test]
+fn a_paced_run_takes_its_time_in_the_trace() {
+    let mut request = Request::new(3, 12);
+    request.segments = Segments::of_count(12, 3).unwrap();
+    let schedule = registry::find(Kind::Reduce, "chain").unwrap();
+    let schedule = schedule.plan(&request).unwrap();
+    for overlap in [false, true] {
+        let sum = Operator::<i32>::named("sum").unwrap();
+        let data = inputs(schedule.collective(), schedule.layout(), &sum);
+        let cost = CostModel::new(2e6, 0.0).gamma(5e4).overlap(overlap);
+        let options = RunOptions {
+            clock: Clock::Paced,
+            cost: cost.clone(),
+            trace: true,
+            ..RunOptions::default()
+        };
+        let mut team = Team::new(3).unwrap();
+        let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
+        let trace = outcome.trace.expect("a trace");
+        assert_eq!(assert_lanes(&trace), schedule.steps());
+        let model = Trace::model(&schedule, &cost, 4, Unit::Nanoseconds).unwrap();
+        for a in trace.activities() {
+            let parts = model.activities().iter();
+            let mut parts = parts.filter(|m| (m.rank, m.step) == (a.rank, a.step));
+            let end = parts.next().expect("a transfer").end;
+            assert!(a.end >= end.round(), "{a:?}, {end} in the model");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The command line: what the binary prints, reads, writes and refuses.
+
+mod circulant;
+mod cli;
+mod draw;
+mod files;
+mod fuzz;
+mod guidelines;
+#[path = "../hand/mod.rs"]
+mod hand;
+mod limits;
+
+#[path = "../support"]
+mod support {
+    pub(crate) mod random;
+    pub(crate) mod watch;
+}

@@ -1,0 +1,295 @@
+//! ScheduleSource on demand take, to the last bit, the time of the stored schedule; and the circulant ones are the stored ones.
+
+use oneport::plan::{Segments, registry};
+use oneport::schedule::ScheduleSource;
+use oneport::simulate::{Prepared, stream};
+use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span, Step};
+
+use crate::hand;
+use crate::support::random::Random;
+
+/// Costs that no sum of which is exact, so that only the same sums in the same order give the same bits.
+fn cost(overlap: bool) -> CostModel {
+    CostModel::new(0.1, 0.7)
+        .gamma(0.3)
+        .gamma_copy(0.9)
+        .overlap(overlap)
+}
+
+/// Whether the schedule completes.
+fn agree(schedule: &Schedule, name: &str) -> bool {
+    let mut completes = true;
+    for overlap in [false, true] {
+        let cost = cost(overlap);
+        let streamed = stream(schedule, &cost, 3);
+        let Ok(prepared) = Prepared::new(schedule, overlap) else {
+            assert!(streamed.is_err(), "{name}, overlap {overlap}: {streamed:?}");
+            completes = false;
+            continue;
+        };
+        let streamed = match streamed {
+            Ok(streamed) => streamed,
+            // Rounds are counted without overlap.
+            Err(_) if Prepared::new(schedule, false).is_err() => continue,
+            Err(error) => panic!("{name}, overlap {overlap}: {error}"),
+        };
+        let simulated = prepared.simulate(&cost, 3);
+        assert_eq!(
+            streamed.time.to_bits(),
+            simulated.time().to_bits(),
+            "{name}, overlap {overlap}"
+        );
+        assert_eq!(streamed.rank_times, simulated.rank_times(), "{name}");
+        let stats = schedule.stats().unwrap();
+        let counts = (streamed.rounds, streamed.messages, streamed.elements);
+        assert_eq!(
+            counts,
+            (stats.rounds, stats.messages, stats.elements),
+            "{name}"
+        );
+    }
+    completes
+}
+
+#[test]
+fn every_algorithm() {
+    for algorithm in registry::all() {
+        for p in (1..=17).chain([31, 32, 33, 64]) {
+            for sizes in [vec![0], vec![5], vec![3, 3, 2], vec![5, 1, 0, 4, 2, 7, 1]] {
+                for ports in [Ports::UNI, Ports::BI] {
+                    let segments = Segments::of_sizes(sizes.clone()).unwrap();
+                    let mut request = Request::new(p, segments.elements());
+                    request.segments = segments;
+                    request.root = p / 2;
+                    request.ports = ports;
+                    if algorithm.accepts(&request).is_err() {
+                        continue;
+                    }
+                    let schedule = algorithm.plan(&request).unwrap();
+                    let name = format!("{} {} p={p} {sizes:?}", algorithm.name, ports.name());
+                    assert!(agree(&schedule, &name));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn schedules_by_hand() {
+    for p in 2..=9 {
+        for (name, schedule) in hand::all(p) {
+            agree(&schedule, &name);
+        }
+    }
+}
+
+/// ScheduleSource that grow transfer by transfer, so that they complete; a few steps are then moved, and some no longer do.
+fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
+    let p = 1 + random.below(6);
+    let k = 1 + random.below(3);
+    let ports = [Ports::UNI, Ports::BI][random.below(2)].with_k(k);
+    let len = 12;
+    let mut b = Schedule::builder(p, ports, Collective::Allgather);
+    let mut programs = vec![Vec::new(); p];
+    for _ in 0..random.below(40) {
+        let span = |random: &mut Random, size: usize| Span::new(random.below(len - size + 1), size);
+        let (from, to, size) = (random.below(p), random.below(p), random.below(4));
+        let (source, target) = (span(random, size), span(random, size));
+        let order = Order::MineFirst;
+        match random.below(6) {
+            0 => programs[from].push(Step::copy(source, target)),
+            1 => programs[from].push(Step::combine(source, target, order)),
+            kind => {
+                if from == to && !ports.is_bidirectional() && k == 1 {
+                    continue;
+                }
+                let receive = if kind < 4 {
+                    Step::recv(from, target)
+                } else {
+                    Step::recv_combine(from, target, order)
+                };
+                programs[from].push(Step::send(to, source).on_port(random.below(k)));
+                programs[to].push(receive.on_port(random.below(k)));
+            }
+        }
+    }
+    for _ in 0..moves {
+        let program = &mut programs[random.below(p)];
+        if !program.is_empty() {
+            let step = program.remove(random.below(program.len()));
+            program.insert(random.below(program.len() + 1), step);
+        }
+    }
+    for (r, program) in programs.into_iter().enumerate() {
+        b.layout(r, len, [], []);
+        for step in program {
+            b.step(r, step);
+        }
+    }
+    b.build().unwrap()
+}
+
+#[test]
+fn random_programs() {
+    let mut random = Random::new(1);
+    let (mut completed, mut stuck) = (0, 0);
+    for i in 0..20_000 {
+        let schedule = random_schedule(&mut random, i % 4);
+        if agree(&schedule, &schedule.to_json()) {
+            completed += 1;
+        } else {
+            stuck += 1;
+        }
+    }
+    assert!(completed > 5000 && stuck > 1000, "{completed}, {stuck}");
+}
+
+#[test]
+fn long_lists_for_one_port() {
+    // All sends, then all receives, through windows that must be widened.
+    let (p, n) = (5, 300);
+    let mut b = Schedule::builder(p, Ports::BI, Collective::Allgather);
+    for r in 0..p {
+        b.layout(r, 2 * n, [], []);
+        for i in 0..n {
+            b.step(r, Step::send((r + 1) % p, Span::new(i, 1)));
+        }
+        for i in 0..n {
+            b.step(r, Step::recv((r + p - 1) % p, Span::new(n + i, 1)));
+        }
+    }
+    assert!(agree(&b.build().unwrap(), "sends first"));
+}
+
+#[test]
+fn wrong_programs_are_errors() {
+    let schedule = |programs: [Vec<Step>; 2]| {
+        let mut b = Schedule::builder(2, Ports::BI, Collective::Allgather);
+        for (r, program) in programs.into_iter().enumerate() {
+            b.layout(r, 4, [], []);
+            for step in program {
+                b.step(r, step);
+            }
+        }
+        b.build().unwrap()
+    };
+    let span = Span::new(0, 2);
+    let message = |programs| {
+        let error = stream(&schedule(programs), &cost(false), 1).unwrap_err();
+        assert_eq!(error.exit_code(), 1);
+        error.to_string()
+    };
+    let send = || Step::send(1, span);
+    assert!(message([vec![send()], vec![]]).contains("no matching receive"));
+    assert!(message([vec![], vec![Step::recv(0, span)]]).contains("no matching send"));
+    assert!(message([vec![send()], vec![Step::recv(0, Span::new(0, 3))]]).contains("expects 3"));
+    assert!(message([vec![send().on_port(1)], vec![Step::recv(0, span)]]).contains("port 1"));
+    let waits = |peer| vec![Step::recv(peer, span), Step::send(peer, span)];
+    assert!(message([waits(1), waits(0)]).contains("deadlock"));
+}
+
+/// Steps that a [`Schedule`] would refuse.
+struct Bad(Step);
+
+impl ScheduleSource for Bad {
+    type Program<'a> = std::iter::Once<Step>;
+
+    fn ranks(&self) -> usize {
+        1
+    }
+
+    fn ports(&self) -> Ports {
+        Ports::BI
+    }
+
+    fn collective(&self) -> Collective {
+        Collective::Allreduce
+    }
+
+    fn layout_of(&self, _: usize) -> oneport::Layout {
+        oneport::Layout::default()
+    }
+
+    fn program_of(&self, _: usize) -> Self::Program<'_> {
+        std::iter::once(self.0.clone())
+    }
+}
+
+#[test]
+fn steps_out_of_bounds_are_errors() {
+    for step in [
+        Step::send(1, Span::new(0, 0)),
+        Step::send(0, Span::new(0, 1)),
+        Step::recv(0, Span::new(usize::MAX, 2)),
+    ] {
+        assert!(stream(&Bad(step), &cost(false), 1).is_err());
+    }
+}
+
+#[test]
+fn links_that_do_not_exist() {
+    let square = vec![vec![None; 2]; 2];
+    let cost = CostModel::heterogeneous(oneport::machine::Links {
+        alpha: square.clone(),
+        beta: square,
+        gamma: vec![],
+        gamma_copy: vec![],
+    })
+    .unwrap();
+    let schedule = registry::find(Kind::Broadcast, "binomial").unwrap();
+    let schedule = schedule.plan(&Request::new(2, 3)).unwrap();
+    let error = stream(&schedule, &cost, 1).unwrap_err();
+    assert!(error.to_string().contains("no link"), "{error}");
+}
+
+#[test]
+fn circulant_broadcasts_reductions_and_both() {
+    for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
+        let algorithm = registry::find(kind, "circulant").unwrap();
+        assert!(algorithm.is_streamed());
+        for p in (1..=80).chain([127, 128, 129, 300]) {
+            for n in [1, 2, 5, 16] {
+                let mut request = Request::new(p, 7 * n - 3);
+                request.segments = Segments::of_count(7 * n - 3, n).unwrap();
+                request.root = p / 3;
+                for overlap in [false, true] {
+                    request.cost = cost(overlap);
+                    let timed = algorithm.timed(&request).unwrap();
+                    let schedule = algorithm.plan(&request).unwrap();
+                    let prepared = Prepared::new(&schedule, overlap).unwrap();
+                    let simulated = prepared.simulate(&request.cost, 1);
+                    let name = format!("{} p={p} n={n}", kind.name());
+                    assert_eq!(timed.time.to_bits(), simulated.time().to_bits(), "{name}");
+                    assert_eq!(timed.rank_times, simulated.rank_times(), "{name}");
+                    assert_eq!(timed.rounds, schedule.stats().unwrap().rounds, "{name}");
+                }
+            }
+        }
+    }
+}
+
+/// Every number of ranks and several numbers of blocks take exactly `n - 1 + ceil(log2 p)` rounds.
+#[test]
+fn rounds_are_optimal() {
+    for kind in [Kind::Broadcast, Kind::Reduce] {
+        let algorithm = registry::find(kind, "circulant").unwrap();
+        for p in 1..=300usize {
+            for n in [1, 2, 3, 5, 8, 16] {
+                let mut request = Request::new(p, n);
+                request.segments = Segments::of_size(n, 1).unwrap();
+                request.root = p * n / 17;
+                request.cost = CostModel::new(4.0, 1.0).gamma(2.0);
+                let timed = algorithm.timed(&request).unwrap();
+                let q = p.next_power_of_two().trailing_zeros() as usize;
+                let rounds = if p == 1 { 0 } else { n - 1 + q };
+                assert_eq!(timed.rounds, rounds, "p={p} n={n}");
+                assert_eq!(timed.messages, (p - 1) * n);
+                let closed = algorithm.closed_form(&request);
+                let gamma = if kind == Kind::Reduce { 2.0 } else { 0.0 };
+                #[expect(clippy::cast_precision_loss, reason = "small")]
+                let expected = rounds as f64 * (5.0 + gamma);
+                assert_eq!((timed.time, closed), (expected, Some(expected)));
+            }
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! Whatever is planned or built is proved, timed and run alike: the checker accepts it, the run's model clock shows the
+//! simulated times to the last bit, and real data is the oracle's.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use oneport::check::{Options, check};
+use oneport::machine::Links;
+use oneport::plan::{Segments, registry};
+use oneport::run::{Element, ElementType, Operator, RunOptions, Team, inputs, oracle};
+use oneport::simulate::Prepared;
+use oneport::{Collective, CostModel, Layout, Order, Ports, Request, Schedule, Span, Spans, Step};
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseResult, TestRunner};
+
+use crate::support::random::Random;
+
+/// Numbers of ranks that every algorithm is tried with.
+fn rank_counts() -> impl Iterator<Item = usize> + Clone {
+    (1..=17).chain([31, 32, 33, 64])
+}
+
+/// Teams by number of ranks: starting threads takes longer than most runs.
+#[derive(Default)]
+struct Teams(RefCell<BTreeMap<usize, Team>>);
+
+impl Teams {
+    /// Proves, times and runs `schedule` with an operator of the type's.
+    fn prove(
+        &self,
+        schedule: &Schedule,
+        cost: &CostModel,
+        dtype: ElementType,
+        operator: &str,
+    ) -> TestCaseResult {
+        match dtype {
+            ElementType::U8 => self.prove_as::<u8>(schedule, cost, operator),
+            ElementType::I32 => self.prove_as::<i32>(schedule, cost, operator),
+            ElementType::I64 => self.prove_as::<i64>(schedule, cost, operator),
+            ElementType::U64 => self.prove_as::<u64>(schedule, cost, operator),
+            ElementType::F32 => self.prove_as::<f32>(schedule, cost, operator),
+            ElementType::F64 => self.prove_as::<f64>(schedule, cost, operator),
+        }
+    }
+
+    fn prove_as<T: Element>(
+        &self,
+        schedule: &Schedule,
+        cost: &CostModel,
+        operator: &str,
+    ) -> TestCaseResult {
+        let operator = Operator::<T>::named(operator).unwrap();
+        let options = Options {
+            keep_order: schedule.collective().kind().reduces() && !operator.commutes(),
+            overlap: cost.overlap,
+            ..Options::default()
+        };
+        let report = check(schedule, &options);
+        prop_assert!(report.ok(), "{report}");
+        let prepared = Prepared::new(schedule, cost.overlap).unwrap();
+        let simulation = prepared.try_simulate(cost, size_of::<T>() as u64).unwrap();
+        let mut teams = self.0.borrow_mut();
+        let team = teams
+            .entry(schedule.ranks())
+            .or_insert_with(|| Team::new(schedule.ranks()).unwrap());
+        let data = inputs(schedule.collective(), schedule.layout(), &operator);
+        let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
+        for eager in [true, false] {
+            let options = RunOptions {
+                cost: cost.clone(),
+                eager,
+                ..RunOptions::default()
+            };
+            let outcome = team.run(schedule, &data, &operator, &options);
+            prop_assert!(outcome.is_ok(), "{:?}", outcome.err());
+            let outcome = outcome.unwrap();
+            prop_assert_eq!(&outcome.outputs, &expected);
+            let bits = |times: &[f64]| times.iter().map(|t| t.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&outcome.rank_times), bits(&simulation.rank_times()));
+            prop_assert_eq!(outcome.model_time.to_bits(), simulation.time().to_bits());
+        }
+        Ok(())
+    }
+}
+
+/// Every operator that a type has.
+fn operators() -> Vec<(ElementType, &'static str)> {
+    let names = Operator::<u64>::NAMES;
+    let mut all = Vec::new();
+    for dtype in ElementType::ALL {
+        for name in names {
+            let found = match dtype {
+                ElementType::U8 => Operator::<u8>::named(name).is_ok(),
+                ElementType::I32 => Operator::<i32>::named(name).is_ok(),
+                ElementType::I64 => Operator::<i64>::named(name).is_ok(),
+                ElementType::U64 => Operator::<u64>::named(name).is_ok(),
+                ElementType::F32 => Operator::<f32>::named(name).is_ok(),
+                ElementType::F64 => Operator::<f64>::named(name).is_ok(),
+            };
+            if found {
+                all.push((dtype, name));
+            }
+        }
+    }
+    all
+}
+
+/// Costs that no sum of which is exact, so that only the same sums in the same order give the same bits.
+fn costs(random: &mut Random, ranks: usize) -> CostModel {
+    let overlap = random.chance(30);
+    if random.chance(60) {
+        return CostModel::new(time(random), time(random))
+            .gamma(time(random))
+            .gamma_copy(time(random))
+            .overlap(overlap);
+    }
+    let mut square = || -> Vec<Vec<Option<f64>>> {
+        let mut row = |_| (0..ranks).map(|_| Some(time(random))).collect();
+        (0..ranks).map(&mut row).collect()
+    };
+    let (alpha, beta) = (square(), square());
+    let gamma = (0..ranks).map(|_| time(random)).collect();
+    let gamma_copy = (0..ranks).map(|_| time(random)).collect();
+    CostModel::heterogeneous(Links {
+        alpha,
+        beta,
+        gamma,
+        gamma_copy,
+    })
+    .unwrap()
+    .overlap(overlap)
+}
+
+#[derive(Debug, Clone)]
+struct Case {
+    ranks: usize,
+    root: usize,
+    sizes: Vec<usize>,
+    ports: Ports,
+    operator: usize,
+    seed: u64,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let ranks = prop::sample::select(rank_counts().collect::<Vec<_>>());
+    ranks.prop_flat_map(|p| {
+        let sizes = prop_oneof![
+            // One segment, equal segments, and any.
+            prop_oneof![Just(0), Just(1), 0..=p, 0usize..200, Just(4001)].prop_map(|m| vec![m]),
+            (0usize..300, 1usize..9)
+                .prop_map(|(m, q)| Segments::of_count(m, q).unwrap().sizes().to_vec()),
+            prop::collection::vec(0usize..20, 1..8),
+        ];
+        let ports = prop::sample::select(vec![Ports::UNI, Ports::BI, Ports::BI.with_k(2)]);
+        (Just(p), 0..p, sizes, ports, any::<usize>(), any::<u64>()).prop_map(
+            |(ranks, root, sizes, ports, operator, seed)| Case {
+                ranks,
+                root,
+                sizes,
+                ports,
+                operator,
+                seed,
+            },
+        )
+    })
+}
+
+#[test]
+fn planned_schedules() {
+    let (teams, operators) = (Teams::default(), operators());
+    let config = ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    TestRunner::new(config)
+        .run(&cases(), |case| {
+            let (dtype, name) = operators[case.operator % operators.len()];
+            let mut request = Request::new(case.ranks, 0);
+            request.root = case.root;
+            request.segments = Segments::of_sizes(case.sizes.clone()).unwrap();
+            request.ports = case.ports;
+            request.keep_order = name == "affine";
+            request.element_bytes = dtype.bytes() as u64;
+            let mut random = Random::new(case.seed);
+            for algorithm in registry::all() {
+                request.cost = costs(&mut random, case.ranks);
+                if algorithm.accepts(&request).is_err() {
+                    continue;
+                }
+                let schedule = algorithm.plan(&request).unwrap();
+                teams
+                    .prove(&schedule, &request.cost, dtype, name)
+                    .map_err(|e| {
+                        let collective = algorithm.collective.name();
+                        TestCaseError::fail(format!(
+                            "{} {collective} {dtype:?} {name}: {e}",
+                            algorithm.name
+                        ))
+                    })?;
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Every algorithm with every number of ranks and the sizes at which plans go wrong; roots, types and operators take turns.
+#[test]
+fn every_algorithm_at_every_size() {
+    let (teams, operators) = (Teams::default(), operators());
+    let mut random = Random::new(5);
+    let mut turn = 0;
+    for p in rank_counts() {
+        for algorithm in registry::all() {
+            for (elements, segments) in [(0, 3), (1, 2), (p / 2, 4), (2 * p + 1, 3), (997, 6)] {
+                for ports in [Ports::UNI, Ports::BI] {
+                    turn += 1;
+                    let (dtype, name) = operators[turn % operators.len()];
+                    let mut request = Request::new(p, elements);
+                    request.segments = Segments::of_count(elements, segments).unwrap();
+                    request.root = random.below(p);
+                    request.ports = ports;
+                    request.keep_order = name == "affine";
+                    request.cost = costs(&mut random, p);
+                    if algorithm.accepts(&request).is_err() {
+                        continue;
+                    }
+                    let schedule = algorithm.plan(&request).unwrap();
+                    let proved = teams.prove(&schedule, &request.cost, dtype, name);
+                    proved.unwrap_or_else(|e| {
+                        panic!("{} {request:?} {dtype:?} {name}: {e}", algorithm.name)
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Schedules that a user might build, over random trees, through random ports.
+#[test]
+fn built_schedules() {
+    let (teams, operators) = (Teams::default(), operators());
+    let config = ProptestConfig {
+        cases: 1000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    TestRunner::new(config)
+        .run(
+            &(1usize..=12, any::<usize>(), any::<u64>()),
+            |(p, operator, seed)| {
+                let mut random = Random::new(seed);
+                let built = Built::new(&mut random, p);
+                let (dtype, name) = operators[operator % operators.len()];
+                for (what, in_order, schedule) in built.all(&mut random) {
+                    let cost = costs(&mut random, p);
+                    let (dtype, name) = match (in_order, name) {
+                        (false, "affine") => (dtype, "sum"),
+                        (_, name) => (dtype, name),
+                    };
+                    let proved = teams.prove(&schedule, &cost, dtype, name);
+                    proved.map_err(|e| {
+                        let text = schedule.to_json();
+                        TestCaseError::fail(format!(
+                            "{what} {dtype:?} {name} {cost:?}: {e}\n{text}"
+                        ))
+                    })?;
+                }
+                Ok(())
+            },
+        )
+        .unwrap();
+}
+
+/// Long messages, which both partners copy, through several ports at once and from port to other port.
+#[test]
+fn long_messages_through_several_ports() {
+    let (teams, mut random) = (Teams::default(), Random::new(11));
+    for (k, ports) in [
+        (1, Ports::BI),
+        (2, Ports::BI),
+        (3, Ports::BI),
+        (3, Ports::UNI),
+    ] {
+        let (p, m, parts) = (2, 120_000, 6);
+        let mut programs = ScheduleSource {
+            ports: ports.with_k(k),
+            steps: vec![Vec::new(); p],
+        };
+        let part = |from: usize, i: usize| Span::new(from * m + i * (m / parts), m / parts);
+        let pairs = (0..p * parts).map(|i| (i % p, i / p)).collect();
+        for (from, i) in random.shuffled(pairs) {
+            let span = part(from, i);
+            programs.transfer(&mut random, from, 1 - from, (span, span), None);
+        }
+        let layout = |r: usize| Layout {
+            len: p * m,
+            input: Span::new(r * m, m).into(),
+            output: Span::new(0, p * m).into(),
+        };
+        let schedule = programs.build(Collective::Allgather, vec![layout(0), layout(1)]);
+        for _ in 0..5 {
+            let cost = costs(&mut random, p);
+            let proved = teams.prove(&schedule, &cost, ElementType::F64, "sum");
+            proved.unwrap_or_else(|e| panic!("{k} {ports:?}: {e}"));
+        }
+    }
+}
+
+/// A random tree over the ranks, blocks of random sizes.
+struct Built {
+    ranks: usize,
+    ports: Ports,
+    /// Parents stand before children; the root comes first.
+    order: Vec<usize>,
+    parent: Vec<usize>,
+    blocks: Vec<Span>,
+}
+
+impl Built {
+    fn new(random: &mut Random, ranks: usize) -> Built {
+        let order = random.shuffled((0..ranks).collect());
+        let mut parent = vec![order[0]; ranks];
+        for (i, &rank) in order.iter().enumerate().skip(1) {
+            parent[rank] = order[random.below(i)];
+        }
+        let mut end = 0;
+        let blocks = (0..ranks)
+            .map(|_| {
+                let span = Span::new(end, random.below(6));
+                end = span.end();
+                span
+            })
+            .collect();
+        let ports = if random.chance(50) {
+            Ports::UNI
+        } else {
+            Ports::BI
+        };
+        Built {
+            ranks,
+            ports: ports.with_k(1 + random.below(3)),
+            order,
+            parent,
+            blocks,
+        }
+    }
+
+    /// With a name, and whether operands stay in rank order.
+    fn all(&self, random: &mut Random) -> Vec<(&'static str, bool, Schedule)> {
+        let gather = self.gather(random, false);
+        let allgather = self.gather(random, true);
+        vec![
+            ("scatter", true, gather.reversed().unwrap()),
+            ("gather", true, gather),
+            ("reduce_scatter", false, allgather.reversed().unwrap()),
+            ("allgather", true, allgather),
+            ("allreduce", false, self.allreduce(random)),
+            ("alltoall", true, self.alltoall(random)),
+            ("multicast", true, self.multicast(random)),
+            ("scan", true, self.scan(random)),
+        ]
+    }
+
+    fn root(&self) -> usize {
+        self.order[0]
+    }
+
+    fn total(&self) -> usize {
+        self.blocks.last().map_or(0, |b| b.end())
+    }
+
+    fn in_subtree(&self, mut rank: usize, of: usize) -> bool {
+        while rank != of && rank != self.root() {
+            rank = self.parent[rank];
+        }
+        rank == of
+    }
+
+    fn layout(&self, len: usize, input: Option<Span>, output: Option<Span>) -> Layout {
+        Layout {
+            len,
+            input: input.into_iter().collect(),
+            output: output.into_iter().collect(),
+        }
+    }
+
+    fn programs(&self) -> ScheduleSource {
+        ScheduleSource {
+            ports: self.ports,
+            steps: vec![Vec::new(); self.ranks],
+        }
+    }
+
+    /// Blocks in a random order: sender and receiver pack alike.
+    fn spans(&self, random: &mut Random, wanted: impl Fn(usize) -> bool) -> Spans {
+        let ranks = (0..self.ranks).filter(|&r| wanted(r)).collect();
+        random
+            .shuffled(ranks)
+            .into_iter()
+            .map(|r| self.blocks[r])
+            .collect()
+    }
+
+    /// Children hand up the blocks of their subtrees; for an allgather, parents hand down all others.
+    fn gather(&self, random: &mut Random, to_all: bool) -> Schedule {
+        let mut programs = self.programs();
+        for &rank in self.order[1..].iter().rev() {
+            let spans = self.spans(random, |r| self.in_subtree(r, rank));
+            programs.transfer(
+                random,
+                rank,
+                self.parent[rank],
+                (spans.clone(), spans),
+                None,
+            );
+        }
+        if to_all {
+            for &rank in &self.order[1..] {
+                let spans = self.spans(random, |r| !self.in_subtree(r, rank));
+                programs.transfer(
+                    random,
+                    self.parent[rank],
+                    rank,
+                    (spans.clone(), spans),
+                    None,
+                );
+            }
+        }
+        let all = Span::new(0, self.total());
+        let layout = (0..self.ranks).map(|r| {
+            let output = (to_all || r == self.root()).then_some(all);
+            self.layout(all.len, Some(self.blocks[r]), output)
+        });
+        let collective = if to_all {
+            Collective::Allgather
+        } else {
+            Collective::Gather { root: self.root() }
+        };
+        programs.build(collective, layout.collect())
+    }
+
+    /// Up the tree, here and there through scratch, and down again, segment by segment in any order.
+    fn allreduce(&self, random: &mut Random) -> Schedule {
+        let mut programs = self.programs();
+        let (m, sizes) = (self.total(), self.blocks.iter().copied());
+        for vector in random.shuffled(sizes.collect()) {
+            for &rank in self.order[1..].iter().rev() {
+                let parent = self.parent[rank];
+                let order = Order::by_rank(parent, rank);
+                if random.chance(70) {
+                    programs.transfer(random, rank, parent, (vector, vector), Some(order));
+                } else {
+                    let scratch = Span::new(m + vector.offset, vector.len);
+                    programs.transfer(random, rank, parent, (vector, scratch), None);
+                    programs.steps[parent].push(Step::combine(scratch, vector, order));
+                }
+            }
+            for &rank in &self.order[1..] {
+                programs.transfer(random, self.parent[rank], rank, (vector, vector), None);
+            }
+        }
+        let all = Some(Span::new(0, m));
+        let layout = vec![self.layout(2 * m, all, all); self.ranks];
+        programs.build(Collective::Allreduce, layout)
+    }
+
+    /// All pairs in any order, blocks of any sizes; some go by way of a third rank.
+    fn alltoall(&self, random: &mut Random) -> Schedule {
+        let p = self.ranks;
+        let sizes: Vec<Vec<usize>> = (0..p)
+            .map(|_| (0..p).map(|_| random.below(4)).collect())
+            .collect();
+        let out =
+            |from: usize, to: usize| Span::new(sizes[from][..to].iter().sum(), sizes[from][to]);
+        let all_out = |from: usize| sizes[from].iter().sum::<usize>();
+        let before = |from: usize, to: usize| (0..from).map(|f| sizes[f][to]).sum::<usize>();
+        let into =
+            |from: usize, to: usize| Span::new(all_out(to) + before(from, to), sizes[from][to]);
+        let scratch = |rank: usize, len| Span::new(all_out(rank) + before(p, rank), len);
+        let mut programs = self.programs();
+        let pairs = (0..p * p).map(|i| (i / p, i % p)).collect();
+        for (from, to) in random.shuffled(pairs) {
+            let via = random.below(p);
+            if from == to {
+                let copy = Step::copy(out(from, from), into(from, from));
+                programs.steps[from].push(copy);
+            } else if random.chance(80) || via == from || via == to {
+                programs.transfer(random, from, to, (out(from, to), into(from, to)), None);
+            } else {
+                let middle = scratch(via, sizes[from][to]);
+                programs.transfer(random, from, via, (out(from, to), middle), None);
+                programs.transfer(random, via, to, (middle, into(from, to)), None);
+            }
+        }
+        let layout = (0..p).map(|r| Layout {
+            len: all_out(r) + before(p, r) + 3,
+            input: (0..p).map(|to| out(r, to)).collect(),
+            output: Span::new(all_out(r), before(p, r)).into(),
+        });
+        programs.build(Collective::Alltoall, layout.collect())
+    }
+
+    /// Down the tree to some of the ranks; the others pass on what they need not keep.
+    fn multicast(&self, random: &mut Random) -> Schedule {
+        let mut programs = self.programs();
+        let sizes = self.blocks.iter().copied();
+        for segment in random.shuffled(sizes.collect()) {
+            for &rank in &self.order[1..] {
+                programs.transfer(random, self.parent[rank], rank, (segment, segment), None);
+            }
+        }
+        let targets: Vec<usize> = (0..self.ranks).filter(|_| random.chance(60)).collect();
+        let all = Span::new(0, self.total());
+        let layout = (0..self.ranks).map(|r| {
+            let input = (r == self.root()).then_some(all);
+            self.layout(all.len, input, targets.contains(&r).then_some(all))
+        });
+        let layout = layout.collect();
+        let root = self.root();
+        programs.build(Collective::Multicast { root, targets }, layout)
+    }
+
+    /// Halves of random sizes, again and again; the last rank of the lower half tells the upper half, some by way of others.
+    fn scan(&self, random: &mut Random) -> Schedule {
+        let mut programs = self.programs();
+        let m = 1 + random.below(5);
+        let (mine, scratch) = (Span::new(0, m), Span::new(m, m));
+        let mut ranges = vec![(0, self.ranks)];
+        let mut splits = Vec::new();
+        while let Some((low, high)) = ranges.pop() {
+            if high - low > 1 {
+                let middle = low + 1 + random.below(high - low - 1);
+                splits.push((middle, high));
+                ranges.extend([(low, middle), (middle, high)]);
+            }
+        }
+        // Parts before the whole.
+        for (middle, high) in splits.into_iter().rev() {
+            let mut relays = Vec::new();
+            for rank in random.shuffled((middle..high).collect()) {
+                let order = Order::TheirsFirst;
+                if random.chance(40) {
+                    programs.transfer(random, middle - 1, rank, (mine, mine), Some(order));
+                    continue;
+                }
+                let (from, span) = match relays.len() {
+                    0 => (middle - 1, mine),
+                    n => (relays[random.below(n)], scratch),
+                };
+                programs.transfer(random, from, rank, (span, scratch), None);
+                programs.steps[rank].push(Step::combine(scratch, mine, order));
+                relays.push(rank);
+            }
+        }
+        let layout = vec![self.layout(2 * m, Some(mine), Some(mine)); self.ranks];
+        programs.build(Collective::Scan, layout)
+    }
+}
+
+/// ScheduleSource that grow transfer by transfer, so that everything completes whatever the ports.
+struct ScheduleSource {
+    ports: Ports,
+    steps: Vec<Vec<Step>>,
+}
+
+impl ScheduleSource {
+    /// A send and its receive, through random ports; `spans` at the sender and at the receiver.
+    fn transfer<S: Into<Spans>>(
+        &mut self,
+        random: &mut Random,
+        from: usize,
+        to: usize,
+        spans: (S, S),
+        combine: Option<Order>,
+    ) {
+        let k = self.ports.k();
+        let send = Step::send(to, spans.0).on_port(random.below(k));
+        let recv = match combine {
+            None => Step::recv(from, spans.1),
+            Some(order) => Step::recv_combine(from, spans.1, order),
+        };
+        self.steps[from].push(send);
+        self.steps[to].push(recv.on_port(random.below(k)));
+    }
+
+    fn build(self, collective: Collective, layout: Vec<Layout>) -> Schedule {
+        Schedule::new(self.ports, collective, layout, self.steps).unwrap()
+    }
+}
+
+/// A time that no short binary fraction is; now and then nothing.
+fn time(random: &mut Random) -> f64 {
+    if random.chance(10) {
+        return 0.0;
+    }
+    f64::from(u32::try_from(random.below(10_000)).unwrap()) / 97.0
+}

@@ -1,0 +1,235 @@
+//! Random correct schedules are accepted: trees, segmentations, roots and orders of steps drawn at random.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "measured times, shown with --nocapture"
+)]
+
+use oneport::check::{FindingKind, Options, check};
+use oneport::plan::Segments;
+use oneport::simulate::Prepared;
+use oneport::{Collective, CostModel, Order, Ports, Schedule, Span, Step};
+use proptest::prelude::*;
+
+use crate::oracle::{self, Operator, Outcome};
+use crate::support::random::Random;
+
+/// A reduction in which, segment after segment, ranks drawn at random send what they hold to others that still hold the
+/// segment. With `in_order` only neighbours among the holders meet, and the result is forwarded to the root.
+fn reduction(
+    p: usize,
+    root: usize,
+    sizes: &[usize],
+    ports: Ports,
+    in_order: bool,
+    draws: &[u32],
+) -> Schedule {
+    let m: usize = sizes.iter().sum();
+    let vector = Span::new(0, m);
+    let mut b = Schedule::builder(p, ports, Collective::Reduce { root });
+    for r in 0..p {
+        b.layout(r, m, [vector], (r == root).then_some(vector));
+    }
+    let mut draws = draws.iter().cycle().map(|&d| d as usize);
+    let mut draw = |n: usize| draws.next().unwrap_or(0) % n;
+    let end = if in_order { 0 } else { root };
+    for span in Segments::of_sizes(sizes.to_vec()).unwrap().spans() {
+        let mut holders: Vec<usize> = (0..p).collect();
+        while holders.len() > 1 {
+            let (from, to) = if in_order {
+                let i = draw(holders.len() - 1);
+                // The lower of the two may send as well, but the lowest of all stays.
+                if i > 0 && draw(2) == 0 {
+                    (holders[i], holders[i + 1])
+                } else {
+                    (holders[i + 1], holders[i])
+                }
+            } else {
+                let senders: Vec<usize> = holders.iter().copied().filter(|&r| r != end).collect();
+                let from = senders[draw(senders.len())];
+                let others: Vec<usize> = holders.iter().copied().filter(|&r| r != from).collect();
+                (from, others[draw(others.len())])
+            };
+            holders.retain(|&r| r != from);
+            b.transfer_combine(from, to, span, Order::by_rank(to, from));
+        }
+    }
+    if end != root {
+        b.transfer(end, root, vector);
+    }
+    b.build().unwrap()
+}
+
+fn accepted(schedule: &Schedule, in_order: bool, overlap: bool) -> Result<(), TestCaseError> {
+    let options = Options {
+        keep_order: in_order,
+        overlap,
+        ..Options::default()
+    };
+    let report = check(schedule, &options);
+    prop_assert!(report.ok(), "{report}\n{}", schedule.to_json());
+    let operator = if in_order {
+        Operator::Affine
+    } else {
+        Operator::Sum
+    };
+    prop_assert_eq!(oracle::run(schedule, overlap, operator, 7), Outcome::Right);
+    let affine = oracle::run(schedule, overlap, Operator::Affine, 7) == Outcome::Right;
+    prop_assert_eq!(
+        simulated(schedule, overlap),
+        oracle::time(schedule, overlap)
+    );
+    // Empty vectors are in order whatever happens to them.
+    prop_assert_eq!(report.keeps_order, affine);
+    Ok(())
+}
+
+/// The model time, if the schedule completes.
+fn simulated(schedule: &Schedule, overlap: bool) -> Option<f64> {
+    let [alpha, beta, gamma, gamma_copy] = oracle::COSTS;
+    let cost = CostModel::new(alpha, beta)
+        .gamma(gamma)
+        .gamma_copy(gamma_copy)
+        .overlap(overlap);
+    let prepared = Prepared::new(schedule, overlap).ok()?;
+    Some(prepared.simulate(&cost, 1).time())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reductions_and_broadcasts(
+        (p, root) in (1usize..12).prop_flat_map(|p| (Just(p), 0..p)),
+        sizes in prop::collection::vec(0usize..4, 1..6),
+        draws in prop::collection::vec(any::<u32>(), 64),
+        bidirectional: bool,
+        in_order: bool,
+        overlap: bool,
+    ) {
+        let ports = if bidirectional { Ports::BI } else { Ports::UNI };
+        let reduce = reduction(p, root, &sizes, ports, in_order, &draws);
+        accepted(&reduce, in_order, overlap)?;
+        accepted(&reduce.reversed().unwrap(), true, overlap)?;
+    }
+
+    /// Random transfers and local steps, here and there in another order than they were made in: whatever the checker says about
+    /// them, the interpreter agrees.
+    #[test]
+    fn any_steps(
+        operations in prop::collection::vec((0u8..6, 0usize..3, 1usize..3, 0usize..4, 0usize..3, 0usize..4), 0..10),
+        swaps in prop::collection::vec((0usize..3, 0usize..6), 0..4),
+        alone in prop::option::weighted(0.1, (0usize..3, 0usize..3)),
+        bidirectional: bool,
+        k in 1usize..3,
+        anything_will_do: bool,
+        overlap: bool,
+    ) {
+        let ports = if bidirectional { Ports::BI } else { Ports::UNI }.with_k(k);
+        let region: oneport::Spans = if anything_will_do { [].into_iter().collect() } else { Span::new(0, 2).into() };
+        let layout = vec![oneport::Layout { len: 6, input: region.clone(), output: region }; 3];
+        let mut programs = vec![Vec::new(); 3];
+        for (kind, me, distance, offset, len, other) in operations {
+            let (span, src) = (Span::new(offset, len), Span::new(other, len));
+            let peer = (me + distance) % 3;
+            let order = if other % 2 == 0 { Order::MineFirst } else { Order::TheirsFirst };
+            if kind < 4 {
+                programs[peer].push(Step::send(me, src).on_port(offset % k));
+            }
+            programs[me].push(match kind {
+                0 | 1 => Step::recv(peer, span),
+                2 | 3 => Step::recv_combine(peer, span, order),
+                4 => Step::copy(src, span),
+                _ => Step::combine(src, span, order),
+            }.on_port(other / 2 % k));
+        }
+        for (rank, i) in swaps {
+            if i + 1 < programs[rank].len() {
+                programs[rank].swap(i, i + 1);
+            }
+        }
+        if let Some((rank, peer)) = alone {
+            programs[rank].insert(0, Step::send(peer, Span::new(0, 1)));
+        }
+        let schedule = Schedule::new(ports, Collective::Scan, layout, programs).unwrap();
+        let report = check(&schedule, &Options { keep_order: true, overlap, max_errors: usize::MAX });
+        let outcome = oracle::run(&schedule, overlap, Operator::Affine, 3);
+        let undefined = [FindingKind::Overlap, FindingKind::SelfMessage];
+        if !report.errors.iter().any(|e| undefined.contains(&e.kind)) {
+            prop_assert_eq!(report.ok(), outcome == Outcome::Right, "{}\n{}", report, schedule.to_json());
+        }
+        // The simulator times what completes, and nothing else.
+        prop_assert_eq!(simulated(&schedule, overlap), oracle::time(&schedule, overlap), "{}\n{}", report, schedule.to_json());
+        let stuck = report.errors.iter().any(|e| {
+            use FindingKind::{Deadlock, MessageLength, TwoPorts, Unmatched};
+            [Deadlock, MessageLength, TwoPorts, Unmatched].contains(&e.kind)
+        });
+        prop_assert_eq!(stuck, outcome == Outcome::Stuck, "{}", report);
+    }
+
+    /// Text that is almost a schedule is read or refused, and whatever can be read can be checked, timed and turned round.
+    #[test]
+    fn almost_a_schedule(edits in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12), 1..4)) {
+        let mut b = Schedule::builder(3, Ports::BI, Collective::Allreduce);
+        for r in 0..3 {
+            b.layout(r, 8, [Span::new(0, 4)], [Span::new(0, 4)]);
+        }
+        b.transfer_combine(2, 1, Span::new(0, 4), Order::MineFirst);
+        b.transfer_combine(1, 0, Span::new(0, 4), Order::MineFirst);
+        b.step(1, Step::copy(Span::new(0, 2), Span::new(4, 2)));
+        b.transfer(0, 1, Span::new(0, 4)).transfer(1, 2, Span::new(0, 4));
+        let mut text = b.build().unwrap().to_json();
+        for (at, edit) in edits {
+            let at = at.index(text.len());
+            // Mostly numbers: they leave the text readable.
+            let number = text[at..].find(|c: char| c.is_ascii_digit()).map(|i| at + i);
+            match (edit, number) {
+                (0, _) => text.truncate(at),
+                (1, _) => text.replace_range(at..=at, ""),
+                (2, _) => text.insert(at, ['[', '}', ',', '"', '-'][at % 5]),
+                (3, Some(n)) => text.replace_range(n..=n, "18446744073709551615"),
+                (4, Some(n)) => text.replace_range(n..=n, "9223372036854775808"),
+                (5, Some(n)) => text.replace_range(n..=n, "18446744073709551616"),
+                (e, Some(n)) => text.replace_range(n..=n, &(e - 6).to_string()),
+                _ => {}
+            }
+            if text.is_empty() {
+                break;
+            }
+        }
+        match Schedule::from_json(&text) {
+            Err(e) => prop_assert!(e.is_usage() && !e.to_string().is_empty()),
+            Ok(s) => {
+                let report = check(&s, &Options::default());
+                prop_assert!(!report.to_string().is_empty());
+                let _ = s.stats();
+                let _ = s.reversed();
+                if let Ok(prepared) = Prepared::new(&s, false) {
+                    let cost = CostModel::new(1.0, 1.0).gamma(1.0);
+                    prop_assert!(prepared.simulate(&cost, 8).time() >= 0.0);
+                } else {
+                    prop_assert!(!report.ok());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_thousand_ranks() {
+    let mut random = Random::new(1);
+    let draws: Vec<u32> = (0..100_000).map(|_| random.below(1 << 30) as u32).collect();
+    for in_order in [false, true] {
+        let start = std::time::Instant::now();
+        let s = reduction(1024, 5, &[1 << 20; 64], Ports::BI, in_order, &draws);
+        let planned = start.elapsed();
+        let report = check(&s, &Options::default());
+        assert!(report.ok(), "{report}");
+        assert_eq!(report.keeps_order, in_order);
+        println!(
+            "{} steps: planned in {planned:?}, checked {:?}",
+            s.steps(),
+            start.elapsed() - planned
+        );
+    }
+}

@@ -1,0 +1,539 @@
+//! The rules of time, evaluated as slowly and as literally as possible, against the simulator and the executor.
+//!
+//! [`Naive`] looks at *all* earlier steps of a rank for every step, rule by rule, and sweeps over all ranks until no time
+//! changes any more. It shares no code with the library's analysis. Costs are whole numbers, so all sums are exact and
+//! times must agree to the last bit.
+
+use oneport::machine::Links;
+use oneport::run::{Operator, RunOptions, Team, TeamOptions, Workers, inputs};
+use oneport::schedule::Event;
+use oneport::simulate::Prepared;
+use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
+
+use crate::support::random::Random;
+
+/// Start and end of the two parts of a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Times {
+    transfer: Option<(f64, f64)>,
+    compute: Option<(f64, f64)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Verdict {
+    /// Sends and receives do not match, in number or in length.
+    Unmatched,
+    /// Some steps never start.
+    Stuck,
+    /// `[rank][step]`.
+    Done(Vec<Vec<Times>>),
+}
+
+struct Naive<'a> {
+    schedule: &'a Schedule,
+    cost: &'a CostModel,
+    element_bytes: u64,
+    times: Vec<Vec<Times>>,
+}
+
+impl<'a> Naive<'a> {
+    fn evaluate(schedule: &'a Schedule, cost: &'a CostModel, element_bytes: u64) -> Verdict {
+        let programs = schedule.programs();
+        for (rank, program) in programs.iter().enumerate() {
+            for (i, step) in program.iter().enumerate() {
+                if is_local(step) {
+                    continue;
+                }
+                match partner(programs, rank, i) {
+                    None => return Verdict::Unmatched,
+                    Some((peer, j)) if length(&programs[peer][j]) != length(step) => {
+                        return Verdict::Unmatched;
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let unknown = Times {
+            transfer: None,
+            compute: None,
+        };
+        let mut naive = Naive {
+            schedule,
+            cost,
+            element_bytes,
+            times: programs.iter().map(|p| vec![unknown; p.len()]).collect(),
+        };
+        while naive.sweep() {}
+        let done = |rank: usize| (0..programs[rank].len()).all(|i| naive.finish(rank, i).is_some());
+        if (0..programs.len()).all(done) {
+            Verdict::Done(naive.times)
+        } else {
+            Verdict::Stuck
+        }
+    }
+
+    /// Works out what can be worked out; whether anything was.
+    fn sweep(&mut self) -> bool {
+        let programs = self.schedule.programs();
+        let mut news = false;
+        for rank in 0..programs.len() {
+            for i in 0..programs[rank].len() {
+                let step = &programs[rank][i];
+                let bytes = length(step) as u64 * self.element_bytes;
+                if let Step::Recv { .. } | Step::RecvCombine { .. } = step
+                    && self.times[rank][i].transfer.is_none()
+                {
+                    let (peer, j) = partner(programs, rank, i).unwrap();
+                    if let (Some(mine), Some(theirs)) =
+                        (self.may_start(rank, i), self.may_start(peer, j))
+                    {
+                        let start = mine.max(theirs);
+                        let end = start + self.cost.transfer(peer, rank, bytes);
+                        self.times[rank][i].transfer = Some((start, end));
+                        self.times[peer][j].transfer = Some((start, end));
+                        news = true;
+                    }
+                }
+                if computes(step) && self.times[rank][i].compute.is_none() {
+                    let start = if is_local(step) {
+                        self.may_start(rank, i)
+                    } else {
+                        self.may_combine(rank, i)
+                    };
+                    if let Some(start) = start {
+                        let time = match step {
+                            Step::Copy { .. } => self.cost.copy(rank, bytes),
+                            _ => self.cost.combine(rank, bytes),
+                        };
+                        self.times[rank][i].compute = Some((start, start + time));
+                        news = true;
+                    }
+                }
+            }
+        }
+        news
+    }
+
+    /// The earliest time at which step `i` may start as far as its own rank is concerned, if known.
+    fn may_start(&self, rank: usize, i: usize) -> Option<f64> {
+        let program = &self.schedule.programs()[rank];
+        let step = &program[i];
+        let mut start = 0f64;
+        for (j, earlier) in program[..i].iter().enumerate() {
+            // Rule 1: the port is free when the transfer ends.
+            if same_port(self.schedule.ports(), earlier, step) {
+                start = start.max(self.times[rank][j].transfer?.1);
+            }
+            // Rule 2: it writes what I read, or touches what I write.
+            let conflict = meet(&written(earlier), &read(step))
+                || meet(&written(earlier), &written(step))
+                || meet(&read(earlier), &written(step));
+            if conflict {
+                start = start.max(self.finish(rank, j)?);
+            }
+            // Rule 3: later steps start after computations, and local steps start after everything earlier.
+            if !self.cost.overlap && (computes(earlier) || is_local(step)) {
+                start = start.max(self.finish(rank, j)?);
+            }
+        }
+        Some(start)
+    }
+
+    /// When the combining part of receive `i` may start, if known.
+    fn may_combine(&self, rank: usize, i: usize) -> Option<f64> {
+        let mut start = self.times[rank][i].transfer?.1;
+        if !self.cost.overlap {
+            for j in 0..i {
+                start = start.max(self.finish(rank, j)?);
+            }
+        }
+        Some(start)
+    }
+
+    /// When nothing remains of step `i`, if known.
+    fn finish(&self, rank: usize, i: usize) -> Option<f64> {
+        let times = self.times[rank][i];
+        let last = if computes(&self.schedule.programs()[rank][i]) {
+            times.compute
+        } else {
+            times.transfer
+        };
+        last.map(|t| t.1)
+    }
+}
+
+/// Rule 4: rank and step at the other end.
+fn partner(programs: &[Vec<Step>], rank: usize, i: usize) -> Option<(usize, usize)> {
+    let alike = |of: usize, with: usize, sends: bool| -> Vec<usize> {
+        let steps = programs[of].iter().enumerate();
+        let half = |s: &Step| match s {
+            Step::Send { to, .. } => sends && *to == with,
+            Step::Recv { from, .. } | Step::RecvCombine { from, .. } => !sends && *from == with,
+            _ => false,
+        };
+        steps.filter(|(_, s)| half(s)).map(|(j, _)| j).collect()
+    };
+    let (peer, sends) = match &programs[rank][i] {
+        Step::Send { to, .. } => (*to, true),
+        Step::Recv { from, .. } | Step::RecvCombine { from, .. } => (*from, false),
+        _ => return None,
+    };
+    let nth = alike(rank, peer, sends).iter().position(|&j| j == i)?;
+    Some((peer, *alike(peer, rank, !sends).get(nth)?))
+}
+
+fn same_port(ports: Ports, a: &Step, b: &Step) -> bool {
+    let port = |s: &Step| match s {
+        Step::Send { port, .. } => Some((*port, true)),
+        Step::Recv { port, .. } | Step::RecvCombine { port, .. } => Some((*port, false)),
+        _ => None,
+    };
+    match (port(a), port(b), ports) {
+        (Some(a), Some(b), Ports::Unidirectional { .. }) => a.0 == b.0,
+        (Some(a), Some(b), Ports::Bidirectional { .. }) => a == b,
+        _ => false,
+    }
+}
+
+/// Elements that a step reads.
+fn read(step: &Step) -> Vec<usize> {
+    elements(match step {
+        Step::Send { spans, .. } | Step::RecvCombine { spans, .. } => spans,
+        Step::Recv { .. } => &[],
+        Step::Copy { src, .. } => src,
+        Step::Combine { src, dst, .. } => {
+            return [elements(src), elements(dst)].concat();
+        }
+    })
+}
+
+/// Elements that a step writes.
+fn written(step: &Step) -> Vec<usize> {
+    elements(match step {
+        Step::Send { .. } => &[],
+        Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => spans,
+        Step::Copy { dst, .. } | Step::Combine { dst, .. } => dst,
+    })
+}
+
+fn elements(spans: &[Span]) -> Vec<usize> {
+    let each = spans.iter().flat_map(|s| s.offset..s.offset + s.len);
+    each.collect()
+}
+
+fn meet(a: &[usize], b: &[usize]) -> bool {
+    a.iter().any(|x| b.contains(x))
+}
+
+fn length(step: &Step) -> usize {
+    match step {
+        Step::Send { spans, .. } | Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => {
+            elements(spans).len()
+        }
+        Step::Copy { dst, .. } | Step::Combine { dst, .. } => elements(dst).len(),
+    }
+}
+
+fn is_local(step: &Step) -> bool {
+    matches!(step, Step::Copy { .. } | Step::Combine { .. })
+}
+
+fn computes(step: &Step) -> bool {
+    is_local(step) || matches!(step, Step::RecvCombine { .. })
+}
+
+/// A whole number below `n`, as a time.
+fn time(random: &mut Random, n: usize) -> f64 {
+    f64::from(u32::try_from(random.below(n)).unwrap())
+}
+
+const BUFFER: usize = 14;
+
+/// Disjoint spans of `len` elements together, in any order, a few of them empty.
+fn spans(random: &mut Random, len: usize) -> Spans {
+    let parts = if random.chance(70) {
+        1
+    } else {
+        2 + random.below(2)
+    };
+    let mut cuts: Vec<usize> = (1..parts).map(|_| random.below(len + 1)).collect();
+    cuts.sort_unstable();
+    cuts.insert(0, 0);
+    cuts.push(len);
+    let mut free = BUFFER - len;
+    let mut at = 0;
+    let mut spans: Vec<Span> = cuts
+        .windows(2)
+        .map(|w| {
+            let gap = random.below(free + 1);
+            (free, at) = (free - gap, at + gap);
+            let span = Span::new(at, w[1] - w[0]);
+            at += span.len;
+            span
+        })
+        .collect();
+    if random.chance(30) {
+        spans.reverse();
+    }
+    spans.into_iter().collect()
+}
+
+/// Transfers and local steps in a random global order, so that each rank's program is a part of it; sometimes steps change
+/// places afterwards, and many of those schedules get stuck.
+fn schedule(random: &mut Random) -> Schedule {
+    let p = 1 + random.below(6);
+    let k = 1 + random.below(3);
+    let ports = if random.chance(50) {
+        Ports::UNI
+    } else {
+        Ports::BI
+    }
+    .with_k(k);
+    let mut programs: Vec<Vec<Step>> = vec![Vec::new(); p];
+    // Few different lengths, so that steps that change places often still match; short ones leave much in parallel.
+    let longest = 1 + random.below(5);
+    let order = [Order::MineFirst, Order::TheirsFirst];
+    for _ in 0..random.below(40) {
+        let me = random.below(p);
+        let len = if random.chance(10) {
+            0
+        } else {
+            1 + random.below(longest)
+        };
+        let kind = random.below(10);
+        if kind < 8 && p > 1 {
+            let peer = (me + 1 + random.below(p - 1)) % p;
+            let send = Step::send(peer, spans(random, len)).on_port(random.below(k));
+            let into = spans(random, len);
+            let recv = if kind < 4 {
+                Step::recv(me, into)
+            } else {
+                Step::recv_combine(me, into, order[random.below(2)])
+            };
+            programs[me].push(send);
+            programs[peer].push(recv.on_port(random.below(k)));
+        } else {
+            let (src, dst) = (spans(random, len), spans(random, len));
+            programs[me].push(if kind.is_multiple_of(2) {
+                Step::copy(src, dst)
+            } else {
+                Step::combine(src, dst, order[random.below(2)])
+            });
+        }
+    }
+    if random.chance(40) {
+        for _ in 0..1 + random.below(8) {
+            let rank = random.below(p);
+            if programs[rank].len() > 1 {
+                let i = random.below(programs[rank].len() - 1);
+                programs[rank].swap(i, i + 1);
+            }
+        }
+    }
+    let everything = Layout {
+        len: BUFFER,
+        input: Span::new(0, BUFFER).into(),
+        output: Span::new(0, BUFFER).into(),
+    };
+    Schedule::new(ports, Collective::Allreduce, vec![everything; p], programs).unwrap()
+}
+
+/// Whole-number costs, some of them nothing; often different for every link and rank.
+fn cost(random: &mut Random, p: usize) -> CostModel {
+    let overlap = random.chance(50);
+    if random.chance(50) {
+        return CostModel::new(time(random, 20), time(random, 5))
+            .gamma(time(random, 4))
+            .gamma_copy(time(random, 3))
+            .overlap(overlap);
+    }
+    let mut square = |n| -> Vec<Vec<Option<f64>>> {
+        let mut row = |_| (0..p).map(|_| Some(time(random, n))).collect();
+        (0..p).map(&mut row).collect()
+    };
+    let (alpha, beta) = (square(20), square(5));
+    let gamma = (0..p).map(|_| time(random, 4)).collect();
+    let gamma_copy = (0..p).map(|_| time(random, 3)).collect();
+    CostModel::heterogeneous(Links {
+        alpha,
+        beta,
+        gamma,
+        gamma_copy,
+    })
+    .unwrap()
+    .overlap(overlap)
+}
+
+/// Latest end at every rank.
+fn rank_times(times: &[Vec<Times>]) -> Vec<f64> {
+    let ends = |t: &Times| [t.transfer, t.compute].map(|part| part.map_or(0.0, |p| p.1));
+    times
+        .iter()
+        .map(|rank| rank.iter().flat_map(ends).fold(0.0, f64::max))
+        .collect()
+}
+
+#[test]
+fn simulator_follows_the_rules() {
+    let mut random = Random::new(1);
+    let (mut done, mut stuck, mut unmatched) = (0, 0, 0);
+    for case in 0..20_000 {
+        let schedule = schedule(&mut random);
+        let cost = cost(&mut random, schedule.ranks());
+        let element_bytes = [1, 4, 8][random.below(3)];
+        let what = || format!("case {case}: {cost:?}\n{}", schedule.to_json());
+        let prepared = Prepared::new(&schedule, cost.overlap);
+        let times = match Naive::evaluate(&schedule, &cost, element_bytes) {
+            Verdict::Done(times) => times,
+            verdict => {
+                let error = prepared.map(|_| ()).expect_err(&what()).to_string();
+                if verdict == Verdict::Stuck {
+                    assert!(error.contains("deadlock"), "{error}: {}", what());
+                    stuck += 1;
+                } else {
+                    unmatched += 1;
+                }
+                continue;
+            }
+        };
+        done += 1;
+        let prepared = prepared.unwrap_or_else(|e| panic!("{e}: {}", what()));
+        let simulation = prepared.simulate(&cost, element_bytes);
+        let expected = rank_times(&times);
+        assert_eq!(simulation.rank_times(), expected, "{}", what());
+        let makespan = expected.iter().copied().fold(0.0, f64::max);
+        assert_eq!(simulation.time(), makespan, "{}", what());
+        for (rank, times) in times.iter().enumerate() {
+            for (i, t) in times.iter().enumerate() {
+                for (event, part) in [
+                    (Event::transferred(i), t.transfer),
+                    (Event::computed(i), t.compute),
+                ] {
+                    let node = prepared.node(rank, event);
+                    let found = node.map(|n| (simulation.start(n), simulation.finish(n)));
+                    assert_eq!(found, part, "rank {rank}, step {i}: {}", what());
+                }
+            }
+        }
+        let busy = simulation.port_busy(&schedule);
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            let sum: f64 = times[rank]
+                .iter()
+                .filter_map(|t| t.transfer)
+                .map(|(a, b)| b - a)
+                .sum();
+            assert_eq!(busy[rank].iter().sum::<f64>(), sum, "{}", what());
+            assert!(!program.is_empty() || sum == 0.0);
+        }
+    }
+    assert!(
+        done > 10_000 && stuck > 500 && unmatched > 500,
+        "{done} {stuck} {unmatched}"
+    );
+}
+
+#[test]
+fn executor_follows_the_rules() {
+    let mut random = Random::new(2);
+    let mut teams: Vec<Team> = (1..=6).map(|p| Team::new(p).unwrap()).collect();
+    let operator = Operator::<i32>::named("sum").unwrap();
+    for case in 0..4000 {
+        let schedule = schedule(&mut random);
+        let cost = cost(&mut random, schedule.ranks());
+        // What a copy onto a part of itself does is not defined.
+        let onto_itself = |s: &Step| is_local(s) && meet(&elements(s.reads()), &written(s));
+        if schedule.programs().iter().flatten().any(onto_itself) {
+            continue;
+        }
+        let Verdict::Done(times) = Naive::evaluate(&schedule, &cost, 4) else {
+            continue;
+        };
+        let data = inputs(schedule.collective(), schedule.layout(), &operator);
+        let what = format!("case {case}: {cost:?}\n{}", schedule.to_json());
+        let [went_on, waited_for] = [true, false].map(|eager| {
+            let options = RunOptions {
+                cost: cost.clone(),
+                eager,
+                ..RunOptions::default()
+            };
+            let team = &mut teams[schedule.ranks() - 1];
+            let outcome = team.run(&schedule, &data, &operator, &options);
+            let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
+            assert_eq!(outcome.eager, eager, "{what}");
+            assert_eq!(outcome.rank_times, rank_times(&times), "{what}");
+            outcome.outputs
+        });
+        assert_eq!(went_on, waited_for, "{what}");
+    }
+}
+
+/// Long messages, which stay where they are until they have been taken, overwritten by random steps.
+#[test]
+fn nothing_is_overwritten_that_has_not_been_taken() {
+    let mut random = Random::new(3);
+    let mut teams = [Workers::Ranks, Workers::Cores].map(|workers| -> Vec<Team> {
+        let options = TeamOptions {
+            workers,
+            ..TeamOptions::default()
+        };
+        (1..=6).map(|p| Team::with(p, &options).unwrap()).collect()
+    });
+    let operator = Operator::<i32>::named("sum").unwrap();
+    let mut went_on = [0; 2];
+    for case in 0..600 {
+        let schedule = enlarged(&schedule(&mut random), [40, 700, 4000][random.below(3)]);
+        let onto_itself = |s: &Step| is_local(s) && meet(&elements(s.reads()), &written(s));
+        if schedule.programs().iter().flatten().any(onto_itself)
+            || Prepared::new(&schedule, RunOptions::default().cost.overlap).is_err()
+        {
+            continue;
+        }
+        let data = inputs(schedule.collective(), schedule.layout(), &operator);
+        let what = format!("case {case}:\n{}", schedule.to_json());
+        let [first, folded, waited_for] = [(0, true), (1, true), (0, false)].map(|(who, eager)| {
+            let options = RunOptions {
+                eager,
+                repetitions: 3,
+                ..RunOptions::default()
+            };
+            let team = &mut teams[who][schedule.ranks() - 1];
+            let outcome = team.run(&schedule, &data, &operator, &options);
+            let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
+            went_on[who] += usize::from(outcome.eager && outcome.oversubscribed);
+            (outcome.outputs, outcome.model_time)
+        });
+        assert_eq!(first, waited_for, "{what}");
+        assert_eq!(folded, waited_for, "{what}");
+    }
+    let many = std::thread::available_parallelism().is_ok_and(|n| n.get() >= 6);
+    assert!(many || went_on.iter().all(|&n| n > 50), "{went_on:?}");
+}
+
+/// Every element `times` times.
+fn enlarged(schedule: &Schedule, times: usize) -> Schedule {
+    let all = |spans: &Spans| -> Spans {
+        let larger = |s: &Span| Span::new(times * s.offset, times * s.len);
+        spans.iter().map(larger).collect()
+    };
+    let step = |step: &Step| {
+        let mut step = step.clone();
+        match &mut step {
+            Step::Send { spans, .. }
+            | Step::Recv { spans, .. }
+            | Step::RecvCombine { spans, .. } => *spans = all(spans),
+            Step::Copy { src, dst } | Step::Combine { src, dst, .. } => {
+                (*src, *dst) = (all(src), all(dst));
+            }
+        }
+        step
+    };
+    let programs = schedule.programs().iter();
+    let programs = programs.map(|p| p.iter().map(step).collect()).collect();
+    let layout = schedule.layout().iter().map(|l| Layout {
+        len: times * l.len,
+        input: all(&l.input),
+        output: all(&l.output),
+    });
+    let (ports, layout) = (schedule.ports(), layout.collect());
+    Schedule::new(ports, schedule.collective().clone(), layout, programs).unwrap()
+}

@@ -1,0 +1,434 @@
+//! Rank programs written by hand: data, model clock against the recorded schedule, misuse.
+
+use std::time::Duration;
+
+use oneport::run::{
+    Bidirectional, Clock, Endpoint, Operator, ScopeOptions, Team, TeamOptions, Unidirectional,
+};
+use oneport::simulate::Prepared;
+use oneport::{Collective, CostModel, Error, ErrorKind, Layout, Order, Span};
+use proptest::prelude::*;
+
+use crate::support::alone::shared;
+
+fn options(overlap: bool) -> ScopeOptions<i64> {
+    let mut options = ScopeOptions::new(Operator::named("sum").unwrap());
+    options.cost = CostModel::new(3.7, 0.21)
+        .gamma(0.13)
+        .gamma_copy(0.07)
+        .overlap(overlap);
+    options.record = true;
+    options
+}
+
+fn whole(p: usize, len: usize) -> Vec<Layout> {
+    let layout = Layout {
+        len,
+        input: Span::new(0, len).into(),
+        output: Span::new(0, 0).into(),
+    };
+    vec![layout; p]
+}
+
+#[test]
+fn a_ring_that_sends_before_it_receives() {
+    let _shared = shared();
+    for p in [2, 3, 5, 8] {
+        let mut team = Team::new(p).unwrap();
+        for overlap in [false, true] {
+            let mut buffers: Vec<Vec<i64>> = (0..p).map(|r| vec![r as i64; 10 * p]).collect();
+            let outcome = team
+                .scope(&mut buffers, &options(overlap), |e: &mut Endpoint<i64>| {
+                    let (r, p) = (e.rank(), e.ranks());
+                    for k in 0..p - 1 {
+                        let (give, get) = ((r + p - k) % p, (r + 2 * p - k - 1) % p);
+                        e.send((r + 1) % p, 10 * give..10 * give + 10)?;
+                        e.recv((r + p - 1) % p, 10 * get..10 * get + 10)?;
+                    }
+                    Ok(())
+                })
+                .unwrap();
+            for b in &buffers {
+                assert!(b.chunks(10).enumerate().all(|(i, c)| c == [i as i64; 10]));
+            }
+            let times = outcome.rank_times.clone();
+            let schedule = outcome
+                .schedule(Collective::Allgather, whole(p, 10 * p))
+                .unwrap();
+            let prepared = Prepared::new(&schedule, overlap).unwrap();
+            assert_eq!(
+                times,
+                prepared.simulate(&options(overlap).cost, 8).rank_times()
+            );
+        }
+    }
+}
+
+/// What a rank does in a random program: rounds of a pairing, each pair doing one thing.
+#[derive(Debug, Clone, Copy)]
+enum Deed {
+    Give,
+    Combine,
+    Exchange,
+    Local,
+}
+
+fn deed() -> impl Strategy<Value = (Deed, usize, usize, usize)> {
+    (
+        prop_oneof![
+            Just(Deed::Give),
+            Just(Deed::Combine),
+            Just(Deed::Exchange),
+            Just(Deed::Local)
+        ],
+        1..4usize,
+        0..12usize,
+        1..8usize,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #[test]
+    fn the_clock_of_a_program_is_its_schedules(deeds in proptest::collection::vec(deed(), 1..25), overlap: bool) {
+        let _shared = shared();
+        let p = 4;
+        let mut team = Team::new(p).unwrap();
+        let run = |team: &mut Team| {
+            let mut buffers = vec![vec![1i64; 24]; p];
+            let outcome = team.scope(&mut buffers, &options(overlap), |e: &mut Endpoint<i64, Bidirectional>| {
+                for &(deed, distance, offset, len) in &deeds {
+                    // Partners at an exclusive-or distance: every rank has one.
+                    let (me, peer) = (e.rank(), e.rank() ^ distance);
+                    let (a, b) = (offset..offset + len, 23 - offset - len..23 - offset);
+                    let disjoint = Span::from(a.clone()).overlaps(b.clone().into());
+                    match deed {
+                        Deed::Give if me < peer => e.send(peer, a)?,
+                        Deed::Give => e.recv(peer, b)?,
+                        Deed::Combine if me < peer => e.recv_combine(peer, a, Order::MineFirst)?,
+                        Deed::Combine => e.send(peer, b)?,
+                        Deed::Exchange if disjoint => {}
+                        Deed::Exchange => {
+                            e.send(peer, a)?;
+                            e.recv(peer, b)?;
+                        }
+                        Deed::Local if disjoint => {}
+                        Deed::Local => if distance == 1 { e.copy(a, b)? } else { e.combine(a, b, Order::MineFirst)? },
+                    }
+                }
+                Ok(())
+            }).unwrap();
+            (outcome, buffers)
+        };
+        let (outcome, buffers) = run(&mut team);
+        let (again, same) = run(&mut team);
+        prop_assert_eq!(&outcome.rank_times, &again.rank_times);
+        prop_assert_eq!(buffers, same);
+        let times = outcome.rank_times.clone();
+        let schedule = outcome.schedule(Collective::Allreduce, whole(p, 24)).unwrap();
+        let prepared = Prepared::new(&schedule, overlap).unwrap();
+        prop_assert_eq!(times, prepared.simulate(&options(overlap).cost, 8).rank_times());
+    }
+}
+
+fn quick(p: usize) -> Team {
+    let options = TeamOptions {
+        deadline: Duration::from_millis(200),
+        ..TeamOptions::default()
+    };
+    Team::with(p, &options).unwrap()
+}
+
+fn fails(
+    team: &mut Team,
+    body: impl Fn(&mut Endpoint<i64, Unidirectional>) -> Result<(), Error> + Sync,
+) -> ErrorKind {
+    let mut buffers = vec![vec![0i64; 100]; team.ranks()];
+    let error = team
+        .scope(
+            &mut buffers,
+            &ScopeOptions::new(Operator::named("sum").unwrap()),
+            body,
+        )
+        .map(drop)
+        .unwrap_err();
+    // The team works again at once.
+    let sums = team
+        .scope(
+            &mut buffers,
+            &ScopeOptions::new(Operator::named("sum").unwrap()),
+            |e: &mut Endpoint<i64, Unidirectional>| {
+                e.barrier()?;
+                Ok(e.rank())
+            },
+        )
+        .unwrap();
+    assert_eq!(sums.results, (0..team.ranks()).collect::<Vec<_>>());
+    error.kind().clone()
+}
+
+#[test]
+fn misuse_ends_in_errors_and_the_team_lives_on() {
+    let _shared = shared();
+    let mut team = quick(2);
+    let kind = fails(&mut team, |e| {
+        let peer = 1 - e.rank();
+        e.send(peer, 0..50)?;
+        e.recv(peer, 50..100)
+    });
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PortBusy {
+                port: 0,
+                step: 1,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
+
+    let kind = fails(&mut team, |e| e.recv(1 - e.rank(), 0..50));
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::Deadline {
+                step: 0,
+                what: "recv",
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
+
+    let kind = fails(&mut team, |e| {
+        if e.rank() == 0 {
+            e.send(1, 0..50)
+        } else {
+            Ok(())
+        }
+    });
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PartnerLeft {
+                rank: 0,
+                step: 0,
+                peer: 1,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
+
+    let kind = fails(&mut team, |e| {
+        if e.rank() == 0 {
+            std::mem::forget(e.open_send(1, 0..50)?);
+            e.send(1, 50..60)
+        } else {
+            e.recv(0, 0..50)?;
+            e.recv(0, 50..60)
+        }
+    });
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PortBusy {
+                rank: 0,
+                port: 0,
+                step: 1
+            }
+        ),
+        "{kind:?}"
+    );
+
+    // Printing a backtrace takes time: the other rank must be patient enough to see the panic.
+    team.set_deadline(Duration::from_secs(20));
+    let kind = fails(&mut team, |e| {
+        if e.rank() == 0 {
+            let _open = e.open_send(1, 0..50)?;
+            panic!("enough");
+        }
+        e.barrier()
+    });
+    assert!(
+        matches!(&kind, ErrorKind::Panicked { rank: 0, step: 1, message } if message == "enough"),
+        "{kind:?}"
+    );
+
+    let kind = fails(&mut team, |e| e.send(7, 0..1));
+    assert!(matches!(kind, ErrorKind::Usage(_)), "{kind:?}");
+    let kind = fails(&mut team, |e| e.send(1 - e.rank(), 90..101));
+    assert!(matches!(kind, ErrorKind::Usage(_)), "{kind:?}");
+}
+
+#[test]
+fn a_failed_endpoint_stays_failed() {
+    let _shared = shared();
+    let mut team = quick(2);
+    let kind = fails(&mut team, |e| {
+        if e.rank() == 0 {
+            let first = e.send(1, 0..50);
+            let second = e.data_mut().map(drop);
+            assert!(first.is_err() && second.is_err());
+            return first;
+        }
+        e.recv(0, 0..49)
+    });
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::Length {
+                expected: 49,
+                found: 50,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
+}
+
+#[test]
+fn paced_programs_last_as_long_as_the_model_says() {
+    let _shared = shared();
+    let mut team = Team::new(3).unwrap();
+    let mut options = options(false);
+    options.cost = CostModel::new(3e6, 0.0);
+    options.clock = Clock::Paced;
+    let start = std::time::Instant::now();
+    let outcome = team
+        .scope(
+            &mut vec![vec![0i64; 8]; 3],
+            &options,
+            |e: &mut Endpoint<i64, Unidirectional>| match e.rank() {
+                0 => e.send(1, 0..8),
+                1 => {
+                    e.recv(0, 0..8)?;
+                    e.send(2, 0..8)
+                }
+                _ => e.recv(1, 0..8),
+            },
+        )
+        .unwrap();
+    assert_eq!(outcome.model_time(), 6e6);
+    assert!(start.elapsed() >= Duration::from_millis(6));
+}
+
+/// Whichever side combines what, and even if the program catches the panic and goes on, no wrong data is passed off as received.
+#[test]
+fn an_operator_that_panics_on_the_sender_fails_the_receive() {
+    let _shared = shared();
+    let len = 1 << 16;
+    let mut team = quick(2);
+    for round in 0..20u64 {
+        // Only the sender's thread, which helps to combine, panics.
+        let operator = Operator::<u64>::new("picky", true, |a, b| {
+            let sender = std::thread::current().name() == Some("rank 0");
+            assert!(!sender, "not here");
+            a + b
+        });
+        let options = ScopeOptions::new(operator);
+        let mut buffers = vec![vec![round; len], vec![1; len]];
+        let result = team.scope(&mut buffers, &options, |e: &mut Endpoint<u64>| {
+            if e.rank() == 0 {
+                let send = std::panic::AssertUnwindSafe(|| {
+                    e.send(1, 0..len)?;
+                    e.model_time().map(|_| ())
+                });
+                // Caught, and not reported.
+                if let Ok(sent) = std::panic::catch_unwind(send) {
+                    sent?;
+                }
+                Ok(())
+            } else {
+                e.recv_combine(0, 0..len, Order::MineFirst)
+            }
+        });
+        match result {
+            // The receiver was faster than its helper.
+            Ok(_) => assert!(buffers[1].iter().all(|&x| x == round + 1)),
+            Err(error) => assert!(
+                matches!(
+                    error.kind(),
+                    ErrorKind::Panicked {
+                        rank: 1,
+                        step: 0,
+                        ..
+                    }
+                ),
+                "{error}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn the_buffer_may_be_looked_at_while_the_other_port_sends() {
+    let _shared = shared();
+    let mut team = quick(2);
+    let mut buffers = vec![vec![7i64; 100]; 2];
+    team.scope(&mut buffers, &options(false), |e: &mut Endpoint<i64>| {
+        let peer = 1 - e.rank();
+        let (mut out, mut into) = e.split();
+        let data = into.data();
+        let open = out.open_send(peer, 0..50)?;
+        assert_eq!(data[99], 7);
+        drop(data);
+        into.recv(peer, 50..100)?;
+        let data = into.data();
+        open.wait()?;
+        assert_eq!(data[99], 7);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_barrier_names_who_does_not_come() {
+    let _shared = shared();
+    for (p, late) in [(2, 0), (2, 1), (9, 4)] {
+        let mut team = quick(p);
+        team.set_deadline(Duration::from_millis(500));
+        let kind = fails(&mut team, |e| {
+            if e.rank() == late {
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            e.barrier()
+        });
+        assert!(
+            matches!(
+                kind,
+                ErrorKind::Deadline { rank, step: 0, peer, what: "barrier", .. }
+                    if rank != late && peer == late
+            ),
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn a_barrier_that_a_rank_has_left_ends() {
+    let _shared = shared();
+    for p in [2, 3, 9] {
+        let mut team = quick(p);
+        // Were it to wait for the deadline, it would say so.
+        team.set_deadline(Duration::from_secs(30));
+        for gone in [p - 1, 0, 1] {
+            let kind = fails(&mut team, |e| {
+                e.barrier()?;
+                if e.rank() == gone {
+                    return Ok(());
+                }
+                e.barrier()
+            });
+            assert!(
+                matches!(
+                    kind,
+                    ErrorKind::PartnerLeft { rank, step: 0, peer, .. }
+                        if rank != gone && peer == gone
+                ),
+                "{kind:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Gather trees that ranks find together, each knowing only its own block.
+
+use oneport::check::{Options, check};
+use oneport::distributed::gather::{CONTROL, GatherPart};
+use oneport::plan::distribution::Distribution;
+use oneport::plan::gather::{Child, GatherTree, Problem, binomial};
+use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
+use oneport::schedule::Layout;
+use oneport::{Collective, CostModel};
+
+use crate::support::alone::shared;
+
+const ALPHA: f64 = 50.0;
+/// Bytes of a control message.
+const MESSAGE: f64 = 24.0;
+
+struct Found {
+    parts: Vec<GatherPart>,
+    time: f64,
+}
+
+fn options(alpha: f64, beta: f64) -> ScopeOptions<u64> {
+    let mut options = ScopeOptions::new(Operator::named("sum").unwrap());
+    options.cost = CostModel::new(alpha, beta);
+    options
+}
+
+fn find(team: &mut Team, root: Option<usize>, sizes: &[usize], alpha: f64, beta: f64) -> Found {
+    let mut buffers = vec![vec![0; CONTROL]; sizes.len()];
+    let outcome = team
+        .scope(
+            &mut buffers,
+            &options(alpha, beta),
+            |e: &mut Endpoint<u64, Bidirectional>| GatherPart::find(e, root, sizes[e.rank()]),
+        )
+        .unwrap();
+    Found {
+        time: outcome.model_time(),
+        parts: outcome.results,
+    }
+}
+
+fn tree(parts: &[GatherPart]) -> GatherTree {
+    let root = parts.iter().position(|p| p.parent.is_none()).unwrap();
+    let children = parts.iter().map(|part| {
+        let child = |r: &oneport::distributed::gather::Received| Child {
+            rank: r.from,
+            port: 0,
+        };
+        part.receives.iter().map(child).collect()
+    });
+    GatherTree::new(root, children.collect(), vec![0; parts.len()]).unwrap()
+}
+
+fn sizes(distribution: Distribution, p: usize) -> Vec<usize> {
+    distribution.sizes(p, 20, 5, p as u64).unwrap()
+}
+
+fn offline(sizes: &[usize], root: Option<usize>) -> (Problem, GatherTree) {
+    let bytes = sizes.iter().map(|&s| 8 * s as u64).collect();
+    let problem = Problem::new(bytes, CostModel::new(ALPHA, 1.0), root).unwrap();
+    let tree = binomial::adaptive(&problem).unwrap();
+    (problem, tree)
+}
+
+#[test]
+fn the_example_of_the_paper() {
+    let _shared = shared();
+    let sizes = [1, 0, 2, 3, 4, 2, 0, 0, 1, 7, 5];
+    let mut team = Team::new(11).unwrap();
+    let found = find(&mut team, Some(9), &sizes, 1.0, 0.0);
+    assert_eq!(tree(&found.parts), offline(&sizes, Some(9)).1);
+    assert_eq!(found.parts[9].gathered(), 25);
+}
+
+#[test]
+fn all_ranks_find_the_planned_tree_within_the_stated_steps() {
+    let _shared = shared();
+    for p in 1..=300usize {
+        let mut team = Team::new(p).unwrap();
+        let rounds = f64::from(p.next_power_of_two().trailing_zeros());
+        // A few of the many combinations for each p, all of them over a few p.
+        let roots = [
+            None,
+            Some(0),
+            Some(p / 2),
+            Some(p - 1),
+            Some(p * 7 % 10 * p / 10 % p),
+        ];
+        for turn in 0..if p <= 24 { 5 } else { 2 } {
+            let distribution = Distribution::ALL[(p + 4 * turn) % Distribution::ALL.len()];
+            let root = roots[(p / 2 + turn) % roots.len()];
+            let sizes = sizes(distribution, p);
+            // Every message takes 1: the time is the number of steps that depend on each other.
+            let found = find(&mut team, root, &sizes, 1.0, 0.0);
+            let (_, planned) = offline(&sizes, root);
+            assert_eq!(tree(&found.parts), planned, "{p} {distribution:?} {root:?}");
+            let most = if p == 1 { 0.0 } else { 2.0 * rounds - 1.0 };
+            assert!(found.time <= most, "{p}: {} steps", found.time);
+        }
+    }
+}
+
+#[test]
+fn construction_and_gather_stay_within_the_bound() {
+    let _shared = shared();
+    for p in [2usize, 3, 5, 8, 11, 21, 32, 50] {
+        let mut team = Team::new(p).unwrap();
+        let rounds = f64::from(p.next_power_of_two().trailing_zeros());
+        for distribution in Distribution::ALL {
+            for root in [0, p / 2, p - 1] {
+                let sizes = sizes(distribution, p);
+                let found = find(&mut team, Some(root), &sizes, ALPHA, 1.0);
+                let (problem, tree) = offline(&sizes, Some(root));
+                // What the root waits at most for one of its children.
+                let data = tree.subtree_sizes(problem.sizes());
+                let mut earlier = 0.0;
+                let mut penalty = 0.0f64;
+                for c in tree.children(root) {
+                    let all = data[c.rank] as f64;
+                    let own = problem.sizes()[c.rank] as f64;
+                    penalty = penalty.max(all - own - earlier);
+                    earlier += all;
+                }
+                let others = (data[root] - problem.sizes()[root]) as f64;
+                let control = (2.0 * rounds - 1.0) * MESSAGE;
+                let bound = 3.0 * rounds * ALPHA + others + penalty + control;
+                let time = found.time + problem.time(&tree);
+                assert!(time <= bound, "{p} {distribution:?} {root}: {time} {bound}");
+            }
+        }
+    }
+}
+
+#[test]
+fn real_bytes_are_gathered_and_scattered() {
+    let _shared = shared();
+    for p in [1usize, 2, 3, 7, 11, 16, 29] {
+        let mut team = Team::new(p).unwrap();
+        for distribution in Distribution::ALL {
+            for root in [None, Some(p / 2)] {
+                let sizes = sizes(distribution, p);
+                let parts = find(&mut team, root, &sizes, ALPHA, 1.0).parts;
+                let top = parts.iter().position(|p| p.parent.is_none()).unwrap();
+                let value = |r: usize, i: usize| (r * 1_000_000 + i + 1) as u64;
+                let block = |r: usize| (0..sizes[r]).map(move |i| value(r, i));
+                let layouts: Vec<Layout> = parts.iter().map(GatherPart::layout).collect();
+                let mut buffers: Vec<Vec<u64>> = (0..p)
+                    .map(|r| {
+                        block(r)
+                            .chain(std::iter::repeat(0))
+                            .take(layouts[r].len)
+                            .collect()
+                    })
+                    .collect();
+                let mut recorded = options(ALPHA, 1.0);
+                recorded.record = true;
+                let gather = |e: &mut Endpoint<u64, Bidirectional>| parts[e.rank()].gather(e);
+                let outcome = team.scope(&mut buffers, &recorded, gather).unwrap();
+                let all: Vec<u64> = (0..p).flat_map(block).collect();
+                let output = |buffer: &[u64]| buffer[buffer.len() - all.len()..].to_vec();
+                assert_eq!(output(&buffers[top]), all, "{p} {distribution:?} {root:?}");
+                let (problem, tree) = offline(&sizes, root);
+                assert_eq!(outcome.model_time(), problem.time(&tree));
+                let schedule = outcome
+                    .schedule(Collective::Gather { root: top }, layouts.clone())
+                    .unwrap();
+                assert!(check(&schedule, &Options::default()).ok());
+
+                // And back, into cleared buffers.
+                for (r, buffer) in buffers.iter_mut().enumerate() {
+                    if r != top {
+                        buffer.fill(0);
+                    } else if !parts[r].receives.is_empty() {
+                        buffer[..sizes[r]].fill(0);
+                    }
+                }
+                let scatter = |e: &mut Endpoint<u64, Bidirectional>| parts[e.rank()].scatter(e);
+                let outcome = team
+                    .scope(&mut buffers, &options(ALPHA, 1.0), scatter)
+                    .unwrap();
+                for (r, buffer) in buffers.iter().enumerate() {
+                    assert!(buffer[..sizes[r]].iter().copied().eq(block(r)));
+                }
+                assert_eq!(outcome.model_time(), problem.time(&tree));
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Calibration, profiles and histograms from the command line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+use crate::support::alone::{alone, shared};
+
+fn oneport(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+    command.args(arguments);
+    command
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Standard error of a command that fails with `code` and prints nothing else.
+fn failure(command: &mut Command, code: i32) -> String {
+    let output = command.assert().code(code).get_output().clone();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.stdout.is_empty(), "{message}");
+    assert!(message.contains("error: "), "{message}");
+    assert!(!message.contains("panicked"), "{message}");
+    message
+}
+
+fn json(command: &mut Command) -> Value {
+    let output = command
+        .arg("--json")
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// `time` of a simulation of `arguments`.
+fn time(arguments: &str) -> f64 {
+    let mut all = vec!["simulate"];
+    all.extend(arguments.split_whitespace());
+    json(&mut oneport(&all))["time"].as_f64().unwrap()
+}
+
+const LINE: &str = r#"{"alpha": 200, "beta": 0.25, "gamma": 0.5, "gamma_copy": 0.125}"#;
+const PIECES: &str = r#"{"alpha": 200, "beta": 0.25, "gamma": 0.5, "pieces": {
+    "transfer": [{"from": 0, "alpha": 100, "beta": 1}, {"from": 1000, "alpha": 600, "beta": 0.5}],
+    "combine": [{"from": 0, "alpha": 0, "beta": 0.125}, {"from": 4096, "alpha": 512, "beta": 0}],
+    "combine_local": [{"from": 0, "alpha": 0, "beta": 2}]}}"#;
+const PAIRS: &str = r#"{"alpha": 200, "beta": 0.25, "cores": [0, 1, 2], "pairs": {
+    "alpha": [[null, 10, 20], [10, null, 30], [20, 30, null]],
+    "beta": [[null, 1, 2], [1, null, 3], [2, 3, null]]}}"#;
+
+#[test]
+fn simulate_takes_a_profile() {
+    let _shared = shared();
+    let folder = folder("profile-simulate");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        path.into_os_string().into_string().unwrap()
+    };
+    let line = file("line.json", LINE);
+    let chain = "-p 5 --bytes 8000 --segments 8 -a chain";
+    // (p + q - 2) segments of 1000 bytes.
+    assert_eq!(
+        time(&format!("broadcast {chain} --profile {line}")),
+        11.0 * (200.0 + 0.25 * 1000.0)
+    );
+    assert_eq!(
+        time(&format!("reduce {chain} --profile {line}")),
+        11.0 * (200.0 + 0.75 * 1000.0)
+    );
+    // Options override it, one by one.
+    assert_eq!(
+        time(&format!(
+            "reduce {chain} --profile {line} --alpha 1us --gamma 0"
+        )),
+        11.0 * (1000.0 + 0.25 * 1000.0)
+    );
+    let pieces = file("pieces.json", PIECES);
+    let binomial = "-p 2 -a binomial --bytes";
+    for (bytes, transfer, combine) in [
+        (1.0, 101.0, 0.125),
+        (999.0, 1099.0, 0.125 * 999.0),
+        (1000.0, 1100.0, 125.0),
+        (8192.0, 600.0 + 4096.0, 512.0),
+    ] {
+        let of = |what: &str| time(&format!("{what} {binomial} {bytes} --profile {pieces}"));
+        assert_eq!(of("broadcast"), transfer);
+        assert_eq!(of("reduce"), transfer + combine);
+        let beta = time(&format!(
+            "reduce {binomial} {bytes} --profile {pieces} --beta 0.25"
+        ));
+        assert_eq!(beta, 200.0 + 0.25 * bytes + combine);
+    }
+    let output = json(&mut oneport(&[
+        "simulate",
+        "reduce",
+        "-p",
+        "2",
+        "--profile",
+        &pieces,
+    ]));
+    assert_eq!(output["time_unit"], "ns");
+    assert_eq!(output["pieces"]["transfer"][1]["from"], 1000);
+    // A census combines what it holds, which has a cost of its own unless gamma is given.
+    let census = format!("allreduce -p 4 -a census --bytes 6000 --profile {pieces}");
+    assert_eq!(time(&census), 2.0 * (3600.0 + 12000.0));
+    assert_eq!(
+        time(&format!("{census} --gamma 1")),
+        2.0 * (3600.0 + 6000.0)
+    );
+    for workers in ["ranks", "cores"] {
+        let run = format!("run {census} --workers {workers}");
+        let run = json(&mut oneport(&run.split_whitespace().collect::<Vec<_>>()));
+        assert_eq!(run["model_time"].as_f64(), Some(time(&census)));
+    }
+    // The run's model clock says the same.
+    let run = json(&mut oneport(&[
+        "run",
+        "reduce",
+        "-p",
+        "4",
+        "--bytes",
+        "6000",
+        "--segments",
+        "4",
+        "-a",
+        "chain",
+        "--profile",
+        &pieces,
+    ]));
+    let same = "reduce -p 4 --bytes 6000 --segments 4 -a chain";
+    assert_eq!(
+        run["model_time"].as_f64().unwrap(),
+        time(&format!("{same} --profile {pieces}"))
+    );
+    // Pairs of cores are costs of pairs of ranks.
+    let pairs = file("pairs.json", PAIRS);
+    assert_eq!(
+        time(&format!(
+            "broadcast -p 3 -a chain --segments 1 --bytes 10 --costs {pairs}"
+        )),
+        10.0 + 10.0 + 30.0 + 30.0
+    );
+    let message = failure(&mut oneport(&["simulate", "reduce", "--costs", &line]), 2);
+    assert!(message.contains("--pairs"), "{message}");
+}
+
+#[test]
+fn every_planning_command_takes_a_profile() {
+    let _shared = shared();
+    let folder = folder("profile-commands");
+    let path = folder.join("p.json");
+    fs::write(&path, LINE).unwrap();
+    for command in ["plan", "check", "simulate", "run", "compare"] {
+        oneport(&[command, "reduce", "-p", "3", "--profile"])
+            .arg(&path)
+            .assert()
+            .success();
+    }
+}
+
+#[test]
+fn broken_profiles_are_refused() {
+    let _shared = shared();
+    let folder = folder("profile-broken");
+    for (name, text, says) in [
+        ("empty", "", "not a profile"),
+        ("text", "hello", "not a profile"),
+        ("cut", &LINE[..30], "not a profile"),
+        ("other", r#"{"rows": []}"#, "missing field `alpha`"),
+        ("negative", r#"{"alpha": 1, "beta": -2}"#, "beta is -2"),
+        (
+            "falling",
+            r#"{"alpha": 1, "beta": 2, "pieces": {"copy": [{"from": 0, "alpha": -5, "beta": 0}]}}"#,
+            "copy piece 0",
+        ),
+    ] {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        for command in ["simulate", "run", "compare", "plan", "check"] {
+            let message = failure(
+                oneport(&[command, "reduce", "-p", "2", "--profile"]).arg(&path),
+                2,
+            );
+            assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+            assert!(
+                message.contains(says) && message.contains(name),
+                "{message}"
+            );
+        }
+    }
+    let message = failure(
+        oneport(&["simulate", "reduce", "--profile"]).arg(folder.join("missing")),
+        2,
+    );
+    assert!(message.contains("cannot read"), "{message}");
+    fs::write(folder.join("bytes"), [0xff, 0xfe, 0]).unwrap();
+    failure(
+        oneport(&["simulate", "reduce", "--profile"]).arg(folder.join("bytes")),
+        2,
+    );
+    failure(
+        &mut oneport(&["simulate", "reduce", "--profile", "a", "--costs", "b"]),
+        2,
+    );
+}
+
+#[test]
+fn calibrate_refuses_bad_options() {
+    let _shared = shared();
+    let folder = folder("calibrate-options");
+    for (arguments, says) in [
+        (&["--fast"][..], "--fast"),
+        (&["reduce"], "reduce"),
+        (&["--cores", "0,x"], "x"),
+        (&["--cores", "0"], "1 core named"),
+        (&["--cores", "0,0"], "twice"),
+        (&["--quick", "-o", "/no/such/folder/p.json"], "cannot write"),
+        (&["--quick", "-o", "."], "folder"),
+        (&["--quick", "-o", "/"], "folder"),
+    ] {
+        let message = failure(
+            oneport(&["calibrate"]).args(arguments).current_dir(&folder),
+            2,
+        );
+        assert!(message.contains(says), "{arguments:?}: {message}");
+    }
+    let absent = failure(&mut oneport(&["calibrate", "--cores", "0,99999"]), {
+        let enough = core_affinity::get_core_ids().is_some_and(|ids| ids.len() >= 2);
+        if enough { 2 } else { 1 }
+    });
+    assert!(absent.contains("core"), "{absent}");
+    assert!(names(&folder).is_empty());
+}
+
+/// On a machine with one core, or one too busy, the refusal is right; then nothing may be written.
+#[test]
+fn calibrate_writes_what_it_prints() {
+    let _alone = alone();
+    let folder = folder("calibrate");
+    let output = oneport(&["calibrate", "--quick", "--pairs", "--json", "-o", "p.json"])
+        .args(two_cores())
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    if !output.status.success() {
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains("calibration refused"), "{message}");
+        assert!(names(&folder).is_empty());
+        return;
+    }
+    assert_eq!(names(&folder), ["p.json"]);
+    let written = fs::read(folder.join("p.json")).unwrap();
+    assert_eq!(written, output.stdout);
+    let profile: Value = serde_json::from_slice(&written).unwrap();
+    for field in ["alpha", "beta"] {
+        assert!(profile[field].as_f64().unwrap() > 0.0, "{field}");
+    }
+    for field in ["gamma", "gamma_copy", "fit_error", "fit_error_worst"] {
+        assert!(profile[field].as_f64().unwrap() >= 0.0, "{field}");
+    }
+    assert_eq!(profile["cores"].as_array().unwrap().len(), 2);
+    assert!(profile["date"].as_str().unwrap().ends_with('Z'));
+    assert!(!profile["machine"]["cpu"].as_str().unwrap().is_empty());
+    let points = profile["points"].as_array().unwrap();
+    let bytes = |i: usize| points[i]["bytes"].as_u64().unwrap();
+    assert_eq!((bytes(0), bytes(points.len() - 1)), (0, 16 << 20));
+    for point in points {
+        let [time, predicted, residual] =
+            ["time", "predicted", "residual"].map(|f| point[f].as_f64().unwrap());
+        assert!(time > 0.0 && predicted >= 0.0);
+        assert!((residual - (predicted - time) / time).abs() < 1e-9);
+    }
+    // What it says is what simulate takes.
+    let simulated = json(
+        oneport(&[
+            "simulate",
+            "broadcast",
+            "-p",
+            "2",
+            "-a",
+            "binomial",
+            "--bytes",
+        ])
+        .args([
+            "65536",
+            "--profile",
+            folder.join("p.json").to_str().unwrap(),
+        ]),
+    );
+    let point = points.iter().find(|p| p["bytes"] == 65536).unwrap();
+    assert_eq!(simulated["time"].as_f64(), point["predicted"].as_f64());
+    let pairs = json(
+        oneport(&[
+            "simulate", "reduce", "-a", "binomial", "--bytes", "1000", "--costs",
+        ])
+        .arg(folder.join("p.json")),
+    );
+    assert_eq!(
+        (&pairs["ranks"], &pairs["time_unit"]),
+        (&2.into(), &"ns".into())
+    );
+}
+
+/// The first two cores, where there are more.
+fn two_cores() -> Vec<String> {
+    let ids = core_affinity::get_core_ids().unwrap_or_default();
+    match ids[..] {
+        [a, b, _, ..] => vec!["--cores".into(), format!("{},{}", a.id, b.id)],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn run_writes_its_histogram() {
+    let _shared = shared();
+    let folder = folder("histogram");
+    let run = [
+        "run",
+        "broadcast",
+        "-p",
+        "2",
+        "--bytes",
+        "1KiB",
+        "--repetitions",
+        "50",
+    ];
+    let output = json(
+        oneport(&run)
+            .args(["--histogram", "h.txt"])
+            .current_dir(&folder),
+    );
+    assert_eq!(names(&folder), ["h.txt"]);
+    let text = fs::read_to_string(folder.join("h.txt")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let header: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(
+        header,
+        ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"]
+    );
+    let last: Vec<&str> = lines[lines.len() - 4].split_whitespace().collect();
+    assert_eq!(last[1..], ["1.000000000000", "50"]);
+    let max: f64 = last[0].parse().unwrap();
+    assert!(lines[lines.len() - 3].starts_with("#[Mean    = "));
+    assert!(lines[lines.len() - 2].ends_with("Total count    =           50]"));
+    let wall = &output["wall"];
+    let of = |field: &str| wall[field].as_f64().unwrap();
+    assert!(of("min") <= of("median") && of("median") <= of("p99") && of("p99") <= of("max"));
+    assert!((max / of("max") - 1.0).abs() < 1e-3);
+    // Refused before the run.
+    for path in ["/no/such/folder/h.txt", "."] {
+        let message = failure(
+            oneport(&run)
+                .args(["--histogram", path])
+                .current_dir(&folder),
+            2,
+        );
+        assert!(message.contains("cannot write"), "{message}");
+    }
+    assert_eq!(names(&folder), ["h.txt"]);
+}

@@ -1,0 +1,554 @@
+//! Every registered algorithm with real bytes on real threads: data as the oracle's, model clock as the simulator's.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use oneport::plan::{Segments, registry};
+use oneport::run::{
+    Clock, Element, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
+    inputs, oracle,
+};
+use oneport::simulate::Prepared;
+use oneport::{
+    Collective, CostModel, ErrorKind, Kind, Order, Ports, Request, Schedule, Span, Step,
+};
+
+use crate::support::alone::shared;
+
+fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, what: &str) {
+    let operator = Operator::<T>::named(op).unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+    for (overlap, eager) in [(false, true), (true, false)] {
+        let options = RunOptions {
+            cost: CostModel::new(7.3, 0.37)
+                .gamma(0.11)
+                .gamma_copy(0.05)
+                .overlap(overlap),
+            repetitions: 2,
+            eager,
+            ..RunOptions::default()
+        };
+        let outcome = team.run(schedule, &data, &operator, &options).unwrap();
+        assert!(eager || !outcome.eager);
+        let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
+        assert_eq!(outcome.outputs, expected, "{what} {op}");
+        let prepared = Prepared::new(schedule, overlap).unwrap();
+        let simulation = prepared.simulate(&options.cost, size_of::<T>() as u64);
+        assert_eq!(outcome.rank_times, simulation.rank_times(), "{what} {op}");
+        assert_eq!(outcome.model_time.to_bits(), simulation.time().to_bits());
+        assert_eq!(outcome.wall.len(), 2);
+    }
+}
+
+#[test]
+fn every_algorithm_runs_as_simulated() {
+    let _shared = shared();
+    every_algorithm((1..=20).chain([31, 32, 33, 64]), |p| Team::new(p).unwrap());
+}
+
+#[test]
+fn every_algorithm_runs_folded_as_simulated() {
+    let _shared = shared();
+    every_algorithm([1, 2, 3, 5, 8, 13, 17].into_iter(), |p| folded(p, 2));
+    every_algorithm([1, 6].into_iter(), |p| folded(p, 1));
+}
+
+fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> Team) {
+    for p in ranks {
+        let mut team = team(p);
+        for algorithm in registry::all() {
+            for (n, elements, segments) in [
+                (0, 0, 1),
+                (1, 1, 1),
+                (2, p / 2, 3),
+                (3, 41, 4),
+                (4, 5000, 7),
+            ] {
+                let mut request = Request::new(p, elements);
+                request.segments = Segments::of_count(elements, segments).unwrap();
+                request.root = (n * 5) % p;
+                for ports in [Ports::UNI, Ports::BI] {
+                    request.ports = ports;
+                    if !algorithm.ports.allow(ports) {
+                        continue;
+                    }
+                    let what = format!(
+                        "{} {:?} p={p} m={elements} {ports:?}",
+                        algorithm.name, algorithm.collective
+                    );
+                    let schedule = algorithm.plan(&request).unwrap();
+                    match n {
+                        0 | 1 => run_and_compare::<f32>(&mut team, &schedule, "sum", &what),
+                        2 => run_and_compare::<u8>(&mut team, &schedule, "max", &what),
+                        3 => run_and_compare::<i32>(&mut team, &schedule, "prod", &what),
+                        _ => run_and_compare::<f64>(&mut team, &schedule, "sum", &what),
+                    }
+                    if !algorithm.commutative_only {
+                        request.keep_order = true;
+                        let schedule = algorithm.plan(&request).unwrap();
+                        run_and_compare::<u64>(&mut team, &schedule, "affine", &what);
+                        request.keep_order = false;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_vectors_are_copied_by_both_partners() {
+    let _shared = shared();
+    let mut team = Team::new(2).unwrap();
+    for elements in [4096, 8192, 100_001, 1 << 20] {
+        let mut request = Request::new(2, elements);
+        request.segments = Segments::whole(elements);
+        for kind in [Kind::Reduce, Kind::Broadcast] {
+            let schedule = registry::find(kind, "binomial")
+                .unwrap()
+                .plan(&request)
+                .unwrap();
+            run_and_compare::<f32>(&mut team, &schedule, "sum", "long");
+            run_and_compare::<f64>(&mut team, &schedule, "min", "long");
+        }
+    }
+}
+
+fn two_ranks(ports: Ports, programs: [Vec<Step>; 2]) -> Schedule {
+    let mut b = Schedule::builder(2, ports, Collective::Allgather);
+    for rank in 0..2 {
+        b.layout(rank, 40, [Span::new(rank * 20, 20)], [Span::new(0, 40)]);
+    }
+    for (rank, steps) in programs.into_iter().enumerate() {
+        for step in steps {
+            b.step(rank, step);
+        }
+    }
+    b.build().unwrap()
+}
+
+fn exchange(ports: Ports) -> Schedule {
+    let half = |r: usize| Span::new(r * 20, 20);
+    two_ranks(
+        ports,
+        [
+            vec![Step::send(1, half(0)), Step::recv(1, half(1))],
+            vec![Step::send(0, half(1)), Step::recv(0, half(0))],
+        ],
+    )
+}
+
+fn failing_run(team: &mut Team, schedule: &Schedule, ports: Option<Ports>) -> ErrorKind {
+    let operator = Operator::<i64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+    let options = RunOptions {
+        ports,
+        ..RunOptions::default()
+    };
+    let error = team.run(schedule, &data, &operator, &options).unwrap_err();
+    // The team works again at once.
+    let good = exchange(Ports::BI);
+    run_and_compare::<i64>(team, &good, "sum", "after a failure");
+    error.kind().clone()
+}
+
+#[test]
+fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
+    let _shared = shared();
+    let options = TeamOptions {
+        deadline: Duration::from_millis(200),
+        ..TeamOptions::default()
+    };
+    wrong_schedules(&mut Team::with(2, &options).unwrap());
+}
+
+#[test]
+fn wrong_schedules_fail_folded_too() {
+    let _shared = shared();
+    for cores in [1, 2] {
+        wrong_schedules(&mut folded(2, cores));
+    }
+}
+
+fn wrong_schedules(team: &mut Team) {
+    let half = |r: usize| Span::new(r * 20, 20);
+
+    // Both send first through their only port.
+    let kind = failing_run(team, &exchange(Ports::UNI), None);
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PortBusy {
+                port: 0,
+                step: 1,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
+
+    // Made for two ports a rank, run by ranks that have one.
+    let kind = failing_run(team, &exchange(Ports::BI), Some(Ports::UNI));
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PortBusy {
+                port: 0,
+                step: 1,
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
+
+    // Both receive first.
+    let wait = two_ranks(
+        Ports::UNI,
+        [
+            vec![Step::recv(1, half(1)), Step::send(1, half(0))],
+            vec![Step::recv(0, half(0)), Step::send(0, half(1))],
+        ],
+    );
+    let kind = failing_run(team, &wait, None);
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::Deadline {
+                step: 0,
+                port: 0,
+                what: "recv",
+                ..
+            }
+        ),
+        "{kind:?}"
+    );
+
+    // A partner that never comes.
+    let alone = two_ranks(Ports::UNI, [vec![Step::send(1, half(0))], vec![]]);
+    let kind = failing_run(team, &alone, None);
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::PartnerLeft {
+                rank: 0,
+                step: 0,
+                peer: 1,
+                port: 0
+            }
+        ),
+        "{kind:?}"
+    );
+
+    // Lengths that differ.
+    let lengths = two_ranks(
+        Ports::UNI,
+        [
+            vec![Step::send(1, half(0))],
+            vec![Step::recv(0, Span::new(0, 19))],
+        ],
+    );
+    let kind = failing_run(team, &lengths, None);
+    assert!(
+        matches!(
+            kind,
+            ErrorKind::Length {
+                rank: 1,
+                step: 0,
+                peer: 0,
+                port: 0,
+                expected: 19,
+                found: 20
+            }
+        ),
+        "{kind:?}"
+    );
+}
+
+#[test]
+fn a_panicking_operator_ends_the_run_only() {
+    let _shared = shared();
+    let panicking = |mut team: Team, elements: usize| {
+        let p = team.ranks();
+        let schedule = registry::find(Kind::Reduce, "binomial")
+            .unwrap()
+            .plan(&Request::new(p, elements))
+            .unwrap();
+        let bad = Operator::<i64>::new("bad", true, |_, _| panic!("no such sum"));
+        let data = vec![vec![1i64; elements]; p];
+        let error = team
+            .run(&schedule, &data, &bad, &RunOptions::default())
+            .unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Panicked { message, .. } if message == "no such sum"),
+            "{error}"
+        );
+        run_and_compare::<i64>(&mut team, &schedule, "sum", "after a panic");
+    };
+    for (p, elements) in [(2, 10), (2, 100_000), (8, 1000)] {
+        panicking(Team::new(p).unwrap(), elements);
+        panicking(folded(p, 2), elements);
+    }
+}
+
+#[test]
+fn paced_runs_last_as_long_as_the_model_says() {
+    let _shared = shared();
+    let mut team = Team::new(4).unwrap();
+    let mut request = Request::new(4, 4096);
+    request.segments = Segments::of_count(4096, 4).unwrap();
+    let schedule = registry::find(Kind::Reduce, "chain")
+        .unwrap()
+        .plan(&request)
+        .unwrap();
+    let operator = Operator::<f32>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &operator);
+    let options = RunOptions {
+        clock: Clock::Paced,
+        cost: CostModel::new(2e6, 1.0),
+        repetitions: 2,
+        ..RunOptions::default()
+    };
+    let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
+    #[expect(clippy::cast_precision_loss)]
+    let fastest = outcome.wall.min() as f64;
+    // Never faster (up to the histogram's resolution); how much slower is for a bench to say.
+    assert!(
+        fastest >= outcome.model_time * 0.998,
+        "{fastest} {}",
+        outcome.model_time
+    );
+}
+
+#[test]
+fn two_thousand_ranks() {
+    let _shared = shared();
+    let mut team = Team::new(2000).unwrap();
+    let schedule = registry::find(Kind::Reduce, "binomial")
+        .unwrap()
+        .plan(&Request::new(2000, 16))
+        .unwrap();
+    run_and_compare::<u64>(&mut team, &schedule, "sum", "2000 ranks");
+    let schedule = registry::find(Kind::Broadcast, "chain")
+        .unwrap()
+        .plan(&Request::new(2000, 16))
+        .unwrap();
+    run_and_compare::<u64>(&mut team, &schedule, "sum", "2000 ranks");
+}
+
+#[test]
+fn order_is_kept_by_both_kinds_of_combination() {
+    let _shared = shared();
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
+    let (v, scratch) = (Span::new(0, 3), Span::new(3, 3));
+    for rank in 0..2 {
+        b.layout(rank, 6, [v], [v]);
+        b.step(rank, Step::send(1 - rank, v));
+        b.step(rank, Step::recv(1 - rank, scratch));
+        b.step(
+            rank,
+            Step::combine(scratch, v, Order::by_rank(rank, 1 - rank)),
+        );
+    }
+    let schedule = b.build().unwrap();
+    run_and_compare::<u64>(&mut Team::new(2).unwrap(), &schedule, "affine", "exchange");
+}
+
+/// One worker a core, at most `cores` of them.
+fn folded(ranks: usize, cores: usize) -> Team {
+    let ids = core_affinity::get_core_ids().unwrap_or_default();
+    let cores = ids.iter().take(cores).map(|c| c.id).collect();
+    let options = TeamOptions {
+        cores: Some(cores),
+        deadline: Duration::from_millis(300),
+        workers: Workers::Cores,
+        ..TeamOptions::default()
+    };
+    Team::with(ranks, &options).unwrap()
+}
+
+#[test]
+fn folded_long_vectors() {
+    let _shared = shared();
+    for (p, cores) in [(2, 2), (5, 2), (5, 1)] {
+        let mut team = folded(p, cores);
+        let mut request = Request::new(p, 100_001);
+        request.segments = Segments::whole(100_001);
+        for kind in [Kind::Reduce, Kind::Broadcast] {
+            let schedule = registry::find(kind, "binomial")
+                .unwrap()
+                .plan(&request)
+                .unwrap();
+            run_and_compare::<f32>(&mut team, &schedule, "sum", "folded");
+        }
+    }
+}
+
+#[test]
+fn what_needs_a_thread_for_each_rank_is_refused() {
+    let _shared = shared();
+    let mut team = folded(2, 1);
+    let schedule = exchange(Ports::BI);
+    let sum = Operator::<i64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &sum);
+    let paced = RunOptions {
+        clock: Clock::Paced,
+        ..RunOptions::default()
+    };
+    let error = team.run(&schedule, &data, &sum, &paced).unwrap_err();
+    assert!(
+        error.to_string().contains("thread for each rank"),
+        "{error}"
+    );
+    let error = team
+        .scope(
+            &mut [vec![0i64], vec![0]],
+            &ScopeOptions::new(sum),
+            |_: &mut Endpoint<i64>| Ok(()),
+        )
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("thread for each rank"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_hundred_thousand_ranks() {
+    let _shared = shared();
+    let p = 100_000;
+    let mut team = folded(p, 2);
+    for kind in [Kind::Broadcast, Kind::Reduce] {
+        let schedule = registry::find(kind, "binomial")
+            .unwrap()
+            .plan(&Request::new(p, 2))
+            .unwrap();
+        run_and_compare::<i64>(&mut team, &schedule, "sum", "many");
+    }
+}
+
+#[test]
+fn repetitions_that_cannot_be_recorded_are_refused() {
+    let _shared = shared();
+    let schedule = exchange(Ports::BI);
+    let sum = Operator::<i64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &sum);
+    for mut team in [Team::new(2).unwrap(), folded(2, 1)] {
+        for (warmup, repetitions) in [
+            (usize::MAX, 1),
+            (1, usize::MAX),
+            (0, usize::MAX),
+            (usize::MAX - 1, 3),
+            (1 << 62, 1),
+            (0, 1 << 40),
+            (1 << 40, 1),
+        ] {
+            for eager in [false, true] {
+                let options = RunOptions {
+                    warmup,
+                    repetitions,
+                    eager,
+                    ..RunOptions::default()
+                };
+                let error = team.run(&schedule, &data, &sum, &options).unwrap_err();
+                assert!(error.is_usage(), "{error}");
+                assert!(error.to_string().contains("too many"), "{error}");
+            }
+        }
+        run_and_compare::<i64>(&mut team, &schedule, "sum", "after a refusal");
+    }
+}
+
+/// The first core, named so often.
+fn one_core(times: usize) -> TeamOptions {
+    let ids = core_affinity::get_core_ids().unwrap_or_default();
+    TeamOptions {
+        cores: ids.first().map(|core| vec![core.id; times]),
+        ..TeamOptions::default()
+    }
+}
+
+#[test]
+fn a_core_named_twice_is_one_core() {
+    let _shared = shared();
+    let schedule = exchange(Ports::BI);
+    let sum = Operator::<i64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &sum);
+    let options = one_core(2);
+    assert_eq!(Team::cores_for(2, &options).unwrap(), 1);
+    let mut team = Team::with(2, &options).unwrap();
+    assert_eq!(team.cores(), 1);
+    assert!(team.oversubscribed());
+    let outcome = team
+        .run(&schedule, &data, &sum, &RunOptions::default())
+        .unwrap();
+    assert!(outcome.oversubscribed);
+    assert!(
+        outcome.warnings[0].contains("2 ranks on 1 core:"),
+        "{:?}",
+        outcome.warnings
+    );
+    for _ in 0..200 {
+        run_and_compare::<i64>(&mut team, &schedule, "sum", "one core");
+    }
+    // One worker is enough for it.
+    let options = TeamOptions {
+        workers: Workers::Cores,
+        ..options
+    };
+    let mut team = Team::with(2, &options).unwrap();
+    assert_eq!(team.cores(), 1);
+    run_and_compare::<i64>(&mut team, &schedule, "sum", "one worker");
+}
+
+/// Rank 2 computes for a long time, in the second repetition, before it takes what rank 0 has sent
+/// and wants to overwrite.
+#[test]
+fn a_deadline_names_who_is_awaited() {
+    let _shared = shared();
+    const LEN: usize = 5000;
+    let (v, scratch) = (Span::new(0, LEN), Span::new(LEN, LEN));
+    let mut b = Schedule::builder(4, Ports::UNI, Collective::Allreduce);
+    for rank in 0..4 {
+        b.layout(rank, 2 * LEN, [v], [v]);
+    }
+    b.step(0, Step::send(2, v));
+    b.step(0, Step::copy(scratch, v));
+    b.step(2, Step::combine(v, scratch, Order::MineFirst));
+    b.step(2, Step::recv(0, v));
+    let schedule = b.build().unwrap();
+    let deadline = Duration::from_millis(500);
+    let threads = Team::with(
+        4,
+        &TeamOptions {
+            deadline,
+            ..one_core(1)
+        },
+    );
+    let workers = folded(4, 2);
+    // One worker never waits for another.
+    let workers = (workers.cores() == 2).then_some(workers);
+    for mut team in [threads.unwrap()].into_iter().chain(workers) {
+        let calls = AtomicUsize::new(0);
+        let slow = Operator::<i64>::new("slow", true, move |a, b| {
+            if calls.fetch_add(1, Ordering::Relaxed) == LEN + LEN / 2 {
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            a + b
+        });
+        let data = vec![vec![1i64; LEN]; 4];
+        let options = RunOptions {
+            repetitions: 2,
+            ..RunOptions::default()
+        };
+        let error = team.run(&schedule, &data, &slow, &options).unwrap_err();
+        assert_eq!(
+            error.kind(),
+            &ErrorKind::Deadline {
+                rank: 0,
+                step: 0,
+                peer: 2,
+                port: 0,
+                what: "send"
+            }
+        );
+    }
+}
