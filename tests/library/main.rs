@@ -9,6 +9,7 @@ mod gather;
 #[path = "../hand/mod.rs"]
 mod hand;
 mod json;
+mod layers;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 mod mutation;
