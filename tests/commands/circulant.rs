@@ -24,7 +24,8 @@ fn failure(arguments: &str, code: i32) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-/// The numbers are those of the paper's tables 1 to 4, but for the root's base block, which table 2 prints as -1.
+/// The numbers are those of the paper's tables 1 to 4, but for the root's base block, which table 2
+/// prints as -1.
 #[test]
 fn golden_tables() {
     for (p, golden) in [
@@ -134,7 +135,8 @@ fn many_ranks_are_simulated() {
     );
     assert_eq!(both["time"], rounds * (2 * (10 + 50) + 50));
     assert_eq!(both["messages"], 2 * 19_999 * 60);
-    // No algorithm that takes as many segments can be the best, and none of them is planned to see that.
+    // No algorithm that takes as many segments can be the best, and none of them is planned to see
+    // that.
     let many = json("simulate allreduce -p 1024 --segments 3000");
     assert!(many["time"].as_f64().unwrap() < 1e5, "{many}");
     // Where they may be the best, they are.
@@ -157,7 +159,8 @@ fn many_ranks_are_simulated() {
     assert!(message.starts_with("error: "), "{message}");
 }
 
-/// What the irregular allgather needs to know, every rank's receive schedule, can be had by a small regular one.
+/// What the irregular allgather needs to know, every rank's receive schedule, can be had by a small
+/// regular one.
 #[test]
 fn schedules_are_allgathered() {
     use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
@@ -186,7 +189,8 @@ fn schedules_are_allgathered() {
     }
 }
 
-/// The paper's irregular test: `m_r = (r mod 3) floor(m/p)`, the rest at the last rank; more parts help the largest block along.
+/// The paper's irregular test: `m_r = (r mod 3) floor(m/p)`, the rest at the last rank; more parts
+/// help the largest block along.
 #[test]
 fn the_papers_irregular_test() {
     use oneport::plan::{Segments, registry};

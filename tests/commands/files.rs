@@ -1,5 +1,5 @@
-//! The files that the commands write: through links, with the mode and the owner they had, nothing left behind and nothing
-//! lost, however many write at once and however they end.
+//! The files that the commands write: through links, with the mode and the owner they had, nothing
+//! left behind and nothing lost, however many write at once and however they end.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -197,7 +197,8 @@ fn devices_pipes_and_the_own_output_are_written_to() {
     oneport(&folder, "plan reduce -p 2 -o /dev/null")
         .assert()
         .success();
-    // Standard output by another name, which leads to a file: after what is printed there, not in its place.
+    // Standard output by another name, which leads to a file: after what is printed there, not in
+    // its place.
     symlink("/proc/self/fd/1", folder.join("out.json")).unwrap();
     let status = Process::new(env!("CARGO_BIN_EXE_oneport"))
         .current_dir(&folder)

@@ -1,6 +1,8 @@
-//! Limits of the system: what does not fit is refused in one line before it is tried, and what fits is done.
+//! Limits of the system: what does not fit is refused in one line before it is tried, and what fits
+//! is done.
 //!
-//! The binary is started by a shell that limits its address space first (`ulimit -v`), where the system can do that.
+//! The binary is started by a shell that limits its address space first (`ulimit -v`), where the
+//! system can do that.
 #![cfg(target_os = "linux")]
 
 use std::process::{Command, Output};
@@ -21,7 +23,8 @@ fn limited(kib: u64, arguments: &str) -> Output {
         .expect("a shell")
 }
 
-/// The least address space, to the MiB, in which the binary can print its help, in KiB: what it takes by itself.
+/// The least address space, to the MiB, in which the binary can print its help, in KiB: what it
+/// takes by itself.
 fn least() -> u64 {
     let helps = |mib: &u64| limited(mib << 10, "--help").status.success();
     let most = (0..12).map(|i| 1 << i).find(helps).expect("2 GiB suffice");
@@ -91,7 +94,8 @@ fn what_does_not_fit_is_refused_in_one_line() {
     }
 }
 
-/// Whatever the limit is: a command either does what it is asked for or says in one line why it does not.
+/// Whatever the limit is: a command either does what it is asked for or says in one line why it
+/// does not.
 #[test]
 fn nothing_aborts() {
     let least = least();
@@ -153,7 +157,8 @@ fn what_is_only_timed_is_not_stored() {
     }
 }
 
-/// A million ranks, most of whose schedules fit nowhere: the others are timed, or nothing is, at once.
+/// A million ranks, most of whose schedules fit nowhere: the others are timed, or nothing is, at
+/// once.
 #[test]
 fn a_million_ranks() {
     let arguments = "compare scan -p 1000000 --bytes 1";
@@ -210,7 +215,8 @@ fn estimates_are_not_too_low() {
     }
 }
 
-/// ScheduleSource on demand use the first ports only, as the registry promises, and are the schedule that is stored.
+/// Streamed programs use the first ports only, as the registry promises, and are the
+/// schedule that is stored.
 #[test]
 fn programs_on_demand_are_the_schedule() {
     let mut kinds = Vec::new();

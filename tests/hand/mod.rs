@@ -1,4 +1,5 @@
-//! Correct schedules written by hand, for collectives and forms that no registered algorithm need cover.
+//! Correct schedules written by hand, for collectives and forms that no registered algorithm need
+//! cover.
 
 use oneport::{Collective, Order, Ports, Schedule, Span, Step};
 
@@ -100,7 +101,8 @@ fn chain_scan(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// Hillis and Steele: rank `r` sends what it has to `r + 2^k`; messages go through scratch, as the receiver sends the span it combines into.
+/// Hillis and Steele: rank `r` sends what it has to `r + 2^k`; messages go through scratch, as the
+/// receiver sends the span it combines into.
 fn doubling_scan(p: usize, ports: Ports) -> Schedule {
     let mut b = Schedule::builder(p, ports, Collective::Scan);
     let (mine, scratch) = (Span::new(0, 2), Span::new(2, 2));
@@ -140,7 +142,8 @@ fn chain_multicast(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// In round `i`, rank `r` sends to `r + i` and receives from `r - i`; pairs take turns where one port does both.
+/// In round `i`, rank `r` sends to `r + i` and receives from `r - i`; pairs take turns where one
+/// port does both.
 fn alltoall(p: usize, ports: Ports, irregular: bool) -> Schedule {
     let mut b = Schedule::builder(p, ports, Collective::Alltoall);
     let size = |from: usize, to: usize| if irregular { (from * to + 1) % 3 } else { 1 };
@@ -198,7 +201,8 @@ fn ring_allgather(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// The largest power of two of ranks exchange what they have with partners at distances 1, 2, 4; the others go before and after.
+/// The largest power of two of ranks exchange what they have with partners at distances 1, 2, 4;
+/// the others go before and after.
 fn doubling_allreduce(p: usize) -> Schedule {
     let mut b = Schedule::builder(p, Ports::BI, Collective::Allreduce);
     let (mine, scratch) = (Span::new(0, 3), Span::new(3, 3));
@@ -253,7 +257,8 @@ fn two_ported(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// A broadcast in which everybody receives into scratch, in two spans in the wrong order, and copies.
+/// A broadcast in which everybody receives into scratch, in two spans in the wrong order, and
+/// copies.
 fn split_copy(p: usize) -> Schedule {
     let mut b = Schedule::builder(p, Ports::UNI, Collective::Broadcast { root: 0 });
     let vector = Span::new(0, 5);

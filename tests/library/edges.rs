@@ -1,4 +1,5 @@
-//! The edges of the library's API: nothing, one rank, too many, costs that are none. Errors, never panics.
+//! The edges of the library's API: nothing, one rank, too many, costs that are none. Errors, never
+//! panics.
 
 use std::time::Duration;
 

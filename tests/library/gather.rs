@@ -87,7 +87,8 @@ fn published_times_are_reproduced() {
 
 #[test]
 fn the_one_wrong_published_value() {
-    // By its mirror image, Increasing with free copies and a free root takes no longer than Decreasing.
+    // By its mirror image, Increasing with free copies and a free root takes no longer than
+    // Decreasing.
     for row in Published::all() {
         let wrong = row.get("distribution") == "Increasing"
             && row.get("root") == "free"
@@ -213,7 +214,8 @@ fn best_partition(sizes: &[u64], root: usize, k: usize) -> u64 {
 
 #[test]
 fn proposition_1() {
-    // With gamma_copy = beta and a free root, trees in which the side with more data receives take ceil(log2 p) alpha + beta m.
+    // With gamma_copy = beta and a free root, trees in which the side with more data receives take
+    // ceil(log2 p) alpha + beta m.
     let mut worse = 0;
     for p in 2..70usize {
         for (distribution, sizes) in distributions(p, 100) {
@@ -243,7 +245,8 @@ fn proposition_1() {
 
 #[test]
 fn proposition_1_is_about_all_data() {
-    // Increasing random sizes, by which the tree that leaves roots' own blocks out of account misses the bound.
+    // Increasing random sizes, by which the tree that leaves roots' own blocks out of account
+    // misses the bound.
     let sizes = vec![20, 38, 47, 77, 78, 151];
     let cost = CostModel::new(30.0, 1.0).gamma_copy(1.0);
     let problem = Problem::new(sizes.clone(), cost, None).unwrap();

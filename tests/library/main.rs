@@ -1,8 +1,8 @@
 //! What the library plans, proves and times: schedules, planners, the rules of time, the checker.
 //!
 //! One crate of many files: every crate of tests compiles and links the library's generic code once
-//! more. Tests of teams, some of which look at the threads of their process, are in `tests/threads`;
-//! those of the command line in `tests/commands`.
+//! more. Tests of teams, some of which look at the threads of their process, are in
+//! `tests/threads`; those of the command line in `tests/commands`.
 
 mod edges;
 mod gather;

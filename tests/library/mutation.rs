@@ -1,5 +1,5 @@
-//! Mutation tests of the checker: correct schedules are broken step by step, and an independent interpreter decides
-//! whether that changes the outcome. The checker must object exactly then.
+//! Mutation tests of the checker: correct schedules are broken step by step, and an independent
+//! interpreter decides whether that changes the outcome. The checker must object exactly then.
 
 #![allow(clippy::print_stdout, reason = "the counts are printed")]
 
@@ -156,8 +156,9 @@ fn mutate_all(name: &str, schedule: &Schedule, in_order: bool, counts: &mut Coun
             match (outcome, report.ok()) {
                 (Outcome::Right, true) => counts.equivalent += 1,
                 (Outcome::Right, false) => {
-                    // Steps that write an element twice or read what they write, and messages to oneself, have no
-                    // defined effect; the interpreter's happens to be the right one.
+                    // Steps that write an element twice or read what they write, and messages to
+                    // oneself, have no defined effect; the interpreter's
+                    // happens to be the right one.
                     let kind = report.errors[0].kind;
                     let strict = [FindingKind::Overlap, FindingKind::SelfMessage];
                     assert!(strict.contains(&kind), "{}", context());

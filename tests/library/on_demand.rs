@@ -1,4 +1,5 @@
-//! ScheduleSource on demand take, to the last bit, the time of the stored schedule; and the circulant ones are the stored ones.
+//! Streamed programs take, to the last bit, the time of the stored schedule; and the
+//! circulant ones are the stored ones.
 
 use oneport::plan::{Segments, registry};
 use oneport::schedule::ScheduleSource;
@@ -8,7 +9,8 @@ use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span
 use crate::hand;
 use crate::support::random::Random;
 
-/// Costs that no sum of which is exact, so that only the same sums in the same order give the same bits.
+/// Costs that no sum of which is exact, so that only the same sums in the same order give the same
+/// bits.
 fn cost(overlap: bool) -> CostModel {
     CostModel::new(0.1, 0.7)
         .gamma(0.3)
@@ -83,7 +85,8 @@ fn schedules_by_hand() {
     }
 }
 
-/// ScheduleSource that grow transfer by transfer, so that they complete; a few steps are then moved, and some no longer do.
+/// Programs that grow transfer by transfer, so that they complete; a few steps are then
+/// moved, and some no longer do.
 fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
     let p = 1 + random.below(6);
     let k = 1 + random.below(3);

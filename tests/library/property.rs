@@ -1,5 +1,5 @@
-//! Whatever is planned or built is proved, timed and run alike: the checker accepts it, the run's model clock shows the
-//! simulated times to the last bit, and real data is the oracle's.
+//! Whatever is planned or built is proved, timed and run alike: the checker accepts it, the run's
+//! model clock shows the simulated times to the last bit, and real data is the oracle's.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -105,7 +105,8 @@ fn operators() -> Vec<(ElementType, &'static str)> {
     all
 }
 
-/// Costs that no sum of which is exact, so that only the same sums in the same order give the same bits.
+/// Costs that no sum of which is exact, so that only the same sums in the same order give the same
+/// bits.
 fn costs(random: &mut Random, ranks: usize) -> CostModel {
     let overlap = random.chance(30);
     if random.chance(60) {
@@ -204,7 +205,8 @@ fn planned_schedules() {
         .unwrap();
 }
 
-/// Every algorithm with every number of ranks and the sizes at which plans go wrong; roots, types and operators take turns.
+/// Every algorithm with every number of ranks and the sizes at which plans go wrong; roots, types
+/// and operators take turns.
 #[test]
 fn every_algorithm_at_every_size() {
     let (teams, operators) = (Teams::default(), operators());
@@ -272,7 +274,8 @@ fn built_schedules() {
         .unwrap();
 }
 
-/// Long messages, which both partners copy, through several ports at once and from port to other port.
+/// Long messages, which both partners copy, through several ports at once and from port to other
+/// port.
 #[test]
 fn long_messages_through_several_ports() {
     let (teams, mut random) = (Teams::default(), Random::new(11));
@@ -402,7 +405,8 @@ impl Built {
             .collect()
     }
 
-    /// Children hand up the blocks of their subtrees; for an allgather, parents hand down all others.
+    /// Children hand up the blocks of their subtrees; for an allgather, parents hand down all
+    /// others.
     fn gather(&self, random: &mut Random, to_all: bool) -> Schedule {
         let mut programs = self.programs();
         for &rank in self.order[1..].iter().rev() {
@@ -440,7 +444,8 @@ impl Built {
         programs.build(collective, layout.collect())
     }
 
-    /// Up the tree, here and there through scratch, and down again, segment by segment in any order.
+    /// Up the tree, here and there through scratch, and down again, segment by segment in any
+    /// order.
     fn allreduce(&self, random: &mut Random) -> Schedule {
         let mut programs = self.programs();
         let (m, sizes) = (self.total(), self.blocks.iter().copied());
@@ -521,7 +526,8 @@ impl Built {
         programs.build(Collective::Multicast { root, targets }, layout)
     }
 
-    /// Halves of random sizes, again and again; the last rank of the lower half tells the upper half, some by way of others.
+    /// Halves of random sizes, again and again; the last rank of the lower half tells the upper
+    /// half, some by way of others.
     fn scan(&self, random: &mut Random) -> Schedule {
         let mut programs = self.programs();
         let m = 1 + random.below(5);
@@ -558,7 +564,7 @@ impl Built {
     }
 }
 
-/// ScheduleSource that grow transfer by transfer, so that everything completes whatever the ports.
+/// Programs that grow transfer by transfer, so that everything completes whatever the ports.
 struct ScheduleSource {
     ports: Ports,
     steps: Vec<Vec<Step>>,

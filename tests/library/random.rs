@@ -1,4 +1,5 @@
-//! Random correct schedules are accepted: trees, segmentations, roots and orders of steps drawn at random.
+//! Random correct schedules are accepted: trees, segmentations, roots and orders of steps drawn at
+//! random.
 
 #![allow(
     clippy::print_stdout,
@@ -14,8 +15,9 @@ use proptest::prelude::*;
 use crate::oracle::{self, Operator, Outcome};
 use crate::support::random::Random;
 
-/// A reduction in which, segment after segment, ranks drawn at random send what they hold to others that still hold the
-/// segment. With `in_order` only neighbours among the holders meet, and the result is forwarded to the root.
+/// A reduction in which, segment after segment, ranks drawn at random send what they hold to others
+/// that still hold the segment. With `in_order` only neighbours among the holders meet, and the
+/// result is forwarded to the root.
 fn reduction(
     p: usize,
     root: usize,

@@ -1,7 +1,8 @@
 //! The README is right: its commands print what it shows, and its table is the registry's.
 //!
-//! `UPDATE_README=1 cargo test --test library readme` writes what they print now (run it with the release build that the README names:
-//! `UPDATE_README=1 cargo test --release --test library readme`).
+//! `UPDATE_README=1 cargo test --test library readme` writes what they print now (run it with the
+//! release build that the README names: `UPDATE_README=1 cargo test --release --test library
+//! readme`).
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -108,7 +109,8 @@ fn with_table(readme: &str) -> String {
     format!("{}{table}{}", &readme[..start], &readme[start + length..])
 }
 
-/// Algorithms, those that differ by their collective alone together, in the order of the collectives.
+/// Algorithms, those that differ by their collective alone together, in the order of the
+/// collectives.
 fn rows() -> Vec<Vec<&'static Algorithm>> {
     let mut rows: Vec<Vec<&Algorithm>> = Vec::new();
     let same = |a: &Algorithm, b: &Algorithm| {

@@ -1,4 +1,5 @@
-//! Every registered algorithm, over many sizes and roots: it plans, is right, and takes its closed form.
+//! Every registered algorithm, over many sizes and roots: it plans, is right, and takes its closed
+//! form.
 
 use oneport::check::{Options, check};
 use oneport::machine::{Piece, Pieces};

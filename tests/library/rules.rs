@@ -1,8 +1,9 @@
-//! The rules of time, evaluated as slowly and as literally as possible, against the simulator and the executor.
+//! The rules of time, evaluated as slowly and as literally as possible, against the simulator and
+//! the executor.
 //!
-//! [`Naive`] looks at *all* earlier steps of a rank for every step, rule by rule, and sweeps over all ranks until no time
-//! changes any more. It shares no code with the library's analysis. Costs are whole numbers, so all sums are exact and
-//! times must agree to the last bit.
+//! [`Naive`] looks at *all* earlier steps of a rank for every step, rule by rule, and sweeps over
+//! all ranks until no time changes any more. It shares no code with the library's analysis. Costs
+//! are whole numbers, so all sums are exact and times must agree to the last bit.
 
 use oneport::machine::Links;
 use oneport::run::{Operator, RunOptions, Team, TeamOptions, Workers, inputs};
@@ -131,7 +132,8 @@ impl<'a> Naive<'a> {
             if conflict {
                 start = start.max(self.finish(rank, j)?);
             }
-            // Rule 3: later steps start after computations, and local steps start after everything earlier.
+            // Rule 3: later steps start after computations, and local steps start after everything
+            // earlier.
             if !self.cost.overlap && (computes(earlier) || is_local(step)) {
                 start = start.max(self.finish(rank, j)?);
             }
@@ -278,8 +280,8 @@ fn spans(random: &mut Random, len: usize) -> Spans {
     spans.into_iter().collect()
 }
 
-/// Transfers and local steps in a random global order, so that each rank's program is a part of it; sometimes steps change
-/// places afterwards, and many of those schedules get stuck.
+/// Transfers and local steps in a random global order, so that each rank's program is a part of it;
+/// sometimes steps change places afterwards, and many of those schedules get stuck.
 fn schedule(random: &mut Random) -> Schedule {
     let p = 1 + random.below(6);
     let k = 1 + random.below(3);
@@ -290,7 +292,8 @@ fn schedule(random: &mut Random) -> Schedule {
     }
     .with_k(k);
     let mut programs: Vec<Vec<Step>> = vec![Vec::new(); p];
-    // Few different lengths, so that steps that change places often still match; short ones leave much in parallel.
+    // Few different lengths, so that steps that change places often still match; short ones leave
+    // much in parallel.
     let longest = 1 + random.below(5);
     let order = [Order::MineFirst, Order::TheirsFirst];
     for _ in 0..random.below(40) {
@@ -467,7 +470,8 @@ fn executor_follows_the_rules() {
     }
 }
 
-/// Long messages, which stay where they are until they have been taken, overwritten by random steps.
+/// Long messages, which stay where they are until they have been taken, overwritten by random
+/// steps.
 #[test]
 fn nothing_is_overwritten_that_has_not_been_taken() {
     let mut random = Random::new(3);

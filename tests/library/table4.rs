@@ -1,4 +1,5 @@
-//! Table IV of Lowery & Langou over the part of its parameters in which unequal segments ever win: alpha up to 10.
+//! Table IV of Lowery & Langou over the part of its parameters in which unequal segments ever win:
+//! alpha up to 10.
 
 use oneport::plan::Segments;
 use oneport::plan::pipeline::uni_greedy::makespan;

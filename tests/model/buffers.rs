@@ -1,8 +1,9 @@
-//! Memory in which loom checks every access: the ranks' buffers and the slots, in place of `src/run/transfer/copy.rs` and of the operator, which
-//! are all that reads or writes elements in the crate's sources.
+//! Memory in which loom checks every access: the ranks' buffers and the slots, in place of
+//! `src/run/transfer/copy.rs` and of the operator, which are all that reads or writes elements in
+//! the crate's sources.
 //!
-//! Loom runs all threads of a model on one thread of the system, one at a time, so that elements are really copied, too, and results
-//! can be compared.
+//! Loom runs all threads of a model on one thread of the system, one at a time, so that elements
+//! are really copied, too, and results can be compared.
 
 use std::cell::RefCell;
 use std::panic::resume_unwind;
@@ -72,7 +73,8 @@ impl Buffer {
     /// All of it, for its rank's memory. Not recorded as an access.
     #[allow(clippy::mut_from_ref, unsafe_code)]
     pub(crate) fn send_spans(&self) -> &mut [u64] {
-        // SAFETY: the box that `new` made lives as long as `self`; one rank asks for it at a time, and the model checks its partner.
+        // SAFETY: the box that `new` made lives as long as `self`; one rank asks for it at a time,
+        // and the model checks its partner.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
@@ -168,7 +170,8 @@ impl<T: Element> Operator<T> {
     pub(crate) fn combine(&self, acc: &mut [T], other: &[T], _: Order) {
         access(acc.as_ptr().cast(), size_of_val(acc), true);
         access(other.as_ptr().cast(), size_of_val(other), false);
-        // Without a word on the standard error, where each of thousands of executions would leave one.
+        // Without a word on the standard error, where each of thousands of executions would leave
+        // one.
         let f = self
             .combine
             .unwrap_or_else(|| resume_unwind(Box::new(OperatorFailed)));

@@ -1,8 +1,8 @@
-//! What guards the ranks' memory while others may read or write it: two ranks, with all of the crate's code between their calls and the
-//! copying of bytes.
+//! What guards the ranks' memory while others may read or write it: two ranks, with all of the
+//! crate's code between their calls and the copying of bytes.
 //!
-//! Whatever a guard lets through is done, and loom checks that nobody else is at it; what it refuses is done once the guard must let
-//! it through.
+//! Whatever a guard lets through is done, and loom checks that nobody else is at it; what it
+//! refuses is done once the guard must let it through.
 
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -109,7 +109,8 @@ pub(crate) fn lent_in_pieces_then_written() {
     written_while_lent(FOUR_IN_PIECES, [100, 102, 103, 104]);
 }
 
-/// What is lent is written once it has been taken, or was not yet, and is refused; other memory is written at once.
+/// What is lent is written once it has been taken, or was not yet, and is refused; other memory is
+/// written at once.
 fn written_while_lent(spans: &'static [Span], values: [u64; 4]) {
     let [mine, theirs] = buffers(8, 1);
     two_ranks(
@@ -135,7 +136,8 @@ fn written_while_lent(spans: &'static [Span], values: [u64; 4]) {
     );
 }
 
-/// A short message arrives for memory that is lent: it is taken in once that has been taken, and refused before.
+/// A short message arrives for memory that is lent: it is taken in once that has been taken, and
+/// refused before.
 pub(crate) fn lent_then_received_into() {
     let [mine, theirs] = buffers(8, 1);
     two_ranks(
@@ -227,7 +229,8 @@ pub(crate) enum InFlight {
     Forgotten,
 }
 
-/// Its owner gets a buffer back of which something is lent or being sent, whether or not somebody takes it.
+/// Its owner gets a buffer back of which something is lent or being sent, whether or not somebody
+/// takes it.
 pub(crate) fn left(how: InFlight) {
     let len = if how == InFlight::Shared {
         2 * PIECE
@@ -284,7 +287,8 @@ pub(crate) fn another_length() {
     );
 }
 
-/// Messages of some pieces, copied by both partners; combined, and from the higher rank to the lower, where it says so.
+/// Messages of some pieces, copied by both partners; combined, and from the higher rank to the
+/// lower, where it says so.
 pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
     let len = pieces * PIECE;
     let [mine, theirs] = buffers(len, PIECE);
@@ -319,7 +323,8 @@ pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
     }
 }
 
-/// A long message whose second half goes where part of the first went: it is not left to both, who would be at the same memory at once.
+/// A long message whose second half goes where part of the first went: it is not left to both, who
+/// would be at the same memory at once.
 pub(crate) fn shared_with_overlap() {
     let [mine, theirs] = buffers(4 * PIECE, PIECE);
     two_ranks(
@@ -340,7 +345,8 @@ pub(crate) fn shared_with_overlap() {
     );
 }
 
-/// The sender's operator panics in the pieces that it combines: the receiver knows, unless it has combined all of them itself.
+/// The sender's operator panics in the pieces that it combines: the receiver knows, unless it has
+/// combined all of them itself.
 pub(crate) fn sender_panics(pieces: usize) {
     let len = pieces * PIECE;
     let [mine, theirs] = buffers(len, PIECE);
@@ -369,7 +375,8 @@ pub(crate) fn sender_panics(pieces: usize) {
     );
 }
 
-/// The receiver's operator panics in the pieces that it combines: it has its memory for itself afterwards, and the sender has its own.
+/// The receiver's operator panics in the pieces that it combines: it has its memory for itself
+/// afterwards, and the sender has its own.
 pub(crate) fn receiver_panics(pieces: usize) {
     let len = pieces * PIECE;
     let [mine, theirs] = buffers(len, PIECE);

@@ -1,10 +1,12 @@
-//! Model checks: the transfer protocol, the ranks' memory with all that guards it, lazily made values, the bell and the barrier, compiled
-//! from the crate's own sources against loom, which runs every interleaving (or, where a test says so, all with a bounded
-//! number of preemptions) and every value that a weakly ordered load may return.
+//! Model checks: the transfer protocol, the ranks' memory with all that guards it, lazily made
+//! values, the bell and the barrier, compiled from the crate's own sources against loom, which runs
+//! every interleaving (or, where a test says so, all with a bounded number of preemptions) and
+//! every value that a weakly ordered load may return.
 //!
-//! Loom checks every access to memory that is lent or copied: in `scenarios` its cells stand for that memory, in `guards` they stand
-//! beside the elements (`buffers`). So an access by the wrong side, or too early, is a reported race. A lost wake-up is a
-//! reported deadlock. The canaries at the end run the same sources with one fault planted (`shim`): an ordering weakened, or a guard
+//! Loom checks every access to memory that is lent or copied: in `scenarios` its cells stand for
+//! that memory, in `guards` they stand beside the elements (`buffers`). So an access by the wrong
+//! side, or too early, is a reported race. A lost wake-up is a reported deadlock. The canaries at
+//! the end run the same sources with one fault planted (`shim`): an ordering weakened, or a guard
 //! taken away. They must fail: they show that the models would notice.
 
 mod buffers;
@@ -97,7 +99,8 @@ fn exhaustively(scenario: fn()) {
     loom::model::Builder::new().check(scenario);
 }
 
-/// Checks all interleavings in which threads are interrupted `preemptions` times at most, besides where they wait.
+/// Checks all interleavings in which threads are interrupted `preemptions` times at most, besides
+/// where they wait.
 fn bounded(preemptions: usize, scenario: fn()) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);

@@ -268,7 +268,8 @@ fn refuse(borrowed: bool) {
         },
         move |wire| {
             assert_eq!(taken(wire.lane(0, 1)).length, 1);
-            // A list of spans is lent memory too: that they do not fit shows only after reading them.
+            // A list of spans is lent memory too: that they do not fit shows only after reading
+            // them.
             if borrowed {
                 theirs.read();
             }
@@ -277,7 +278,8 @@ fn refuse(borrowed: bool) {
     );
 }
 
-/// Rank 1 sends to rank 0 after it has received from rank 0. Whenever rank 0 sees that offer, it sees that its own send is done.
+/// Rank 1 sends to rank 0 after it has received from rank 0. Whenever rank 0 sees that offer, it
+/// sees that its own send is done.
 pub(crate) fn answered() {
     two_ranks(
         |wire| {
@@ -364,8 +366,8 @@ impl Long {
         }
     }
 
-    /// Receiver: copies pieces until `most` are copied, and gives up the rest. Has its memory for itself at the end. Whether the sender
-    /// copied what it claimed.
+    /// Receiver: copies pieces until `most` are copied, and gives up the rest. Has its memory for
+    /// itself at the end. Whether the sender copied what it claimed.
     fn receive(&self, wire: &Wire, most: usize) -> bool {
         taken(wire.lane(0, 1));
         let (pieces, count) = (wire.pieces(0, 1), self.from.len());
@@ -392,7 +394,8 @@ impl Long {
     }
 }
 
-/// Every piece is copied exactly once, by either side; a sender that comes late finds nothing to do.
+/// Every piece is copied exactly once, by either side; a sender that comes late finds nothing to
+/// do.
 pub(crate) fn share(pieces: usize, first: usize) {
     let mine = Long::with(pieces, first, false);
     let (theirs, message) = (mine.clone(), mine.clone());
@@ -407,7 +410,8 @@ pub(crate) fn share(pieces: usize, first: usize) {
     assert_eq!(message.times_copied(), vec![1; pieces]);
 }
 
-/// The same lane and its pieces are used again, also by a sender that came late to the first message.
+/// The same lane and its pieces are used again, also by a sender that came late to the first
+/// message.
 pub(crate) fn share_twice() {
     let mine = [Long::new(1), Long::new(2)];
     let theirs = mine.clone();
@@ -427,7 +431,8 @@ pub(crate) fn share_twice() {
     );
 }
 
-/// The sender panics in its pieces, and goes on: the receiver knows unless it has copied all of them itself.
+/// The sender panics in its pieces, and goes on: the receiver knows unless it has copied all of
+/// them itself.
 pub(crate) fn spoil(pieces: usize, first: usize) {
     let mine = Long::with(pieces, first, true);
     let theirs = mine.clone();
@@ -444,7 +449,8 @@ pub(crate) fn spoil(pieces: usize, first: usize) {
     );
 }
 
-/// The receiver panics after one piece: it waits for the pieces that the sender has begun, and refuses.
+/// The receiver panics after one piece: it waits for the pieces that the sender has begun, and
+/// refuses.
 pub(crate) fn give_up(pieces: usize) {
     let mine = Long::new(pieces);
     let theirs = mine.clone();
@@ -520,7 +526,8 @@ pub(crate) fn two_wakers() {
     }
 }
 
-/// Nothing is ever handed over, but the run is aborted: the sleeper looks before it announces itself and under the lock.
+/// Nothing is ever handed over, but the run is aborted: the sleeper looks before it announces
+/// itself and under the lock.
 pub(crate) fn abort() {
     let mine = flags();
     let theirs = mine.clone();
@@ -536,7 +543,8 @@ pub(crate) fn abort() {
     waker.join().unwrap();
 }
 
-/// What a rank wrote before a barrier, all may read after it, round after round; ranks share `cores` cores.
+/// What a rank wrote before a barrier, all may read after it, round after round; ranks share
+/// `cores` cores.
 pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
     let core_of: Vec<_> = (0..ranks).map(|rank| rank % cores).collect();
     let shared = Arc::new((Barrier::new(&core_of), Memory::several(ranks * rounds)));
@@ -564,8 +572,9 @@ pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
     }
 }
 
-/// As [`barrier`], once, by ranks that look a few times and then leave: many that wait at once would take turns for ever. Whoever sees it
-/// open sees what everybody wrote before; one rank opens it.
+/// As [`barrier`], once, by ranks that look a few times and then leave: many that wait at once
+/// would take turns for ever. Whoever sees it open sees what everybody wrote before; one rank opens
+/// it.
 pub(crate) fn glances_at_a_barrier(ranks: usize, cores: usize) {
     const GLANCES: usize = 2;
     let core_of: Vec<_> = (0..ranks).map(|rank| rank % cores).collect();
@@ -600,8 +609,9 @@ pub(crate) fn glances_at_a_barrier(ranks: usize, cores: usize) {
     }
 }
 
-/// Each of some tellers hands two things over and tells of each: the owner, which only looks at ranks that it is told of, sees
-/// everything in the end. What is missed would have it wait for ever, which loom reports.
+/// Each of some tellers hands two things over and tells of each: the owner, which only looks at
+/// ranks that it is told of, sees everything in the end. What is missed would have it wait for
+/// ever, which loom reports.
 pub(crate) fn queued(tellers: usize) {
     struct Shared {
         inbox: Inbox,

@@ -1,5 +1,5 @@
-//! What the crate's sources are written with, on loom: atomics, and parking_lot's lock and condition variable. Any of it can be made to
-//! fail, for a canary.
+//! What the crate's sources are written with, on loom: atomics, and parking_lot's lock and
+//! condition variable. Any of it can be made to fail, for a canary.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -57,9 +57,10 @@ fn left_of(order: Ordering) -> Ordering {
 
 /// An atomic whose accesses all take turns.
 ///
-/// To find out which other orders to try, loom 0.7 compares a store with the last access to the same atomic only. A thread that
-/// loads and then stores therefore hides an earlier load by another thread, and the order in which that load comes last is never
-/// tried. Taking turns by a relaxed read-modify-write orders nothing for the program, but has loom try all orders of accesses.
+/// To find out which other orders to try, loom 0.7 compares a store with the last access to the
+/// same atomic only. A thread that loads and then stores therefore hides an earlier load by another
+/// thread, and the order in which that load comes last is never tried. Taking turns by a relaxed
+/// read-modify-write orders nothing for the program, but has loom try all orders of accesses.
 macro_rules! atomic {
     ($name:ident, $value:ty) => {
         #[derive(Debug, Default)]
@@ -223,7 +224,8 @@ pub(crate) fn fence(order: Ordering) {
     }
 }
 
-/// A word whose accesses are checked like a cell's. What a guess returns must not matter, so it returns nothing.
+/// A word whose accesses are checked like a cell's. What a guess returns must not matter, so it
+/// returns nothing.
 pub(crate) struct Word(loom::cell::UnsafeCell<*mut ()>);
 
 impl std::fmt::Debug for Word {

@@ -1,5 +1,5 @@
-//! Mutants of a schedule: one step, or both ends of one transfer, dropped, repeated, moved, resized,
-//! redirected or turned into another.
+//! Mutants of a schedule: one step, or both ends of one transfer, dropped, repeated, moved,
+//! resized, redirected or turned into another.
 
 use oneport::{Order, Ports, Schedule, Span, Step};
 
@@ -81,7 +81,8 @@ pub(crate) fn mutants(schedule: &Schedule, random: &mut Random) -> Vec<Mutant> {
     mutants
 }
 
-/// Mutants of both ends of a transfer together: everything still matches, so they must be found by following the data.
+/// Mutants of both ends of a transfer together: everything still matches, so they must be found by
+/// following the data.
 fn pair_mutants(schedule: &Schedule, random: &mut Random, mutants: &mut Vec<Mutant>) {
     let programs = schedule.programs();
     for rank in 0..schedule.ranks() {

@@ -1,7 +1,8 @@
 //! A slow interpreter of schedules on real numbers, written from the rules of time alone.
 //!
-//! It shares no code with the library's analysis: every step looks at all earlier steps of its rank each time it asks
-//! whether it may start, and the ranks are swept over and over until nothing moves any more.
+//! It shares no code with the library's analysis: every step looks at all earlier steps of its rank
+//! each time it asks whether it may start, and the ranks are swept over and over until nothing
+//! moves any more.
 
 use oneport::{Collective, Order, Ports, Schedule, Span, Step};
 
@@ -230,7 +231,8 @@ impl<V> Rank<'_, V> {
         Some(start)
     }
 
-    /// When the combining part of receive `i` may start, if that is known and it has not started yet.
+    /// When the combining part of receive `i` may start, if that is known and it has not started
+    /// yet.
     fn may_compute(&self, i: usize) -> Option<f64> {
         if self.finished[i].is_some() {
             return None;

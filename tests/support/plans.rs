@@ -4,8 +4,8 @@ use oneport::{Collective, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
 use super::random::Random;
 
-/// ScheduleSource whose steps were drawn in one order for all ranks, which therefore never wait for each
-/// other in a circle.
+/// Programs whose steps were drawn in one order for all ranks, which therefore never wait for
+/// each other in a circle.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) ports: Ports,
@@ -186,7 +186,7 @@ impl Plan {
     }
 }
 
-/// ScheduleSource on buffers of which everything is input and output.
+/// Programs on buffers of which everything is input and output.
 pub(crate) fn schedule(ports: Ports, len: usize, programs: Vec<Vec<Step>>) -> Schedule {
     let layout = Layout {
         len,

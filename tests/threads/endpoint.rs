@@ -314,7 +314,8 @@ fn paced_programs_last_as_long_as_the_model_says() {
     assert!(start.elapsed() >= Duration::from_millis(6));
 }
 
-/// Whichever side combines what, and even if the program catches the panic and goes on, no wrong data is passed off as received.
+/// Whichever side combines what, and even if the program catches the panic and goes on, no wrong
+/// data is passed off as received.
 #[test]
 fn an_operator_that_panics_on_the_sender_fails_the_receive() {
     let _shared = shared();

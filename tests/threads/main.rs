@@ -1,7 +1,7 @@
 //! Teams of threads: their data, their model clock, what they do about faults, what they measure.
 //!
-//! Every test here begins with `alone()` or `shared()` of `tests/support/alone.rs`: some look at the
-//! threads of the process or need a machine that does nothing else.
+//! Every test here begins with `alone()` or `shared()` of `tests/support/alone.rs`: some look at
+//! the threads of the process or need a machine that does nothing else.
 
 mod contention;
 mod endpoint;

@@ -1,4 +1,5 @@
-//! Every registered algorithm with real bytes on real threads: data as the oracle's, model clock as the simulator's.
+//! Every registered algorithm with real bytes on real threads: data as the oracle's, model clock as
+//! the simulator's.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

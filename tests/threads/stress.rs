@@ -1,5 +1,5 @@
-//! Random programs, right and wrong, on teams that go on after every failure: each run ends in time, with the right data or an
-//! error, and leaves no thread behind.
+//! Random programs, right and wrong, on teams that go on after every failure: each run ends in
+//! time, with the right data or an error, and leaves no thread behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -248,7 +248,8 @@ fn two_messages_to_one_partner_at_once() {
     }
 }
 
-/// A bidirectional send may still be under way when the rank's program has returned: its operator may panic then.
+/// A bidirectional send may still be under way when the rank's program has returned: its operator
+/// may panic then.
 #[test]
 fn an_operator_that_panics_after_the_program() {
     let _alone = alone();

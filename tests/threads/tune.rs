@@ -1,4 +1,5 @@
-//! `oneport tune`: its output, its files, how it is interrupted and continued, and the rules that the other commands obey.
+//! `oneport tune`: its output, its files, how it is interrupted and continued, and the rules that
+//! the other commands obey.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
@@ -160,7 +161,8 @@ fn rules_are_obeyed() {
     );
     let (algorithm, segment, _) = of("simulate reduce -p 4 --bytes 9000");
     assert_eq!((algorithm.as_str(), segment), ("bi-greedy", 3000));
-    // Whole elements; the nearest number of ranks; longer than all that was measured; segments given otherwise.
+    // Whole elements; the nearest number of ranks; longer than all that was measured; segments
+    // given otherwise.
     let (_, segment, rule) = of("run reduce -p 3 --bytes 9000 --dtype f64");
     assert_eq!(segment, 3000);
     assert!(rule.contains("4 ranks are the nearest measured"), "{rule}");

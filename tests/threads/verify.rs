@@ -1,5 +1,5 @@
-//! `Team::run_verified` against wrong schedules: those that are known to deceive careless test data, and
-//! thousands of mutants of right ones.
+//! `Team::run_verified` against wrong schedules: those that are known to deceive careless test
+//! data, and thousands of mutants of right ones.
 
 #![allow(clippy::print_stdout, reason = "the counts are printed")]
 
@@ -15,7 +15,8 @@ use crate::mutants;
 use crate::support::alone::shared;
 use crate::support::random::Random;
 
-/// A schedule of `p` ranks with buffers of `len` elements; `layout` gives what part is input and output.
+/// A schedule of `p` ranks with buffers of `len` elements; `layout` gives what part is input and
+/// output.
 fn schedule(
     p: usize,
     len: usize,
@@ -205,8 +206,8 @@ fn what_is_combined_where_nothing_is_to_be_combined_shows() {
 #[test]
 fn every_repetition_has_data_of_its_own_and_is_compared() {
     let _shared = shared();
-    // The first repetition leaves what the second finds, if nobody clears it: nothing is sent, and the
-    // operator remembers.
+    // The first repetition leaves what the second finds, if nobody clears it: nothing is sent, and
+    // the operator remembers.
     let right = broadcast(
         2,
         4,
@@ -266,8 +267,8 @@ fn every_repetition_has_data_of_its_own_and_is_compared() {
 struct Counts {
     mutants: usize,
     wrong: usize,
-    /// Wrong ones that ended in an error, in wrong data, or in data that were right: by what `check`
-    /// says of those.
+    /// Wrong ones that ended in an error, in wrong data, or in data that were right: by what
+    /// `check` says of those.
     errors: usize,
     mismatches: usize,
     forgiven: BTreeMap<(&'static str, FindingKind), usize>,
@@ -398,7 +399,8 @@ fn deceive<T: Element>(
         Err(_) => counts.errors += 1,
         Ok(outcome) if !outcome.is_verified() => counts.mismatches += 1,
         Ok(_) => {
-            // What the operator forgives, and effects that the rules leave open, only a proof shows.
+            // What the operator forgives, and effects that the rules leave open, only a proof
+            // shows.
             let kind = report.errors[0].kind;
             let forgives = ["min", "max", "band", "bor", "bxor"].contains(&operator.name());
             let open = [FindingKind::Overlap, FindingKind::SelfMessage].contains(&kind);

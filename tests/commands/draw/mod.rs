@@ -90,7 +90,8 @@ fn gantt_charts_have_a_box_a_step_and_none_overlap() {
     }
 }
 
-/// A `k`-ported star: the root sends to `k` ranks at once; copies before, and an empty message after.
+/// A `k`-ported star: the root sends to `k` ranks at once; copies before, and an empty message
+/// after.
 fn star(k: usize) -> Schedule {
     let span = Span::new(0, 4);
     let mut b = Schedule::builder(
@@ -177,7 +178,8 @@ fn trees_have_a_node_a_rank_and_none_overlap() {
     assert!(trees > 20, "{trees}");
 }
 
-/// A scatter along a binomial tree over 4 ranks, blocks of 1 to 4 elements, each rank's buffer holding its subtree's blocks.
+/// A scatter along a binomial tree over 4 ranks, blocks of 1 to 4 elements, each rank's buffer
+/// holding its subtree's blocks.
 fn scatter() -> Schedule {
     let mut b = Schedule::builder(4, Ports::BI, Collective::Scatter { root: 0 });
     let blocks = [(0, 1), (1, 2), (3, 3), (6, 4)].map(Span::from);

@@ -1,4 +1,5 @@
-//! Reads SVG as strictly as the tests need: tags that nest, attributes in quotes, text without bare markup.
+//! Reads SVG as strictly as the tests need: tags that nest, attributes in quotes, text without bare
+//! markup.
 
 use std::collections::HashMap;
 

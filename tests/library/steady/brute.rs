@@ -1,5 +1,5 @@
-//! Throughputs by listing everything: all arborescences (or all partial results and what may happen to them) and all matchings, and an exact
-//! linear program over them.
+//! Throughputs by listing everything: all arborescences (or all partial results and what may happen
+//! to them) and all matchings, and an exact linear program over them.
 
 use oneport::Ports;
 use oneport::steady::{Fraction, Platform};
@@ -99,7 +99,8 @@ fn matchings(platform: &Platform, ports: Ports, computing: bool) -> Vec<Vec<usiz
     sets.into_iter().filter(maximal).collect()
 }
 
-/// The throughput of a series of reductions at the source: rates of all partial results on all edges, and of all ways to combine two on each node.
+/// The throughput of a series of reductions at the source: rates of all partial results on all
+/// edges, and of all ways to combine two on each node.
 ///
 /// A partial result is a set of ranks, as bits; with `ordered`, of consecutive ones.
 pub(crate) fn reduction(platform: &Platform, ports: Ports, ordered: bool) -> Fraction {
@@ -117,7 +118,8 @@ pub(crate) fn reduction(platform: &Platform, ports: Ports, ordered: bool) -> Fra
     let activities = edges.len() + n;
     let row_of = |s: usize, v: usize| s * n + v;
     let first_activity = sets.len() * n;
-    // Columns as lists of entries; rows: what of a partial result is used on a node is made there, activities, time.
+    // Columns as lists of entries; rows: what of a partial result is used on a node is made there,
+    // activities, time.
     let mut columns: Vec<(Fraction, Vec<(usize, Fraction)>)> = Vec::new();
     let (one, none) = (Fraction::ONE, Fraction::ZERO);
     let mut operations: Vec<(usize, Fraction)> = (0..n)
@@ -179,7 +181,8 @@ pub(crate) fn reduction(platform: &Platform, ports: Ports, ordered: bool) -> Fra
     )
 }
 
-/// `maximise gains * x` under `rows * x <= bounds`, `x >= 0`, with bounds not negative: the simplex method on a full table, by Bland's rule.
+/// `maximise gains * x` under `rows * x <= bounds`, `x >= 0`, with bounds not negative: the simplex
+/// method on a full table, by Bland's rule.
 fn maximum(
     mut rows: Vec<Vec<Fraction>>,
     mut bounds: Vec<Fraction>,

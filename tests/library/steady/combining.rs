@@ -1,4 +1,5 @@
-//! Reductions with computation, scans and multicasts against brute force: linear programs that list everything.
+//! Reductions with computation, scans and multicasts against brute force: linear programs that list
+//! everything.
 
 use oneport::check::{self, check};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
@@ -111,7 +112,8 @@ fn reductions_with_computation() {
     }
 }
 
-/// Combining for nothing: in any order as good as a broadcast on the reversed platform; in rank order no better.
+/// Combining for nothing: in any order as good as a broadcast on the reversed platform; in rank
+/// order no better.
 #[test]
 fn free_combinations() {
     let mut random = Random(8);

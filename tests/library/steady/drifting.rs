@@ -8,7 +8,8 @@ use oneport::steady::{
 
 use super::{Random, brute, random_platform};
 
-/// The platform with edge `e` at its upper end where bit `e` of `up` is set, at its nominal cost otherwise.
+/// The platform with edge `e` at its upper end where bit `e` of `up` is set, at its nominal cost
+/// otherwise.
 fn drifted(platform: &Platform, up: usize) -> Platform {
     let cost = |e: usize, edge: &Edge| match &edge.drift {
         Some(drift) if up >> e & 1 == 1 => &edge.cost * (Fraction::ONE + drift),
@@ -25,8 +26,9 @@ fn with_drifts(platform: &Platform, random: &mut Random) -> Platform {
     Platform::new(platform.nodes(), platform.source(), None, edges).unwrap()
 }
 
-/// Whatever extreme the costs take, a schedule that keeps its slots is as fast as guaranteed, and there is one where it is no faster; the best
-/// guarantee is the least of the optima of all extremes.
+/// Whatever extreme the costs take, a schedule that keeps its slots is as fast as guaranteed, and
+/// there is one where it is no faster; the best guarantee is the least of the optima of all
+/// extremes.
 #[test]
 fn guarantees_hold_for_all_extremes() {
     let mut random = Random(5);

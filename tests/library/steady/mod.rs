@@ -1,4 +1,5 @@
-//! Steady-state throughput: against brute force, between methods, and schedules checked, simulated and run.
+//! Steady-state throughput: against brute force, between methods, and schedules checked, simulated
+//! and run.
 
 mod brute;
 mod combining;
@@ -146,7 +147,8 @@ fn long_messages() {
     }
     let platform = Platform::new(3, 0, None, edges).unwrap();
     let best = best_packets(&platform, Operation::Broadcast, Ports::BI, &fraction("10")).unwrap();
-    // Many packets, but not as many as possible; and not much slower than the source alone needs to send.
+    // Many packets, but not as many as possible; and not much slower than the source alone needs to
+    // send.
     assert!(best.count > 4 && best.count < 1000);
     assert!(best.time > 10.0 && best.time < 12.0, "{}", best.time);
 }
@@ -226,7 +228,8 @@ fn schedules_run() {
     }
 }
 
-/// Time for N operations is at most N / rate and a constant that does not grow with N: here up to thousands.
+/// Time for N operations is at most N / rate and a constant that does not grow with N: here up to
+/// thousands.
 #[test]
 fn time_grows_with_the_rate() {
     let cases = [
@@ -284,7 +287,8 @@ fn small_periods() {
     }
 }
 
-/// A longest period is kept to, whatever the elements; and where one operation of the best single tree fits, the outcome is about as good at least.
+/// A longest period is kept to, whatever the elements; and where one operation of the best single
+/// tree fits, the outcome is about as good at least.
 #[test]
 fn longest_periods_are_kept() {
     let mut random = Random(63);
@@ -427,7 +431,8 @@ fn command_line() {
         let (_, out, _) = oneport(&[&args[..], more].concat());
         assert!(out.contains("the same          by the polynomial program"));
     }
-    // Costs of very different magnitudes, a platform on which scans go one way, and numbers as long as they are written.
+    // Costs of very different magnitudes, a platform on which scans go one way, and numbers as long
+    // as they are written.
     let platform = file("mixed.json");
     let text = r#"{"nodes": 4, "edges": [{"src": 0, "dst": 1, "cost": 1000000}, {"src": 1, "dst": 2, "cost": 1e-9},
         {"src": 2, "dst": 3, "cost": 3.00000000000000000000001e9}, {"src": 0, "dst": 3, "cost": "7/3"}]}"#;

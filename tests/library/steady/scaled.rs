@@ -1,4 +1,5 @@
-//! Costs of all magnitudes: throughputs scale exactly with them, and platforms that mix them are solved.
+//! Costs of all magnitudes: throughputs scale exactly with them, and platforms that mix them are
+//! solved.
 
 use oneport::Ports;
 use oneport::steady::{
@@ -11,7 +12,8 @@ fn power(exponent: i32) -> Fraction {
     fraction(&format!("1e{exponent}"))
 }
 
-/// 2 to 5 nodes; a tree from node 0, or a ring, and some more edges; sometimes with times of combining, sometimes with few targets.
+/// 2 to 5 nodes; a tree from node 0, or a ring, and some more edges; sometimes with times of
+/// combining, sometimes with few targets.
 fn random_platform(random: &mut Random, cost: &dyn Fn(&mut Random) -> Fraction) -> Platform {
     let n = 2 + random.below(4);
     let mut pairs: Vec<(usize, usize)> = match random.below(3) {
