@@ -42,7 +42,6 @@
 //! # Ok::<(), oneport::Error>(())
 //! ```
 
-pub mod circulant;
 mod deadlock;
 mod finding;
 mod memory;

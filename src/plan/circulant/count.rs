@@ -258,7 +258,7 @@ fn permutations(items: &mut [usize], fixed: usize, visit: &mut impl FnMut(&[usiz
 mod tests {
     use super::super::tables::Tables;
     use super::*;
-    use crate::check::circulant::violations;
+    use crate::plan::circulant::prove::violations;
 
     /// Tries all orders of rank 1, then of rank 2, and so on, and checks the four conditions.
     fn brute_force(p: usize) -> u128 {

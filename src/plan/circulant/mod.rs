@@ -10,6 +10,7 @@ pub mod count;
 pub mod n_blocks;
 pub mod paper;
 mod phases;
+pub mod prove;
 pub mod reduce;
 pub mod reduce_scatter_gather;
 pub mod schedule;

@@ -251,7 +251,7 @@ mod tests {
     use super::super::paper;
     use super::super::tables::Tables;
     use super::*;
-    use crate::check::circulant::{check_rank, violations};
+    use crate::plan::circulant::prove::{check_rank, violations};
 
     #[test]
     fn the_four_conditions_hold() {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use oneport::check::circulant::{self, Options, Outcome, SAMPLED_RANKS, Violation};
+use oneport::plan::circulant::prove::{self, Options, Outcome, SAMPLED_RANKS, Violation};
 use oneport::plan::circulant::schedule::MAX_RANKS;
 use serde::Serialize;
 
@@ -94,14 +94,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let (range, outcome) = match args.sample {
         Some(count) => {
             let bar = bar(count as u64);
-            let outcome = circulant::sample(count, args.up_to, args.seed, &options, |n| bar.add(n));
+            let outcome = prove::sample(count, args.up_to, args.seed, &options, |n| bar.add(n));
             bar.finish();
             ([1, args.up_to], outcome)
         }
         None => {
             let bar = bar(sum(&sizes));
             let range = [*sizes.start(), *sizes.end()];
-            let outcome = circulant::check(sizes, &options, |n| bar.add(n));
+            let outcome = prove::check(sizes, &options, |n| bar.add(n));
             bar.finish();
             (range, outcome)
         }

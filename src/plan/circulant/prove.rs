@@ -14,8 +14,8 @@
 //! graphs. Both use all cores.
 //!
 //! ```
-//! use oneport::check::circulant;
-//! let outcome = circulant::check(2..=100, &circulant::Options::default(), |_| ());
+//! use oneport::plan::circulant::prove;
+//! let outcome = prove::check(2..=100, &prove::Options::default(), |_| ());
 //! assert_eq!((outcome.ranks, outcome.violations.len()), (5049, 0));
 //! ```
 
@@ -27,8 +27,8 @@ use std::thread::Builder;
 
 use serde::Serialize;
 
-use crate::plan::circulant::schedule::{Circulant, block};
-use crate::plan::circulant::tables::Tables;
+use super::schedule::{Circulant, block};
+use super::tables::Tables;
 use crate::run::system::Gate;
 
 /// Stack size of each thread except the first.
