@@ -125,7 +125,7 @@ pub fn reserve_memory(what: &str, bytes: u64) -> Result<Reservation> {
 /// allocates itself, finds no room, the process ends. So each start waits until the previous thread
 /// runs and there is room for both stacks.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     /// Set if the process has limits; a running thread sends a message.
     limited: Option<(SyncSender<()>, Receiver<()>)>,
     waiting: bool,
@@ -133,14 +133,21 @@ pub(crate) struct Gate {
 
 /// Token of a starting thread, dropped when the thread runs.
 #[derive(Debug)]
-pub(crate) struct Pass(Option<SyncSender<()>>);
+pub struct Pass(Option<SyncSender<()>>);
+
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate::new()
+    }
+}
 
 impl Gate {
     /// Memory that must remain besides a thread's stack: for its signal stack, its first
     /// allocations, and the allocations of the thread that starts it.
     const SPARE: u64 = 2 << 20;
 
-    pub(crate) fn new() -> Gate {
+    /// A gate through which no thread has passed.
+    pub fn new() -> Gate {
         Gate {
             limited: process_limit().map(|_| sync_channel(1)),
             waiting: false,
@@ -151,7 +158,7 @@ impl Gate {
     ///
     /// # Errors
     /// When there is no room for it.
-    pub(crate) fn wait(&mut self, stack_bytes: usize) -> Result<Pass> {
+    pub fn wait(&mut self, stack_bytes: usize) -> Result<Pass> {
         let Some((sender, receiver)) = &self.limited else {
             return Ok(Pass(None));
         };

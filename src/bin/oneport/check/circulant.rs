@@ -1,13 +1,15 @@
 //! `oneport check circulant`: checks the four conditions of circulant schedules for many numbers of
 //! ranks.
 
+mod graphs;
+
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use oneport::plan::circulant::prove::{self, Options, Outcome, SAMPLED_RANKS, Violation};
+use oneport::plan::circulant::prove::Violation;
 use oneport::plan::circulant::schedule::MAX_RANKS;
 use serde::Serialize;
 
@@ -15,6 +17,7 @@ use super::verdict;
 use crate::args::parse_count;
 use crate::output;
 use crate::progress::Progress;
+use graphs::{Options, Outcome, SAMPLED_RANKS};
 
 /// Check the construction of circulant schedules: the four conditions that make them right
 #[derive(Debug, clap::Args)]
@@ -94,14 +97,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let (range, outcome) = match args.sample {
         Some(count) => {
             let bar = bar(count as u64);
-            let outcome = prove::sample(count, args.up_to, args.seed, &options, |n| bar.add(n));
+            let outcome = graphs::sample(count, args.up_to, args.seed, &options, |n| bar.add(n));
             bar.finish();
             ([1, args.up_to], outcome)
         }
         None => {
             let bar = bar(sum(&sizes));
             let range = [*sizes.start(), *sizes.end()];
-            let outcome = prove::check(sizes, &options, |n| bar.add(n));
+            let outcome = graphs::check(sizes, &options, |n| bar.add(n));
             bar.finish();
             (range, outcome)
         }
