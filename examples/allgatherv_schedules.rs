@@ -19,11 +19,14 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
+#[path = "rank_programs/circulant.rs"]
+mod circulant;
+
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use circulant::{control_elements, gather_schedules};
 use oneport::check;
-use oneport::distributed::circulant::{control_elements, gather_schedules};
 use oneport::plan::Segments;
 use oneport::plan::circulant::allgatherv::Allgatherv;
 use oneport::plan::circulant::schedule::Circulant;

@@ -56,7 +56,6 @@
 //! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
 //! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
-//! | [`distributed`] | rank programs: collectives over endpoints, without a plan |
 //! | [`run::system`] | the memory and threads that the operating system allows this process |
 //!
 //! # What always holds
@@ -70,7 +69,6 @@
 //! * Bad input returns an [`Error`] that contains the relevant numbers. A panic is a bug.
 
 pub mod check;
-pub mod distributed;
 pub mod error;
 pub mod machine;
 pub mod measure;

@@ -70,7 +70,7 @@ impl Request {
     ///
     /// # Errors
     /// Names the failed condition; also when there are more ranks than steps can be numbered for.
-    pub(crate) fn validate(&self) -> Result<()> {
+    pub fn validate(&self) -> Result<()> {
         if self.ranks == 0 {
             return Err(Error::usage("a collective needs at least one rank"));
         }

@@ -1,7 +1,15 @@
-//! Gather trees that ranks find together, each knowing only its own block.
+//! The rank programs of the example: their own tests, and gather trees that ranks find together, each
+//! knowing only its own block.
 
+#[path = "../examples/rank_programs/circulant.rs"]
+mod circulant;
+#[path = "../examples/rank_programs/gather.rs"]
+mod gather;
+#[path = "../examples/rank_programs/uni_greedy.rs"]
+mod uni_greedy;
+
+use gather::{CONTROL, GatherPart, Received};
 use oneport::check::{Options, check};
-use oneport::distributed::gather::{CONTROL, GatherPart};
 use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{Child, GatherTree, Problem, binomial};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
@@ -43,7 +51,7 @@ fn find(team: &mut Team, root: Option<usize>, sizes: &[usize], alpha: f64, beta:
 fn tree(parts: &[GatherPart]) -> GatherTree {
     let root = parts.iter().position(|p| p.parent.is_none()).unwrap();
     let children = parts.iter().map(|part| {
-        let child = |r: &oneport::distributed::gather::Received| Child {
+        let child = |r: &Received| Child {
             rank: r.from,
             port: 0,
         };

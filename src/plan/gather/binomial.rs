@@ -111,29 +111,29 @@ pub fn adaptive_to_data(problem: &Problem) -> Result<GatherTree> {
 
 /// A subcube whose data has been gathered at its root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cube {
+pub struct Cube {
     /// The rank at which its data is gathered.
-    pub(crate) root: usize,
+    pub root: usize,
     /// Size of the root's own block.
-    pub(crate) block: u64,
+    pub block: u64,
     /// Size of all its other blocks: the time to gather them, except for latency.
-    pub(crate) others: u64,
+    pub others: u64,
 }
 
 impl Cube {
     /// Whether this subcube receives when joined with its higher-numbered neighbour, if both may.
-    pub(crate) fn receives_from(self, high: Cube) -> bool {
+    pub fn receives_from(self, high: Cube) -> bool {
         let weight = |c: Cube| (c.others, c.others + c.block);
         weight(self) > weight(high)
     }
 
     /// Size of all its blocks.
-    pub(crate) fn data(self) -> u64 {
+    pub fn data(self) -> u64 {
         self.others + self.block
     }
 
     /// This subcube after it has received the data of `sender`.
-    pub(crate) fn with(self, sender: Cube) -> Cube {
+    pub fn with(self, sender: Cube) -> Cube {
         Cube {
             others: self.others + sender.data(),
             ..self

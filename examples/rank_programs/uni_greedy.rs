@@ -3,7 +3,7 @@
 //! - Source: Lowery & Langou, algorithm 1 and figure 2.
 //! - Ports: unidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments.
-//! - Rounds, volume and time: as [`uni_greedy`](crate::plan::pipeline::uni_greedy).
+//! - Rounds, volume and time: as `uni_greedy`.
 //! - Computation at each rank: constant time for each of the `q (p - 1)` transfers, and memory for
 //!   `p` states.
 //! - Restrictions: the operator must commute.
@@ -20,11 +20,11 @@
 //! the vector. So the input of every rank but the root remains unchanged. The root combines in
 //! place.
 
-use crate::error::{Error, Result};
-use crate::plan::Request;
-use crate::plan::pipeline::uni_greedy::transfers;
-use crate::run::{Element, Endpoint, Unidirectional};
-use crate::schedule::{Layout, Order, Span};
+use oneport::plan::Request;
+use oneport::plan::pipeline::uni_greedy::transfers;
+use oneport::run::{Element, Endpoint, Unidirectional};
+use oneport::schedule::{Layout, Order, Span};
+use oneport::{Error, ErrorKind, Result};
 
 /// Reduces a vector to the request's root, computing every transfer as it goes. All ranks run it.
 ///
@@ -68,7 +68,7 @@ use crate::schedule::{Layout, Order, Span};
 /// assert_eq!(Some(outcome.model_time()), uni_greedy::time(&request));
 /// # Ok::<(), oneport::Error>(())
 /// ```
-pub fn uni_greedy_reduce<T: Element>(
+pub(crate) fn uni_greedy_reduce<T: Element>(
     endpoint: &mut Endpoint<'_, T, Unidirectional>,
     request: &Request,
 ) -> Result<()> {
@@ -108,7 +108,7 @@ pub fn uni_greedy_reduce<T: Element>(
 ///
 /// # Errors
 /// When there is no rank, the root is out of range, or a buffer would be too long.
-pub fn uni_greedy_layout(request: &Request) -> Result<Vec<Layout>> {
+pub(crate) fn uni_greedy_layout(request: &Request) -> Result<Vec<Layout>> {
     request.validate()?;
     let vector = Span::new(0, request.elements());
     let len = Buffers::new(request).end()?;
@@ -144,7 +144,7 @@ impl Buffers {
         self.largest
             .checked_mul(2)
             .and_then(|n| n.checked_add(self.elements))
-            .ok_or_else(|| Error::usage("the vector and two segment buffers are too long"))
+            .ok_or_else(|| usage("the vector and two segment buffers are too long"))
     }
 
     /// The beginning of the first buffer, as long as `segment`.
@@ -166,14 +166,14 @@ fn validate<T: Element>(
     request.cost.validate()?;
     let (rank, ranks) = (endpoint.rank(), endpoint.ranks());
     if request.ranks != ranks {
-        return Err(Error::usage(format!(
+        return Err(usage(format!(
             "rank {rank}: the request is for {} ranks, the team has {ranks}",
             request.ranks
         )));
     }
     let operator = endpoint.operator();
     if request.keep_order || !operator.commutes() {
-        return Err(Error::usage(format!(
+        return Err(usage(format!(
             "rank {rank}: uni-greedy needs an operator that commutes{}",
             if operator.commutes() {
                 ", and the request keeps operands in order".into()
@@ -190,7 +190,7 @@ fn validate<T: Element>(
     };
     let len = endpoint.data().len();
     if len < needed {
-        return Err(Error::usage(format!(
+        return Err(usage(format!(
             "rank {rank}: the buffer has {len} elements, and uni-greedy needs {needed}: the vector of {}{}",
             request.elements(),
             if is_root {
@@ -206,14 +206,19 @@ fn validate<T: Element>(
     Ok(())
 }
 
+/// An error of the caller's.
+fn usage(message: impl Into<String>) -> Error {
+    ErrorKind::Usage(message.into()).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{Options, check};
-    use crate::plan::{Segments, pipeline, registry};
-    use crate::run::{Operator, ScopeOptions, Team, inputs, oracle};
-    use crate::simulate::Prepared;
-    use crate::{Collective, CostModel, ErrorKind, Kind, Ports};
+    use oneport::check::{Options, check};
+    use oneport::plan::{Segments, pipeline, registry};
+    use oneport::run::{Operator, ScopeOptions, Team, inputs, oracle};
+    use oneport::simulate::Prepared;
+    use oneport::{Collective, CostModel, Kind, Ports};
 
     fn request(p: usize, sizes: &[usize], root: usize) -> Request {
         let mut r = Request::new(p, 0);

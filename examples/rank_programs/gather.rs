@@ -3,7 +3,7 @@
 //!
 //! - Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
 //!   Scatter", Lemma 3 and Theorem 1.
-//! - Tree: that of [`crate::plan::gather::binomial::adaptive`].
+//! - Tree: that of `oneport::plan::gather::binomial::adaptive`.
 //! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, root `r`, block of `m_i` elements at rank `i`.
 //! - Control messages: 3 elements each. At most `2 ceil(log2 p) - 1` of them depend on each other,
@@ -22,35 +22,35 @@
 //! root, if that is another rank. Now four ranks can compute which gather root receives, how much,
 //! and which one sends. The higher fixed root becomes that of the joined subcube.
 
-use crate::error::{Error, Result};
-use crate::plan::gather::binomial::Cube;
-use crate::run::{Bidirectional, Element, Endpoint, PortModel};
-use crate::schedule::{Layout, Span};
+use oneport::plan::gather::binomial::Cube;
+use oneport::run::{Bidirectional, Element, Endpoint, PortModel};
+use oneport::schedule::{Layout, Span};
+use oneport::{Error, ErrorKind, Result};
 
 /// The part of one rank in a gather or scatter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GatherPart {
+pub(crate) struct GatherPart {
     /// Number of elements of the rank's own block.
-    pub block: usize,
+    pub(crate) block: usize,
     /// The messages that it receives, in this order.
-    pub receives: Vec<Received>,
+    pub(crate) receives: Vec<Received>,
     /// The rank to which it then sends all that it has gathered; `None` for the root.
-    pub parent: Option<usize>,
+    pub(crate) parent: Option<usize>,
 }
 
 /// A message that a rank receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub(crate) struct Received {
     /// The sender.
-    pub from: usize,
+    pub(crate) from: usize,
     /// Number of elements. If it is 0, nothing is sent.
-    pub elements: usize,
+    pub(crate) elements: usize,
     /// Whether its blocks precede those that the receiver has gathered so far.
-    pub before: bool,
+    pub(crate) before: bool,
 }
 
 /// Number of elements that [`GatherPart::find`] needs in every rank's buffer.
-pub const CONTROL: usize = 6;
+pub(crate) const CONTROL: usize = 6;
 
 const MINE: Span = Span::new(0, 3);
 const THEIRS: Span = Span::new(3, 3);
@@ -66,19 +66,19 @@ impl GatherPart {
     /// # Errors
     /// When the root is not one of the ranks, the buffer is too short, a size does not fit, or as
     /// described at [`Endpoint`].
-    pub fn find(
+    pub(crate) fn find(
         endpoint: &mut Endpoint<'_, u64, Bidirectional>,
         root: Option<usize>,
         block: usize,
     ) -> Result<GatherPart> {
         let (p, me) = (endpoint.ranks(), endpoint.rank());
         if let Some(root) = root.filter(|&root| root >= p) {
-            return Err(Error::usage(format!(
+            return Err(usage(format!(
                 "root {root} is not one of {p} ranks (numbered from 0)"
             )));
         }
         if endpoint.data().len() < CONTROL {
-            return Err(Error::usage(format!(
+            return Err(usage(format!(
                 "the buffer has fewer than the {CONTROL} elements that control messages take"
             )));
         }
@@ -145,14 +145,14 @@ impl GatherPart {
     }
 
     /// Number of elements that this rank gathers, including its own block.
-    pub fn gathered(&self) -> usize {
+    pub(crate) fn gathered(&self) -> usize {
         self.block + self.receives.iter().map(|r| r.elements).sum::<usize>()
     }
 
     /// The buffer for [`GatherPart::gather`] and [`GatherPart::scatter`]: the rank's own block
     /// first, then, if the rank receives, room for all that it gathers. Input and output spans are
     /// those of a gather; a scatter swaps them.
-    pub fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         let all = self.all();
         let spans = |span: Span| (span.len > 0).then_some(span).into_iter().collect();
         Layout {
@@ -171,7 +171,7 @@ impl GatherPart {
     ///
     /// # Errors
     /// As described at [`Endpoint`].
-    pub fn gather<T: Element, P: PortModel>(
+    pub(crate) fn gather<T: Element, P: PortModel>(
         &self,
         endpoint: &mut Endpoint<'_, T, P>,
     ) -> Result<()> {
@@ -195,7 +195,7 @@ impl GatherPart {
     ///
     /// # Errors
     /// As described at [`Endpoint`].
-    pub fn scatter<T: Element, P: PortModel>(
+    pub(crate) fn scatter<T: Element, P: PortModel>(
         &self,
         endpoint: &mut Endpoint<'_, T, P>,
     ) -> Result<()> {
@@ -268,7 +268,7 @@ fn read(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Cube> {
             block,
             others,
         }),
-        _ => Err(Error::usage("a control message has 3 elements")),
+        _ => Err(usage("a control message has 3 elements")),
     }
 }
 
@@ -283,5 +283,10 @@ fn receives(root: Option<usize>, low: bool, mine: Cube, other: Cube) -> bool {
 }
 
 fn elements(n: u64) -> Result<usize> {
-    usize::try_from(n).map_err(|_| Error::usage(format!("{n} elements do not fit into memory")))
+    usize::try_from(n).map_err(|_| usage(format!("{n} elements do not fit into memory")))
+}
+
+/// An error of the caller's.
+fn usage(message: impl Into<String>) -> Error {
+    ErrorKind::Usage(message.into()).into()
 }

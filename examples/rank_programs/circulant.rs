@@ -10,7 +10,7 @@
 //! - Volume: each rank receives `p - 1` blocks of `q` bytes, padded to whole elements of 8 bytes.
 //! - Restrictions: none.
 //!
-//! The irregular allgather ([`crate::plan::circulant::allgatherv`]) needs the receive schedules of
+//! The irregular allgather (`oneport::plan::circulant::allgatherv`) needs the receive schedules of
 //! all ranks at every rank. To compute all of them would take each rank `O(p log p)` time.
 //! Gathering them instead takes the time above.
 //!
@@ -20,16 +20,16 @@
 //! Example: for `p = 3`, with skips 1 and 2, ranks send their own schedules 0→2, 1→0 and 2→1 in
 //! round 0; then 0→1, 1→2 and 2→0.
 
-use crate::error::{Error, Result};
-use crate::plan::circulant::schedule::Circulant;
-use crate::run::{Bidirectional, Endpoint};
-use crate::schedule::Span;
+use oneport::plan::circulant::schedule::Circulant;
+use oneport::run::{Bidirectional, Endpoint};
+use oneport::schedule::Span;
+use oneport::{Error, ErrorKind, Result};
 
 /// Bytes of an element of the buffer.
 const BYTES: usize = size_of::<u64>();
 
 /// Number of elements that [`gather_schedules`] needs in every rank's buffer.
-pub fn control_elements(ranks: usize) -> usize {
+pub(crate) fn control_elements(ranks: usize) -> usize {
     let rounds = ranks.max(1).next_power_of_two().ilog2() as usize;
     ranks.saturating_mul(rounds.div_ceil(BYTES))
 }
@@ -37,34 +37,18 @@ pub fn control_elements(ranks: usize) -> usize {
 /// Gathers the receive schedules of all ranks. All ranks call it, and each computes its own
 /// schedule.
 ///
-/// Returns `recv[r * q + k]`, in the form of
-/// [`Allgatherv::with_schedules`](crate::plan::circulant::allgatherv::Allgatherv::with_schedules).
-/// The first [`control_elements`] elements of the buffer are overwritten.
-///
-/// ```
-/// use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
-/// use oneport::distributed::circulant::{control_elements, gather_schedules};
-/// use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
-///
-/// let options = ScopeOptions::new(Operator::<u64>::named("sum")?);
-/// let mut buffers = vec![vec![0; control_elements(5)]; 5];
-/// let body = |e: &mut Endpoint<u64, Bidirectional>| gather_schedules(e);
-/// let outcome = Team::new(5)?.scope(&mut buffers, &options, body)?;
-/// let computed = Tables::new(&Circulant::new(5)).recv;
-/// assert!(outcome.results.iter().all(|gathered| *gathered == computed));
-/// # Ok::<(), oneport::Error>(())
-/// ```
+/// Returns `recv[r * q + k]`, in the form of `Allgatherv::with_schedules`. The first [`control_elements`] elements of the buffer are overwritten.
 ///
 /// # Errors
 /// When the buffer is too short, or as described at [`Endpoint`].
-pub fn gather_schedules(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Vec<i8>> {
+pub(crate) fn gather_schedules(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Vec<i8>> {
     let (p, me) = (endpoint.ranks(), endpoint.rank());
     let graph = Circulant::new(p);
     let q = graph.rounds();
     let block = q.div_ceil(BYTES);
     let needed = control_elements(p);
     if endpoint.data().len() < needed {
-        return Err(Error::usage(format!(
+        return Err(usage(format!(
             "the buffer has fewer than the {needed} elements that the schedules of {p} ranks take"
         )));
     }
@@ -94,12 +78,17 @@ pub fn gather_schedules(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Resu
     Ok(recv)
 }
 
+/// An error of the caller's.
+fn usage(message: impl Into<String>) -> Error {
+    ErrorKind::Usage(message.into()).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::CostModel;
-    use crate::plan::circulant::tables::Tables;
-    use crate::run::{Operator, ScopeOptions, ScopeOutcome, Team};
+    use oneport::machine::CostModel;
+    use oneport::plan::circulant::tables::Tables;
+    use oneport::run::{Operator, ScopeOptions, ScopeOutcome, Team};
 
     fn gathered(p: usize, elements: usize) -> Result<ScopeOutcome<Vec<i8>>> {
         let mut options = ScopeOptions::new(Operator::named("sum")?);
