@@ -1,4 +1,4 @@
-//! Counts the schedules that satisfy the four conditions of [`schedule`](super::schedule), for
+//! Counts the schedules that satisfy the four conditions of `oneport::plan::circulant::schedule`, for
 //! small numbers of ranks.
 //!
 //! Source: an open question in Träff, "(Poly)logarithmic time construction of round-optimal n-block
@@ -34,22 +34,17 @@
 
 use std::time::Instant;
 
-use super::schedule::Circulant;
+use oneport::plan::circulant::schedule::Circulant;
 
 /// Maximum number of ranks: all permutations of a rank's blocks are listed, at most seven blocks.
-pub const MAX_RANKS: usize = 128;
+pub(crate) const MAX_RANKS: usize = 128;
 
 /// Number of different schedules over `p` ranks that satisfy the four conditions. `None` if
 /// `deadline` passes first, or if there are 2^127 or more.
 ///
-/// ```
-/// let count = |p| oneport::plan::circulant::count::count(p, None);
-/// assert_eq!((count(8), count(9)), (Some(1), Some(9)));
-/// ```
-///
 /// # Panics
 /// When `p` is 0 or more than [`MAX_RANKS`].
-pub fn count(p: usize, deadline: Option<Instant>) -> Option<u128> {
+pub(crate) fn count(p: usize, deadline: Option<Instant>) -> Option<u128> {
     assert!(
         (1..=MAX_RANKS).contains(&p),
         "1 to {MAX_RANKS} ranks, not {p}"
@@ -256,9 +251,9 @@ fn permutations(items: &mut [usize], fixed: usize, visit: &mut impl FnMut(&[usiz
 
 #[cfg(test)]
 mod tests {
-    use super::super::tables::Tables;
     use super::*;
-    use crate::plan::circulant::prove::violations;
+    use oneport::plan::circulant::prove::violations;
+    use oneport::plan::circulant::tables::Tables;
 
     /// Tries all orders of rank 1, then of rank 2, and so on, and checks the four conditions.
     fn brute_force(p: usize) -> u128 {
@@ -337,5 +332,6 @@ mod tests {
         for p in [1, 2, 4, 8, 15, 16, 31, 32, 63, 64] {
             assert_eq!(count(p, None), Some(1), "p={p}");
         }
+        assert_eq!(count(9, None), Some(9));
     }
 }

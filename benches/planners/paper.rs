@@ -1,5 +1,5 @@
 //! The paper's own construction of circulant schedules, in `O(log^3 p)` time per rank: the
-//! reference for [`schedule`](super::schedule).
+//! reference for `oneport::plan::circulant::schedule`.
 //!
 //! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //! schedules", Algorithms 3 to 5, with these corrections:
@@ -19,13 +19,13 @@
 //! Example, `p = 20`, skips 1, 2, 3, 5, 10, 20: ranks 6 to 9 repeat ranks 1 to 4, so their base
 //! blocks are 0, 1, 2, 0.
 
-use super::schedule::{Circulant, block};
+use oneport::plan::circulant::schedule::Circulant;
 
 /// `recv[k]` for each round `k`, in `O(log^2 p)` time.
 ///
 /// # Panics
 /// When `r` is not a rank of the graph.
-pub fn recv_schedule(graph: &Circulant, r: usize) -> Vec<i8> {
+pub(crate) fn recv_schedule(graph: &Circulant, r: usize) -> Vec<i8> {
     first_receives(graph, r, graph.rounds())
 }
 
@@ -33,7 +33,7 @@ pub fn recv_schedule(graph: &Circulant, r: usize) -> Vec<i8> {
 ///
 /// # Panics
 /// When `r` is not a rank of the graph.
-pub fn send_schedule(graph: &Circulant, r: usize) -> Vec<i8> {
+pub(crate) fn send_schedule(graph: &Circulant, r: usize) -> Vec<i8> {
     (0..graph.rounds())
         .map(|i| first_receives(graph, (r + graph.skips()[i]) % graph.ranks(), i + 1)[i])
         .collect()
@@ -79,7 +79,7 @@ fn behind(graph: &Circulant, r: usize, far: usize, near: usize) -> u64 {
 }
 
 /// Algorithm 3: base blocks, as a bit mask, of ranks `a ..= b`, in `O(log p)` time.
-fn range_blocks(graph: &Circulant, a: usize, b: usize) -> u64 {
+pub(crate) fn range_blocks(graph: &Circulant, a: usize, b: usize) -> u64 {
     let skip = graph.skips();
     let (mut a, mut b) = (a.max(1), b);
     let mut k = graph.rounds();
@@ -114,28 +114,7 @@ fn first_blocks(graph: &Circulant, b: usize) -> u64 {
     (1 << graph.skips().partition_point(|&s| s <= b)) - 1
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_have_the_blocks_of_their_ranks() {
-        for p in (2..=80).chain([129, 200]) {
-            let graph = Circulant::new(p);
-            for a in 0..p {
-                let mut blocks = 0;
-                for b in a..p {
-                    if b > 0 {
-                        blocks |= 1 << graph.baseblock(b);
-                    }
-                    assert_eq!(range_blocks(&graph, a, b), blocks, "p={p} {a}..={b}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn receives_of_rank_9_of_20() {
-        assert_eq!(recv_schedule(&Circulant::new(20), 9), [-3, -4, -2, 0, -1]);
-    }
+/// Converts a block number or a number of rounds, which is less than 64.
+fn block(k: usize) -> i8 {
+    i8::try_from(k).expect("phases are shorter than 64 rounds")
 }

@@ -8,11 +8,12 @@
 //! schedule is printed below its time.
 #![allow(clippy::print_stdout, missing_docs)]
 
+mod paper;
+
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use oneport::plan::circulant::paper;
 use oneport::plan::circulant::schedule::Circulant;
 use oneport::plan::{Segments, registry};
 use oneport::{CostModel, Kind, Ports, Request};

@@ -4,9 +4,11 @@
 //! 10).
 #![allow(clippy::print_stdout)]
 
+mod count;
+
 use std::time::{Duration, Instant};
 
-use oneport::plan::circulant::count::{MAX_RANKS, count};
+use count::{MAX_RANKS, count};
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|a| a.parse::<usize>());
