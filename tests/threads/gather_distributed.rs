@@ -1,11 +1,11 @@
 //! The rank programs of the example: their own tests, and gather trees that ranks find together, each
 //! knowing only its own block.
 
-#[path = "../examples/rank_programs/circulant.rs"]
+#[path = "../../examples/rank_programs/circulant.rs"]
 mod circulant;
-#[path = "../examples/rank_programs/gather.rs"]
+#[path = "../../examples/rank_programs/gather.rs"]
 mod gather;
-#[path = "../examples/rank_programs/uni_greedy.rs"]
+#[path = "../../examples/rank_programs/uni_greedy.rs"]
 mod uni_greedy;
 
 use gather::{CONTROL, GatherPart, Received};
