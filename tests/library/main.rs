@@ -4,6 +4,7 @@
 //! more. Tests of teams, some of which look at the threads of their process, are in
 //! `tests/threads`; those of the command line in `tests/commands`.
 
+mod circulant_constructions;
 mod edges;
 mod gather;
 #[path = "../hand/mod.rs"]
