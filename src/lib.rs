@@ -46,7 +46,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`schedule`] | steps, spans, builder, JSON form, reversal, statistics; **the rules of time** |
+//! | [`schedule`] | steps, spans, builder, JSON form, reversal |
+//! | [`rules`] | **the rules of time**: when each step may start |
 //! | [`schedule::collective`] | what each collective operation must achieve |
 //! | [`plan::distribution`] | named families of block sizes |
 //! | [`machine`], [`simulate::bounds`] | the cost model and ports; lower bounds |
@@ -62,7 +63,7 @@
 //!
 //! * A planner never touches a thread, and an executor knows no algorithm. An algorithm added to
 //!   the registry is immediately listed, checked, simulated, run, compared and tested.
-//! * The rules of time are written once ([`schedule::LocalOrder`]). Checker, simulator and executor
+//! * The rules of time are written once ([`rules`]). Checker, simulator and executor
 //!   all use them. The model clock of a real run equals the simulator's result to the last bit.
 //! * One module contains `unsafe` code: `run::transfer`, beside the description of its protocol.
 //!   Its atomics come from one `sync` module, which the tests replace by a model checker.
@@ -74,6 +75,7 @@ pub mod machine;
 pub mod measure;
 pub mod plan;
 pub mod report;
+pub mod rules;
 pub mod run;
 pub mod schedule;
 pub mod simulate;

@@ -9,8 +9,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::finding::{Findings, Waiting};
 use super::{Finding, FindingKind, direction, named};
 use crate::machine::Ports;
-use crate::schedule::matching::{Matching, NONE};
-use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
+use crate::rules::matching::{Matching, NONE};
+use crate::rules::{Event, LocalOrder, OrderScratch};
+use crate::schedule::{Schedule, Step};
 use crate::simulate::Graph;
 
 /// A timing graph with nodes that never run.

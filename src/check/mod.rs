@@ -6,7 +6,7 @@
 //! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, and the regions
 //!    fit the collective.
 //! 2. *Matching*: the `n`-th send from `a` to `b` has a receive of the same length.
-//! 3. *Deadlock*: by the rules of time ([`crate::schedule`]) every step can start. If not, the
+//! 3. *Deadlock*: by the rules of time ([`crate::rules`]) every step can start. If not, the
 //!    report names the cycle, or the port that would have to carry two transfers at once.
 //! 4. *Proof*: symbols move through the schedule. Element `i` of rank `r`'s input is the symbol
 //!    `x_r[i]`, and an element that no step has written is *nothing*. Each element holds the
@@ -52,7 +52,7 @@ mod symbols;
 pub use finding::{Finding, FindingKind, Report, Waiting};
 
 use crate::machine::Ports;
-use crate::schedule::matching::{Matching, Mismatch};
+use crate::rules::matching::{Matching, Mismatch};
 use crate::schedule::{Schedule, Step};
 use crate::simulate::{Graph, Ordered};
 use finding::Findings;

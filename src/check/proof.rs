@@ -11,9 +11,10 @@ use super::finding::Findings;
 use super::memory::{Cursor, Fresh, Memory, Piece};
 use super::symbols::{ListId, Symbols, Value};
 use super::{Finding, FindingKind};
+use crate::rules::Event;
+use crate::rules::matching::{Matching, NONE};
 use crate::schedule::collective::{Expected, Totals};
-use crate::schedule::matching::{Matching, NONE};
-use crate::schedule::{Event, Order, Schedule, Span, Spans, Step};
+use crate::schedule::{Order, Schedule, Span, Spans, Step};
 use crate::simulate::Graph;
 
 /// Runs the schedule on symbols and compares every output with the content that the collective

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
-use crate::schedule::matching::{Matching, NONE};
-use crate::schedule::{Event, Schedule, Span, Spans, Step};
+use crate::rules::Event;
+use crate::rules::matching::{Matching, NONE};
+use crate::schedule::{Schedule, Span, Spans, Step};
 use crate::simulate::{Prepared, max_time};
 
 /// The unit of a [`Trace`]'s times.

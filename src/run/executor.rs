@@ -2,7 +2,7 @@
 //! over.
 //!
 //! It follows the rules of [`crate::schedule`] by the same analysis
-//! ([`LocalOrder`](crate::schedule::LocalOrder)) as the simulator, and computes the same sums in
+//! ([`LocalOrder`](crate::rules::LocalOrder)) as the simulator, and computes the same sums in
 //! the same order, so the model times agree to the last bit.
 
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::wait::{Stop, TeamState, Waiter};
 use crate::error::{Error, ErrorKind};
 use crate::machine::{self, CostModel, Ports};
-use crate::schedule::{Event, Step};
+use crate::rules::Event;
+use crate::schedule::Step;
 use crate::simulate::max_time;
 
 /// What all ranks share during a run.

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::transfer::{Wire, any_overlap};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::schedule::matching::{Matching, NONE};
-use crate::schedule::{LocalOrder, OrderScratch, Schedule, Step, total_len};
+use crate::rules::matching::{Matching, NONE};
+use crate::rules::{LocalOrder, OrderScratch};
+use crate::schedule::{Schedule, Step, total_len};
 
 /// The programs of all ranks in a run of one schedule, and their wires.
 #[derive(Debug)]

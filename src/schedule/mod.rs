@@ -4,36 +4,13 @@
 //! hold the input at the start and some must hold the output at the end; the rest is scratch. Each
 //! rank also has a program: an ordered list of [`Step`]s over [`Span`]s of its buffer.
 //!
-//! # The rules of time
-//!
-//! Checker, simulator and executor all follow these four rules:
-//!
-//! 1. **Ports.** The steps of a rank that use the same port run one after another, in program
-//!    order. A unidirectional rank has one port for both directions. A bidirectional rank has one
-//!    port out and one port in. A `k`-ported rank has `k` ports of each kind, and each of its steps
-//!    names its port (0 by default), so the steps of each port form a list of their own.
-//! 2. **Data.** A step waits for every earlier step of its rank that writes a span it reads, or
-//!    that reads or writes a span it writes.
-//! 3. **Compute.** A copy, a combination and the combining part of a [`Step::RecvCombine`] start
-//!    when every earlier step of the rank, on all ports, has finished. Every later step of the rank
-//!    starts after them, even if combining is free. With
-//!    [`CostModel::overlap`](crate::CostModel::overlap) they delay only the steps that rules 1 and
-//!    2 delay: a port is free again when its transfer ends, and only steps that access the combined
-//!    span wait for the combination.
-//! 4. **Rendezvous.** The `n`-th send from `a` to `b` matches the `n`-th receive at `b` from `a`.
-//!    The transfer starts when both steps may start, takes `alpha + beta * bytes` (no time for an
-//!    empty message) and frees both ports at its end. A combining receiver is then busy for
-//!    `gamma * bytes` more; a local copy takes `gamma_copy * bytes`.
-//!
-//! Model time is therefore a longest path: one number, independent of the order in which steps are
-//! evaluated. Within a round, list sends before receives; [`Schedule::reversed`] preserves this
-//! order.
+//! How long a schedule takes, and when each of its steps may start, is defined by the rules of time
+//! in [`crate::rules`]. Within a round, list sends before receives; [`Schedule::reversed`] preserves
+//! this order.
 
 mod builder;
 pub mod collective;
 mod json;
-pub(crate) mod matching;
-mod order;
 mod reverse;
 mod source;
 mod span;
@@ -41,7 +18,6 @@ mod stats;
 mod step;
 
 pub use builder::Builder;
-pub use order::{Event, LocalOrder, OrderScratch};
 pub(crate) use reverse::reversed_step;
 pub use source::ScheduleSource;
 pub use span::{Span, Spans, total_len};

@@ -1,5 +1,5 @@
 //! Lower bounds on the time of a collective: no schedule that obeys the rules of
-//! [`crate::schedule`] is faster.
+//! [`crate::rules`] is faster.
 //!
 //! - Symbols: `p` ranks with `k` ports each, alpha per message, beta per byte, gamma per byte
 //!   combined. On heterogeneous platforms alpha and beta are the minima over all links.

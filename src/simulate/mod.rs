@@ -1,4 +1,4 @@
-//! The simulator: computes model time, evaluating the rules of [`crate::schedule`] as a longest
+//! The simulator: computes model time, evaluating the rules of [`crate::rules`] as a longest
 //! path.
 //!
 //! [`Prepared::new`] matches sends with receives and orders transfers and computations so that each
@@ -21,8 +21,9 @@ pub use stream::{Timed, stream, stream_watched};
 
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, OneLine, Ports};
-use crate::schedule::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
-use crate::schedule::{Event, LocalOrder, OrderScratch, Schedule, Step};
+use crate::rules::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
+use crate::rules::{Event, LocalOrder, OrderScratch};
+use crate::schedule::{Schedule, Step};
 
 /// The kind of a node of the timing graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

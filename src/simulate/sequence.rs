@@ -2,7 +2,8 @@
 
 use super::{Simulation, max_time};
 use crate::machine::{Ports, bytes};
-use crate::schedule::{Event, LocalOrder, Span, Step};
+use crate::rules::{Event, LocalOrder};
+use crate::schedule::{Span, Step};
 
 /// The maximal lengths of messages whose senders need not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,7 +35,7 @@ use super::accesses::{Times, advance};
 use super::{Node, Work};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, OneLine, Ports};
-use crate::schedule::matching::rank_u32;
+use crate::rules::matching::rank_u32;
 use crate::schedule::{ScheduleSource, Step};
 
 /// Times and counts of streamed programs.

@@ -6,8 +6,8 @@
 //! are whole numbers, so all sums are exact and times must agree to the last bit.
 
 use oneport::machine::Links;
+use oneport::rules::Event;
 use oneport::run::{Operator, RunOptions, Team, TeamOptions, Workers, inputs};
-use oneport::schedule::Event;
 use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::plan::circulant;
-use oneport::schedule::Event;
+use oneport::rules::Event;
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Order, Schedule, Span, Step};
 

@@ -3,7 +3,8 @@
 use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
 use crate::machine::Ports;
-use crate::schedule::{Event, Step};
+use crate::rules::Event;
+use crate::schedule::Step;
 use crate::simulate::Prepared;
 use crate::simulate::sequence::own_event;
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::slots::key;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::schedule::matching::rank_u32;
+use crate::rules::matching::rank_u32;
 use crate::schedule::{Span, Spans, Step, total_len};
 use crate::simulate::accesses::{Accesses, Times};
 

@@ -1,10 +1,10 @@
-//! Matches sends with receives (rule 4 of [`crate::schedule`]).
+//! Matches sends with receives (rule 4 of [`crate::rules`]).
 //!
 //! Checker and simulator share this matching. The checker collects every mismatch, not only the
 //! first.
 
-use super::{Schedule, Step};
 use crate::error::{Error, Result};
+use crate::schedule::{Schedule, Step};
 
 /// In place of a step or node number: there is none, because the step has no partner.
 pub(crate) const NONE: u32 = u32::MAX;

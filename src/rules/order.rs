@@ -1,13 +1,13 @@
-//! The precedence between the steps of one rank: rules 1 to 3 of [`crate::schedule`] as events that
+//! The precedence between the steps of one rank: rules 1 to 3 of [`crate::rules`] as events that
 //! each step waits for.
 //!
 //! Checker, simulator and executor all use this analysis, so they cannot disagree about the rules.
 
 use smallvec::SmallVec;
 
-use super::{Span, Step};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
+use crate::schedule::{Span, Step};
 
 /// The end of a step's transfer or of a step's computation: see [`LocalOrder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
