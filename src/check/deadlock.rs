@@ -1,6 +1,6 @@
 //! Stage 3: finds steps that wait for each other in a cycle.
 //!
-//! The dependencies are those of the simulator's timing graph. Nodes that a work-list cannot reach
+//! The dependencies are those of the precedence graph. Nodes that a work-list cannot reach
 //! are stuck, and a walk along stuck nodes always ends in a cycle. Unmatched steps count as
 //! finished, so steps that only wait behind them are not reported.
 
@@ -10,11 +10,10 @@ use super::finding::{Findings, Waiting};
 use super::{Finding, FindingKind, direction, named};
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, NONE};
-use crate::rules::{Event, LocalOrder, OrderScratch};
+use crate::rules::{Event, Graph, LocalOrder, OrderScratch};
 use crate::schedule::{Schedule, Step};
-use crate::simulate::Graph;
 
-/// A timing graph with nodes that never run.
+/// A precedence graph with nodes that never run.
 pub(super) struct Stuck<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) ports: Ports,

@@ -53,8 +53,8 @@ pub use finding::{Finding, FindingKind, Report, Waiting};
 
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, Mismatch};
+use crate::rules::{Graph, Ordered};
 use crate::schedule::{Schedule, Step};
-use crate::simulate::{Graph, Ordered};
 use finding::Findings;
 
 /// The assumptions and limits of [`check`].

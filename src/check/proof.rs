@@ -11,11 +11,10 @@ use super::finding::Findings;
 use super::memory::{Cursor, Fresh, Memory, Piece};
 use super::symbols::{ListId, Symbols, Value};
 use super::{Finding, FindingKind};
-use crate::rules::Event;
 use crate::rules::matching::{Matching, NONE};
+use crate::rules::{Event, Graph};
 use crate::schedule::collective::{Expected, Totals};
 use crate::schedule::{Order, Schedule, Span, Spans, Step};
-use crate::simulate::Graph;
 
 /// Runs the schedule on symbols and compares every output with the content that the collective
 /// requires. Returns whether all operands are combined in rank order.

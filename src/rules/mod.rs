@@ -22,7 +22,16 @@
 //! Model time is therefore a longest path: one number, independent of the order in which steps are
 //! evaluated.
 
+mod graph;
 pub(crate) mod matching;
 mod order;
 
+pub(crate) use graph::{Graph, Ordered};
+pub use graph::{Node, NodeKind, OrderedGraph};
 pub use order::{Event, LocalOrder, OrderScratch};
+
+/// The maximum of two times (neither is NaN).
+#[inline]
+pub(crate) fn max_time(a: f64, b: f64) -> f64 {
+    if b > a { b } else { a }
+}

@@ -32,10 +32,10 @@ use self::slots::{DONE, EMPTY, Slots};
 use self::window::{INITIAL_WINDOW, Kind, Pending, Rank, State};
 use self::worklist::Worklist;
 use super::accesses::{Times, advance};
-use super::{Node, Work};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, OneLine, Ports};
 use crate::rules::matching::rank_u32;
+use crate::rules::{Node, NodeKind};
 use crate::schedule::{ScheduleSource, Step};
 
 /// Times and counts of streamed programs.
@@ -327,7 +327,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             )));
         }
         let node = Node {
-            work: Work::Transfer,
+            kind: NodeKind::Transfer,
             from: from as u32,
             to: to as u32,
             elements: sent as u64,
@@ -367,10 +367,10 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         let step = &state.window[place];
         let me = rank as u32;
         let node = Node {
-            work: match step.kind {
-                Kind::Copy => Work::Copy,
-                Kind::Combine => Work::CombineLocal,
-                _ => Work::Combine,
+            kind: match step.kind {
+                Kind::Copy => NodeKind::Copy,
+                Kind::Combine => NodeKind::CombineLocal,
+                _ => NodeKind::Combine,
             },
             from: me,
             to: me,

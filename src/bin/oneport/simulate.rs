@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use oneport::machine::Pieces;
 use oneport::plan::segments::Published;
+use oneport::rules::NodeKind;
 use oneport::schedule::Stats;
 use oneport::simulate::bounds::{LowerBounds, lower_bound_of};
-use oneport::simulate::{self, Prepared, Simulation, Work};
+use oneport::simulate::{self, Prepared, Simulation};
 use serde::Serialize;
 
 use crate::args::Common;
@@ -206,10 +207,10 @@ fn path(prepared: &Prepared, simulation: &Simulation<'_>, element_bytes: u64) ->
     let link = |i: usize| {
         let node = prepared.nodes()[i];
         Link {
-            work: match node.work {
-                Work::Transfer => "transfer",
-                Work::Combine | Work::CombineLocal => "combine",
-                Work::Copy => "copy",
+            work: match node.kind {
+                NodeKind::Transfer => "transfer",
+                NodeKind::Combine | NodeKind::CombineLocal => "combine",
+                NodeKind::Copy => "copy",
             },
             from: node.from,
             to: node.to,

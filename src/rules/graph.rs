@@ -1,0 +1,434 @@
+//! The precedence graph of a schedule: its transfers and computations, with what each of them waits
+//! for by the rules of [`crate::rules`].
+//!
+//! [`OrderedGraph::new`] matches sends with receives and orders transfers and computations so that
+//! each comes after everything it waits for (a work-list, linear in the number of steps). The
+//! simulator evaluates the graph under a cost model; the checker looks for cycles in it.
+
+use super::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
+use super::{Event, LocalOrder, OrderScratch};
+use crate::error::{Error, Result};
+use crate::machine::{CostModel, OneLine, Ports};
+use crate::schedule::{Schedule, Step};
+
+/// The kind of a node of the precedence graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A message from one rank to another.
+    Transfer,
+    /// Combining received elements.
+    Combine,
+    /// Combining elements that the rank already holds.
+    CombineLocal,
+    /// Copying elements locally.
+    Copy,
+}
+
+/// A node of the precedence graph: a transfer or a computation.
+#[derive(Debug, Clone, Copy)]
+pub struct Node {
+    /// The kind of the node.
+    pub kind: NodeKind,
+    /// The sending or computing rank.
+    pub from: u32,
+    /// The receiving or computing rank.
+    pub to: u32,
+    /// Number of elements moved or computed.
+    pub elements: u64,
+}
+
+impl Node {
+    /// Duration of the node.
+    #[inline]
+    pub fn time(&self, cost: &CostModel, element_bytes: u64) -> f64 {
+        let bytes = self.elements.saturating_mul(element_bytes);
+        match self.kind {
+            NodeKind::Transfer => cost.transfer(self.from as usize, self.to as usize, bytes),
+            NodeKind::Combine => cost.combine(self.to as usize, bytes),
+            NodeKind::CombineLocal => cost.combine_local(self.to as usize, bytes),
+            NodeKind::Copy => cost.copy(self.to as usize, bytes),
+        }
+    }
+
+    /// As [`Node::time`], for linear homogeneous costs.
+    #[inline]
+    pub(crate) fn time_by(&self, line: &OneLine, element_bytes: u64) -> f64 {
+        let bytes = self.elements.saturating_mul(element_bytes);
+        match self.kind {
+            NodeKind::Transfer => line.transfer(bytes),
+            NodeKind::Combine | NodeKind::CombineLocal => line.combine(bytes),
+            NodeKind::Copy => line.copy(bytes),
+        }
+    }
+}
+
+/// A schedule's transfers and computations, each after everything it waits for.
+#[derive(Debug, Clone)]
+pub struct OrderedGraph {
+    nodes: Vec<Node>,
+    /// The nodes that node `i` waits for are `waits[wait_ends[i-1]..wait_ends[i]]`, all smaller
+    /// than `i`.
+    wait_ends: Vec<u32>,
+    waits: Vec<u32>,
+    /// For every event of every rank (`2 * step + part`), its node; [`NONE`] if it has none.
+    event_nodes: Vec<u32>,
+    /// First event of each rank.
+    rank_events: Vec<usize>,
+}
+
+impl OrderedGraph {
+    /// Matches and orders the steps of `schedule`. `overlap` is [`CostModel::overlap`].
+    ///
+    /// Time and space are linear in the number of steps and of the distinct parts of the buffers
+    /// that they access, apart from sorting each rank's receives by sender.
+    ///
+    /// # Errors
+    /// When a send or receive has no partner, partners disagree on a length, a port does not exist,
+    /// or steps wait for each other in a cycle. [`crate::check`] gives more details.
+    pub fn new(schedule: &Schedule, overlap: bool) -> Result<OrderedGraph> {
+        let mut first = None;
+        let matching = Matching::new(schedule, |m| first = first.or(Some(m)))?;
+        if let Some(mismatch) = first {
+            return Err(mismatch_error(schedule, mismatch));
+        }
+        Graph::new(schedule, schedule.ports(), overlap, &matching)?.ordered()
+    }
+
+    /// Transfers and computations, each after everything it waits for.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The node whose end is `event` of `rank`.
+    pub fn node(&self, rank: usize, event: Event) -> Option<usize> {
+        let node = self.event_nodes[self.rank_events[rank] + event.index()];
+        (node != NONE).then_some(node as usize)
+    }
+
+    /// Nodes that node `node` waits for.
+    pub fn waits(&self, node: usize) -> &[u32] {
+        let start = if node == 0 {
+            0
+        } else {
+            self.wait_ends[node - 1]
+        };
+        &self.waits[start as usize..self.wait_ends[node] as usize]
+    }
+
+    /// Every node with the nodes that it waits for, in order.
+    #[inline]
+    pub(crate) fn nodes_with_waits(&self) -> impl Iterator<Item = (&Node, &[u32])> {
+        let mut first = 0;
+        self.nodes
+            .iter()
+            .zip(&self.wait_ends)
+            .map(move |(node, &end)| {
+                let waits = &self.waits[first..end as usize];
+                first = end as usize;
+                (node, waits)
+            })
+    }
+}
+
+/// The precedence graph: nodes in program order with what they wait for, before they are ordered.
+///
+/// The checker uses it where an [`OrderedGraph`] need not exist: steps may be unmatched or wait in a
+/// cycle.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
+    wait_ends: Vec<u32>,
+    waits: Vec<u32>,
+    /// As in [`OrderedGraph`].
+    pub(crate) event_nodes: Vec<u32>,
+    /// As in [`OrderedGraph`].
+    pub(crate) rank_events: Vec<usize>,
+}
+
+/// Nodes in an order in which each comes after everything it waits for, as far as possible.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    pub(crate) order: Vec<u32>,
+    /// By node: the number of nodes it waits for that never run. Zero everywhere unless steps wait
+    /// in a cycle.
+    pub(crate) missing: Vec<u32>,
+}
+
+impl Graph {
+    /// Builds the graph. An unmatched step becomes a transfer of its own, which delays only its own
+    /// rank.
+    pub(crate) fn new(
+        schedule: &Schedule,
+        ports: Ports,
+        overlap: bool,
+        matching: &Matching,
+    ) -> Result<Graph> {
+        let programs = schedule.programs();
+        let mut graph = Graph {
+            nodes: Vec::new(),
+            wait_ends: Vec::new(),
+            waits: Vec::new(),
+            event_nodes: vec![NONE; 2 * matching.mates.len()],
+            rank_events: matching
+                .first_step
+                .iter()
+                .map(|&s| 2 * s as usize)
+                .collect(),
+        };
+        graph.number(programs, &matching.mates)?;
+        graph.connect(programs, ports, overlap)?;
+        Ok(graph)
+    }
+
+    /// Nodes that node `node` waits for.
+    pub(crate) fn waits(&self, node: usize) -> &[u32] {
+        let start = if node == 0 {
+            0
+        } else {
+            self.wait_ends[node - 1]
+        };
+        &self.waits[start as usize..self.wait_ends[node] as usize]
+    }
+
+    /// Gives every transfer and computation a node; the two steps of a transfer share one.
+    ///
+    /// Numbers the first steps of all ranks first, then all second steps, and so on. Nodes that run
+    /// at about the same time are then close together in memory, which keeps the ordering pass
+    /// local.
+    fn number(&mut self, programs: &[Vec<Step>], mates: &[u32]) -> Result<()> {
+        let mut next = node_counts(programs, mates);
+        let mut total = 0;
+        for n in &mut next {
+            total += std::mem::replace(n, total);
+        }
+        let nothing = Node {
+            kind: NodeKind::Transfer,
+            from: 0,
+            to: 0,
+            elements: 0,
+        };
+        self.nodes = vec![nothing; total as usize];
+        for (rank, program) in programs.iter().enumerate() {
+            let base = self.rank_events[rank];
+            for (i, step) in program.iter().enumerate() {
+                let event = base + 2 * i;
+                let me = rank_u32(rank)?;
+                let mut push = |node: Node| {
+                    let number = next[i];
+                    next[i] += 1;
+                    self.nodes[number as usize] = node;
+                    number
+                };
+                let elements = step.len() as u64;
+                match step {
+                    // A matched send is numbered with its receive.
+                    Step::Send { .. } if mates[event / 2] != NONE => {}
+                    Step::Send { to, .. } => {
+                        self.event_nodes[event] = push(Node {
+                            kind: NodeKind::Transfer,
+                            from: me,
+                            to: rank_u32(*to)?,
+                            elements,
+                        });
+                    }
+                    Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
+                        let from = rank_u32(*from)?;
+                        let node = push(Node {
+                            kind: NodeKind::Transfer,
+                            from,
+                            to: me,
+                            elements,
+                        });
+                        self.event_nodes[event] = node;
+                        if mates[event / 2] != NONE {
+                            self.event_nodes[2 * mates[event / 2] as usize] = node;
+                        }
+                        if step.computes() {
+                            self.event_nodes[event + 1] = push(Node {
+                                kind: NodeKind::Combine,
+                                from: me,
+                                to: me,
+                                elements,
+                            });
+                        }
+                    }
+                    Step::Copy { .. } | Step::Combine { .. } => {
+                        let kind = if matches!(step, Step::Copy { .. }) {
+                            NodeKind::Copy
+                        } else {
+                            NodeKind::CombineLocal
+                        };
+                        self.event_nodes[event + 1] = push(Node {
+                            kind,
+                            from: me,
+                            to: me,
+                            elements,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects the nodes that every node waits for, at both of its ranks.
+    fn connect(&mut self, programs: &[Vec<Step>], ports: Ports, overlap: bool) -> Result<()> {
+        let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
+        // Pairs (node, node it waits for); a counting sort groups them by node afterwards.
+        let mut edges: Vec<(u32, u32)> = Vec::with_capacity(4 * self.nodes.len());
+        for (rank, program) in programs.iter().enumerate() {
+            order
+                .analyse(program, ports, overlap, &mut scratch)
+                .map_err(|e| Error::wrong(format!("rank {rank}: {e}")))?;
+            let events = &self.event_nodes[self.rank_events[rank]..];
+            for (i, step) in program.iter().enumerate() {
+                let transferred = events[Event::transferred(i).index()];
+                let computed = events[Event::computed(i).index()];
+                let first = if step.peer().is_some() {
+                    transferred
+                } else {
+                    computed
+                };
+                edges.extend(
+                    order
+                        .before_start(i)
+                        .iter()
+                        .map(|e| (first, events[e.index()])),
+                );
+                if step.peer().is_some() && step.computes() {
+                    edges.push((computed, transferred));
+                    edges.extend(
+                        order
+                            .before_compute(i)
+                            .iter()
+                            .map(|e| (computed, events[e.index()])),
+                    );
+                }
+            }
+        }
+        (self.wait_ends, self.waits) = grouped(self.nodes.len(), edges.iter().copied());
+        Ok(())
+    }
+
+    /// Orders the nodes with a work-list so that each comes after everything it waits for.
+    pub(crate) fn order(&self) -> Ordered {
+        let n = self.nodes.len();
+        let backwards = (0..n).flat_map(|i| self.waits(i).iter().map(move |&w| (w, i as u32)));
+        let (then_ends, then) = grouped(n, backwards);
+        let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).len() as u32).collect();
+        // A queue instead of a stack: nodes that can run together become neighbours, and their
+        // dependencies are still in cache.
+        let mut order: Vec<u32> = (0..n as u32)
+            .filter(|&i| missing[i as usize] == 0)
+            .collect();
+        let mut next = 0;
+        while let Some(&node) = order.get(next) {
+            next += 1;
+            let start = if node == 0 {
+                0
+            } else {
+                then_ends[node as usize - 1] as usize
+            };
+            for &t in &then[start..then_ends[node as usize] as usize] {
+                missing[t as usize] -= 1;
+                if missing[t as usize] == 0 {
+                    order.push(t);
+                }
+            }
+        }
+        Ordered { order, missing }
+    }
+
+    /// Renumbers the nodes so that each comes after everything it waits for.
+    ///
+    /// # Errors
+    /// When nodes wait for each other in a cycle.
+    fn ordered(self) -> Result<OrderedGraph> {
+        let n = self.nodes.len();
+        let Ordered { order, .. } = self.order();
+        if order.len() < n {
+            return Err(Error::wrong(format!(
+                "deadlock: {} of {n} transfers and computations wait for each other (run `check` for the cycle)",
+                n - order.len()
+            )));
+        }
+        let mut position = vec![0u32; n];
+        for (i, &node) in order.iter().enumerate() {
+            position[node as usize] = i as u32;
+        }
+        let mut ordered = OrderedGraph {
+            nodes: Vec::with_capacity(n),
+            wait_ends: Vec::with_capacity(n),
+            waits: Vec::with_capacity(self.waits.len()),
+            event_nodes: Vec::new(),
+            rank_events: Vec::new(),
+        };
+        for &node in &order {
+            ordered.nodes.push(self.nodes[node as usize]);
+            let waits = self.waits(node as usize);
+            ordered
+                .waits
+                .extend(waits.iter().map(|&w| position[w as usize]));
+            ordered.wait_ends.push(ordered.waits.len() as u32);
+        }
+        (ordered.event_nodes, ordered.rank_events) = (self.event_nodes, self.rank_events);
+        for node in &mut ordered.event_nodes {
+            if *node != NONE {
+                *node = position[*node as usize];
+            }
+        }
+        Ok(ordered)
+    }
+}
+
+/// By position in the program: the number of nodes of all ranks' steps there. The total is below
+/// 2^32, because there are fewer than 2^31 steps.
+fn node_counts(programs: &[Vec<Step>], mates: &[u32]) -> Vec<u32> {
+    let longest = programs.iter().map(Vec::len).max().unwrap_or(0);
+    let mut counts = vec![0; longest];
+    let mut mates = mates.iter();
+    for program in programs {
+        for ((step, count), &mate) in program.iter().zip(&mut counts).zip(&mut mates) {
+            *count += match step {
+                Step::Send { .. } if mate != NONE => 0,
+                Step::RecvCombine { .. } => 2,
+                _ => 1,
+            };
+        }
+    }
+    counts
+}
+
+/// Formats the first mismatch as an error.
+fn mismatch_error(schedule: &Schedule, mismatch: Mismatch) -> Error {
+    Error::wrong(match mismatch {
+        Mismatch::Alone {
+            rank,
+            step,
+            peer,
+            nth,
+            partners,
+        } => {
+            let sends = schedule.programs()[rank][step].is_send();
+            let (what, other, to) = if sends {
+                ("send", "receives", "to")
+            } else {
+                ("receive", "sends", "from")
+            };
+            format!(
+                "rank {rank}, step {step}: {what} number {} {to} rank {peer}, which has only {partners} matching {other} (run `check` for all mismatches)",
+                nth + 1
+            )
+        }
+        Mismatch::Length {
+            from,
+            send_step,
+            sent,
+            to,
+            recv_step,
+            expected,
+        } => format!(
+            "rank {from}, step {send_step}: sends {sent} elements to rank {to}, whose step {recv_step} expects {expected}"
+        ),
+    })
+}
