@@ -13,7 +13,7 @@
 # it does not report the fault planted in examples/planted_race.rs, because then its silence means
 # nothing. Skips, and says so, where the toolchain has no sanitizer for this machine.
 #
-# The thread sanitizer does not know fences. Only the parker (src/run/parker.rs) relies on fences, and
+# The thread sanitizer does not know fences. Only the parker (src/run/wait/parker.rs) relies on fences, and
 # only to order two atomics; no data is handed over by them, so they cause no reports. tests/model
 # checks them.
 set -eu

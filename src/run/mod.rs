@@ -4,23 +4,13 @@
 //! executes a schedule, [`Team::scope`] a rank program. Every message carries the model clock, so
 //! each run returns both its wall-clock time and its model time as executed.
 
-mod barrier;
 mod clock;
-mod contention;
-mod eager;
 mod element;
 mod endpoint;
-mod executor;
-mod inbox;
-mod load;
-mod multiplexed;
+mod exec;
 mod operator;
-mod parker;
-mod perform;
 mod placement;
-mod program;
 mod rank;
-mod recorder;
 mod scope;
 mod sync;
 pub mod system;
@@ -30,13 +20,13 @@ mod transfer;
 mod wait;
 
 pub use clock::clock_work;
-pub(crate) use eager::longest_messages;
 pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,
 };
+pub(crate) use exec::longest_messages;
+pub use exec::{Clock, Outcome, RunOptions};
 pub use operator::Operator;
-pub use perform::{Clock, Outcome, RunOptions};
 pub use scope::{ScopeOptions, ScopeOutcome};
 pub use team::{Team, TeamOptions, Workers};
 pub use testdata::{Mismatch, inputs, oracle};

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::clock::{IN, OUT, OnlineClock};
 use super::element::Element;
-use super::executor::nanoseconds;
+use super::exec::nanoseconds;
 use super::scope::ScopeContext;
 use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::wait::{Missed, Stop, Waiter};

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
+use super::exec::{Clock, panicked};
 use super::operator::Operator;
-use super::perform::{Clock, panicked};
 use super::rank::Rank;
 use super::team::{Team, Workers};
 use super::transfer::{Lazy, RankMemory, Wire, streams_from};

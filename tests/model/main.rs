@@ -46,15 +46,15 @@ mod sources {
         }
     }
 
-    #[path = "../../src/run/barrier.rs"]
+    #[path = "../../src/run/wait/barrier.rs"]
     mod barrier;
-    #[path = "../../src/run/inbox.rs"]
+    #[path = "../../src/run/wait/inbox.rs"]
     mod inbox;
     #[path = "../../src/run/transfer/lazy.rs"]
     mod lazy;
     #[path = "../../src/run/transfer/memory.rs"]
     mod memory;
-    #[path = "../../src/run/parker.rs"]
+    #[path = "../../src/run/wait/parker.rs"]
     mod parker;
     #[path = "../../src/run/transfer/protocol.rs"]
     mod protocol;

@@ -16,14 +16,14 @@
 //! - The model clock needs both ends of each transfer, so a separate repetition carries it, in
 //!   which all transfers are rendezvous.
 
-use super::element::Element;
 use super::executor::{Failure, Peers, RankExecutor, RunContext, timeout_error};
 use super::program::{Program, RankProgram};
-use super::team::Workers;
-use super::transfer::{Due, INLINE_BYTES, Lane, RankMemory, Received, RecvOp, Slots, Wire};
-use super::wait::{Stop, Waiter};
 use crate::error::{Error, ErrorKind};
 use crate::machine::{CostModel, Ports};
+use crate::run::element::Element;
+use crate::run::team::Workers;
+use crate::run::transfer::{Due, INLINE_BYTES, Lane, RankMemory, Received, RecvOp, Slots, Wire};
+use crate::run::wait::{Stop, Waiter};
 use crate::schedule::{Schedule, Span, Step, total_len};
 use crate::simulate::sequence::{Longest, Sequence};
 use crate::simulate::{Prepared, Simulation};

@@ -45,7 +45,7 @@ const BLOCKS: u32 = 2;
 /// What is known about the cores of a team. All of it is a hint: if ranks of one core disagree,
 /// only time is lost.
 #[derive(Debug)]
-pub(super) struct Contention {
+pub(crate) struct Contention {
     cores: Box<[Core]>,
     /// The system's numbers of these cores.
     ids: Vec<usize>,
@@ -75,7 +75,7 @@ struct Core {
 impl Contention {
     /// Starts in `YIELDS`. `ranks` gives the number of ranks on each core, `ids` the system's
     /// numbers of the cores.
-    pub(super) fn new(ranks: impl Iterator<Item = u32>, ids: Vec<usize>, epoch: Instant) -> Self {
+    pub(crate) fn new(ranks: impl Iterator<Item = u32>, ids: Vec<usize>, epoch: Instant) -> Self {
         let core = |ranks| Core {
             mode: AtomicU32::new(YIELDS),
             patience: PATIENCE + SWITCH * ranks,
@@ -96,7 +96,7 @@ impl Contention {
     /// Yields, for a rank of core `core`. `yields` counts the rank's yields. False, without
     /// yielding, if the rank must block instead.
     #[inline]
-    pub(super) fn try_yield(&self, core: usize, yields: &AtomicU32) -> bool {
+    pub(crate) fn try_yield(&self, core: usize, yields: &AtomicU32) -> bool {
         let core = &self.cores[core];
         if core.mode.load(Relaxed) != YIELDS {
             return self.yield_watched(core);
@@ -112,7 +112,7 @@ impl Contention {
     }
 
     /// Notes that a rank of core `core` is about to block.
-    pub(super) fn before_block(&self, core: usize) {
+    pub(crate) fn before_block(&self, core: usize) {
         let core = &self.cores[core];
         if core.mode.load(Relaxed) == WATCHES {
             core.given.store(self.now(), Relaxed);
@@ -121,7 +121,7 @@ impl Contention {
 
     /// Begins a run. Reading the load takes some 20 us, so it is read only in a team's first run
     /// and where ranks block.
-    pub(super) fn begin(&self, first_run: bool) {
+    pub(crate) fn begin(&self, first_run: bool) {
         let read_load = first_run || self.any_blocks();
         self.noticed.store(false, Relaxed);
         *self.before.lock() = if read_load {
@@ -133,7 +133,7 @@ impl Contention {
 
     /// The percentage of the cores' time that others had in this run, if it is known and large
     /// enough to report.
-    pub(super) fn percent_by_others(&self) -> Option<u64> {
+    pub(crate) fn percent_by_others(&self) -> Option<u64> {
         let before = self.before.lock().take()?;
         if !self.noticed.load(Relaxed) && !self.any_blocks() {
             return None;

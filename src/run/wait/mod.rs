@@ -52,15 +52,23 @@
 //!
 //! Otherwise ranks that keep the pace of the model clock would count as late.
 
+mod barrier;
+mod contention;
+mod inbox;
+mod load;
+mod parker;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::barrier::{Arrival, Barrier};
-use super::contention::Contention;
-use super::parker::Parker;
+use super::sync;
 use crate::error::Error;
+use barrier::{Arrival, Barrier};
+use contention::Contention;
+pub(crate) use inbox::{Inbox, QueueNode};
+use parker::Parker;
 
 /// What the ranks of a team know of each other outside transfers.
 #[derive(Debug)]
@@ -68,7 +76,7 @@ pub(crate) struct TeamState {
     rank_states: Box<[RankState]>,
     /// By rank: the number of its core.
     core_of: Box<[usize]>,
-    pub(super) contention: Contention,
+    pub(crate) contention: Contention,
     oversubscribed: bool,
     aborted: Line<AtomicBool>,
     /// The first failure, and whether it is only a consequence of another rank's failure.

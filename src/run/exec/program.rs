@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::transfer::{Wire, any_overlap};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::rules::matching::{Matching, NONE};
 use crate::rules::{LocalOrder, OrderScratch};
+use crate::rules::matching::{Matching, NONE};
+use crate::run::transfer::{Wire, any_overlap};
 use crate::schedule::{Schedule, Step, total_len};
 
 /// The programs of all ranks in a run of one schedule, and their wires.

@@ -18,15 +18,14 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::eager::EagerExecutor;
-use super::element::Element;
 use super::executor::{Executor, Failure, Peers, RankExecutor};
-use super::inbox::{Inbox, QueueNode};
 use super::perform::{Job, RankReport, Reports, Wall, allocate, meet, panicked};
 use super::recorder::Recorder;
-use super::team::Team;
-use super::testdata::Wrong;
-use super::transfer::RankMemory;
-use super::wait::{Stop, TeamState, Waiter};
+use crate::run::element::Element;
+use crate::run::team::Team;
+use crate::run::testdata::Wrong;
+use crate::run::transfer::RankMemory;
+use crate::run::wait::{Inbox, QueueNode, Stop, TeamState, Waiter};
 
 /// Runs `job` on the team's workers. `None` if one of them failed; the team's state then has the
 /// failure.

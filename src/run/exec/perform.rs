@@ -8,19 +8,19 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
 use super::eager::{Eager, EagerExecutor, longest_messages};
-use super::element::Element;
 use super::executor::{Executor, Failure, RankExecutor, RunContext, nanoseconds};
 use super::multiplexed;
-use super::operator::Operator;
 use super::program::Program;
 use super::recorder::{Off, Recorder, Stopwatch};
-use super::team::{Team, Workers, panic_message};
-use super::testdata::{Mismatch, RunData, Wrong, packed};
-use super::transfer::{RankMemory, streams_from};
-use super::wait::{TeamState, sleep_until};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, Ports};
 use crate::report::Trace;
+use crate::run::element::Element;
+use crate::run::operator::Operator;
+use crate::run::team::{Team, Workers, panic_message};
+use crate::run::testdata::{Mismatch, RunData, Wrong, packed};
+use crate::run::transfer::{RankMemory, streams_from};
+use crate::run::wait::{TeamState, sleep_until};
 use crate::schedule::{Layout, Schedule, total_len};
 use crate::simulate::{Prepared, max_time};
 
@@ -159,7 +159,7 @@ impl Team {
     /// Runs `schedule` on test data, and compares every rank's output spans after every repetition
     /// with a sequential computation: [`Outcome::is_verified`], [`Outcome::mismatch`].
     ///
-    /// The first repetition uses the values of [`inputs`](super::inputs), and each later one uses
+    /// The first repetition uses the values of [`inputs`](crate::run::inputs), and each later one uses
     /// others. If vectors are so long or repetitions so many that preparing the data would take too
     /// long, at least four repetitions in a row have different data.
     ///
@@ -599,7 +599,7 @@ impl<T: Element> RankReport<T> {
 }
 
 /// The error of a rank that panicked.
-pub(super) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + Send)) -> Error {
+pub(crate) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + Send)) -> Error {
     ErrorKind::Panicked {
         rank,
         step,

@@ -7,16 +7,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::element::Element;
-use super::operator::Operator;
 use super::program::RankProgram;
 use super::recorder::Recorder;
-use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
-use super::wait::{Stop, TeamState, Waiter};
 use crate::error::{Error, ErrorKind};
 use crate::machine::{self, CostModel, Ports};
-use crate::rules::Event;
-use crate::schedule::Step;
+use crate::rules::{Event};
+use crate::run::element::{Element};
+use crate::run::operator::{Operator};
+use crate::run::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
+use crate::run::wait::{Stop, TeamState, Waiter};
+use crate::schedule::{Step};
 use crate::simulate::max_time;
 
 /// What all ranks share during a run.

@@ -3,7 +3,7 @@
 /// What some cores have done since the system started, in ticks of the system's accounting (usually
 /// 10 ms).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Load {
+pub(crate) struct Load {
     cores: u64,
     /// All ticks, idle or busy.
     all: u64,
@@ -14,7 +14,7 @@ pub(super) struct Load {
 
 impl Load {
     /// The load of the cores `ids`, if the system reports it.
-    pub(super) fn now(ids: &[usize]) -> Option<Load> {
+    pub(crate) fn now(ids: &[usize]) -> Option<Load> {
         let cores = std::fs::read_to_string("/proc/stat").ok()?;
         let process = std::fs::read_to_string("/proc/self/stat").ok()?;
         Load::read(ids, &cores, &process)
@@ -59,7 +59,7 @@ impl Load {
 
     /// The percentage of the cores' time since `before` that others had, if that is certain and
     /// large enough to report.
-    pub(super) fn percent_by_others_since(&self, before: &Load) -> Option<u64> {
+    pub(crate) fn percent_by_others_since(&self, before: &Load) -> Option<u64> {
         const MIN_PERCENT: u64 = 5;
         let all = self.all.saturating_sub(before.all);
         let busy = self.busy.saturating_sub(before.busy);

@@ -1,0 +1,22 @@
+//! Executing a schedule on a team: the loop of repetitions and the executors of the ranks' programs.
+//!
+//! | file | content |
+//! |---|---|
+//! | `perform` | a run of one schedule: options, repetitions, outcome |
+//! | `program` | a schedule prepared for execution |
+//! | `executor` | one rank's program, where every transfer is a rendezvous |
+//! | `eager` | one rank's program, where senders do not wait |
+//! | `multiplexed` | several ranks' programs on one worker |
+//! | `recorder` | when each step takes place |
+
+mod eager;
+mod executor;
+mod multiplexed;
+mod perform;
+mod program;
+mod recorder;
+
+pub(crate) use eager::longest_messages;
+pub(super) use executor::nanoseconds;
+pub(super) use perform::panicked;
+pub use perform::{Clock, Outcome, RunOptions};
