@@ -54,6 +54,7 @@
 //! | [`mod@check`] | the proof of a schedule |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
+//! | [`random`] | pseudo-random numbers that are the same on every machine |
 //! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
 //! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
@@ -74,6 +75,7 @@ pub mod error;
 pub mod machine;
 pub mod measure;
 pub mod plan;
+pub mod random;
 pub mod report;
 pub mod rules;
 pub mod run;

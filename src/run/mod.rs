@@ -7,7 +7,7 @@
 mod clock;
 mod element;
 mod endpoint;
-mod exec;
+pub(crate) mod exec;
 mod operator;
 mod placement;
 mod rank;

@@ -22,7 +22,7 @@ use std::ops::Range;
 use super::element::Element;
 use super::operator::Operator;
 use crate::error::Result;
-use crate::plan::distribution::Generator;
+use crate::random::Generator;
 use crate::schedule::collective::{Collective, Expected, Totals};
 use crate::schedule::{Layout, Order, Span, total_len};
 

@@ -10,7 +10,6 @@
 mod accesses;
 pub mod bounds;
 pub(crate) mod estimate;
-pub(crate) mod sequence;
 mod stored;
 mod stream;
 
@@ -35,9 +34,9 @@ pub struct Prepared {
 /// Finishing times of one schedule under one cost model.
 #[derive(Debug, Clone)]
 pub struct Simulation<'a> {
-    prepared: &'a Prepared,
+    pub(crate) prepared: &'a Prepared,
     cost: CostModel,
-    element_bytes: u64,
+    pub(crate) element_bytes: u64,
     finish: Vec<f64>,
 }
 

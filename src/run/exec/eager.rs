@@ -18,6 +18,7 @@
 
 use super::executor::{Failure, Peers, RankExecutor, RunContext, timeout_error};
 use super::program::{Program, RankProgram};
+use super::sequence::{Longest, Sequence};
 use crate::error::{Error, ErrorKind};
 use crate::machine::{CostModel, Ports};
 use crate::run::element::Element;
@@ -25,7 +26,6 @@ use crate::run::team::Workers;
 use crate::run::transfer::{Due, INLINE_BYTES, Lane, RankMemory, Received, RecvOp, Slots, Wire};
 use crate::run::wait::{Stop, Waiter};
 use crate::schedule::{Schedule, Span, Step, total_len};
-use crate::simulate::sequence::{Longest, Sequence};
 use crate::simulate::{Prepared, Simulation};
 
 /// The longest messages for which a sender does not wait, with `ranks` ranks on `cores` cores.

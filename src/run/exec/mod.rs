@@ -6,6 +6,7 @@
 //! | `program` | a schedule prepared for execution |
 //! | `executor` | one rank's program, where every transfer is a rendezvous |
 //! | `eager` | one rank's program, where senders do not wait |
+//! | `sequence` | the order of a rank's steps where senders do not wait |
 //! | `multiplexed` | several ranks' programs on one worker |
 //! | `recorder` | when each step takes place |
 
@@ -15,6 +16,7 @@ mod multiplexed;
 mod perform;
 mod program;
 mod recorder;
+pub(crate) mod sequence;
 
 pub(crate) use eager::longest_messages;
 pub(super) use executor::nanoseconds;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::CoreModel;
 use crate::machine::{CostModel, bytes};
+use crate::run::exec::sequence::own_event;
 use crate::schedule::{Schedule, Span, Step};
-use crate::simulate::sequence::own_event;
 use crate::simulate::{Prepared, max_time};
 
 /// Messages of at least this many bytes are long: both partners copy them if both can.

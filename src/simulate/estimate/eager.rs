@@ -6,8 +6,8 @@ use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
 use crate::error::Result;
 use crate::machine::Ports;
+use crate::run::exec::sequence::{self, Sequence, own_event};
 use crate::schedule::{Span, Step};
-use crate::simulate::sequence::{self, Sequence, own_event};
 use crate::simulate::{Prepared, max_time};
 
 /// Ranks that do not wait for their receivers.

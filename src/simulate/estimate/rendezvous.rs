@@ -3,10 +3,10 @@
 use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
 use crate::machine::Ports;
-use crate::rules::Event;
-use crate::schedule::Step;
+use crate::rules::{Event};
+use crate::run::exec::sequence::{own_event};
+use crate::schedule::{Step};
 use crate::simulate::Prepared;
-use crate::simulate::sequence::own_event;
 
 /// Ranks that wait for each other at every message.
 pub(super) struct Rendezvous<'a> {

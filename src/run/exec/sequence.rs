@@ -1,9 +1,9 @@
 //! The order in which a rank executes its steps when senders do not wait for receivers.
 
-use super::{Simulation, max_time};
 use crate::machine::{Ports, bytes};
 use crate::rules::{Event, LocalOrder};
 use crate::schedule::{Span, Step};
+use crate::simulate::{Simulation, max_time};
 
 /// The maximal lengths of messages whose senders need not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,7 +205,7 @@ fn steps_in_time_order(
 }
 
 /// The event of step `i` that other steps wait for.
-pub(super) fn own_event(i: usize, step: &Step) -> Event {
+pub(crate) fn own_event(i: usize, step: &Step) -> Event {
     match step {
         Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
         _ => Event::transferred(i),
