@@ -156,22 +156,23 @@ impl Trace {
         Trace::build(schedule, 1, (Source::Model, Unit::Plain), of_step)
     }
 
-    /// Traces the wall-clock of a run. `recorded` holds, by rank and step, the times in nanoseconds
-    /// when the step opened its port (or started computing) and when it finished; the trace's times
-    /// count from `origin`.
+    /// Traces the wall-clock of a run. `step_times` holds, by rank and step, the times in
+    /// nanoseconds when the step opened its port (or started to compute) and when it ended, as in
+    /// [`Outcome::step_times`](crate::run::Outcome::step_times).
     ///
     /// The earlier of two partners waits for the other, so a transfer starts when both have opened
     /// their ports.
-    pub(crate) fn wall(
+    ///
+    /// # Errors
+    /// When the schedule's messages do not match.
+    pub fn wall(
         schedule: &Schedule,
         element_bytes: u64,
-        recorded: &[Vec<(u64, u64)>],
-        origin: u64,
+        step_times: &[Vec<(u64, u64)>],
     ) -> Result<Trace> {
         let matching = Matching::new(schedule, |_| {})?;
         // The times of all steps in one list, numbered as in the matching.
-        let times_in_order: Vec<(u64, u64)> = recorded.iter().flatten().copied().collect();
-        let since = |t: u64| t.saturating_sub(origin) as f64;
+        let times_in_order: Vec<(u64, u64)> = step_times.iter().flatten().copied().collect();
         Trace::build(
             schedule,
             element_bytes,
@@ -190,7 +191,7 @@ impl Trace {
                     None => compute_of(step),
                 };
                 let start = opened.max(theirs).min(end);
-                [Some((what, (since(start), since(end)))), None]
+                [Some((what, (start as f64, end as f64))), None]
             },
         )
     }
@@ -486,8 +487,8 @@ mod tests {
         b.layout(1, 4, None, Some(span));
         b.transfer(0, 1, span);
         let schedule = b.build().unwrap();
-        let recorded = [vec![(100, 250)], vec![(180, 240)]];
-        let trace = Trace::wall(&schedule, 8, &recorded, 90).unwrap();
+        let step_times = [vec![(10, 160)], vec![(90, 150)]];
+        let trace = Trace::wall(&schedule, 8, &step_times).unwrap();
         let times: Vec<_> = trace
             .activities()
             .iter()

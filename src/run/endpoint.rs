@@ -275,7 +275,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
 
     /// The scope's operator.
     pub fn operator(&self) -> &'t Operator<T> {
-        self.parts.rank.borrow().context.operator
+        self.parts.rank.borrow().context.run.operator
     }
 
     /// Ends the program. Returns the model time at which the rank finished, and its recorded steps.

@@ -5,9 +5,11 @@
 //! each run returns both its wall-clock time and its model time as executed.
 
 mod clock;
+mod context;
 mod element;
 mod endpoint;
 pub(crate) mod exec;
+mod failure;
 mod operator;
 mod placement;
 mod rank;
@@ -17,6 +19,7 @@ pub mod system;
 mod team;
 mod testdata;
 mod transfer;
+mod tuning;
 mod wait;
 
 pub use clock::clock_work;

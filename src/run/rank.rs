@@ -8,11 +8,12 @@ use std::time::Instant;
 
 use super::clock::{IN, OUT, OnlineClock};
 use super::element::Element;
-use super::exec::nanoseconds;
+use super::failure::{TransferAt, panicked, port_busy};
 use super::scope::ScopeContext;
 use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
-use super::wait::{Missed, Stop, Waiter};
-use crate::error::{Error, ErrorKind, Result};
+use super::tuning::CACHED_PARTNERS;
+use super::wait::{Missed, Stop, Waiter, nanoseconds};
+use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
 
@@ -27,8 +28,8 @@ pub(super) struct Rank<'t, T: Element> {
     waiter: Waiter<'t>,
     pub(super) clock: OnlineClock,
     open: Option<Open>,
-    /// A cache of wires to recent partners, indexed by the partner's rank modulo `PARTNERS`.
-    partners: [Option<(usize, &'t Wire)>; PARTNERS],
+    /// A cache of wires to recent partners, indexed by the partner's rank modulo their number.
+    partners: [Option<(usize, &'t Wire)>; CACHED_PARTNERS],
     start: Instant,
     failed: bool,
     /// Whether it failed because another rank did.
@@ -36,9 +37,6 @@ pub(super) struct Rank<'t, T: Element> {
     pub(super) steps: usize,
     pub(super) record: Option<Vec<Step>>,
 }
-
-/// Enough for the neighbours in a tree or a ring.
-const PARTNERS: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Open {
@@ -54,10 +52,10 @@ impl<'t, T: Element> Rank<'t, T> {
         Rank {
             rank,
             context,
-            waiter: Waiter::new(context.state, rank, context.deadline, context.paced),
-            clock: OnlineClock::new(context.ports, context.cost.overlap),
+            waiter: context.run.waiter(rank),
+            clock: OnlineClock::new(context.run.ports, context.run.cost.overlap),
             open: None,
-            partners: [None; PARTNERS],
+            partners: [None; CACHED_PARTNERS],
             start,
             failed: false,
             follows: false,
@@ -70,9 +68,9 @@ impl<'t, T: Element> Rank<'t, T> {
     pub(super) fn finish(&mut self, memory: &Memory<'t, T>) -> Result<(f64, Option<Vec<Step>>)> {
         self.usable(None)?;
         self.close_send(memory)?;
-        if self.context.paced {
+        if self.context.run.paced {
             let end = self.start + nanoseconds(self.clock.finish);
-            self.context.state.pace(end, true);
+            self.context.run.state.pace(end, true);
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -99,12 +97,7 @@ impl<'t, T: Element> Rank<'t, T> {
         let wanted = list.map(|l| self.clock.list(l));
         match self.open {
             Some(open) if open.guarded && wanted == Some(self.clock.list(OUT)) => {
-                Err(ErrorKind::PortBusy {
-                    rank: self.rank,
-                    port: 0,
-                    step: self.steps,
-                }
-                .into())
+                Err(port_busy(self.rank, 0, self.steps))
             }
             _ => Ok(()),
         }
@@ -113,7 +106,7 @@ impl<'t, T: Element> Rank<'t, T> {
     /// The wire to `peer`, which must be another rank.
     #[inline]
     fn wire(&mut self, peer: usize) -> Result<&'t Wire> {
-        match self.partners[peer % PARTNERS] {
+        match self.partners[peer % CACHED_PARTNERS] {
             Some((known, wire)) if known == peer => Ok(wire),
             _ => self.new_partner(peer),
         }
@@ -129,7 +122,7 @@ impl<'t, T: Element> Rank<'t, T> {
             )));
         }
         let wire = self.context.wires.wire(self.rank, peer);
-        self.partners[peer % PARTNERS] = Some((peer, wire));
+        self.partners[peer % CACHED_PARTNERS] = Some((peer, wire));
         Ok(wire)
     }
 
@@ -152,7 +145,7 @@ impl<'t, T: Element> Rank<'t, T> {
 
     #[inline]
     fn linked(&self, from: usize, to: usize, span: Span) -> Result<()> {
-        if self.context.line.is_some() || span.len == 0 || self.context.cost.linked(from, to) {
+        if self.context.line.is_some() || span.len == 0 || self.context.run.cost.linked(from, to) {
             return Ok(());
         }
         Err(Error::usage(format!(
@@ -193,7 +186,7 @@ impl<'t, T: Element> Rank<'t, T> {
             step,
             guarded,
         });
-        self.context.state.wake(to);
+        self.context.run.state.wake(to);
         Ok(())
     }
 
@@ -222,7 +215,7 @@ impl<'t, T: Element> Rank<'t, T> {
         let Some(open) = self.open else {
             return Ok(false);
         };
-        match memory.poll_send(0, self.context.operator) {
+        match memory.poll_send(0, self.context.run.operator) {
             Sent::Waiting | Sent::Shared => Ok(false),
             Sent::Done(end) => {
                 self.open = None;
@@ -254,7 +247,7 @@ impl<'t, T: Element> Rank<'t, T> {
         let wire = self.wire(from)?;
         self.within(memory, span)?;
         self.linked(from, self.rank, span)?;
-        let s = self.context;
+        let s = &self.context.run;
         if self.open.is_some()
             && (!s.ports.is_bidirectional() || memory.conflict(&[span]).is_some())
         {
@@ -273,7 +266,7 @@ impl<'t, T: Element> Rank<'t, T> {
         };
         let op = combine.map_or(RecvOp::Copy, |order| RecvOp::Reduce(s.operator, order));
         let bytes = span.len as u64 * size_of::<T>() as u64;
-        let takes = match &s.line {
+        let takes = match &self.context.line {
             Some(line) => line.transfer(bytes),
             None => s.cost.transfer(from, self.rank, bytes),
         };
@@ -315,23 +308,13 @@ impl<'t, T: Element> Rank<'t, T> {
     fn cannot_receive(&mut self, why: Received, step: usize, peer: usize, span: Span) -> Error {
         self.failed = true;
         match why {
-            Received::Length(found) => ErrorKind::Length {
-                rank: self.rank,
-                step,
-                peer,
-                port: 0,
-                expected: span.len,
-                found,
-            }
-            .into(),
-            _ => ErrorKind::Panicked {
-                rank: self.rank,
-                step,
-                message: format!(
+            Received::Length(found) => self.at(step, peer).wrong_length(span.len, found),
+            _ => {
+                let message = format!(
                     "the operator panicked on rank {peer}, which helped to combine its message"
-                ),
+                );
+                panicked(self.rank, step, message)
             }
-            .into(),
         }
     }
 
@@ -351,7 +334,7 @@ impl<'t, T: Element> Rank<'t, T> {
                 self.rank, src.offset, src.len, dst.offset, dst.len
             )));
         }
-        let s = self.context;
+        let s = &self.context.run;
         if !s.cost.overlap || memory.conflict(&[dst]).is_some() {
             self.close_send(memory)?;
         }
@@ -383,7 +366,7 @@ impl<'t, T: Element> Rank<'t, T> {
         self.usable(None)?;
         self.close_send(memory)?;
         let step = self.steps;
-        match self.context.state.barrier(&mut self.waiter) {
+        match self.context.run.state.barrier(&mut self.waiter) {
             Ok(()) => Ok(()),
             Err(Missed::Aborted) => Err(self.stopped(Stop::Aborted, self.rank, step, "barrier")),
             Err(Missed::Late(peer)) => Err(self.stopped(Stop::Deadline, peer, step, "barrier")),
@@ -391,17 +374,21 @@ impl<'t, T: Element> Rank<'t, T> {
         }
     }
 
-    /// The error when `peer` has finished its program while this rank still waits for it.
-    #[cold]
-    fn left(&mut self, peer: usize, step: usize) -> Error {
-        self.failed = true;
-        ErrorKind::PartnerLeft {
+    /// The transfer of step `step`, for errors.
+    fn at(&self, step: usize, peer: usize) -> TransferAt {
+        TransferAt {
             rank: self.rank,
             step,
             peer,
             port: 0,
         }
-        .into()
+    }
+
+    /// The error when `peer` has finished its program while this rank still waits for it.
+    #[cold]
+    fn left(&mut self, peer: usize, step: usize) -> Error {
+        self.failed = true;
+        self.at(step, peer).partner_left()
     }
 
     /// Waits a little for `peer`.
@@ -420,14 +407,14 @@ impl<'t, T: Element> Rank<'t, T> {
     /// Fails if `peer` can never come.
     #[cold]
     fn check_partner(&mut self, peer: usize, step: usize, what: &'static str) -> Result<()> {
-        let s = self.context;
-        let wire = s.wires.wire(self.rank, peer);
+        let s = &self.context.run;
+        let wire = self.context.wires.wire(self.rank, peer);
         let sends = what == "send";
         // A rank that sees that the partner has left, or has offered a message, also sees what the
         // partner did before that. So both conditions are evaluated only afterwards.
         let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
         let offered = || wire.lane(peer, self.rank).is_offered();
-        if s.state.has_left(peer, s.run) {
+        if s.state.has_left(peer, self.context.number) {
             let nothing = if sends { waiting() } else { !offered() };
             if nothing {
                 return Err(self.left(peer, step));
@@ -436,12 +423,7 @@ impl<'t, T: Element> Rank<'t, T> {
         if sends && s.ports == Ports::UNI && offered() && waiting() {
             // Both partners send to each other through their only ports.
             self.failed = true;
-            return Err(ErrorKind::PortBusy {
-                rank: self.rank,
-                port: 0,
-                step: step + 1,
-            }
-            .into());
+            return Err(port_busy(self.rank, 0, step + 1));
         }
         Ok(())
     }
@@ -450,14 +432,7 @@ impl<'t, T: Element> Rank<'t, T> {
     fn stopped(&mut self, stop: Stop, peer: usize, step: usize, what: &'static str) -> Error {
         self.failed = true;
         match stop {
-            Stop::Deadline => ErrorKind::Deadline {
-                rank: self.rank,
-                step,
-                peer,
-                port: 0,
-                what,
-            }
-            .into(),
+            Stop::Deadline => self.at(step, peer).timeout(what),
             Stop::Aborted => {
                 self.follows = true;
                 Error::wrong(format!("rank {}: another rank failed", self.rank))
@@ -468,9 +443,9 @@ impl<'t, T: Element> Rank<'t, T> {
     /// Under a paced clock, waits until model time `ready` before a step starts.
     #[inline]
     fn gate(&self, ready: f64) {
-        if self.context.paced {
+        if self.context.run.paced {
             let ready = self.start + nanoseconds(ready);
-            self.context.state.pace(ready, false);
+            self.context.run.state.pace(ready, false);
         }
     }
 

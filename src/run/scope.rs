@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::context::RunContext;
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
-use super::exec::{Clock, panicked};
+use super::exec::Clock;
+use super::failure::panicked;
 use super::operator::Operator;
 use super::rank::Rank;
-use super::team::{Team, Workers};
-use super::transfer::{Lazy, RankMemory, Wire, streams_from};
-use super::wait::TeamState;
+use super::team::{Team, Workers, panic_message};
+use super::transfer::{Lazy, RankMemory, Wire};
+use super::tuning::START_DELAY;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, OneLine, Ports};
 use crate::schedule::collective::Collective;
@@ -83,19 +85,13 @@ type Slot<'b, T, R> = (&'b mut Vec<T>, Option<Report<R>>);
 /// What all ranks of a scope share.
 #[derive(Debug)]
 pub(super) struct ScopeContext<'t, T> {
-    pub(super) state: &'t TeamState,
-    pub(super) wires: &'t WireTable,
-    pub(super) operator: &'t Operator<T>,
-    pub(super) cost: &'t CostModel,
+    pub(super) run: RunContext<'t, T>,
+    pub(super) wires: WireTable,
     /// The cost model as one line, if it is homogeneous.
     pub(super) line: Option<OneLine>,
-    pub(super) ports: Ports,
-    pub(super) deadline: Duration,
-    pub(super) paced: bool,
-    pub(super) share_copies: bool,
-    pub(super) streams_from: usize,
     pub(super) record: bool,
-    pub(super) run: u64,
+    /// The number of this run in the team's life.
+    pub(super) number: u64,
 }
 
 /// Wires between all pairs of ranks, made on first use: among thousands of ranks, few pairs ever
@@ -184,25 +180,18 @@ impl Team {
             )));
         }
         self.runs += 1;
-        let wires = WireTable::new(self.ranks());
         let bytes = buffers.iter().map(|b| b.len()).sum::<usize>() * size_of::<T>();
+        let (operator, cost) = (&options.operator, &options.cost);
         let context = ScopeContext {
-            state: &self.state,
-            wires: &wires,
-            operator: &options.operator,
-            cost: &options.cost,
-            line: options.cost.one_line(),
-            ports: P::PORTS,
-            deadline: self.deadline,
-            paced: options.clock == Clock::Paced,
-            share_copies: self.share_copies,
-            streams_from: streams_from(bytes),
+            run: RunContext::new(self, operator, cost, P::PORTS, options.clock, bytes),
+            wires: WireTable::new(self.ranks()),
+            line: cost.one_line(),
             record: options.record,
-            run: self.runs,
+            number: self.runs,
         };
         let start = Instant::now()
-            + if context.paced {
-                Duration::from_millis(1)
+            + if context.run.paced {
+                START_DELAY
             } else {
                 Duration::ZERO
             };
@@ -211,7 +200,7 @@ impl Team {
         let rank_main = |rank: usize| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let memory = RankMemory::new(rank, buffer, 1, context.streams_from);
+            let memory = RankMemory::new(rank, buffer, 1, context.run.streams_from);
             let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, &context, start), memory);
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
             let step = endpoint.steps();
@@ -230,9 +219,11 @@ impl Team {
                 Ok(Ok(done)) => *report = Some(done),
                 Ok(Err(error)) if follows => self.state.fail_after(error),
                 Ok(Err(error)) => self.state.fail(error),
-                Err(payload) => self.state.fail(panicked(rank, step, &*payload)),
+                Err(payload) => self
+                    .state
+                    .fail(panicked(rank, step, panic_message(&*payload))),
             }
-            self.state.depart(rank, context.run);
+            self.state.depart(rank, context.number);
         };
         self.run_on_all(&rank_main);
         if let Some(failure) = self.state.take_failure() {

@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use super::element::Element;
 use super::operator::Operator;
+use super::tuning::{MAX_TEST_DIGESTS, MAX_TEST_ELEMENTS};
 use crate::error::Result;
 use crate::random::Generator;
 use crate::schedule::collective::{Collective, Expected, Totals};
@@ -327,15 +328,11 @@ impl<'d, T: Element> RunData<'d, T> {
     ) -> Result<Self> {
         /// Minimum number of data sets, whatever they cost.
         const MIN_SETS: usize = 4;
-        /// Maximum number of elements in all data sets together: preparing them takes about 0.1 s.
-        const MAX_ELEMENTS: usize = 1 << 25;
-        /// Maximum number of digests of all data sets together: 8 MiB.
-        const MAX_DIGESTS: usize = 1 << 20;
         let lengths = layout
             .iter()
             .map(|l| total_len(&l.input).saturating_add(total_len(&l.output)));
         let elements = lengths.fold(1, usize::saturating_add);
-        let cheap = (MAX_ELEMENTS / elements).min(MAX_DIGESTS / layout.len().max(1));
+        let cheap = (MAX_TEST_ELEMENTS / elements).min(MAX_TEST_DIGESTS / layout.len().max(1));
         let sets = repetitions.min(cheap.max(MIN_SETS));
         let mut data = RunData {
             layout,

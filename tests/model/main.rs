@@ -72,10 +72,15 @@ mod sources {
 }
 
 /// What the sources use of the rest of the crate.
+#[path = "."]
 mod run {
     pub(crate) mod element {
         pub(crate) use oneport::run::Element;
     }
+
+    #[path = "../../src/run/tuning.rs"]
+    #[allow(dead_code)]
+    pub(crate) mod tuning;
 
     pub(crate) mod operator {
         pub(crate) use crate::buffers::Operator;

@@ -465,6 +465,9 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
     } else {
         team.run_verified(schedule, &operator, &options)?
     };
+    let trace = outcome.step_times.as_deref();
+    let trace = trace.map(|times| Trace::wall(schedule, size_of::<T>() as u64, times));
+    let trace = trace.transpose()?;
     let wall = &outcome.wall;
     Ok(RunResult {
         distribution: args
@@ -483,7 +486,7 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
         cores: team.cores(),
         warnings: outcome.warnings,
         eager: outcome.eager,
-        trace: outcome.trace,
+        trace,
         wrong: (!args.no_verify).then(|| outcome.mismatch.map(|m| m.to_string())),
     })
 }

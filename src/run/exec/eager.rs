@@ -16,15 +16,22 @@
 //! - The model clock needs both ends of each transfer, so a separate repetition carries it, in
 //!   which all transfers are rendezvous.
 
-use super::executor::{Failure, Peers, RankExecutor, RunContext, timeout_error};
+use std::time::Instant;
+
+use super::executor::{Peers, RankExecutor};
 use super::program::{Program, RankProgram};
 use super::sequence::{Longest, Sequence};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::machine::{CostModel, Ports};
+use crate::run::context::RunContext;
 use crate::run::element::Element;
+use crate::run::failure::{Failure, TransferAt};
 use crate::run::team::Workers;
 use crate::run::transfer::{Due, INLINE_BYTES, Lane, RankMemory, Received, RecvOp, Slots, Wire};
-use crate::run::wait::{Stop, Waiter};
+use crate::run::tuning::{
+    EAGER_SPINS, MAX_COPIED_BYTES, MAX_EAGER_BYTES, MAX_SLOT_BYTES, MIN_COPIED_BYTES,
+};
+use crate::run::wait::Stop;
 use crate::schedule::{Schedule, Span, Step, total_len};
 use crate::simulate::{Prepared, Simulation};
 
@@ -36,29 +43,25 @@ use crate::simulate::{Prepared, Simulation};
 /// these waits, but the copies must stay in the caches. The limits were measured with 2, 4 and 8
 /// ranks per core.
 pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
-    const OWN_CORE: u64 = 1 << 10;
-    const MIN_COPIED: u64 = 8 << 10;
-    const MAX_COPIED: u64 = 32 << 10;
     if ranks <= cores {
         return Longest {
-            copied: OWN_CORE,
-            borrowed: OWN_CORE,
+            copied: MAX_EAGER_BYTES,
+            borrowed: MAX_EAGER_BYTES,
         };
     }
     let each = (ranks / cores.max(1)) as u64;
     let copied = match workers {
-        Workers::Ranks => (each.saturating_mul(each) << 10).clamp(MIN_COPIED, MAX_COPIED),
+        Workers::Ranks => {
+            (each.saturating_mul(each) << 10).clamp(MIN_COPIED_BYTES, MAX_COPIED_BYTES)
+        }
         // A rank that waits does not occupy the worker.
-        Workers::Cores => OWN_CORE,
+        Workers::Cores => MAX_EAGER_BYTES,
     };
     Longest {
         copied,
         borrowed: u64::MAX,
     }
 }
-
-/// Maximum size of all slots of a run.
-const MAX_BYTES: usize = 64 << 20;
 
 /// The slots of a run, and the sequence of actions of each rank.
 #[derive(Debug)]
@@ -137,7 +140,7 @@ impl Eager {
             let lines = std::mem::replace(slot, end);
             end = end.checked_add(lines)?;
         }
-        if Slots::bytes(end) > MAX_BYTES {
+        if Slots::bytes(end) > MAX_SLOT_BYTES {
             return None;
         }
         let slot = |(rank, program): (usize, &RankProgram<'_>)| {
@@ -156,11 +159,12 @@ impl Eager {
 
 /// One rank's progress through its sequence.
 #[derive(Debug)]
-pub(super) struct EagerExecutor<'e, 'r, T> {
+pub(super) struct EagerExecutor<'r, T> {
     rank: usize,
-    eager: &'e Eager,
-    program: &'e RankProgram<'r>,
-    context: &'e RunContext<'r, T>,
+    eager: &'r Eager,
+    program: &'r RankProgram<'r>,
+    wires: &'r [Wire],
+    context: &'r RunContext<'r, T>,
     /// The next action.
     next: usize,
     /// The step whose partner it waited for last. This is an earlier send, not the action's own
@@ -187,18 +191,19 @@ impl Awaited<'_> {
     }
 }
 
-impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
+impl<'r, T: Element> EagerExecutor<'r, T> {
     /// An executor of `rank`, at the beginning of its sequence.
     pub(super) fn new(
         rank: usize,
-        eager: &'e Eager,
-        program: &'e RankProgram<'r>,
-        context: &'e RunContext<'r, T>,
+        eager: &'r Eager,
+        program: &'r Program<'r>,
+        context: &'r RunContext<'r, T>,
     ) -> Self {
         EagerExecutor {
             rank,
             eager,
-            program,
+            program: &program.ranks[rank],
+            wires: &program.wires,
             context,
             next: 0,
             awaited_step: 0,
@@ -210,46 +215,18 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
         self.next = 0;
     }
 
-    /// Runs the program once, on a thread of its own, after [`EagerExecutor::begin`]. `run` numbers
-    /// the repetitions of the team's life.
-    pub(super) fn run(
-        &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
-        run: u64,
-    ) -> Result<(), Failure> {
-        let state = self.context.state;
-        let mut waiter = Waiter::new(state, self.rank, self.context.deadline, false);
-        self.spin_briefly();
-        let mut before = 0;
-        while let Some(awaited) = self.progress(memory, state)? {
-            if self.next > before {
-                before = self.next;
-                waiter.progressed();
-            }
-            waiter.pause(None).map_err(|stop| match stop {
-                Stop::Aborted => Failure::Aborted,
-                Stop::Deadline => Failure::Own(self.timeout_error()),
-            })?;
-            waiter.spin(|| awaited.has_come());
-        }
-        waiter.progressed();
-        state.leave(self.rank, run);
-        Ok(())
-    }
-
     /// A rank whose only step is one receive, like most ranks of a broadcast, spins briefly: its
     /// sender started at about the same time, so the message is likely to arrive in a fraction of
     /// the time that giving up the core takes.
     #[inline]
     fn spin_briefly(&self) {
-        const BRIEF_SPINS: u32 = 15;
         if let [action] = self.eager.sequences[self.rank].actions()
             && let i = action.step as usize
             && let Step::Recv { from, .. } = &self.program.steps[i]
             && !self.context.state.share_a_core(self.rank, *from)
         {
             let lane = self.wire(i).lane(*from, self.rank);
-            for _ in 0..BRIEF_SPINS {
+            for _ in 0..EAGER_SPINS {
                 if lane.is_offered() {
                     break;
                 }
@@ -305,7 +282,13 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
                         _ => RecvOp::Copy,
                     };
                     let wire = self.wire(i);
-                    if !take(memory, wire, spans, op, rank, i, *from)? {
+                    let at = TransferAt {
+                        rank,
+                        step: i,
+                        peer: *from,
+                        port: 0,
+                    };
+                    if !take(memory, wire, spans, op, at)? {
                         self.awaited_step = i;
                         return Ok(Some(Awaited::Offer(wire.lane(*from, rank))));
                     }
@@ -322,11 +305,41 @@ impl<'e, 'r, T: Element> EagerExecutor<'e, 'r, T> {
     }
 
     fn wire(&self, i: usize) -> &'r Wire {
-        &self.context.wires[self.program.wire[i] as usize]
+        &self.wires[self.program.wire[i] as usize]
     }
 }
 
-impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'_, 'r, T> {
+impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn run(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        _: Instant,
+        run: u64,
+    ) -> Result<(), Failure> {
+        let state = self.context.state;
+        let mut waiter = self.context.waiter(self.rank);
+        self.spin_briefly();
+        let mut before = 0;
+        while let Some(awaited) = self.progress(memory, state)? {
+            if self.next > before {
+                before = self.next;
+                waiter.progressed();
+            }
+            waiter.pause(None).map_err(|stop| match stop {
+                Stop::Aborted => Failure::Aborted,
+                Stop::Deadline => Failure::Own(self.timeout_error()),
+            })?;
+            waiter.spin(|| awaited.has_come());
+        }
+        waiter.progressed();
+        state.leave(self.rank, run);
+        Ok(())
+    }
+
     fn poll(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -363,45 +376,31 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'_, 'r, T> {
     }
 
     fn timeout_error(&self) -> Error {
-        timeout_error(
-            self.rank,
-            self.awaited_step,
-            &self.program.steps[self.awaited_step],
-        )
+        let i = self.awaited_step;
+        let step = &self.program.steps[i];
+        TransferAt::of(self.rank, i, step).timeout(step.name())
     }
 }
 
-/// Receives the message of step `i`, if it is offered.
+/// Receives the message of `at` into `spans`, if it is offered.
 #[inline]
 fn take<T: Element>(
     memory: &mut RankMemory<'_, '_, T>,
     wire: &Wire,
     spans: &[Span],
     op: RecvOp<'_, T>,
-    rank: usize,
-    i: usize,
-    from: usize,
+    at: TransferAt,
 ) -> Result<bool, Failure> {
     /// Another repetition carries the model clock.
     const NO_CLOCK: Due = Due {
         ready: 0.0,
         takes: 0.0,
     };
-    match memory.receive(wire, from, spans, op, false, NO_CLOCK) {
+    match memory.receive(wire, at.peer, spans, op, false, NO_CLOCK) {
         Received::Done(_) => Ok(true),
         Received::Nothing => Ok(false),
         // The sender reports its own error.
         Received::Poisoned => Err(Failure::Aborted),
-        Received::Length(found) => Err(Failure::Own(
-            ErrorKind::Length {
-                rank,
-                step: i,
-                peer: from,
-                port: 0,
-                expected: total_len(spans),
-                found,
-            }
-            .into(),
-        )),
+        Received::Length(found) => Err(at.wrong_length(total_len(spans), found).into()),
     }
 }

@@ -5,37 +5,21 @@
 //! ([`LocalOrder`](crate::rules::LocalOrder)) as the simulator, and computes the same sums in
 //! the same order, so the model times agree to the last bit.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::program::RankProgram;
+use super::program::{Program, RankProgram};
 use super::recorder::Recorder;
 use crate::error::{Error, ErrorKind};
-use crate::machine::{self, CostModel, Ports};
+use crate::machine::{CostModel, Ports, self};
 use crate::rules::{Event};
+use crate::run::context::{RunContext};
 use crate::run::element::{Element};
+use crate::run::failure::{Failure, TransferAt, port_busy};
 use crate::run::operator::{Operator};
 use crate::run::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
-use crate::run::wait::{Stop, TeamState, Waiter};
+use crate::run::wait::{Stop, TeamState, Waiter, nanoseconds};
 use crate::schedule::{Step};
 use crate::simulate::max_time;
-
-/// What all ranks share during a run.
-#[derive(Debug)]
-pub(crate) struct RunContext<'r, T> {
-    pub(crate) state: &'r TeamState,
-    pub(crate) wires: &'r [Wire],
-    pub(crate) operator: &'r Operator<T>,
-    pub(crate) cost: &'r CostModel,
-    /// Port model of the schedule.
-    pub(crate) ports: Ports,
-    /// Ports that the ranks really have.
-    pub(crate) enforced: Ports,
-    pub(crate) deadline: Duration,
-    pub(crate) paced: bool,
-    pub(crate) share_copies: bool,
-    /// Length in bytes from which on messages are copied with streaming stores.
-    pub(crate) streams_from: usize,
-}
 
 /// How a rank's executor reaches the other ranks.
 pub(crate) trait Peers {
@@ -57,8 +41,20 @@ impl Peers for TeamState {
     }
 }
 
-/// A rank's program during a run, for a worker that runs several of them in turn.
+/// A rank's program during a run: executors differ in what their transfers wait for.
 pub(crate) trait RankExecutor<'r, T: Element> {
+    /// The rank.
+    fn rank(&self) -> usize;
+
+    /// Runs the program on a thread of its own, from its beginning. `start` is model time 0 of a
+    /// paced clock; `run` numbers the repetitions of the team's life.
+    fn run(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        start: Instant,
+        run: u64,
+    ) -> Result<(), Failure>;
+
     /// Makes as much progress as possible.
     fn poll(
         &mut self,
@@ -88,20 +84,12 @@ pub(crate) trait RankExecutor<'r, T: Element> {
     fn timeout_error(&self) -> Error;
 }
 
-/// Why a rank stopped early.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// Its own error.
-    Own(Error),
-    /// Another rank's.
-    Aborted,
-}
-
 /// The executor of one rank, reused in all repetitions of a run.
 #[derive(Debug)]
 pub(crate) struct Executor<'r, T: Element, R> {
     rank: usize,
     program: &'r RankProgram<'r>,
+    wires: &'r [Wire],
     context: &'r RunContext<'r, T>,
     /// Model time of each event; NaN until it has happened.
     times: Vec<f64>,
@@ -146,13 +134,16 @@ struct Poll {
 impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     pub(crate) fn new(
         rank: usize,
-        program: &'r RankProgram<'r>,
+        program: &'r Program<'r>,
         context: &'r RunContext<'r, T>,
         recorder: R,
     ) -> Self {
+        let wires = &program.wires;
+        let program = &program.ranks[rank];
         Executor {
             rank,
             program,
+            wires,
             context,
             times: vec![f64::NAN; 2 * program.steps.len()],
             lists: vec![List::default(); program.lists.len()],
@@ -171,9 +162,8 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
         &mut self.recorder
     }
 
-    /// Goes back to the start of the program. `start` is model time 0 of a paced clock.
-    pub(crate) fn begin(&mut self, start: Instant) {
-        self.start = start;
+    /// Goes back to the start of the program.
+    pub(crate) fn begin(&mut self) {
         self.times.fill(f64::NAN);
         self.lists.fill(List::default());
         self.held.fill(None);
@@ -183,53 +173,6 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
     /// The model time at which the last step finished so far ended.
     pub(crate) fn finish(&self) -> f64 {
         self.finish
-    }
-
-    /// Runs the program once, after [`Executor::begin`], on a thread of its own. Returns the model
-    /// time at which this rank finishes. `start` is model time 0 of a paced clock; `run` numbers
-    /// the repetitions of the team's life.
-    pub(crate) fn run(
-        &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
-        start: Instant,
-        run: u64,
-    ) -> Result<f64, Failure> {
-        self.start = start;
-        let s = self.context;
-        let mut waiter = Waiter::new(s.state, self.rank, s.deadline, s.paced);
-        while !self.is_done() {
-            let poll = self.progress(memory, s.state)?;
-            if poll.progressed {
-                waiter.progressed();
-                continue;
-            }
-            let until = poll.gate.map(|t| start + nanoseconds(t));
-            if let Some(until) = until
-                && self.lists.iter().all(|l| l.phase == Phase::Idle)
-            {
-                s.state.pace(until, false);
-                if s.state.is_aborted() {
-                    return Err(Failure::Aborted);
-                }
-                waiter.progressed();
-                continue;
-            }
-            if let Err(stop) = waiter.pause(until) {
-                return Err(match stop {
-                    Stop::Aborted => Failure::Aborted,
-                    Stop::Deadline => Failure::Own(self.timeout_error()),
-                });
-            }
-            waiter.spin(|| self.has_progress(memory));
-            if waiter.long() && self.check_partners(memory, s.state, run)? {
-                waiter.progressed();
-            }
-        }
-        if s.paced {
-            s.state.pace(start + nanoseconds(self.finish), true);
-        }
-        s.state.leave(self.rank, run);
-        Ok(self.finish)
     }
 
     /// Whether polling an open transfer would make progress.
@@ -363,17 +306,9 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
                 self.transferred(list, i, step, end);
                 Ok(true)
             }
-            Received::Length(found) => Err(Failure::Own(
-                ErrorKind::Length {
-                    rank: self.rank,
-                    step: i,
-                    peer: from,
-                    port: step.port().unwrap_or(0),
-                    expected: step.len(),
-                    found,
-                }
-                .into(),
-            )),
+            Received::Length(found) => Err(TransferAt::of(self.rank, i, step)
+                .wrong_length(step.len(), found)
+                .into()),
         }
     }
 
@@ -493,29 +428,20 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
 
     fn hold_port(&mut self, i: usize, step: &Step) -> Result<(), Failure> {
         let port = step.port().unwrap_or(0);
-        let busy = |step| {
-            Failure::Own(
-                ErrorKind::PortBusy {
-                    rank: self.rank,
-                    port,
-                    step,
-                }
-                .into(),
-            )
-        };
+        let busy = || Failure::Own(port_busy(self.rank, port, i));
         if port >= self.context.enforced.k() {
-            return Err(busy(i));
+            return Err(busy());
         }
         let list = self.context.enforced.list(step.is_send(), port);
         if self.held[list].is_some() {
-            return Err(busy(i));
+            return Err(busy());
         }
         self.held[list] = u32::try_from(i).ok();
         Ok(())
     }
 
     fn wire(&self, i: usize) -> &'r Wire {
-        &self.context.wires[self.program.wire[i] as usize]
+        &self.wires[self.program.wire[i] as usize]
     }
 
     /// Open transfers: list and step of each.
@@ -528,6 +454,54 @@ impl<'r, T: Element, R: Recorder> Executor<'r, T, R> {
 }
 
 impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for Executor<'r, T, R> {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn run(
+        &mut self,
+        memory: &mut RankMemory<'_, 'r, T>,
+        start: Instant,
+        run: u64,
+    ) -> Result<(), Failure> {
+        self.start = start;
+        let s = self.context;
+        let mut waiter = s.waiter(self.rank);
+        while !self.is_done() {
+            let poll = self.progress(memory, s.state)?;
+            if poll.progressed {
+                waiter.progressed();
+                continue;
+            }
+            let until = poll.gate.map(|t| start + nanoseconds(t));
+            if let Some(until) = until
+                && self.lists.iter().all(|l| l.phase == Phase::Idle)
+            {
+                s.state.pace(until, false);
+                if s.state.is_aborted() {
+                    return Err(Failure::Aborted);
+                }
+                waiter.progressed();
+                continue;
+            }
+            if let Err(stop) = waiter.pause(until) {
+                return Err(match stop {
+                    Stop::Aborted => Failure::Aborted,
+                    Stop::Deadline => Failure::Own(self.timeout_error()),
+                });
+            }
+            waiter.spin(|| self.has_progress(memory));
+            if waiter.long() && self.check_partners(memory, s.state, run)? {
+                waiter.progressed();
+            }
+        }
+        if s.paced {
+            s.state.pace(start + nanoseconds(self.finish), true);
+        }
+        s.state.leave(self.rank, run);
+        Ok(())
+    }
+
     fn poll(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
@@ -579,50 +553,25 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for Executor<'r, T, R> {
                 return Ok(true);
             }
             let error = if left {
-                ErrorKind::PartnerLeft {
-                    rank: self.rank,
-                    step: i,
-                    peer,
-                    port,
-                }
+                TransferAt::of(self.rank, i, step).partner_left()
             } else {
                 let receive = self.program.steps[i..]
                     .iter()
                     .position(|s| !s.is_send() && s.peer() == Some(peer));
-                ErrorKind::PortBusy {
-                    rank: self.rank,
-                    port,
-                    step: receive.map_or(i, |n| i + n),
-                }
+                port_busy(self.rank, port, receive.map_or(i, |n| i + n))
             };
-            return Err(Failure::Own(error.into()));
+            return Err(error.into());
         }
         Ok(false)
     }
 
     fn timeout_error(&self) -> Error {
         let (_, i) = self.open_steps().next().unwrap_or((0, self.at));
-        timeout_error(self.rank, i, &self.program.steps[i])
+        let step = &self.program.steps[i];
+        TransferAt::of(self.rank, i, step).timeout(step.name())
     }
-}
-
-/// The error of a rank whose deadline has passed in step `i`.
-pub(super) fn timeout_error(rank: usize, i: usize, step: &Step) -> Error {
-    ErrorKind::Deadline {
-        rank,
-        step: i,
-        peer: step.peer().unwrap_or(rank),
-        port: step.port().unwrap_or(0),
-        what: step.name(),
-    }
-    .into()
 }
 
 fn bytes<T>(step: &Step) -> u64 {
     machine::bytes(step.len(), size_of::<T>() as u64)
-}
-
-/// Converts a model time in nanoseconds into a duration.
-pub(crate) fn nanoseconds(time: f64) -> Duration {
-    Duration::try_from_secs_f64(time * 1e-9).unwrap_or(Duration::MAX / 4)
 }

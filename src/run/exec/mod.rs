@@ -8,6 +8,7 @@
 //! | `eager` | one rank's program, where senders do not wait |
 //! | `sequence` | the order of a rank's steps where senders do not wait |
 //! | `multiplexed` | several ranks' programs on one worker |
+//! | `repeat` | the loop of repetitions of one thread |
 //! | `recorder` | when each step takes place |
 
 mod eager;
@@ -16,9 +17,8 @@ mod multiplexed;
 mod perform;
 mod program;
 mod recorder;
+mod repeat;
 pub(crate) mod sequence;
 
 pub(crate) use eager::longest_messages;
-pub(super) use executor::nanoseconds;
-pub(super) use perform::panicked;
 pub use perform::{Clock, Outcome, RunOptions};

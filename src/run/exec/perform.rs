@@ -1,26 +1,22 @@
 //! Running a schedule on a team: options, repetitions, and the outcome with its times and data.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use parking_lot::Mutex;
 
-use super::eager::{Eager, EagerExecutor, longest_messages};
-use super::executor::{Executor, Failure, RankExecutor, RunContext, nanoseconds};
-use super::multiplexed;
+use super::eager::{Eager, longest_messages};
 use super::program::Program;
 use super::recorder::{Off, Recorder, Stopwatch};
-use crate::error::{Error, ErrorKind, Result};
+use super::repeat::{Job, RankReport, Reports, repeat_on_all};
+use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
-use crate::report::Trace;
+use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::operator::Operator;
-use crate::run::team::{Team, Workers, panic_message};
-use crate::run::testdata::{Mismatch, RunData, Wrong, packed};
-use crate::run::transfer::{RankMemory, streams_from};
-use crate::run::wait::{TeamState, sleep_until};
+use crate::run::team::{Team, Workers};
+use crate::run::testdata::{Mismatch, RunData};
+use crate::run::tuning::{MAX_RECORDS, WAKE_NS};
+use crate::run::wait::nanoseconds;
 use crate::schedule::{Layout, Schedule, total_len};
 use crate::simulate::{Prepared, max_time};
 
@@ -50,7 +46,7 @@ pub struct RunOptions {
     /// Ports that the ranks really have, if they differ from those of the schedule. Opening a busy
     /// port is an error.
     pub ports: Option<Ports>,
-    /// Whether to record when every transfer and computation takes place: [`Outcome::trace`].
+    /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`].
     /// Recording reads the clock twice per step, which takes some time. Without it there is no cost
     /// at all.
     pub trace: bool,
@@ -110,15 +106,13 @@ pub struct Outcome<T> {
     /// Number of repetitions, including the warm-up, after which every rank's output was compared.
     /// It is 0 for a run on inputs given by the caller.
     pub compared: usize,
-    /// When each step of the last repetition took place, if [`RunOptions::trace`] is set:
-    /// wall-clock time in nanoseconds since the first rank started. A message is combined while it
-    /// arrives. Under a paced clock, a step lasts until the model lets it end, however soon its
-    /// bytes have moved.
-    pub trace: Option<Trace>,
+    /// By rank and step, if [`RunOptions::trace`] is set: when the step of the last repetition
+    /// opened its port, or started to compute, and when it ended, in nanoseconds of wall-clock time
+    /// since the first rank started. [`Trace::wall`](crate::report::Trace::wall) makes a trace of
+    /// them. A message is combined while it arrives. Under a paced clock, a step lasts until the
+    /// model lets it end, however soon its bytes have moved.
+    pub step_times: Option<Vec<Vec<(u64, u64)>>>,
 }
-
-/// Maximum number of repetitions, summed over all threads, whose start and end are kept: 1.6 GB.
-const MAX_RECORDS: usize = 100_000_000;
 
 impl<T> Outcome<T> {
     /// Whether every rank's output was compared after every repetition and was right each time.
@@ -138,9 +132,11 @@ impl Team {
     ///
     /// # Errors
     /// When team, schedule, inputs and options do not fit together, there are more than 100,000,000
-    /// repetitions summed over all threads, or a rank fails: [`ErrorKind::Deadline`],
-    /// [`ErrorKind::PartnerLeft`], [`ErrorKind::Length`], [`ErrorKind::PortBusy`],
-    /// [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
+    /// repetitions summed over all threads, or a rank fails: [`ErrorKind::Deadline`](crate::ErrorKind::Deadline),
+    /// [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft),
+    /// [`ErrorKind::Length`](crate::ErrorKind::Length),
+    /// [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy),
+    /// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked) (an operator of the user). The team can be used again.
     pub fn run<T: Element>(
         &mut self,
         schedule: &Schedule,
@@ -252,20 +248,9 @@ impl Team {
         let buffers = buffers
             .fold(0, usize::saturating_add)
             .saturating_mul(size_of::<T>());
-        let context = RunContext {
-            state: &self.state,
-            wires: &program.wires,
-            operator,
-            cost: &options.cost,
-            ports: schedule.ports(),
-            enforced: options.ports.unwrap_or(schedule.ports()),
-            deadline,
-            paced,
-            share_copies: self.share_copies,
-            streams_from: streams_from(buffers),
-        };
+        let enforced = options.ports.unwrap_or(schedule.ports());
         let waits = !options.eager || paced || R::ON;
-        let eager = if waits || context.enforced != context.ports {
+        let eager = if waits || enforced != schedule.ports() {
             None
         } else {
             Eager::of::<T>(
@@ -279,6 +264,20 @@ impl Team {
         let warmup = options.warmup.max(usize::from(eager.is_some()));
         let repetitions = self.repetitions(warmup, options.repetitions)?;
         let data = data(repetitions)?;
+        let first_run = self.runs + 1;
+        self.runs += repetitions as u64;
+        let context = RunContext {
+            enforced,
+            deadline,
+            ..RunContext::new(
+                self,
+                operator,
+                &options.cost,
+                schedule.ports(),
+                options.clock,
+                buffers,
+            )
+        };
         let job = Job {
             schedule,
             program: &program,
@@ -286,15 +285,11 @@ impl Team {
             context: &context,
             eager: eager.as_ref(),
             repetitions,
-            first_run: self.runs + 1,
+            first_run,
             epoch: Instant::now(),
         };
-        self.state.contention.begin(self.runs == 0);
-        self.runs += repetitions as u64;
-        let reports = match self.workers {
-            Workers::Ranks => self.run_on_threads::<T, R>(&job),
-            Workers::Cores => multiplexed::run::<T, R>(self, &job),
-        };
+        self.state.contention.begin(first_run == 1);
+        let reports = repeat_on_all::<T, R>(self, &job);
         if let Some(failure) = self.state.take_failure() {
             return Err(failure);
         }
@@ -305,18 +300,18 @@ impl Team {
                 "other processes, or the host of this machine, had {part}% of the time of the ranks' cores: wall-clock includes waiting for them"
             )
         }));
-        let trace = if R::ON {
+        let step_times = R::ON.then(|| {
             let last = walls.iter().filter_map(|w| w.last());
             let origin = last.map(|w| w.0).min().unwrap_or(0);
-            let recorded: Vec<_> = ranks
-                .iter_mut()
-                .map(|r| std::mem::take(&mut r.recorded))
-                .collect();
-            let element_bytes = size_of::<T>() as u64;
-            Some(Trace::wall(schedule, element_bytes, &recorded, origin)?)
-        } else {
-            None
-        };
+            let since = |(start, end): (u64, u64)| {
+                (start.saturating_sub(origin), end.saturating_sub(origin))
+            };
+            let of_rank = |r: &mut RankReport<T>| {
+                let recorded = std::mem::take(&mut r.recorded);
+                recorded.into_iter().map(since).collect()
+            };
+            ranks.iter_mut().map(of_rank).collect()
+        });
         let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
         let mut total_ns = 0u64;
         let whole = paced || self.oversubscribed() || self.workers == Workers::Cores;
@@ -353,82 +348,8 @@ impl Team {
             workers: self.workers,
             eager: eager.is_some(),
             warnings,
-            trace,
+            step_times,
         })
-    }
-
-    /// Runs each rank on its own thread.
-    fn run_on_threads<T: Element, R: Recorder>(&self, job: &Job<'_, T>) -> Option<Reports<T>> {
-        let Job { context, epoch, .. } = *job;
-        let start_ns = AtomicU64::new(0);
-        /// The report of a rank, and the times of its repetitions.
-        type Slot<T> = Mutex<Option<(RankReport<T>, Vec<Wall>)>>;
-        let reports: Vec<Slot<T>> = (0..self.ranks()).map(|_| Mutex::new(None)).collect();
-        let rank_main = |rank: usize| {
-            let program = &job.program.ranks[rank];
-            let recorder = R::new(program.steps.len(), epoch);
-            let mut executor = Executor::new(rank, program, context, recorder);
-            let mut eager_executor = job
-                .eager
-                .map(|e| EagerExecutor::new(rank, e, program, context));
-            // Whether the rank is in an eager repetition, for errors.
-            let mut runs_eagerly = false;
-            let work = AssertUnwindSafe(|| {
-                let layout = &job.schedule.layout()[rank];
-                // The rank's own thread allocates and first touches its buffer.
-                let mut buffer = allocate(rank, layout.len).map_err(Failure::Own)?;
-                let mut walls = job.walls()?;
-                let (mut model_time, mut wrong) = (0.0, None);
-                for n in 0..job.repetitions {
-                    job.data.fill(rank, n, &mut buffer);
-                    let mut memory = RankMemory::new(
-                        rank,
-                        &mut buffer,
-                        program.lists.len(),
-                        context.streams_from,
-                    );
-                    executor.begin(epoch);
-                    let start = start_together(&self.state, rank, epoch, &start_ns, context.paced)?;
-                    let entry = Instant::now();
-                    let run = job.first_run + n as u64;
-                    match &mut eager_executor {
-                        Some(eager_executor) if n > 0 => {
-                            runs_eagerly = true;
-                            eager_executor.begin();
-                            eager_executor.run(&mut memory, run)?;
-                        }
-                        _ => model_time = executor.run(&mut memory, start, run)?,
-                    }
-                    let exit = Instant::now();
-                    let entry = if context.paced { start } else { entry };
-                    walls.push(job.wall(entry, exit));
-                    // Peers may still read this buffer. Besides, comparing and refilling it now
-                    // would slow down ranks that are still running.
-                    meet(&self.state, rank)?;
-                    drop(memory);
-                    wrong = wrong.or_else(|| job.data.wrong(rank, n, &buffer));
-                }
-                let mut report = RankReport::new(&mut executor, &buffer, layout, wrong);
-                report.model_time = model_time;
-                Ok((report, walls))
-            });
-            match catch_unwind(work) {
-                Ok(Ok(report)) => *reports[rank].lock() = Some(report),
-                Ok(Err(Failure::Aborted)) => {}
-                Ok(Err(Failure::Own(error))) => self.state.fail(error),
-                Err(payload) => {
-                    let eager_executor = eager_executor.as_ref().filter(|_| runs_eagerly);
-                    let step = eager_executor.map_or_else(|| executor.step(), RankExecutor::step);
-                    self.state.fail(panicked(rank, step, &*payload));
-                }
-            }
-        };
-        self.run_on_all(&rank_main);
-        let (ranks, walls) = reports
-            .into_iter()
-            .map(Mutex::into_inner)
-            .collect::<Option<_>>()?;
-        Some(Reports { ranks, walls })
     }
 
     /// The number of all repetitions, if the start and end of each can be kept for each thread.
@@ -478,8 +399,6 @@ impl Team {
     /// A warning if the cores cannot wake the ranks as often as the schedule needs within its model
     /// time.
     fn pace_warning(&self, schedule: &Schedule, model_ns: f64) -> Option<String> {
-        /// Time to wake a rank, perform its part of a transfer and put it to sleep again.
-        const WAKE_NS: f64 = 5_000.0;
         let halves = schedule
             .programs()
             .iter()
@@ -519,137 +438,6 @@ fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// What the threads of a team need for a run of one schedule.
-#[derive(Debug)]
-pub(super) struct Job<'j, T> {
-    pub(super) schedule: &'j Schedule,
-    pub(super) program: &'j Program<'j>,
-    pub(super) data: &'j RunData<'j, T>,
-    pub(super) context: &'j RunContext<'j, T>,
-    /// For eager messages in all repetitions but the first, which carries the model clock.
-    pub(super) eager: Option<&'j Eager>,
-    pub(super) repetitions: usize,
-    /// The number of the first repetition; repetitions are numbered throughout the team's life.
-    pub(super) first_run: u64,
-    pub(super) epoch: Instant,
-}
-
-impl<T> Job<'_, T> {
-    /// Allocates memory for the start and end of every repetition of a thread, or fails if there is
-    /// not enough.
-    pub(super) fn walls(&self) -> std::result::Result<Vec<Wall>, Failure> {
-        let mut walls = Vec::new();
-        walls.try_reserve_exact(self.repetitions).map_err(|e| {
-            let n = self.repetitions;
-            Failure::Own(Error::system(format!(
-                "no memory for the times of {n} repetitions: {e}"
-            )))
-        })?;
-        Ok(walls)
-    }
-
-    pub(super) fn wall(&self, entry: Instant, exit: Instant) -> Wall {
-        let since = |t: Instant| {
-            let since = t.saturating_duration_since(self.epoch);
-            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-        };
-        (since(entry), since(exit))
-    }
-}
-
-/// Start and end of a repetition, in nanoseconds since the run's epoch.
-pub(super) type Wall = (u64, u64);
-
-/// The reports of all ranks, and the times of all threads.
-#[derive(Debug)]
-pub(super) struct Reports<T> {
-    pub(super) ranks: Vec<RankReport<T>>,
-    /// By thread: the times of its repetitions.
-    pub(super) walls: Vec<Vec<Wall>>,
-}
-
-#[derive(Debug)]
-pub(super) struct RankReport<T> {
-    output: Vec<T>,
-    /// The rank's first wrong output.
-    wrong: Option<Wrong<T>>,
-    model_time: f64,
-    /// Start and end of each step in the last repetition, in nanoseconds since the run's epoch, if
-    /// recorded.
-    recorded: Vec<(u64, u64)>,
-}
-
-impl<T: Element> RankReport<T> {
-    /// The report of a rank after its last repetition.
-    pub(super) fn new<R: Recorder>(
-        executor: &mut Executor<'_, T, R>,
-        buffer: &[T],
-        layout: &Layout,
-        wrong: Option<Wrong<T>>,
-    ) -> Self {
-        RankReport {
-            output: packed(buffer, &layout.output),
-            wrong,
-            model_time: executor.finish(),
-            recorded: executor.recorder().take(),
-        }
-    }
-}
-
-/// The error of a rank that panicked.
-pub(crate) fn panicked(rank: usize, step: usize, payload: &(dyn std::any::Any + Send)) -> Error {
-    ErrorKind::Panicked {
-        rank,
-        step,
-        message: panic_message(payload),
-    }
-    .into()
-}
-
-/// Waits for all ranks or workers, without a deadline: they are setting up or finishing a
-/// repetition, not waiting for a transfer.
-pub(super) fn meet(state: &TeamState, me: usize) -> std::result::Result<(), Failure> {
-    state.meet(me).map_err(|_| Failure::Aborted)
-}
-
-/// Waits for all ranks. For a paced clock, agrees on a start time slightly in the future and waits
-/// for it too.
-pub(super) fn start_together(
-    state: &TeamState,
-    rank: usize,
-    epoch: Instant,
-    start_ns: &AtomicU64,
-    paced: bool,
-) -> std::result::Result<Instant, Failure> {
-    meet(state, rank)?;
-    if !paced {
-        return Ok(Instant::now());
-    }
-    if rank == 0 {
-        let start = epoch.elapsed() + Duration::from_millis(1);
-        start_ns.store(
-            u64::try_from(start.as_nanos()).unwrap_or(u64::MAX),
-            Ordering::Release,
-        );
-    }
-    meet(state, rank)?;
-    let start = epoch + Duration::from_nanos(start_ns.load(Ordering::Acquire));
-    sleep_until(start, false);
-    Ok(start)
-}
-
-/// Allocates a rank's buffer, or fails if there is not enough memory.
-pub(super) fn allocate<T: Element>(rank: usize, len: usize) -> Result<Vec<T>> {
-    let mut buffer = Vec::new();
-    buffer.try_reserve_exact(len).map_err(|e| {
-        Error::system(format!(
-            "rank {rank}: no memory for a buffer of {len} elements: {e}"
-        ))
-    })?;
-    buffer.resize(len, T::default());
-    Ok(buffer)
 }
 
 fn cores_in_words(cores: usize) -> String {

@@ -1,51 +1,15 @@
 //! Copying bytes: short messages without a call, long ones with `copy_nonoverlapping`, and long
 //! ones that will not stay in the caches with streaming stores.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::run::tuning::{CACHE_LINE_BYTES, MAX_PREFETCH_BYTES};
 
-/// Length in bytes from which on messages are copied with streaming stores, which bypass the
-/// caches, in a run whose ranks' buffers hold `total` bytes together.
-///
-/// If the buffers do not fit into the last-level cache, a long message would only evict other
-/// lines, and reading the lines that it overwrites would be wasted. If they fit, no message is
-/// streamed (`usize::MAX`).
-pub(crate) fn streams_from(total: usize) -> usize {
-    const LONG: usize = 128 << 10;
-    /// Bytes of the last-level cache; 0 until it has been read. Threads that race to read it find
-    /// the same value.
-    static CACHE: AtomicUsize = AtomicUsize::new(0);
-    let cache = match CACHE.load(Ordering::Relaxed) {
-        0 => {
-            let bytes = last_level_cache().unwrap_or(32 << 20).max(1);
-            CACHE.store(bytes, Ordering::Relaxed);
-            bytes
-        }
-        known => known,
-    };
-    if total < cache { usize::MAX } else { LONG }
-}
-
-/// Bytes of the last-level cache, if the system reports them.
-fn last_level_cache() -> Option<usize> {
-    (0..8)
-        .map_while(|index| {
-            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
-            let text = std::fs::read_to_string(path).ok()?;
-            text.trim().strip_suffix('K')?.parse::<usize>().ok()
-        })
-        .max()
-        .map(|kib| kib << 10)
-}
-
-/// Prefetches the first cache lines (at most 1 KiB) of a message that will be read soon.
+/// Prefetches the first cache lines ([`MAX_PREFETCH_BYTES`] at most) of a message that will be read soon.
 ///
 /// A prefetch is no access, so `address` may be any address, and need not point to anything.
 #[inline]
 pub(super) fn fetch(address: *const (), bytes: usize) {
-    const LINE: usize = 64;
-    const MAX: usize = 1 << 10;
     #[cfg(target_arch = "x86_64")]
-    for offset in (0..bytes.min(MAX)).step_by(LINE) {
+    for offset in (0..bytes.min(MAX_PREFETCH_BYTES)).step_by(CACHE_LINE_BYTES) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let line = address.cast::<i8>().wrapping_add(offset);
         // SAFETY: a prefetch neither faults nor changes any value of the program, whatever the
@@ -53,7 +17,7 @@ pub(super) fn fetch(address: *const (), bytes: usize) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (address, bytes, LINE, MAX);
+    let _ = (address, bytes);
 }
 
 /// Copies at most 16 bytes.
@@ -112,7 +76,7 @@ pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize, stream: bo
 #[inline(never)]
 unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    const LINE: usize = 64;
+    const LINE: usize = CACHE_LINE_BYTES;
     // Only whole lines are streamed; the rest on either side is copied normally.
     let head = dst.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
@@ -158,12 +122,6 @@ unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_does_not_fit_goes_past_the_caches() {
-        assert_eq!(streams_from(0), usize::MAX);
-        assert!(streams_from(usize::MAX) <= 1 << 20);
-    }
 
     #[test]
     fn every_length_and_alignment() {

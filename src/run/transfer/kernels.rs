@@ -1,13 +1,14 @@
 //! Element-wise combination, compiled for the widest vectors that the machine has.
 
+#[cfg(target_arch = "x86_64")]
+use crate::run::tuning::MIN_WIDE_ELEMENTS;
+
 /// `acc[i] = f(acc[i], other[i])`.
 #[inline]
 pub(crate) fn combine_each<T: Copy>(acc: &mut [T], other: &[T], f: impl Fn(T, T) -> T) {
     #[cfg(target_arch = "x86_64")]
     {
-        /// Elements from which on the check for wide vectors pays.
-        const MANY: usize = 64;
-        if acc.len() >= MANY && is_x86_feature_detected!("avx2") {
+        if acc.len() >= MIN_WIDE_ELEMENTS && is_x86_feature_detected!("avx2") {
             // SAFETY: the machine has AVX2, as just checked.
             return unsafe { combine_wide(acc, other, f) };
         }

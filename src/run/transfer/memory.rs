@@ -31,7 +31,7 @@ pub(crate) struct RankMemory<'b, 'r, T: Element> {
     in_flight: Vec<InFlight<'r>>,
     /// Where the first span of these messages starts, and the last one ends.
     in_flight_range: (usize, usize),
-    /// See [`streams_from`](super::streams_from).
+    /// Length in bytes from which on messages are copied with streaming stores.
     streams_from: usize,
     borrowed: PhantomData<&'b mut [T]>,
 }

@@ -28,7 +28,6 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use copy::streams_from;
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
 pub(crate) use memory::{Due, RankMemory, Received, SendSpans};

@@ -8,6 +8,7 @@ use super::packed::{Packed, RecvOp};
 use super::protocol::Pieces;
 use super::sync::{spin_loop, yield_now};
 use crate::run::element::Element;
+use crate::run::tuning::{MAX_PIECE_BYTES, MIN_PIECE_BYTES, PIECES};
 
 /// A message, its destination, and how it is divided into pieces.
 pub(super) struct Shared<'m, T> {
@@ -34,13 +35,11 @@ impl Division {
     /// Divides a message of `elements` elements. A message too short to be worth a handshake is one
     /// piece. Messages of at least `streams_from` bytes are copied with streaming stores.
     pub(super) fn of<T>(elements: usize, streams_from: usize) -> Division {
-        const SMALLEST: usize = 16 << 10;
-        const LARGEST: usize = 256 << 10;
         let bytes = elements * size_of::<T>();
-        let each = if bytes < 2 * SMALLEST {
+        let each = if bytes < 2 * MIN_PIECE_BYTES {
             elements.max(1)
         } else {
-            ((bytes / 16).clamp(SMALLEST, LARGEST) / size_of::<T>()).max(1)
+            ((bytes / PIECES).clamp(MIN_PIECE_BYTES, MAX_PIECE_BYTES) / size_of::<T>()).max(1)
         };
         Division {
             elements,

@@ -2,8 +2,7 @@
 
 use std::cell::UnsafeCell;
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
+use crate::run::tuning::CACHE_LINE_BYTES as LINE;
 
 /// One cache line.
 #[derive(Debug)]

@@ -22,21 +22,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::load::Load;
-
-/// One yield in this many is timed. A yield takes 200 to 500 ns, timing it 50 ns.
-const TIMED: u32 = 16;
-/// Time that a yield may take in addition to the switches among the ranks of the core. It is less
-/// than the shortest time slice of Linux.
-const PATIENCE: Duration = Duration::from_micros(500);
-/// Time that a switch from one rank to another may take.
-const SWITCH: Duration = Duration::from_micros(4);
-/// A period longer than this in which no rank had the core counts as another thread's.
-const TURN: Duration = Duration::from_micros(100);
-/// How long a core is watched: more than two time slices of a thread that comes and goes.
-const WATCH: Duration = Duration::from_millis(10);
-/// How long ranks block the first time. Watching takes at most a tenth of that.
-const SHORTEST_BLOCK: Duration = Duration::from_millis(100);
-const LONGEST_BLOCK: Duration = Duration::from_secs(1);
+use crate::run::tuning::{
+    FOREIGN_PERIOD, MAX_BLOCK, MIN_BLOCK, PATIENCE, SWITCH, TIMED_YIELDS, WATCH,
+};
 
 const YIELDS: u32 = 0;
 const WATCHES: u32 = 1;
@@ -103,7 +91,7 @@ impl Contention {
         }
         let n = yields.load(Relaxed).wrapping_add(1);
         yields.store(n, Relaxed);
-        if n.is_multiple_of(TIMED) {
+        if n.is_multiple_of(TIMED_YIELDS) {
             self.yield_timed(core);
         } else {
             std::thread::yield_now();
@@ -170,7 +158,7 @@ impl Contention {
         std::thread::yield_now();
         let now = self.now();
         let between = now.saturating_sub(core.given.load(Relaxed));
-        if between > nanoseconds(TURN) {
+        if between > nanoseconds(FOREIGN_PERIOD) {
             core.lost.fetch_add(between, Relaxed);
         }
         core.given.store(now, Relaxed);
@@ -194,8 +182,8 @@ impl Contention {
             core.mode.store(YIELDS, Relaxed);
             return;
         }
-        let block = (2 * core.block.load(Relaxed))
-            .clamp(nanoseconds(SHORTEST_BLOCK), nanoseconds(LONGEST_BLOCK));
+        let block =
+            (2 * core.block.load(Relaxed)).clamp(nanoseconds(MIN_BLOCK), nanoseconds(MAX_BLOCK));
         core.block.store(block, Relaxed);
         core.until.store(now + block, Relaxed);
         core.mode.store(BLOCKS, Relaxed);

@@ -1,5 +1,7 @@
 //! Measures how busy other processes have kept some cores.
 
+use crate::run::tuning::MIN_FOREIGN_PERCENT;
+
 /// What some cores have done since the system started, in ticks of the system's accounting (usually
 /// 10 ms).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,14 +62,14 @@ impl Load {
     /// The percentage of the cores' time since `before` that others had, if that is certain and
     /// large enough to report.
     pub(crate) fn percent_by_others_since(&self, before: &Load) -> Option<u64> {
-        const MIN_PERCENT: u64 = 5;
         let all = self.all.saturating_sub(before.all);
         let busy = self.busy.saturating_sub(before.busy);
         let own = self.by_this_process.saturating_sub(before.by_this_process);
         let by_others = busy.saturating_sub(own).min(all);
         // Each number counts whole ticks.
         let margin = self.cores + 2;
-        (100 * by_others.saturating_sub(margin) > MIN_PERCENT * all).then(|| 100 * by_others / all)
+        (100 * by_others.saturating_sub(margin) > MIN_FOREIGN_PERCENT * all)
+            .then(|| 100 * by_others / all)
     }
 }
 

@@ -64,6 +64,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::sync;
+#[cfg(target_os = "linux")]
+use super::tuning::TIMER_SLACK_NS;
+use super::tuning::{
+    BARRIER_SPINS, EARLY, NAP_ALONE, NAP_OVERSUBSCRIBED, PACE_SLICE, PACED_YIELDS, POLLS_PER_CHECK,
+    SPINS, SPINS_PER_POLL, yields,
+};
 use crate::error::Error;
 use barrier::{Arrival, Barrier};
 use contention::Contention;
@@ -230,8 +236,6 @@ impl TeamState {
     /// As [`sleep_until`], for a rank that keeps its pace: other ranks do not count it as late
     /// meanwhile. Ends early when the run is aborted.
     pub(crate) fn pace(&self, instant: Instant, sharp: bool) {
-        /// Interval at which a sleeping rank checks whether the run is aborted.
-        const SLICE: Duration = Duration::from_millis(50);
         let mut left = instant.saturating_duration_since(Instant::now());
         if !left.is_zero() {
             let until = instant.saturating_duration_since(self.epoch).as_nanos();
@@ -240,8 +244,8 @@ impl TeamState {
                 self.paced_until.0.fetch_max(until, Ordering::Relaxed);
             }
         }
-        while left > 2 * SLICE && !self.is_aborted() {
-            std::thread::sleep(SLICE);
+        while left > 2 * PACE_SLICE && !self.is_aborted() {
+            std::thread::sleep(PACE_SLICE);
             left = instant.saturating_duration_since(Instant::now());
         }
         if !self.is_aborted() {
@@ -337,8 +341,6 @@ impl TeamState {
     /// Arrives at the barrier as `rank`. Returns the generation to wait for, or `None` if the
     /// barrier is open.
     fn arrive(&self, rank: usize) -> Option<usize> {
-        /// About the time of a few switches between ranks.
-        const BRIEF_SPINS: u32 = 300;
         let mark = self.barrier.generation().wrapping_add(1);
         self.rank_states[rank]
             .arrived
@@ -354,7 +356,7 @@ impl TeamState {
             } => {
                 if last_here {
                     // All ranks of this core have arrived, so yielding to them would be in vain.
-                    for _ in 0..BRIEF_SPINS {
+                    for _ in 0..BARRIER_SPINS {
                         if self.barrier.is_open(generation) {
                             return None;
                         }
@@ -393,24 +395,17 @@ pub(crate) struct Waiter<'c> {
     prepared: bool,
 }
 
-/// The longest sleep: a sleeping rank polls this often without being woken.
-const NAP_OVERSUBSCRIBED: Duration = Duration::from_millis(100);
-const NAP_ALONE: Duration = Duration::from_millis(1);
-
 impl<'c> Waiter<'c> {
     pub(crate) fn new(state: &'c TeamState, rank: usize, deadline: Duration, paced: bool) -> Self {
         let oversubscribed = state.oversubscribed;
-        // One yield among `p` ranks lets several of them run: with more ranks, each yield takes
-        // longer, and fewer of them suffice.
-        let many = u32::try_from(state.rank_states.len()).unwrap_or(u32::MAX);
         Waiter {
             state,
             rank,
-            spins: if oversubscribed || paced { 0 } else { 20_000 },
+            spins: if oversubscribed || paced { 0 } else { SPINS },
             yields: if paced {
-                4
+                PACED_YIELDS
             } else {
-                (30_000 / many.max(1)).clamp(20, 400)
+                yields(state.rank_states.len())
             },
             deadline,
             polls: 0,
@@ -451,9 +446,8 @@ impl<'c> Waiter<'c> {
     /// make progress.
     #[inline]
     pub(crate) fn spin(&mut self, has_progress: impl Fn() -> bool) {
-        const BRIEF_SPINS: u32 = 64;
         if self.polls < self.spins {
-            for _ in 0..BRIEF_SPINS {
+            for _ in 0..SPINS_PER_POLL {
                 if has_progress() {
                     break;
                 }
@@ -466,7 +460,7 @@ impl<'c> Waiter<'c> {
     /// Whether it is time to check for rarer causes of waiting, such as a partner that has left.
     #[inline]
     pub(crate) fn long(&self) -> bool {
-        self.polls > self.spins && (self.polls.is_multiple_of(16) || self.prepared)
+        self.polls > self.spins && (self.polls.is_multiple_of(POLLS_PER_CHECK) || self.prepared)
     }
 
     #[cold]
@@ -517,7 +511,6 @@ impl<'c> Waiter<'c> {
 /// Sleeps until `instant`; returns at once if it has passed. With `sharp`, wakes up early and
 /// yields for the rest of the time.
 pub(crate) fn sleep_until(instant: Instant, sharp: bool) {
-    const EARLY: Duration = Duration::from_micros(80);
     let margin = if sharp { EARLY } else { Duration::ZERO };
     let left = instant.saturating_duration_since(Instant::now());
     if let Some(nap) = left.checked_sub(margin)
@@ -530,11 +523,16 @@ pub(crate) fn sleep_until(instant: Instant, sharp: bool) {
     }
 }
 
+/// Converts a model time in nanoseconds into a duration.
+pub(crate) fn nanoseconds(time: f64) -> Duration {
+    Duration::try_from_secs_f64(time * 1e-9).unwrap_or(Duration::MAX / 4)
+}
+
 /// Asks the kernel to wake this thread on time. By default it may delay wake-ups by 50 us.
 pub(crate) fn ask_for_precise_timers() {
     #[cfg(target_os = "linux")]
     {
         // If the kernel refuses, only precision is lost.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1_000));
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
     }
 }

@@ -348,14 +348,15 @@ fn a_run_records_every_step() {
             ..RunOptions::default()
         };
         let plain = team.run(&schedule, &data, &sum, &options).unwrap();
-        assert!(plain.trace.is_none());
+        assert!(plain.step_times.is_none());
         let options = RunOptions {
             trace: true,
             ..options
         };
         let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
         assert_eq!(outcome.outputs, plain.outputs);
-        let trace = outcome.trace.expect("a trace");
+        let times = outcome.step_times.expect("recorded times");
+        let trace = Trace::wall(&schedule, 8, &times).unwrap();
         assert_eq!(assert_lanes(&trace), schedule.steps(), "{name}");
         assert!(trace.end() > 0.0);
         for a in trace.activities().iter().filter(|a| a.what == What::Send) {
@@ -390,7 +391,8 @@ fn a_paced_run_takes_its_time_in_the_trace() {
         };
         let mut team = Team::new(3).unwrap();
         let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
-        let trace = outcome.trace.expect("a trace");
+        let times = outcome.step_times.expect("recorded times");
+        let trace = Trace::wall(&schedule, 4, &times).unwrap();
         assert_eq!(assert_lanes(&trace), schedule.steps());
         let model = Trace::model(&schedule, &cost, 4, Unit::Nanoseconds).unwrap();
         for a in trace.activities() {

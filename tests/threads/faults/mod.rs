@@ -277,7 +277,7 @@ fn right_plan<T: Value>(random: &mut Random, team: &mut Team) {
     assert_eq!(outcome.outputs, plan.outcome(data, T::join), "{options:?}");
     assert_eq!(outcome.model_time, scale * time, "{options:?}");
     assert_eq!(outcome.wall.len(), options.repetitions as u64);
-    assert_eq!(outcome.trace.is_some(), options.trace);
+    assert_eq!(outcome.step_times.is_some(), options.trace);
 }
 
 fn registered_algorithm(random: &mut Random, team: &mut Team) {
