@@ -1,0 +1,41 @@
+//! The first failure of a run, which ends it for all ranks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Line;
+use crate::error::Error;
+
+/// Whether a run is aborted, and why.
+#[derive(Debug, Default)]
+pub(super) struct Abort {
+    aborted: Line<AtomicBool>,
+    /// The first failure, and whether it is only a consequence of another rank's failure.
+    failure: Mutex<Option<(Error, bool)>>,
+}
+
+impl Abort {
+    /// Aborts the run with `error`, unless there is a failure already. `follows` says that `error`
+    /// is only a consequence of another rank's failure: that rank's own error takes precedence,
+    /// even if it comes later.
+    pub(super) fn fail(&self, error: Error, follows: bool) {
+        let mut failure = self.failure.lock();
+        if failure.as_ref().is_none_or(|known| known.1 && !follows) {
+            *failure = Some((error, follows));
+        }
+        drop(failure);
+        self.aborted.0.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn is_aborted(&self) -> bool {
+        self.aborted.0.load(Ordering::Relaxed)
+    }
+
+    /// Returns the failure, if there was one, and forgets it. Call while no rank is inside a run.
+    pub(super) fn take(&self) -> Option<Error> {
+        self.aborted.0.store(false, Ordering::Relaxed);
+        self.failure.lock().take().map(|(error, _)| error)
+    }
+}

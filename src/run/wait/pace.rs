@@ -1,0 +1,87 @@
+//! Sleeping until a time of the model clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Line;
+#[cfg(target_os = "linux")]
+use crate::run::tuning::TIMER_SLACK_NS;
+use crate::run::tuning::{EARLY, PACE_SLICE};
+
+/// Until when ranks of a team sleep to keep their pace.
+#[derive(Debug)]
+pub(super) struct Pace {
+    epoch: Instant,
+    /// The latest time until which a rank sleeps, in nanoseconds since the epoch. Until then no
+    /// rank is late.
+    until: Line<AtomicU64>,
+}
+
+impl Pace {
+    pub(super) fn new(epoch: Instant) -> Self {
+        Pace {
+            epoch,
+            until: Line::default(),
+        }
+    }
+
+    /// As [`sleep_until`], for a rank that keeps its pace: other ranks do not count it as late
+    /// meanwhile. Ends early when `is_over` says that the run is aborted.
+    pub(super) fn sleep(&self, instant: Instant, sharp: bool, is_over: impl Fn() -> bool) {
+        let mut left = instant.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            let until = instant.saturating_duration_since(self.epoch).as_nanos();
+            let until = u64::try_from(until).unwrap_or(u64::MAX);
+            if self.until.0.load(Ordering::Relaxed) < until {
+                self.until.0.fetch_max(until, Ordering::Relaxed);
+            }
+        }
+        while left > 2 * PACE_SLICE && !is_over() {
+            std::thread::sleep(PACE_SLICE);
+            left = instant.saturating_duration_since(Instant::now());
+        }
+        if !is_over() {
+            sleep_until(instant, sharp);
+        }
+    }
+
+    /// The latest time until which a rank sleeps to keep its pace.
+    pub(super) fn until(&self) -> Instant {
+        let since = Duration::from_nanos(self.until.0.load(Ordering::Relaxed));
+        self.epoch + since
+    }
+
+    /// Forgets these times. Call while no rank is inside a run.
+    pub(super) fn reset(&self) {
+        self.until.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Sleeps until `instant`; returns at once if it has passed. With `sharp`, wakes up early and
+/// yields for the rest of the time.
+pub(crate) fn sleep_until(instant: Instant, sharp: bool) {
+    let margin = if sharp { EARLY } else { Duration::ZERO };
+    let left = instant.saturating_duration_since(Instant::now());
+    if let Some(nap) = left.checked_sub(margin)
+        && !nap.is_zero()
+    {
+        std::thread::sleep(nap);
+    }
+    while sharp && Instant::now() < instant {
+        std::thread::yield_now();
+    }
+}
+
+/// Converts a model time in nanoseconds into a duration.
+pub(crate) fn nanoseconds(time: f64) -> Duration {
+    Duration::try_from_secs_f64(time * 1e-9).unwrap_or(Duration::MAX / 4)
+}
+
+/// Asks the kernel to wake this thread on time. By default it may delay wake-ups by 50 us.
+pub(crate) fn ask_for_precise_timers() {
+    #[cfg(target_os = "linux")]
+    {
+        // If the kernel refuses, only precision is lost.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
+    }
+}
