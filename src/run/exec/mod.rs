@@ -1,4 +1,4 @@
-//! Executing a schedule on a team: the loop of repetitions and the executors of the ranks' programs.
+//! Executing a schedule on a team: the loop of repetitions and the executors of programs.
 //!
 //! | file | content |
 //! |---|---|

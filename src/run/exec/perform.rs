@@ -132,11 +132,15 @@ impl Team {
     ///
     /// # Errors
     /// When team, schedule, inputs and options do not fit together, there are more than 100,000,000
-    /// repetitions summed over all threads, or a rank fails: [`ErrorKind::Deadline`](crate::ErrorKind::Deadline),
-    /// [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft),
-    /// [`ErrorKind::Length`](crate::ErrorKind::Length),
-    /// [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy),
-    /// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked) (an operator of the user). The team can be used again.
+    /// repetitions summed over all threads, or a rank fails: [`ErrorKind::Deadline`],
+    /// [`ErrorKind::PartnerLeft`], [`ErrorKind::Length`], [`ErrorKind::PortBusy`],
+    /// [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
+    ///
+    /// [`ErrorKind::Deadline`]: crate::ErrorKind::Deadline
+    /// [`ErrorKind::PartnerLeft`]: crate::ErrorKind::PartnerLeft
+    /// [`ErrorKind::Length`]: crate::ErrorKind::Length
+    /// [`ErrorKind::PortBusy`]: crate::ErrorKind::PortBusy
+    /// [`ErrorKind::Panicked`]: crate::ErrorKind::Panicked
     pub fn run<T: Element>(
         &mut self,
         schedule: &Schedule,
