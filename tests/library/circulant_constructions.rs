@@ -1,9 +1,9 @@
 //! What examples and benches hold about circulant schedules beside the library: the paper's own
 //! construction, and the count of all schedules with its tests.
 
-#[path = "../examples/circulant_count/count.rs"]
+#[path = "../../examples/circulant_count/count.rs"]
 mod count;
-#[path = "../benches/planners/paper.rs"]
+#[path = "../../benches/planners/paper.rs"]
 mod paper;
 
 use oneport::plan::circulant::schedule::Circulant;

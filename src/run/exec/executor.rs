@@ -9,16 +9,15 @@ use std::time::Instant;
 
 use super::program::{Program, RankProgram};
 use super::recorder::Recorder;
-use crate::error::{Error, ErrorKind};
-use crate::machine::{CostModel, Ports, self};
-use crate::rules::{Event};
-use crate::run::context::{RunContext};
-use crate::run::element::{Element};
+use crate::error::Error;
+use crate::machine::{self, Ports};
+use crate::rules::Event;
+use crate::run::context::RunContext;
+use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt, port_busy};
-use crate::run::operator::{Operator};
 use crate::run::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
-use crate::run::wait::{Stop, TeamState, Waiter, nanoseconds};
-use crate::schedule::{Step};
+use crate::run::wait::{Stop, TeamState, nanoseconds};
+use crate::schedule::Step;
 use crate::simulate::max_time;
 
 /// How a rank's executor reaches the other ranks.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::rules::{LocalOrder, OrderScratch};
 use crate::rules::matching::{Matching, NONE};
+use crate::rules::{LocalOrder, OrderScratch};
 use crate::run::transfer::{Wire, any_overlap};
 use crate::schedule::{Schedule, Step, total_len};
 

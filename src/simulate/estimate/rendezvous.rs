@@ -3,9 +3,9 @@
 use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
 use crate::machine::Ports;
-use crate::rules::{Event};
-use crate::run::exec::sequence::{own_event};
-use crate::schedule::{Step};
+use crate::rules::Event;
+use crate::run::exec::sequence::own_event;
+use crate::schedule::Step;
 use crate::simulate::Prepared;
 
 /// Ranks that wait for each other at every message.
