@@ -48,7 +48,7 @@
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::plan::auto;
+use oneport::plan::choose;
 use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{GatherTree, Problem, binomial, linear, optimal};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
@@ -143,7 +143,7 @@ impl Bench {
         lines.extend(head("distribution | b | gather"));
         for b in BLOCKS {
             let sizes = vec![b; self.ranks];
-            let regular = auto::choose(Kind::Gather, &self.request(b))?;
+            let regular = choose::choose(Kind::Gather, &self.request(b))?;
             let regular = regular.algorithm.plan(&regular.request)?;
             lines.push(self.line("same", b, &[regular], &sizes)?);
         }
@@ -153,8 +153,8 @@ impl Bench {
             for b in BLOCKS {
                 let sizes = distribution.sizes(self.ranks, b, 5, 1)?;
                 let largest = sizes.iter().copied().max().unwrap_or(0);
-                let agree = auto::choose(Kind::Allreduce, &self.request(1))?;
-                let padded = auto::choose(Kind::Gather, &self.request(largest))?;
+                let agree = choose::choose(Kind::Allreduce, &self.request(1))?;
+                let padded = choose::choose(Kind::Gather, &self.request(largest))?;
                 let padding = [
                     agree.algorithm.plan(&agree.request)?,
                     padded.algorithm.plan(&padded.request)?,

@@ -29,7 +29,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use hdrhistogram::Histogram;
 use oneport::measure::{Calibration, Profile, calibrate};
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Segments, auto};
+use oneport::plan::{Segments, choose};
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
@@ -251,7 +251,7 @@ impl Bench {
     /// Prepares a measurement with the segments that are best in the model.
     fn measurement(&self, algorithm: &'static Algorithm, mut request: Request) -> Measurement<'_> {
         request.cost = self.cost().0;
-        let best = auto::with_best_segments(algorithm, &request).expect("planned before");
+        let best = choose::with_best_segments(algorithm, &request).expect("planned before");
         self.measurement_as_requested(algorithm, best.request)
     }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use oneport::measure::estimate::{self, CoreModel};
 use oneport::measure::{Calibration, Profile, calibrate};
-use oneport::plan::auto::{self, CoreModel};
+use oneport::plan::choose;
 use oneport::plan::registry;
 use oneport::run::{
     Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
@@ -141,10 +142,10 @@ impl Oneport {
     }
 
     /// Returns the automatic choice.
-    fn choose(&self, team: &Team, kind: Kind, request: &Request) -> Option<auto::Choice> {
+    fn choose(&self, team: &Team, kind: Kind, request: &Request) -> Option<choose::Choice> {
         match self.core_model(team) {
-            Some(core_model) => auto::choose_native(kind, request, &core_model),
-            None => auto::choose(kind, request),
+            Some(core_model) => estimate::choose_native(kind, request, &core_model),
+            None => choose::choose(kind, request),
         }
         .ok()
     }
@@ -157,7 +158,7 @@ impl Oneport {
         let mut every = BTreeMap::new();
         if self.every {
             let core_model = self.core_model(team);
-            let plan = |choice: &auto::Choice| choice.algorithm.plan(&choice.request).ok();
+            let plan = |choice: &choose::Choice| choice.algorithm.plan(&choice.request).ok();
             let chosen = plan(&choice);
             for algorithm in registry::of(kind) {
                 if let Ok(other) = of(algorithm, &request, core_model.as_ref()) {
@@ -225,7 +226,7 @@ impl Oneport {
         (kind, request)
     }
 
-    fn time(&self, team: &mut Team, choice: &auto::Choice) -> Timing {
+    fn time(&self, team: &mut Team, choice: &choose::Choice) -> Timing {
         let schedule = choice.algorithm.plan(&choice.request).expect("accepted");
         let data = inputs(schedule.collective(), schedule.layout(), &self.sum);
         let expected = oracle(schedule.collective(), schedule.layout(), &self.sum, &data)
@@ -295,15 +296,15 @@ fn of(
     algorithm: &'static registry::Algorithm,
     request: &Request,
     core_model: Option<&CoreModel>,
-) -> oneport::Result<auto::Choice> {
+) -> oneport::Result<choose::Choice> {
     match core_model {
-        Some(core_model) => auto::estimate_native(algorithm, request, core_model),
-        None => auto::with_best_segments(algorithm, request),
+        Some(core_model) => estimate::estimate_native(algorithm, request, core_model),
+        None => choose::with_best_segments(algorithm, request),
     }
 }
 
 /// Describes an algorithm and its segments.
-fn described(choice: &auto::Choice) -> String {
+fn described(choice: &choose::Choice) -> String {
     match choice.request.segments.count() {
         1 => choice.algorithm.name.to_string(),
         n => format!("{}, {n} segments", choice.algorithm.name),

@@ -9,6 +9,7 @@
 //! - [`percentile_distribution`] writes the times of a run in HdrHistogram's text form.
 
 mod calibrate;
+pub mod estimate;
 pub mod fit;
 pub mod guidelines;
 mod histogram;

@@ -4,9 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::estimate::CoreModel;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Links, Pieces, refuses_cost};
-use crate::plan::auto::CoreModel;
 use crate::run::{Workers, longest_messages};
 
 /// The result of [`calibrate`](super::calibrate()): times in nanoseconds, sizes in bytes.
@@ -167,7 +167,7 @@ impl Profile {
     }
 
     /// Returns the core model of a native run of `ranks` ranks with these workers on `cores` cores,
-    /// for [`choose_native`](crate::plan::auto::choose_native). Returns `None` if every rank has a
+    /// for [`choose_native`](super::estimate::choose_native). Returns `None` if every rank has a
     /// thread and the cost of sharing a core was not measured.
     pub fn core_model(&self, workers: Workers, ranks: usize, cores: usize) -> Option<CoreModel> {
         /// A rank's own work for a message in nanoseconds, excluding the wait for a cache line: the

@@ -4,8 +4,8 @@
 //! A planner works on *virtual* ranks with the root at 0. Round by round, it states which segment
 //! moves from which rank to which; `reduction` turns that into programs over real ranks and spans.
 
-pub mod auto;
 pub(crate) mod build;
+pub mod choose;
 pub mod circulant;
 pub mod distribution;
 pub mod exchange;

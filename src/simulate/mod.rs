@@ -9,7 +9,6 @@
 
 mod accesses;
 pub mod bounds;
-pub(crate) mod estimate;
 mod stored;
 mod stream;
 

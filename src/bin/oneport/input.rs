@@ -1,7 +1,7 @@
 //! The input of a command: a schedule, planned or read from a file, and its description.
 
 use anyhow::{Context, Result, bail};
-use oneport::plan::auto::CoreModel;
+use oneport::measure::estimate::CoreModel;
 use oneport::plan::registry::Algorithm;
 use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Step};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use oneport::machine::Links;
 use oneport::measure::Profile;
-use oneport::plan::auto::CoreModel;
+use oneport::measure::estimate::CoreModel;
 use oneport::run::Workers;
 use oneport::{CostModel, Ports};
 

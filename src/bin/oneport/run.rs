@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::check;
+use oneport::measure::estimate::CoreModel;
 use oneport::measure::percentile_distribution;
-use oneport::plan::auto::CoreModel;
 use oneport::report::{Caption, Trace};
 use oneport::run::system;
 use oneport::run::{

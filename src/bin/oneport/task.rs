@@ -5,7 +5,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use oneport::plan::auto::{self, Choice, CoreModel};
+use oneport::measure::estimate::{self, CoreModel};
+use oneport::plan::choose::Choice;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segments};
 use oneport::run::system;
@@ -254,8 +255,8 @@ impl Task {
     fn choose_on_cores(&self) -> Option<Choice> {
         let core_model = self.on_cores()?;
         let choice = match self.algorithms[..] {
-            [one] => auto::estimate_native(one, &self.request, core_model),
-            [first, ..] => auto::choose_native(first.collective, &self.request, core_model),
+            [one] => estimate::estimate_native(one, &self.request, core_model),
+            [first, ..] => estimate::choose_native(first.collective, &self.request, core_model),
             [] => return None,
         };
         // On any error, the choice by model time reports it.

@@ -7,7 +7,7 @@ use super::probe::{Data, Probe};
 use super::{By, Call, Guideline, Part, Row, Setting, Size};
 use crate::error::Result;
 use crate::plan::registry::{self, Algorithm};
-use crate::plan::{Request, auto};
+use crate::plan::{Request, choose};
 use crate::run::{Clock, Team};
 
 /// A guideline for one number of ranks and one size, and the plans of its sides.
@@ -116,8 +116,8 @@ impl<'a> Plans<'a> {
         let mut refusal = None;
         for algorithm in candidates {
             let choice = match call.by {
-                By::Best | By::Irregular => auto::with_best_segments(algorithm, &request),
-                By::Whole(_) => auto::as_requested(algorithm, &request),
+                By::Best | By::Irregular => choose::with_best_segments(algorithm, &request),
+                By::Whole(_) => choose::as_requested(algorithm, &request),
             };
             match choice {
                 Ok(choice) if best.as_ref().is_none_or(|b| choice.time < b.time) => {

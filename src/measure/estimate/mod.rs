@@ -10,15 +10,18 @@
 //! In a multiplexed run the single worker of a core schedules its ranks itself: it polls only ranks
 //! that can progress, at almost no cost.
 
+mod choice;
 mod copy_costs;
 mod eager;
 mod rendezvous;
 
-use super::{Prepared, max_time};
+pub use choice::{choose_native, estimate_as_requested, estimate_native};
+
 use crate::error::Result;
 use crate::machine::{CostModel, bytes};
 use crate::rules::{LocalOrder, OrderScratch};
 use crate::schedule::{Schedule, Step};
+use crate::simulate::{Prepared, max_time};
 use copy_costs::CopyCosts;
 use eager::Eager;
 use rendezvous::Rendezvous;
@@ -64,7 +67,7 @@ impl CoreModel {
 ///
 /// # Errors
 /// As [`Prepared::new`].
-pub(crate) fn estimate_best(
+fn estimate_best(
     schedule: &Schedule,
     cost: &CostModel,
     element_bytes: u64,

@@ -1,0 +1,183 @@
+//! Why an algorithm is not planned for a request, as data.
+
+use std::fmt;
+
+use crate::error::Error;
+use crate::machine::Ports;
+use crate::schedule::collective::Kind;
+
+/// An algorithm that is not planned for a request, and why. Its `Display` is the whole message.
+///
+/// ```
+/// use oneport::plan::refusal::Reason;
+/// use oneport::plan::registry;
+/// use oneport::{Kind, Request};
+/// let mut request = Request::new(8, 1);
+/// request.keep_order = true;
+/// let refusal = registry::find(Kind::Reduce, "linear")?.accepts(&request);
+/// assert!(refusal.is_ok());
+/// let refusal = registry::find(Kind::Reduce, "bi-greedy")?.accepts(&request).unwrap_err();
+/// assert_eq!(refusal.reason, Reason::Commutativity);
+/// assert!(refusal.alternatives.contains(&"linear"));
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// Name of the algorithm.
+    pub algorithm: &'static str,
+    /// Its collective.
+    pub collective: Kind,
+    /// Why it is refused.
+    pub reason: Reason,
+    /// Names of the algorithms for the same collective and ports without the restriction. Empty if
+    /// the reason is no restriction of the algorithm.
+    pub alternatives: Vec<&'static str>,
+}
+
+/// Why an algorithm is not planned for a request.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The request is not valid for any algorithm.
+    Invalid(Error),
+    /// The schedule has more steps than can be numbered.
+    TooManySteps {
+        /// Number of ranks.
+        ranks: usize,
+        /// Number of segments.
+        segments: usize,
+    },
+    /// The blocks of all ranks have more elements together than can be counted.
+    BlocksOverflow {
+        /// Number of ranks.
+        ranks: usize,
+        /// Elements of each block.
+        elements: usize,
+    },
+    /// Block sizes for a collective with one vector.
+    OneVector,
+    /// It requires blocks of equal size.
+    BlockSizes,
+    /// It requires links with equal costs.
+    Links,
+    /// It is not planned for these ports.
+    Ports(Ports),
+    /// It requires an operator that commutes.
+    Commutativity,
+    /// The schedule is longer than a limit of the caller.
+    TooLong {
+        /// Number of ranks.
+        ranks: usize,
+        /// Number of segments.
+        segments: usize,
+        /// Approximate number of steps.
+        steps: u64,
+        /// The limit.
+        max_steps: u64,
+    },
+    /// A comparison would take too long to time this many steps.
+    TooLongToTime {
+        /// Approximate number of steps.
+        steps: u64,
+    },
+    /// The schedule needs more memory than there is: the message.
+    Memory(String),
+    /// The request's costs give no finite time.
+    NoFiniteTime,
+    /// Planning or timing failed.
+    Planner(Error),
+}
+
+impl Refusal {
+    /// The message without the alternatives, for callers that list the other algorithms anyway.
+    pub fn without_alternatives(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| self.write(f, false))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, with_alternatives: bool) -> fmt::Result {
+        let (name, collective) = (self.algorithm, self.collective.name());
+        match &self.reason {
+            Reason::Invalid(error) | Reason::Planner(error) => write!(f, "{error}"),
+            Reason::Memory(message) => f.write_str(message),
+            Reason::TooManySteps { ranks, segments } => write!(
+                f,
+                "{ranks} ranks with {segments} segments need more than the 2^31 steps that can be numbered: take larger segments"
+            ),
+            Reason::BlocksOverflow { ranks, elements } => {
+                write!(f, "{ranks} blocks of {elements} elements overflow")
+            }
+            Reason::OneVector => write!(
+                f,
+                "{collective} has one vector, not a block for each rank: give its size alone"
+            ),
+            Reason::BlockSizes => write!(f, "{name} {collective} needs blocks of one size"),
+            Reason::Links => write!(f, "{name} {collective} needs links that all cost the same"),
+            Reason::Ports(ports) => write!(
+                f,
+                "{name} {collective} is not planned for {} ports",
+                ports.name()
+            ),
+            Reason::Commutativity => {
+                write!(f, "{name} {collective} needs an operator that commutes")
+            }
+            Reason::TooLong {
+                ranks,
+                segments,
+                steps,
+                max_steps,
+            } => write!(
+                f,
+                "{} is longer than this program's limit of {max_steps} steps: take fewer ranks or larger segments",
+                describe(name, *ranks, *segments, *steps)
+            ),
+            Reason::TooLongToTime { steps } => {
+                write!(f, "timing its {steps} steps would take too long")
+            }
+            Reason::NoFiniteTime => {
+                write!(f, "{name} {collective} has no finite time with these costs")
+            }
+        }?;
+        match self.alternatives.as_slice() {
+            [] if self.reason.is_restriction() => f.write_str(": no algorithm here does without"),
+            [_, ..] if with_alternatives => write!(f, ": choose {}", self.alternatives.join(", ")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, true)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        match refusal.reason {
+            Reason::Invalid(error) | Reason::Planner(error) => error,
+            _ => Error::usage(refusal.to_string()),
+        }
+    }
+}
+
+impl Reason {
+    /// Whether it is a restriction of the algorithm that others may not have.
+    pub fn is_restriction(&self) -> bool {
+        matches!(
+            self,
+            Reason::BlockSizes | Reason::Links | Reason::Ports(_) | Reason::Commutativity
+        )
+    }
+}
+
+/// Describes a schedule by its algorithm and size.
+pub fn describe(algorithm: &str, ranks: usize, segments: usize, steps: u64) -> String {
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    format!(
+        "{algorithm} with {ranks} rank{} and {segments} segment{} (about {steps} steps)",
+        plural(ranks),
+        plural(segments)
+    )
+}
