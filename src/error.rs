@@ -5,23 +5,17 @@ use std::fmt;
 /// What went wrong, with the numbers that a caller needs to act on it.
 ///
 /// Bad input is an error; a broken invariant of this crate is a panic.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A request that cannot be met: an unknown name, a root out of range, a segment of zero
     /// elements.
-    #[error("{0}")]
     Usage(String),
     /// Input that is not a schedule (or profile, or cost file) at all.
-    #[error("{0}")]
     Malformed(String),
     /// A schedule that is well formed but breaks a rule or computes a wrong result.
-    #[error("{0}")]
     Wrong(String),
     /// A step opened a port that another transfer of the same rank still holds.
-    #[error(
-        "port busy: rank {rank} cannot open port {port} for step {step} while its earlier transfer is open"
-    )]
     PortBusy {
         /// Rank whose port is busy.
         rank: usize,
@@ -31,9 +25,6 @@ pub enum ErrorKind {
         step: usize,
     },
     /// A transfer or a barrier that did not complete within the deadline.
-    #[error(
-        "deadline passed: rank {rank}, step {step}, port {port} still waits for rank {peer} ({what})"
-    )]
     Deadline {
         /// Rank that waited.
         rank: usize,
@@ -47,9 +38,6 @@ pub enum ErrorKind {
         what: &'static str,
     },
     /// Two partners disagree about the length of one message.
-    #[error(
-        "rank {rank}, step {step}, port {port}: message from rank {peer} has {found} elements, expected {expected}"
-    )]
     Length {
         /// Rank that received.
         rank: usize,
@@ -65,7 +53,6 @@ pub enum ErrorKind {
         found: usize,
     },
     /// A rank's program panicked.
-    #[error("rank {rank} panicked at step {step}: {message}")]
     Panicked {
         /// Rank that panicked.
         rank: usize,
@@ -75,7 +62,6 @@ pub enum ErrorKind {
         message: String,
     },
     /// A rank returned while another still waited for it, in a transfer or at a barrier.
-    #[error("rank {rank}, step {step}, port {port}: rank {peer} has left and will not come")]
     PartnerLeft {
         /// Rank that waited.
         rank: usize,
@@ -87,7 +73,6 @@ pub enum ErrorKind {
         port: usize,
     },
     /// The operating system refused something (threads, memory, a file).
-    #[error("{0}")]
     System(String),
 }
 
@@ -137,6 +122,58 @@ impl From<ErrorKind> for Error {
         Error(Box::new(kind))
     }
 }
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ErrorKind::Usage(message)
+            | ErrorKind::Malformed(message)
+            | ErrorKind::Wrong(message)
+            | ErrorKind::System(message) => fmt::Display::fmt(message, f),
+            ErrorKind::PortBusy { rank, port, step } => write!(
+                f,
+                "port busy: rank {rank} cannot open port {port} for step {step} while its earlier transfer is open"
+            ),
+            ErrorKind::Deadline {
+                rank,
+                step,
+                peer,
+                port,
+                what,
+            } => write!(
+                f,
+                "deadline passed: rank {rank}, step {step}, port {port} still waits for rank {peer} ({what})"
+            ),
+            ErrorKind::Length {
+                rank,
+                step,
+                peer,
+                port,
+                expected,
+                found,
+            } => write!(
+                f,
+                "rank {rank}, step {step}, port {port}: message from rank {peer} has {found} elements, expected {expected}"
+            ),
+            ErrorKind::Panicked {
+                rank,
+                step,
+                message,
+            } => write!(f, "rank {rank} panicked at step {step}: {message}"),
+            ErrorKind::PartnerLeft {
+                rank,
+                step,
+                peer,
+                port,
+            } => write!(
+                f,
+                "rank {rank}, step {step}, port {port}: rank {peer} has left and will not come"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ErrorKind {}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

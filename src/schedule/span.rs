@@ -63,3 +63,23 @@ impl From<Range<usize>> for Span {
 pub fn total_len(spans: &[Span]) -> usize {
     spans.iter().fold(0, |sum, s| sum.saturating_add(s.len))
 }
+
+/// The serialized form of spans: a list of pairs `[offset, len]`.
+pub(super) mod spans {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Span, Spans};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        spans: &Spans,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        spans.as_slice().serialize(s)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Spans, D::Error> {
+        Vec::<Span>::deserialize(d).map(|spans| spans.into_iter().collect())
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::span::{Span, Spans, total_len};
+use super::span::{Span, Spans, spans, total_len};
 
 /// Which operand is the left one when a message is combined into a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -35,6 +35,7 @@ pub enum Step {
     /// One message to rank `to`, the spans packed in order, through port `port`.
     Send {
         to: usize,
+        #[serde(with = "spans")]
         spans: Spans,
         #[serde(default, skip_serializing_if = "is_zero")]
         port: usize,
@@ -42,6 +43,7 @@ pub enum Step {
     /// A message from rank `from`, stored into the spans.
     Recv {
         from: usize,
+        #[serde(with = "spans")]
         spans: Spans,
         #[serde(default, skip_serializing_if = "is_zero")]
         port: usize,
@@ -49,6 +51,7 @@ pub enum Step {
     /// A message from rank `from`, combined element-wise into the spans.
     RecvCombine {
         from: usize,
+        #[serde(with = "spans")]
         spans: Spans,
         #[serde(default)]
         order: Order,
@@ -221,13 +224,13 @@ mod one_or_many {
     )]
     enum Form {
         One(Span),
-        Many(Spans),
+        Many(#[serde(with = "super::spans")] Spans),
     }
 
     pub(super) fn serialize<S: Serializer>(spans: &Spans, s: S) -> Result<S::Ok, S::Error> {
         match spans.as_slice() {
             [one] => one.serialize(s),
-            many => many.serialize(s),
+            _ => super::spans::serialize(spans, s),
         }
     }
 

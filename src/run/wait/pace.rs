@@ -81,7 +81,12 @@ pub(crate) fn nanoseconds(time: f64) -> Duration {
 pub(crate) fn ask_for_precise_timers() {
     #[cfg(target_os = "linux")]
     {
-        // If the kernel refuses, only precision is lost.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
+        // Linux names a thread by its number here, as it does a process. If the kernel refuses,
+        // only precision is lost.
+        let _ = std::fs::read_link("/proc/thread-self").and_then(|thread| {
+            let number = thread.file_name().unwrap_or_default();
+            let file = std::path::Path::new("/proc").join(number);
+            std::fs::write(file.join("timerslack_ns"), TIMER_SLACK_NS.to_string())
+        });
     }
 }
