@@ -81,6 +81,7 @@ pub mod rules;
 pub mod run;
 pub mod schedule;
 pub mod simulate;
+#[cfg(feature = "steady")]
 pub mod steady;
 
 pub use error::{Error, ErrorKind, Result};

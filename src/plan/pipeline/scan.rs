@@ -4,7 +4,7 @@
 //! - Source: folklore.
 //! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! - Rounds and time: those of the [`chain`](super::chain) reduction, whose last rank is the first
+//! - Rounds and time: those of the [`chain`] reduction, whose last rank is the first
 //!   one here. Bidirectional: `p + q - 2` rounds, `(p + q - 2)(tc + tp)`; unidirectional:
 //!   `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
 //! - Volume: `(p - 1) m`.
