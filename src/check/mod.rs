@@ -18,9 +18,6 @@
 //! schedule that completes. Runs of elements that behave alike are handled together, so the work
 //! does not depend on the length of the vector.
 //!
-//! [`circulant`] does not check schedules. It checks the construction that all circulant algorithms
-//! share.
-//!
 //! ```
 //! use oneport::{Collective, Ports, Schedule, Span, Step, check};
 //! let mut b = Schedule::builder(2, Ports::UNI, Collective::Alltoall);

@@ -17,8 +17,8 @@ pub mod tree;
 
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
+use crate::rules::max_time;
 use crate::schedule::Span;
-use crate::simulate::max_time;
 
 /// The problem to plan: ranks, root, ports, sizes and costs.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,9 @@ use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::rules::Event;
 use crate::rules::matching::{Matching, NONE};
+use crate::rules::max_time;
 use crate::schedule::{Schedule, Span, Spans, Step};
-use crate::simulate::{Prepared, max_time};
+use crate::simulate::Prepared;
 
 /// The unit of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use crate::machine::{CostModel, Ports};
+use crate::rules::max_time;
 use crate::schedule::Span;
-use crate::simulate::max_time;
 
 /// The port for sending of a bidirectional rank; the only port of a unidirectional one.
 pub(super) const OUT: usize = 0;

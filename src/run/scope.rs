@@ -17,9 +17,9 @@ use super::transfer::{Lazy, RankMemory, Wire};
 use super::tuning::START_DELAY;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, OneLine, Ports};
+use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
-use crate::simulate::max_time;
 
 /// Options of [`Team::scope`].
 #[derive(Debug, Clone)]

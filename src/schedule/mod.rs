@@ -14,7 +14,6 @@ mod json;
 mod reverse;
 mod source;
 mod span;
-mod stats;
 mod step;
 
 pub use builder::Builder;
@@ -22,7 +21,6 @@ pub(crate) use reverse::reversed_step;
 pub use source::ScheduleSource;
 use span::spans;
 pub use span::{Span, Spans, total_len};
-pub use stats::Stats;
 pub use step::{Order, Step};
 
 use serde::{Deserialize, Serialize};

@@ -9,15 +9,17 @@
 
 mod accesses;
 pub mod bounds;
+mod stats;
 mod stored;
 mod stream;
 
+pub use stats::Stats;
 pub use stored::timed;
 pub use stream::{Timed, stream, stream_watched};
 
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
-pub(crate) use crate::rules::max_time;
+use crate::rules::max_time;
 use crate::rules::{Event, Node, NodeKind, OrderedGraph};
 use crate::schedule::Schedule;
 
@@ -120,7 +122,7 @@ impl Prepared {
     }
 
     /// Number of messages on the longest chain of dependent messages: see
-    /// [`Stats::rounds`](crate::schedule::Stats::rounds).
+    /// [`Stats::rounds`](Stats::rounds).
     pub(crate) fn rounds(&self) -> usize {
         let rounds = self.simulate(&CostModel::new(1.0, 0.0), 1).time();
         #[expect(

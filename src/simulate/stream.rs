@@ -46,7 +46,7 @@ pub struct Timed {
     /// The time when each rank finishes its last step.
     pub rank_times: Vec<f64>,
     /// Number of messages on the longest chain of dependent messages, as in
-    /// [`Stats`](crate::schedule::Stats).
+    /// [`Stats`](super::Stats).
     pub rounds: usize,
     /// Number of non-empty messages.
     pub messages: usize,

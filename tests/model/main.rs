@@ -91,7 +91,7 @@ mod schedule {
     pub(crate) use oneport::schedule::{Order, Span, total_len};
 }
 
-mod simulate {
+mod rules {
     pub(crate) fn max_time(a: f64, b: f64) -> f64 {
         a.max(b)
     }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use oneport::machine::Pieces;
 use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
-use oneport::schedule::Stats;
+use oneport::simulate::Stats;
 use oneport::simulate::bounds::{LowerBounds, lower_bound_of};
 use oneport::simulate::{self, Prepared, Simulation};
 use serde::Serialize;

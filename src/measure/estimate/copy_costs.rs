@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::CoreModel;
 use crate::machine::{CostModel, bytes};
+use crate::rules::max_time;
 use crate::run::exec::sequence::own_event;
 use crate::schedule::{Schedule, Span, Step};
-use crate::simulate::{Prepared, max_time};
+use crate::simulate::Prepared;
 
 /// Messages of at least this many bytes are long: both partners copy them if both can.
 const MIN_LONG_BYTES: u64 = 32 << 10;

@@ -6,9 +6,10 @@ use super::copy_costs::{CopyCosts, CopyMode};
 use super::{Programs, Ranks};
 use crate::error::Result;
 use crate::machine::Ports;
+use crate::rules::max_time;
 use crate::run::exec::sequence::{self, Sequence, own_event};
 use crate::schedule::{Span, Step};
-use crate::simulate::{Prepared, max_time};
+use crate::simulate::Prepared;
 
 /// Ranks that do not wait for their receivers.
 pub(super) struct Eager {

@@ -19,9 +19,10 @@ pub use choice::{choose_native, estimate_as_requested, estimate_native};
 
 use crate::error::Result;
 use crate::machine::{CostModel, bytes};
+use crate::rules::max_time;
 use crate::rules::{LocalOrder, OrderScratch};
 use crate::schedule::{Schedule, Step};
-use crate::simulate::{Prepared, max_time};
+use crate::simulate::Prepared;
 use copy_costs::CopyCosts;
 use eager::Eager;
 use rendezvous::Rendezvous;

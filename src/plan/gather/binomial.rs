@@ -27,7 +27,7 @@
 use super::{GatherTree, Problem};
 use crate::error::Result;
 use crate::plan::gather::row::tree_rows;
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 tree_rows!(
     OBLIVIOUS_GATHER, OBLIVIOUS_SCATTER: "oblivious", oblivious {

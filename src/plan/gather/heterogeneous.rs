@@ -38,7 +38,7 @@
 use super::{GatherTree, Problem};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 /// Maximum number of ranks for these dynamic programs.
 pub const MAX_RANKS: usize = 256;

@@ -27,7 +27,7 @@ use super::{GatherTree, Problem, optimal, two_groups};
 use crate::error::{Error, Result};
 use crate::plan::distribution::Generator;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 tree_rows!(
     GATHER, SCATTER: "unordered", tree {

@@ -26,7 +26,7 @@ use super::noncontiguous;
 use super::{Child, GatherTree, Problem};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 tree_rows!(
     ADAPTIVE_GATHER, ADAPTIVE_SCATTER: "ported-adaptive", adaptive {

@@ -40,7 +40,7 @@ use super::optimal::{MAX_RANKS, MAX_RANKS_CUBIC, Method};
 use super::{GatherTree, Problem};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 tree_rows!(
     GATHER, SCATTER: "rank-ordered", tree {

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
+use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Span, Spans, Step};
-use crate::simulate::max_time;
 
 /// A child of a rank in a gather tree: the rank it receives from, and its port for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,7 +31,7 @@ use super::optimal::table::Costs;
 use super::{Child, GatherTree, Problem, optimal, rank_ordered};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 tree_rows!(
     GATHER, SCATTER: "weakly-ordered", tree {

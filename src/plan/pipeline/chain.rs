@@ -19,10 +19,10 @@ use crate::plan::build::stream::{DynScheduleSource, Reversed, StepAt, Stream, Th
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
 use crate::plan::segments::Published;
+use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
-use crate::simulate;
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     segmented: true,
@@ -196,7 +196,7 @@ pub fn time(request: &Request) -> Option<f64> {
         // While the root combines the last segment but one, rank 1 receives and combines the last
         // segment.
         let before = (p - 1.0) * (tc + tp) + (q - 2.0) * (2.0 * tc + tp);
-        before - tp + simulate::max_time(tp, last_tc + last_tp) + last_tc + last_tp
+        before - tp + max_time(tp, last_tc + last_tp) + last_tc + last_tp
     })
 }
 

@@ -12,13 +12,13 @@ use super::recorder::Recorder;
 use crate::error::Error;
 use crate::machine::{self, Ports};
 use crate::rules::Event;
+use crate::rules::max_time;
 use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt, port_busy};
 use crate::run::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use crate::run::wait::{Stop, TeamState, nanoseconds};
 use crate::schedule::Step;
-use crate::simulate::max_time;
 
 /// How a rank's executor reaches the other ranks.
 pub(crate) trait Peers {

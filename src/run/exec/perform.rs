@@ -10,6 +10,7 @@ use super::recorder::{Off, Recorder, Stopwatch};
 use super::repeat::{Job, RankReport, Reports, repeat_on_all};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
+use crate::rules::max_time;
 use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::operator::Operator;
@@ -18,7 +19,7 @@ use crate::run::testdata::{Mismatch, RunData};
 use crate::run::tuning::{MAX_RECORDS, WAKE_NS};
 use crate::run::wait::nanoseconds;
 use crate::schedule::{Layout, Schedule, total_len};
-use crate::simulate::{Prepared, max_time};
+use crate::simulate::Prepared;
 
 /// Whether a run goes at full speed or at the pace of its cost model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

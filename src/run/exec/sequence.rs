@@ -1,9 +1,10 @@
 //! The order in which a rank executes its steps when senders do not wait for receivers.
 
 use crate::machine::{Ports, bytes};
+use crate::rules::max_time;
 use crate::rules::{Event, LocalOrder};
 use crate::schedule::{Span, Step};
-use crate::simulate::{Simulation, max_time};
+use crate::simulate::Simulation;
 
 /// The maximal lengths of messages whose senders need not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

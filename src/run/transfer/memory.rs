@@ -11,10 +11,10 @@ use super::protocol::{INLINE_BYTES, Lane, Parcel, Payload, Sent, Target, Wire};
 use super::shared::{Claimed, Division, Shared};
 use super::slots::Slots;
 use super::sync::yield_now;
+use crate::rules::max_time;
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::schedule::{Span, total_len};
-use crate::simulate::max_time;
 
 /// One rank's buffer and its open sends.
 ///

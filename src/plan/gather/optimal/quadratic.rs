@@ -22,7 +22,7 @@ use std::ops::Range;
 use self::windows::{Columns, Line, Work};
 use super::table::{TILE, Table, place};
 use crate::plan::gather::Problem;
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 const NEVER: f64 = f64::INFINITY;
 

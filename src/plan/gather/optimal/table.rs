@@ -2,7 +2,7 @@
 //! from them.
 
 use super::super::{GatherTree, Problem};
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 /// Number of columns that are stored together.
 pub(super) const TILE: usize = 128;

@@ -4,7 +4,7 @@ use super::bounds::lower_bound;
 use super::broadcast::{Broadcast, four_rank_broadcast, reversed};
 use crate::plan::Transfer;
 use crate::plan::pipeline::uni_greedy::Greedy;
-use crate::simulate::max_time;
+use crate::rules::max_time;
 
 /// A reduction plan: its transfers with their starting times, sorted by these.
 #[derive(Debug)]

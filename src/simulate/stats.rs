@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Schedule, Span, Step};
+use super::Prepared;
 use crate::error::Result;
-use crate::simulate::Prepared;
+use crate::schedule::{Schedule, Span, Step};
 
 /// Counts over a whole schedule; lengths in elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
