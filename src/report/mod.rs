@@ -1,9 +1,9 @@
 //! Pictures of schedules and runs: Gantt charts, trees and traffic as SVG, and traces for viewers.
 //!
 //! A [`Trace`] contains the activities of every rank over time, in model time ([`Trace::model`]) or
-//! as recorded by a run ([`Outcome::step_times`](crate::run::Outcome::step_times)). [`gantt()`] draws it, and
-//! [`Trace::to_chrome_json`] writes it for Perfetto and similar viewers. [`tree()`] and
-//! [`traffic()`] draw which rank sends to which, without times.
+//! as recorded by a run ([`Outcome::step_times`](crate::run::Outcome::step_times)). [`gantt()`]
+//! draws it, and [`Trace::to_chrome_json`] writes it for Perfetto and similar viewers. [`tree()`]
+//! and [`traffic()`] draw which rank sends to which, without times.
 //!
 //! ```
 //! use oneport::report::{Caption, Trace, Unit, gantt};

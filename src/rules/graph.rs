@@ -132,8 +132,8 @@ impl OrderedGraph {
 
 /// The precedence graph: nodes in program order with what they wait for, before they are ordered.
 ///
-/// The checker uses it where an [`OrderedGraph`] need not exist: steps may be unmatched or wait in a
-/// cycle.
+/// The checker uses it where an [`OrderedGraph`] need not exist: steps may be unmatched or wait in
+/// a cycle.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,

@@ -2,8 +2,8 @@
 //! and sleep.
 //!
 //! Each constant says its unit and its effect, and what it was measured with where that is known.
-//! None changes what a run computes. What a message costs on this machine is not here: a calibration
-//! measures it.
+//! None changes what a run computes. What a message costs on this machine is not here: a
+//! calibration measures it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -80,7 +80,8 @@ fn last_level_cache() -> Option<usize> {
 pub(crate) const MAX_EAGER_BYTES: u64 = 1 << 10;
 
 /// Limits in bytes of the longest eager message that is copied, where threads share cores. Between
-/// them it is 1 KiB times the square of the number of ranks per core. Measured with 2, 4 and 8 ranks per core.
+/// them it is 1 KiB times the square of the number of ranks per core. Measured with 2, 4 and 8
+/// ranks per core.
 pub(crate) const MIN_COPIED_BYTES: u64 = 8 << 10;
 /// See [`MIN_COPIED_BYTES`]. The copies must stay in the caches.
 pub(crate) const MAX_COPIED_BYTES: u64 = 32 << 10;

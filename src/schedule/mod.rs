@@ -5,8 +5,8 @@
 //! rank also has a program: an ordered list of [`Step`]s over [`Span`]s of its buffer.
 //!
 //! How long a schedule takes, and when each of its steps may start, is defined by the rules of time
-//! in [`crate::rules`]. Within a round, list sends before receives; [`Schedule::reversed`] preserves
-//! this order.
+//! in [`crate::rules`]. Within a round, list sends before receives; [`Schedule::reversed`]
+//! preserves this order.
 
 mod builder;
 pub mod collective;

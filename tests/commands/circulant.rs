@@ -77,6 +77,8 @@ fn the_construction_is_checked() {
     // Options may stand on both sides.
     for arguments in [
         "check --ranks 2..5 circulant",
+        "check --max-errors 3 circulant -p 2..=4",
+        // The former name.
         "check --most-errors 3 circulant -p 2..=4",
     ] {
         assert_eq!(json(arguments)["schedules"], 9);

@@ -9,9 +9,8 @@
 //!   paper's `n`). Each block is cut into `q` parts; when they cannot be equal, the first ones have
 //!   one element more.
 //! - Rounds: `L + q - 1`.
-//! - Time when all parts are equal: `(L + q - 1) alpha + (p-1)/p beta m`; reduce-scatter
-//!   `(p-1)/p gamma m` more. In any case at most about `(L + q - 1)(alpha + beta m / q)` (Theorem
-//!   3).
+//! - Time when all parts are equal: `(L + q - 1) alpha + (p-1)/p beta m`; reduce-scatter `(p-1)/p
+//!   gamma m` more. In any case at most about `(L + q - 1)(alpha + beta m / q)` (Theorem 3).
 //! - Best segment: one huge block is best cut into many parts; equal blocks are best left whole.
 //! - Volume: `(p-1) m`.
 //! - Restrictions: the operator of the reduce-scatter must commute.
@@ -110,8 +109,9 @@ impl Allgatherv {
     }
 
     /// The programs for `request`, with receive schedules from elsewhere, such as an allgather of
-    /// each rank's own (example `rank_programs`): `recv[r * q + k]` is the block of rank `r` in round `k` of a phase of `q` rounds. Their values are not validated;
-    /// [`crate::check`] finds schedules that are wrong.
+    /// each rank's own (example `rank_programs`): `recv[r * q + k]` is the block of rank `r` in
+    /// round `k` of a phase of `q` rounds. Their values are not validated; [`crate::check`]
+    /// finds schedules that are wrong.
     ///
     /// # Errors
     /// When the request is invalid, or the length of `recv` is not the number of ranks times the

@@ -1,9 +1,9 @@
 //! Multiplexed runs: one pinned worker per core runs the programs of several ranks in turn.
 //!
 //! A worker owns a contiguous range of ranks. Each rank has the same executor that otherwise has a
-//! thread of its own, so steps, checks, errors and the model clock are the same. A rank is polled only
-//! when something has happened that it may be waiting for: a partner has offered it a message, or
-//! received one from it. So the work is linear in the number of steps, however many
+//! thread of its own, so steps, checks, errors and the model clock are the same. A rank is polled
+//! only when something has happened that it may be waiting for: a partner has offered it a message,
+//! or received one from it. So the work is linear in the number of steps, however many
 //! ranks there are. Workers notify each other through one [`Inbox`] each.
 //!
 //! A worker that has no rank to poll waits like a rank does, with the same deadline. If there is

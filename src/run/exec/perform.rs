@@ -48,13 +48,13 @@ pub struct RunOptions {
     /// port is an error.
     pub ports: Option<Ports>,
     /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`].
-    /// Recording reads the clock twice per step, which takes some time. Without it there is no cost
-    /// at all.
+    /// Recording reads the clock twice per step, which takes some time. Without it there is no
+    /// cost at all.
     pub trace: bool,
     /// Whether senders of a native run need not wait for their receivers.
     ///
-    /// Where every rank has a core, this applies to short messages; where ranks share cores, to all
-    /// messages. A sender then waits only before it overwrites a message that has not been
+    /// Where every rank has a core, this applies to short messages; where ranks share cores, to
+    /// all messages. A sender then waits only before it overwrites a message that has not been
     /// received, or sends to the same rank again. This shortens the wall-clock time and changes
     /// nothing else: a repetition before the others carries the model clock. Without this option
     /// every transfer is a rendezvous.
@@ -108,10 +108,10 @@ pub struct Outcome<T> {
     /// It is 0 for a run on inputs given by the caller.
     pub compared: usize,
     /// By rank and step, if [`RunOptions::trace`] is set: when the step of the last repetition
-    /// opened its port, or started to compute, and when it ended, in nanoseconds of wall-clock time
-    /// since the first rank started. [`Trace::wall`](crate::report::Trace::wall) makes a trace of
-    /// them. A message is combined while it arrives. Under a paced clock, a step lasts until the
-    /// model lets it end, however soon its bytes have moved.
+    /// opened its port, or started to compute, and when it ended, in nanoseconds of wall-clock
+    /// time since the first rank started. [`Trace::wall`](crate::report::Trace::wall) makes a
+    /// trace of them. A message is combined while it arrives. Under a paced clock, a step
+    /// lasts until the model lets it end, however soon its bytes have moved.
     pub step_times: Option<Vec<Vec<(u64, u64)>>>,
 }
 
@@ -160,9 +160,9 @@ impl Team {
     /// Runs `schedule` on test data, and compares every rank's output spans after every repetition
     /// with a sequential computation: [`Outcome::is_verified`], [`Outcome::mismatch`].
     ///
-    /// The first repetition uses the values of [`inputs`](crate::run::inputs), and each later one uses
-    /// others. If vectors are so long or repetitions so many that preparing the data would take too
-    /// long, at least four repetitions in a row have different data.
+    /// The first repetition uses the values of [`inputs`](crate::run::inputs), and each later one
+    /// uses others. If vectors are so long or repetitions so many that preparing the data would
+    /// take too long, at least four repetitions in a row have different data.
     ///
     /// Right data are no proof: the operators of minima, maxima and bits do not show a contribution
     /// that is counted twice. [`check`](crate::check::check) proves a schedule.

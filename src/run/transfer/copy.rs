@@ -3,7 +3,8 @@
 
 use crate::run::tuning::{CACHE_LINE_BYTES, MAX_PREFETCH_BYTES};
 
-/// Prefetches the first cache lines ([`MAX_PREFETCH_BYTES`] at most) of a message that will be read soon.
+/// Prefetches the first cache lines ([`MAX_PREFETCH_BYTES`] at most) of a message that will be read
+/// soon.
 ///
 /// A prefetch is no access, so `address` may be any address, and need not point to anything.
 #[inline]

@@ -14,8 +14,8 @@
 //! | `contention`, `load` | cores that other processes keep busy |
 //!
 //! A rank waits in three stages ([`Waiter`]): it spins, then yields its core, then sleeps
-//! ([`Parker`](parker::Parker)). Four small protocols make sure that it neither misses what it waits
-//! for nor waits for something that cannot come.
+//! ([`Parker`](parker::Parker)). Four small protocols make sure that it neither misses what it
+//! waits for nor waits for something that cannot come.
 //!
 //! # Sleep
 //!

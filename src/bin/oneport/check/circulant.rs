@@ -62,7 +62,7 @@ pub(super) struct Args {
     threads: Option<usize>,
 
     /// Report at most this many errors in full
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "20", allow_negative_numbers = true)]
+    #[arg(long, alias = "most-errors", value_name = "COUNT", value_parser = parse_count, default_value = "20", allow_negative_numbers = true)]
     max_errors: usize,
 
     /// Print one JSON object instead of text
