@@ -80,7 +80,7 @@ pub struct FitError {
 ///
 /// ```
 /// use oneport::measure::fit::{Measured, line};
-/// let point = |k| Measured::new(1 << k, 100.0 + 0.5 * f64::from(1 << k));
+/// let point = |k: u32| Measured::new(1 << k, 100.0 + 0.5 * f64::from(1 << k));
 /// let points: Vec<_> = (0..20).map(point).collect();
 /// let (alpha, beta) = line(&points, false).unwrap().first_line();
 /// assert!((alpha - 100.0).abs() < 1e-6 && (beta - 0.5).abs() < 1e-9);
