@@ -34,7 +34,7 @@ pub struct CostModel {
     pub gamma: f64,
     /// Time per byte copied locally.
     pub gamma_copy: f64,
-    /// Whether computation may overlap communication (see [`crate::schedule`], rule 3).
+    /// Whether computation may overlap communication (see [`crate::rules`], rule 3).
     pub overlap: bool,
     shape: Option<Arc<Shape>>,
 }

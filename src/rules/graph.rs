@@ -1,5 +1,5 @@
 //! The precedence graph of a schedule: its transfers and computations, with what each of them waits
-//! for by the rules of [`crate::rules`].
+//! for by the [rules of time](crate::rules).
 //!
 //! [`OrderedGraph::new`] matches sends with receives and orders transfers and computations so that
 //! each comes after everything it waits for (a work-list, linear in the number of steps). The

@@ -93,7 +93,7 @@ mod sealed {
 /// All transfers are synchronous: a send ends when the partner has received the message. A
 /// unidirectional [`send`](Endpoint::send) returns at that time. A bidirectional one returns as
 /// soon as its port is open, and later operations that need the port or write the span wait for it
-/// (rules 1 and 2 of [`crate::schedule`]), so a program that sends before it receives may exchange
+/// (rules 1 and 2 of [`crate::rules`]), so a program that sends before it receives may exchange
 /// messages. The model clock follows the same rules.
 ///
 /// # Errors

@@ -1,4 +1,5 @@
-//! The simulator: computes model time, evaluating the rules of [`crate::rules`] as a longest path.
+//! The simulator: computes model time, evaluating the [rules of time](crate::rules) as a longest
+//! path.
 //!
 //! [`Prepared::new`] builds the [`OrderedGraph`] of a schedule. [`Prepared::simulate`] is then one
 //! pass over flat arrays, without allocation per step, so that one preparation can be timed under

@@ -13,7 +13,7 @@
 //! operations per time unit in the long run. Different messages may take different routes.
 //!
 //! Combining is free unless the platform gives combining times. With combining times, a node that
-//! combines neither sends nor receives, as in the rules of [`crate::schedule`]. With
+//! combines neither sends nor receives, as in the [rules of time](crate::rules). With
 //! [`Platform::with_overlap`], a processor of the node combines while its ports communicate (A.
 //! Legrand, L. Marchal, Y. Robert: Optimizing the steady-state throughput of scatter and reduce
 //! operations on heterogeneous platforms). In the graph of ports, combining is one more activity: a

@@ -304,7 +304,7 @@ impl Platform {
 
     /// Returns the platform with overlap on or off. With overlap, nodes combine while they
     /// communicate, each with one processor (as in Legrand, Marchal and Robert). Without it, a node
-    /// that combines neither sends nor receives (the rules of [`crate::schedule`]).
+    /// that combines neither sends nor receives (the [rules of time](crate::rules)).
     #[must_use]
     pub fn with_overlap(mut self, overlap: bool) -> Platform {
         self.overlap = overlap;

@@ -25,8 +25,8 @@ pub struct Child {
 /// The time `t` of a rank starts at 0. A child `c` of size `s > 0` makes it
 /// `t = max(t, Time(c)) + alpha + beta s`; an empty child changes nothing. The copy of the rank's
 /// own block adds `gamma_copy m_r`. With several ports each has its own time; the copy starts after
-/// all of them and delays all of them. These are the rules of [`crate::schedule`]: the schedules of
-/// [`GatherTree::gather`] and [`GatherTree::scatter`] take the time [`GatherTree::time`].
+/// all of them and delays all of them. These are the [rules of time](crate::rules): the schedules
+/// of [`GatherTree::gather`] and [`GatherTree::scatter`] take the time [`GatherTree::time`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherTree {
     root: usize,

@@ -4,7 +4,7 @@
 //! - Segments of unequal sizes: `unequal.rs`.
 //! - The formulas of the published tables, as printed: `published.rs`.
 //!
-//! Times are *as executed*, that is, as the rules of [`crate::schedule`] time the schedule. They
+//! Times are *as executed*, that is, as the [rules of time](crate::rules) time the schedule. They
 //! come from a closed form or an evaluator where there is one, and from a simulation otherwise.
 
 mod equal;

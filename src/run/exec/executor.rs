@@ -1,7 +1,7 @@
 //! The executor of one rank's program: it advances every port list as far as possible, over and
 //! over.
 //!
-//! It follows the rules of [`crate::schedule`] by the same analysis
+//! It follows the [rules of time](crate::rules) by the same analysis
 //! ([`LocalOrder`](crate::rules::LocalOrder)) as the simulator, and computes the same sums in
 //! the same order, so the model times agree to the last bit.
 
