@@ -6,6 +6,7 @@ use std::time::Instant;
 use oneport::measure::estimate::{self, CoreModel};
 use oneport::measure::{Calibration, Profile, calibrate};
 use oneport::plan::choose;
+use oneport::plan::refusal::Refusal;
 use oneport::plan::registry;
 use oneport::run::{
     Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
@@ -126,7 +127,7 @@ impl Oneport {
             let core_model = self.core_model(&team);
             let chosen = self.choose(&team, kind, &request);
             let best = registry::find(kind, best)
-                .and_then(|algorithm| of(algorithm, &request, core_model.as_ref()));
+                .and_then(|algorithm| Ok(of(algorithm, &request, core_model.as_ref())?));
             let (Some(chosen), Ok(best)) = (chosen, best) else {
                 continue;
             };
@@ -296,7 +297,7 @@ fn of(
     algorithm: &'static registry::Algorithm,
     request: &Request,
     core_model: Option<&CoreModel>,
-) -> oneport::Result<choose::Choice> {
+) -> Result<choose::Choice, Refusal> {
     match core_model {
         Some(core_model) => estimate::estimate_native(algorithm, request, core_model),
         None => choose::with_best_segments(algorithm, request),

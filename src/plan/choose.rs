@@ -1,11 +1,13 @@
-//! Chooses the algorithm for a request: the one with the minimal model time, each with its best
-//! segments.
+//! The chooser: of several algorithms, the one with the least time by an evaluator from outside.
 //!
-//! In the model all ranks work concurrently, and a rank can send and receive at the same time. A
-//! native run on a few cores takes a different time;
-//! [`choose_native`](crate::measure::estimate::choose_native) takes the work of every core into
-//! account.
+//! [`rank`] asks the evaluator for the time of each candidate. [`with_best_segments`] and
+//! [`as_requested`] are the evaluators by model time;
+//! [`estimate_native`](crate::measure::estimate::estimate_native) estimates a native run on a few
+//! cores, where ranks do not work concurrently as they do in the model.
+//!
+//! Among equal times, the earlier candidate wins: the first in the registry.
 
+use super::refusal::{Reason, Refusal};
 use super::registry::{self, Algorithm};
 use super::{Request, Segments, segments};
 use crate::error::{Error, Result};
@@ -18,8 +20,130 @@ pub struct Choice {
     pub algorithm: &'static Algorithm,
     /// The request, with its best segments if the algorithm segments.
     pub request: Request,
-    /// The model time, or the estimate of a native run.
+    /// The time by the evaluator.
     pub time: f64,
+}
+
+/// What an evaluator returns for a candidate.
+#[allow(missing_debug_implementations, reason = "has a closure")]
+pub enum Offer<'a> {
+    /// The candidate with its time.
+    Timed(Choice),
+    /// The time is expensive to compute, and at least `min_time`. It is computed after those of all
+    /// other candidates, and only if `min_time` is not larger than the least time so far.
+    Deferred {
+        /// Lower bound of the time.
+        min_time: f64,
+        /// Computes the time.
+        evaluate: Box<dyn FnOnce() -> Result<Choice, Refusal> + 'a>,
+    },
+}
+
+impl From<Choice> for Offer<'_> {
+    fn from(choice: Choice) -> Self {
+        Offer::Timed(choice)
+    }
+}
+
+/// The candidates of [`rank`].
+#[derive(Debug, Clone, Default)]
+pub struct Ranking {
+    /// Those with a time, fastest first; among equal times, in the order of the candidates.
+    pub choices: Vec<Choice>,
+    /// Those without, in the order in which they were refused.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Ranks the candidates by the time that `evaluate` returns for each.
+///
+/// ```
+/// use oneport::plan::choose::{rank, with_best_segments};
+/// use oneport::plan::registry;
+/// use oneport::{Kind, Request};
+/// let request = Request::new(8, 1000);
+/// let candidates = registry::of(Kind::Scan);
+/// let ranking = rank(candidates, |algorithm| with_best_segments(algorithm, &request));
+/// assert!(ranking.choices.is_sorted_by_key(|choice| choice.time));
+/// ```
+pub fn rank<'a, O: Into<Offer<'a>>>(
+    candidates: impl IntoIterator<Item = &'static Algorithm>,
+    mut evaluate: impl FnMut(&'static Algorithm) -> Result<O, Refusal>,
+) -> Ranking {
+    let (mut timed, mut deferred, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, algorithm) in candidates.into_iter().enumerate() {
+        match evaluate(algorithm).map(Into::into) {
+            Ok(Offer::Timed(choice)) => timed.push((i, choice)),
+            Ok(Offer::Deferred { min_time, evaluate }) => deferred.push((i, min_time, evaluate)),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    let times = timed.iter().map(|(_, choice)| choice.time);
+    let mut best = times.fold(f64::INFINITY, f64::min);
+    for (i, min_time, evaluate) in deferred {
+        if min_time <= best {
+            match evaluate() {
+                Ok(choice) => {
+                    best = best.min(choice.time);
+                    timed.push((i, choice));
+                }
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+    }
+    timed.sort_by(|(i, a), (j, b)| a.time.total_cmp(&b.time).then(i.cmp(j)));
+    Ranking {
+        choices: timed.into_iter().map(|(_, choice)| choice).collect(),
+        refusals,
+    }
+}
+
+impl Ranking {
+    /// The fastest candidate.
+    ///
+    /// # Errors
+    /// All refusals if there is none.
+    pub fn best(self) -> Result<Choice, Vec<Refusal>> {
+        self.choices.into_iter().next().ok_or(self.refusals)
+    }
+
+    /// Keeps the candidates whose times are within `factor` of the least, and orders them by `key`;
+    /// among equal keys, faster candidates stay first. `key` is not computed for a single one.
+    ///
+    /// # Errors
+    /// As `key`.
+    pub fn settle_ties<K: Ord>(
+        &mut self,
+        factor: f64,
+        key: impl Fn(&Choice) -> Result<K>,
+    ) -> Result<()> {
+        let least = self.choices.first().map_or(0.0, |choice| choice.time);
+        let ties = self.choices.partition_point(|c| c.time <= factor * least);
+        self.choices.truncate(ties);
+        if ties > 1 {
+            let keys: Vec<K> = self.choices.iter().map(key).collect::<Result<_>>()?;
+            let mut keyed: Vec<_> = keys.into_iter().zip(self.choices.drain(..)).collect();
+            keyed.sort_by(|a, b| a.0.cmp(&b.0));
+            self.choices
+                .extend(keyed.into_iter().map(|(_, choice)| choice));
+        }
+        Ok(())
+    }
+}
+
+/// The error that none of the candidates can be planned, with the reason for each; `kind` is the
+/// collective if all its algorithms were candidates.
+pub fn none_applies(kind: Option<Kind>, refusals: &[Refusal]) -> Error {
+    let of = kind.map_or(String::new(), |kind| format!(" for {}", kind.name()));
+    let reason = |r: &Refusal| format!("{}: {r}", r.algorithm);
+    let reasons: Vec<_> = refusals.iter().map(reason).collect();
+    Error::usage(format!(
+        "no algorithm{of} can be planned for this: {}",
+        if reasons.is_empty() {
+            "none is registered".into()
+        } else {
+            reasons.join("; ")
+        }
+    ))
 }
 
 /// Returns the algorithm of the registry with the minimal model time for `request`. The request's
@@ -37,51 +161,30 @@ pub struct Choice {
 /// # Errors
 /// When no algorithm can be planned for the request; the message contains the reason for each.
 pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
-    let mut choices = fastest_first(kind, |algorithm| with_best_segments(algorithm, request))?;
-    Ok(choices.swap_remove(0))
-}
-
-/// The choices that `of` returns for each algorithm, fastest first; at least one.
-pub(crate) fn fastest_first(
-    kind: Kind,
-    of: impl Fn(&'static Algorithm) -> Result<Choice>,
-) -> Result<Vec<Choice>> {
-    let mut choices = Vec::new();
-    let mut refused = Vec::new();
-    for algorithm in registry::of(kind) {
-        match of(algorithm) {
-            Ok(choice) => choices.push(choice),
-            Err(error) => refused.push(format!("{}: {error}", algorithm.name)),
-        }
-    }
-    if choices.is_empty() {
-        return Err(Error::usage(format!(
-            "no algorithm for {} can be planned for this: {}",
-            kind.name(),
-            if refused.is_empty() {
-                "none is registered".into()
-            } else {
-                refused.join("; ")
-            }
-        )));
-    }
-    // The sort is stable: among equal times, the first algorithm of the registry stays first.
-    choices.sort_by(|a, b| a.time.total_cmp(&b.time));
-    Ok(choices)
+    rank(registry::of(kind), |algorithm| {
+        with_best_segments(algorithm, request)
+    })
+    .best()
+    .map_err(|refusals| none_applies(Some(kind), &refusals))
 }
 
 /// Times `algorithm` for `request`, with the segments that are best in the request's cost model.
 ///
 /// # Errors
 /// When the algorithm does not accept the request, or no time in the model is finite.
-pub fn with_best_segments(algorithm: &'static Algorithm, request: &Request) -> Result<Choice> {
-    algorithm.accepts(request)?;
+pub fn with_best_segments(
+    algorithm: &'static Algorithm,
+    request: &Request,
+) -> Result<Choice, Refusal> {
     if !algorithm.segmented {
         return as_requested(algorithm, request);
     }
-    let best = segments::best_segment(algorithm, request)?;
+    algorithm.accepts(request)?;
+    let failed = |error| algorithm.refusal(request, Reason::Planner(error));
+    let best = segments::best_segment(algorithm, request).map_err(failed)?;
+    let segments = Segments::of_size(request.elements(), best.segment).map_err(failed)?;
     let mut request = request.clone();
-    request.segments = Segments::of_size(request.elements(), best.segment)?;
+    request.segments = segments;
     finite(algorithm, request, best.time)
 }
 
@@ -89,23 +192,25 @@ pub fn with_best_segments(algorithm: &'static Algorithm, request: &Request) -> R
 ///
 /// # Errors
 /// As [`with_best_segments`].
-pub fn as_requested(algorithm: &'static Algorithm, request: &Request) -> Result<Choice> {
+pub fn as_requested(algorithm: &'static Algorithm, request: &Request) -> Result<Choice, Refusal> {
     algorithm.accepts(request)?;
-    let time = segments::executed_time(algorithm, request)?;
+    let time = segments::executed_time(algorithm, request)
+        .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))?;
     finite(algorithm, request.clone(), time)
 }
 
-pub(crate) fn finite(algorithm: &'static Algorithm, request: Request, time: f64) -> Result<Choice> {
-    if time.is_finite() {
-        return Ok(Choice {
-            algorithm,
-            request,
-            time,
-        });
+/// The choice, or its refusal if `time` is not finite.
+pub(crate) fn finite(
+    algorithm: &'static Algorithm,
+    request: Request,
+    time: f64,
+) -> Result<Choice, Refusal> {
+    if !time.is_finite() {
+        return Err(algorithm.refusal(&request, Reason::NoFiniteTime));
     }
-    Err(Error::usage(format!(
-        "{} {} has no finite time with these costs",
-        algorithm.name,
-        algorithm.collective.name()
-    )))
+    Ok(Choice {
+        algorithm,
+        request,
+        time,
+    })
 }

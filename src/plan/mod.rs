@@ -11,6 +11,7 @@ pub mod distribution;
 pub mod exchange;
 pub mod gather;
 pub mod pipeline;
+pub mod refusal;
 pub mod registry;
 pub mod segments;
 pub mod tree;

@@ -12,6 +12,7 @@ use self::row::broadcast;
 pub use super::build::reduction::Reduction;
 pub use super::build::stream::DynScheduleSource;
 use super::build::stream::Stream;
+use super::refusal::{Reason, Refusal};
 use super::segments::{Best, Published, Symbols};
 use super::tree::reduce_broadcast;
 use super::{MAX_TRANSFERS, Request, circulant, exchange, gather, pipeline, tree};
@@ -385,92 +386,77 @@ impl Algorithm {
     /// Checks whether [`Algorithm::plan`] accepts `request`.
     ///
     /// # Errors
-    /// As [`Algorithm::plan`].
-    pub fn accepts(&self, request: &Request) -> Result<()> {
-        request.validate()?;
+    /// Why it does not, and the algorithms that may: the [`Error`] of [`Algorithm::plan`] as data.
+    pub fn accepts(&self, request: &Request) -> Result<(), Refusal> {
+        self.check(request)
+            .map_err(|reason| self.refusal(request, reason))
+    }
+
+    /// The refusal of `request` for `reason`, with the alternatives of the registry.
+    pub fn refusal(&self, request: &Request, reason: Reason) -> Refusal {
+        let lacks_restriction = |a: &Algorithm| match reason {
+            Reason::BlockSizes => !a.regular_only,
+            Reason::Links => !a.uniform_links_only,
+            Reason::Commutativity => !a.commutative_only,
+            _ => true,
+        };
+        let alternatives = match reason.is_restriction() {
+            true => of(self.collective)
+                .filter(|a| lacks_restriction(a) && a.ports.allow(request.ports))
+                .map(|a| a.name)
+                .collect(),
+            false => Vec::new(),
+        };
+        Refusal {
+            algorithm: self.name,
+            collective: self.collective,
+            reason,
+            alternatives,
+        }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Reason> {
+        request.validate().map_err(Reason::Invalid)?;
+        let ranks = request.ranks;
         let segments = if self.segmented {
             request.segments.count()
         } else {
             1
         };
-        if (self.transfers)(request.ranks, segments) > MAX_TRANSFERS {
-            return Err(Error::usage(format!(
-                "{} ranks with {segments} segments need more than the 2^31 steps that can be numbered: take larger segments",
-                request.ranks
-            )));
+        if (self.transfers)(ranks, segments) > MAX_TRANSFERS {
+            return Err(Reason::TooManySteps { ranks, segments });
         }
-        self.accepts_blocks(request)?;
+        self.check_blocks(request)?;
         if self.uniform_links_only && request.cost.links().is_some() {
-            return Err(Error::usage(format!(
-                "{} {} needs links that all cost the same: {}",
-                self.name,
-                self.collective.name(),
-                self.others(|a| !a.uniform_links_only && a.ports.allow(request.ports))
-            )));
+            return Err(Reason::Links);
         }
         if !self.ports.allow(request.ports) {
-            return Err(Error::usage(format!(
-                "{} {} is not planned for {} ports: {}",
-                self.name,
-                self.collective.name(),
-                request.ports.name(),
-                self.others(|a| a.ports.allow(request.ports))
-            )));
+            return Err(Reason::Ports(request.ports));
         }
         if self.commutative_only && request.keep_order && self.collective.reduces() {
-            return Err(Error::usage(format!(
-                "{} {} needs an operator that commutes: {}",
-                self.name,
-                self.collective.name(),
-                self.others(|a| !a.commutative_only && a.ports.allow(request.ports))
-            )));
+            return Err(Reason::Commutativity);
         }
         Ok(())
     }
 
     /// Checks the block sizes: only collectives with blocks may have them, and only some algorithms
     /// support unequal ones.
-    fn accepts_blocks(&self, request: &Request) -> Result<()> {
-        let Some(blocks) = &request.blocks else {
-            let has_one_vector =
-                !self.collective.has_blocks() || self.collective == Kind::ReduceScatter;
-            let all = request.elements().checked_mul(request.ranks);
-            if !has_one_vector && all.is_none() {
-                return Err(Error::usage(format!(
-                    "{} blocks of {} elements overflow",
-                    request.ranks,
-                    request.elements()
-                )));
+    fn check_blocks(&self, request: &Request) -> Result<(), Reason> {
+        let (ranks, elements) = (request.ranks, request.elements());
+        match &request.blocks {
+            None => {
+                let has_one_vector =
+                    !self.collective.has_blocks() || self.collective == Kind::ReduceScatter;
+                if !has_one_vector && elements.checked_mul(ranks).is_none() {
+                    return Err(Reason::BlocksOverflow { ranks, elements });
+                }
+                Ok(())
             }
-            return Ok(());
-        };
-        if !self.collective.has_blocks() {
-            return Err(Error::usage(format!(
-                "{} has one vector, not a block for each rank: give its size alone",
-                self.collective.name()
-            )));
-        }
-        if self.regular_only && blocks.iter().any(|&b| b != blocks[0]) {
-            return Err(Error::usage(format!(
-                "{} {} needs blocks of one size: {}",
-                self.name,
-                self.collective.name(),
-                self.others(|a| !a.regular_only && a.ports.allow(request.ports))
-            )));
-        }
-        Ok(())
-    }
-
-    /// Suggests the algorithms for the same collective that satisfy `good`.
-    fn others(&self, good: impl Fn(&Algorithm) -> bool) -> String {
-        let names: Vec<_> = of(self.collective)
-            .filter(|a| good(a))
-            .map(|a| a.name)
-            .collect();
-        if names.is_empty() {
-            "no algorithm here does without".into()
-        } else {
-            format!("choose {}", names.join(", "))
+            Some(_) if !self.collective.has_blocks() => Err(Reason::OneVector),
+            Some(blocks) if self.regular_only && blocks.iter().any(|&b| b != blocks[0]) => {
+                Err(Reason::BlockSizes)
+            }
+            Some(_) => Ok(()),
         }
     }
 }

@@ -6,14 +6,14 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use oneport::Kind;
 use oneport::check::{self, Finding, Options, Report};
 use serde::Serialize;
 
 use crate::args::{Common, did_you_mean, parse_count};
 use crate::input::{Input, ScheduleInfo, print_warnings};
-use crate::output;
+use crate::output::{self, Skipped};
 use crate::progress::Progress;
 use crate::task::Task;
 
@@ -132,12 +132,6 @@ struct Row {
     steps: usize,
 }
 
-#[derive(Serialize)]
-struct Skipped {
-    algorithm: &'static str,
-    reason: String,
-}
-
 /// Checks and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(Construction::Circulant(args)) = &args.construction {
@@ -214,23 +208,13 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
                     finding,
                 }));
             }
-            Err(error) => skipped.push(Skipped {
-                algorithm: algorithm.name,
-                reason: output::reason(&error),
-            }),
+            Err(refusal) => skipped.push(refusal.into()),
         }
         bar.add(1);
     }
     bar.finish();
     if rows.is_empty() {
-        let reasons: Vec<_> = skipped
-            .iter()
-            .map(|s| format!("{}: {}", s.algorithm, s.reason))
-            .collect();
-        bail!(
-            "no algorithm can be planned for this: {}",
-            reasons.join("; ")
-        );
+        return Err(output::none_applies(&skipped));
     }
     let output = All {
         ok: rows.iter().all(|row| row.ok),
@@ -278,11 +262,5 @@ fn print(out: &mut dyn Write, output: &All) -> Result<()> {
     if output.more > 0 {
         writeln!(out, "\nand {} more", output.more)?;
     }
-    output::skipped(
-        out,
-        output
-            .skipped
-            .iter()
-            .map(|s| (s.algorithm, s.reason.as_str())),
-    )
+    output::skipped(out, &output.skipped)
 }

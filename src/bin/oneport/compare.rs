@@ -1,17 +1,20 @@
 //! `oneport compare`: compares all algorithms of one collective by model time.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use oneport::Request;
+use oneport::plan::choose::{self, Choice};
+use oneport::plan::refusal::Reason;
 use oneport::plan::registry::{Algorithm, Planned};
 use oneport::simulate::bounds::lower_bound_of_layouts;
 use serde::Serialize;
 
 use crate::args::Common;
 use crate::input::{ScheduleInfo, show_cost, warnings_about};
-use crate::output;
+use crate::output::{self, Skipped};
 use crate::progress::Progress;
 use crate::task::{Task, Timing, finite, linked, steps};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
@@ -57,12 +60,6 @@ struct Row {
     segment: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct Skipped {
-    algorithm: &'static str,
-    reason: String,
-}
-
 /// Plans, times and sorts all algorithms, and prints them.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let Some(kind) = args.common.collective else {
@@ -73,52 +70,46 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     let mut task = Task::new(&args.common, kind)?;
     task.timed_only = Some(Timing::All);
-    let mut rows = Vec::new();
-    let mut skipped = Vec::new();
+    let mut rows = HashMap::new();
     let mut first = None;
     let progress = Progress::new(
         0,
         "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
     );
-    for &algorithm in &task.algorithms {
+    let candidates = task.algorithms.iter().copied();
+    let ranking = choose::rank(candidates, |algorithm| {
         progress.name(algorithm.name);
         // Algorithms are timed one after another and their schedules dropped, so memory suffices if
         // the longest schedule fits.
-        let timed = task
-            .request_for(algorithm)
-            .and_then(|request| TimedAlgorithm::new(&task, algorithm, &request, &progress));
-        match timed {
-            Ok(TimedAlgorithm { planned, info, row }) => {
-                rows.push(row);
-                first.get_or_insert_with(|| {
-                    let (collective, ports) = (planned.collective(), planned.ports());
-                    warnings_about(
-                        &args.common,
-                        &collective,
-                        ports,
-                        planned.uses_several_ports(),
-                    );
-                    (info, bound(&task, &planned))
-                });
-            }
-            Err(error) => skipped.push(Skipped {
-                algorithm: algorithm.name,
-                reason: output::reason(&error),
-            }),
-        }
-    }
+        let request = task.request_for(algorithm)?;
+        let timed = TimedAlgorithm::new(&task, algorithm, &request, &progress)
+            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
+        let TimedAlgorithm { planned, info, row } = timed;
+        let time = row.time.0;
+        rows.insert(algorithm.name, row);
+        first.get_or_insert_with(|| {
+            let (collective, ports) = (planned.collective(), planned.ports());
+            warnings_about(
+                &args.common,
+                &collective,
+                ports,
+                planned.uses_several_ports(),
+            );
+            (info, bound(&task, &planned))
+        });
+        Ok(Choice {
+            algorithm,
+            request,
+            time,
+        })
+    });
     progress.finish();
+    let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
     let Some((info, lower_bound)) = first else {
-        let reasons: Vec<_> = skipped
-            .iter()
-            .map(|s| format!("{}: {}", s.algorithm, s.reason))
-            .collect();
-        bail!(
-            "no algorithm can be planned for this: {}",
-            reasons.join("; ")
-        );
+        return Err(output::none_applies(&skipped));
     };
-    rows.sort_by(|a, b| a.time.0.total_cmp(&b.time.0));
+    let names = ranking.choices.iter().map(|choice| choice.algorithm.name);
+    let mut rows: Vec<Row> = names.filter_map(|name| rows.remove(name)).collect();
     let best = rows[0].time.0;
     for row in &mut rows {
         row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
@@ -157,7 +148,7 @@ impl TimedAlgorithm {
         algorithm: &'static Algorithm,
         request: &Request,
         progress: &Progress,
-    ) -> Result<TimedAlgorithm> {
+    ) -> oneport::Result<TimedAlgorithm> {
         let (cost, element_bytes) = (&request.cost, request.element_bytes);
         // Each transfer consists of two steps.
         let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
@@ -240,11 +231,5 @@ fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
     if bound > 0.0 {
         writeln!(out, "\nlower bound  {}", unit.show(bound))?;
     }
-    output::skipped(
-        out,
-        output
-            .skipped
-            .iter()
-            .map(|s| (s.algorithm, s.reason.as_str())),
-    )
+    output::skipped(out, &output.skipped)
 }

@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use oneport::measure::estimate::CoreModel;
+use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
-use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Step};
+use oneport::{Collective, CostModel, Error, Kind, Ports, Request, Schedule, Step};
 use serde::Serialize;
 
 use crate::args::{Common, Root};
@@ -188,7 +189,7 @@ impl Input {
     /// Plans `task` with the requested algorithm, or with the best one.
     pub(crate) fn plan(task: &Task) -> Result<Input> {
         let (algorithm, request) = task.choose()?;
-        Input::planned_by(task, algorithm, request)
+        Ok(Input::planned_by(task, algorithm, request).map_err(Error::from)?)
     }
 
     /// Plans `request`, one of the requests of `task`, with `algorithm`.
@@ -196,8 +197,10 @@ impl Input {
         task: &Task,
         algorithm: &'static Algorithm,
         request: Request,
-    ) -> Result<Input> {
-        let schedule = algorithm.plan(&request)?;
+    ) -> Result<Input, Refusal> {
+        let schedule = algorithm
+            .plan(&request)
+            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
         let info = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
         Ok(Input {
             schedule,

@@ -3,8 +3,9 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use comfy_table::{CellAlignment, Table, presets};
+use oneport::plan::refusal::Refusal;
 use serde::Serialize;
 
 pub(crate) use crate::writer::{Writer, writable, write_file};
@@ -104,27 +105,41 @@ pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result
     Ok(())
 }
 
-/// Returns the reason why an algorithm cannot be used, without the advice to choose another one:
-/// the output lists the others anyway.
-pub(crate) fn reason(error: &anyhow::Error) -> String {
-    let text = format!("{error:#}");
-    match text.split_once(": choose ") {
-        Some((reason, _)) => reason.to_string(),
-        None => text,
+/// An algorithm that cannot be used, and why.
+#[derive(Serialize)]
+pub(crate) struct Skipped {
+    algorithm: &'static str,
+    reason: String,
+}
+
+impl From<Refusal> for Skipped {
+    /// Without the advice to choose another algorithm: the output lists the others anyway.
+    fn from(refusal: Refusal) -> Self {
+        Skipped {
+            algorithm: refusal.algorithm,
+            reason: refusal.without_alternatives().to_string(),
+        }
     }
 }
 
+/// The error that all algorithms are skipped.
+pub(crate) fn none_applies(skipped: &[Skipped]) -> anyhow::Error {
+    let reason = |s: &Skipped| format!("{}: {}", s.algorithm, s.reason);
+    let reasons: Vec<_> = skipped.iter().map(reason).collect();
+    anyhow!(
+        "no algorithm can be planned for this: {}",
+        reasons.join("; ")
+    )
+}
+
 /// Prints the algorithms that could not be used, with the reasons.
-pub(crate) fn skipped<'a>(
-    out: &mut dyn Write,
-    skipped: impl Iterator<Item = (&'a str, &'a str)> + Clone,
-) -> Result<()> {
-    let Some(width) = skipped.clone().map(|(name, _)| name.len()).max() else {
+pub(crate) fn skipped(out: &mut dyn Write, skipped: &[Skipped]) -> Result<()> {
+    let Some(width) = skipped.iter().map(|s| s.algorithm.len()).max() else {
         return Ok(());
     };
     writeln!(out, "\nnot applicable:")?;
-    for (name, reason) in skipped {
-        writeln!(out, "  {name:width$}  {reason}")?;
+    for Skipped { algorithm, reason } in skipped {
+        writeln!(out, "  {algorithm:width$}  {reason}")?;
     }
     Ok(())
 }

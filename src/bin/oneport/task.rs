@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use oneport::measure::estimate::{self, CoreModel};
-use oneport::plan::choose::Choice;
+use oneport::plan::choose::{self, Choice, Offer, Ranking};
+use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segments};
 use oneport::run::system;
@@ -127,9 +128,9 @@ impl Task {
         Ok(task)
     }
 
-    /// Returns the segmented request for `algorithm`. An error if the algorithm does not accept it
+    /// Returns the segmented request for `algorithm`. A refusal if the algorithm does not accept it
     /// or it is too large.
-    pub(crate) fn request_for(&self, algorithm: &Algorithm) -> Result<Request> {
+    pub(crate) fn request_for(&self, algorithm: &Algorithm) -> Result<Request, Refusal> {
         let mut request = self.request.clone();
         algorithm.accepts(&request)?;
         if algorithm.segmented {
@@ -154,36 +155,38 @@ impl Task {
     }
 
     /// Returns the best segments for the request's cost model.
-    fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments> {
+    fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
         // The search needs at least the memory of one segment.
         self.ensure_fits_memory(algorithm, request)?;
         let bytes_per_transfer = algorithm.bytes_a_transfer().unwrap_or(BYTES_PER_TRANSFER);
         let max = available_memory().and_then(|bytes| bytes.checked_div(bytes_per_transfer));
         let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
-        let best = segments::best_segment_within(algorithm, request, max)?;
-        Ok(Segments::of_size(request.elements(), best.segment)?)
+        segments::best_segment_within(algorithm, request, max)
+            .and_then(|best| Segments::of_size(request.elements(), best.segment))
+            .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))
     }
 
-    /// Rejects schedules that would take too much memory or time.
-    fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<()> {
+    /// Refuses schedules that would take too much memory or time.
+    fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<(), Refusal> {
         let (ranks, segments) = (request.ranks, request.segments.count());
         let steps = steps(algorithm, ranks, segments);
         let what = || {
-            let plural = |n: usize| if n == 1 { "" } else { "s" };
-            format!(
-                "{} with {ranks} rank{} and {segments} segment{} (about {steps} steps)",
+            describe(
                 algorithm.name,
-                plural(ranks),
-                plural(segments)
+                request.ranks,
+                request.segments.count(),
+                steps,
             )
         };
-        let advice = "take fewer ranks or larger segments";
         let streams = self.streams(algorithm);
         if steps > MAX_STEPS && !(streams && self.timed_only == Some(Timing::Chosen)) {
-            bail!(
-                "{} is longer than this program's limit of {MAX_STEPS} steps: {advice}",
-                what()
-            );
+            let reason = Reason::TooLong {
+                ranks,
+                segments,
+                steps,
+                max_steps: MAX_STEPS,
+            };
+            return Err(algorithm.refusal(request, reason));
         }
         let [ranks, segments] = [ranks, segments].map(|n| n as u128);
         let mut bytes = ranks * u128::from(BYTES_PER_RANK) + segments * 64;
@@ -193,51 +196,30 @@ impl Task {
         };
         bytes += u128::from(steps) * u128::from(bytes_per_step);
         bytes += u128::from((algorithm.tables)(request.ranks));
-        ensure_memory(what, bytes, advice)
+        let advice = "take fewer ranks or larger segments";
+        fits_memory(what, bytes, advice)
+            .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
     }
 
     /// Returns the algorithm with the smallest model time (for a native run on known cores, the
     /// smallest estimate) and its request.
     pub(crate) fn choose(&self) -> Result<(&'static Algorithm, Request)> {
-        if let Some(choice) = self.choose_on_cores() {
-            return Ok((choice.algorithm, choice.request));
+        let candidates = self.algorithms.iter().copied();
+        if let Some(core_model) = self.on_cores() {
+            let ranking = estimate::choose_native_among(candidates, &self.request, core_model);
+            // On any error, the choice by model time reports it.
+            if let Ok(Ok(choice)) = ranking.map(Ranking::best) {
+                return Ok((choice.algorithm, choice.request));
+            }
         }
         if let [one] = self.algorithms[..] {
-            return Ok((one, self.request_for(one)?));
+            return Ok((one, self.request_for(one).map_err(Error::from)?));
         }
-        // The smallest time; among equal ones the first in the registry.
-        let mut best: Option<(f64, usize, Request)> = None;
-        let mut refused: Vec<(&str, anyhow::Error)> = Vec::new();
-        let mut expensive = Vec::new();
-        for (i, algorithm) in self.algorithms.iter().enumerate() {
-            match self.request_for(algorithm) {
-                Ok(request) if self.is_too_long(algorithm, &request) => {
-                    let steps = steps(algorithm, request.ranks, request.segments.count());
-                    let reason = format!("timing its {steps} steps would take too long");
-                    refused.push((algorithm.name, anyhow::Error::msg(reason)));
-                }
-                Ok(request) if self.is_expensive(algorithm, &request) => {
-                    expensive.push((i, request))
-                }
-                Ok(request) => self.time(i, request, &mut best, &mut refused),
-                Err(error) => refused.push((algorithm.name, error)),
-            }
-        }
-        for (i, request) in expensive {
-            let min = min_time(self.algorithms[i], &request);
-            if best.as_ref().is_none_or(|(time, ..)| min <= *time) {
-                self.time(i, request, &mut best, &mut refused);
-            }
-        }
-        match best {
-            Some((_, i, request)) => Ok((self.algorithms[i], request)),
-            None => {
-                let reasons: Vec<_> = refused.iter().map(|(n, e)| format!("{n}: {e:#}")).collect();
-                bail!(
-                    "no algorithm can be planned for this: {}",
-                    reasons.join("; ")
-                )
-            }
+        let candidates = self.algorithms.iter().copied();
+        let ranking = choose::rank(candidates, |algorithm| self.offer(algorithm));
+        match ranking.best() {
+            Ok(choice) => Ok((choice.algorithm, choice.request)),
+            Err(refusals) => Err(choose::none_applies(None, &refusals).into()),
         }
     }
 }
@@ -251,16 +233,20 @@ impl Task {
         self.core_model.as_ref().filter(|_| open)
     }
 
-    /// Chooses by estimated native time, see [`Task::on_cores`].
-    fn choose_on_cores(&self) -> Option<Choice> {
-        let core_model = self.on_cores()?;
-        let choice = match self.algorithms[..] {
-            [one] => estimate::estimate_native(one, &self.request, core_model),
-            [first, ..] => estimate::choose_native(first.collective, &self.request, core_model),
-            [] => return None,
-        };
-        // On any error, the choice by model time reports it.
-        choice.ok()
+    /// Evaluates a candidate by model time.
+    fn offer(&self, algorithm: &'static Algorithm) -> Result<Offer<'static>, Refusal> {
+        let request = self.request_for(algorithm)?;
+        if self.is_too_long(algorithm, &request) {
+            let steps = steps(algorithm, request.ranks, request.segments.count());
+            return Err(algorithm.refusal(&request, Reason::TooLongToTime { steps }));
+        }
+        if self.is_expensive(algorithm, &request) {
+            return Ok(Offer::Deferred {
+                min_time: min_time(algorithm, &request),
+                evaluate: Box::new(move || timed(algorithm, request)),
+            });
+        }
+        timed(algorithm, request).map(Offer::Timed)
     }
 
     /// Whether timing `algorithm` needs a simulation of many steps.
@@ -276,25 +262,17 @@ impl Task {
             && steps(algorithm, request.ranks, request.segments.count()) > MAX_STEPS
             && segments::closed_time(algorithm, request).is_none()
     }
+}
 
-    /// Times the `i`-th algorithm and updates the best one.
-    fn time(
-        &self,
-        i: usize,
-        request: Request,
-        best: &mut Option<(f64, usize, Request)>,
-        refused: &mut Vec<(&str, anyhow::Error)>,
-    ) {
-        let algorithm = self.algorithms[i];
-        match model_time(algorithm, &request) {
-            Ok(time) => {
-                let better = |(min, at, _): &(f64, usize, Request)| (time, i) < (*min, *at);
-                if best.as_ref().is_none_or(better) {
-                    *best = Some((time, i, request));
-                }
-            }
-            Err(error) => refused.push((algorithm.name, error)),
-        }
+/// Returns the model time of `algorithm` for `request`.
+fn timed(algorithm: &'static Algorithm, request: Request) -> Result<Choice, Refusal> {
+    match model_time(algorithm, &request) {
+        Ok(time) => Ok(Choice {
+            algorithm,
+            request,
+            time,
+        }),
+        Err(error) => Err(algorithm.refusal(&request, Reason::Planner(error))),
     }
 }
 
@@ -334,10 +312,7 @@ pub(crate) fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorith
         name => {
             let found = registry::find(kind, name).map_err(|error| {
                 let names = registry::of(kind).map(|a| a.name);
-                Error::from(ErrorKind::Usage(format!(
-                    "{error}{}",
-                    did_you_mean(name, names)
-                )))
+                usage(format!("{error}{}", did_you_mean(name, names)))
             });
             Ok(vec![found?])
         }
@@ -405,17 +380,19 @@ pub(crate) fn ensure_memory(
     bytes: u128,
     advice: &str,
 ) -> Result<()> {
+    fits_memory(what, bytes, advice).map_err(anyhow::Error::msg)
+}
+
+/// As [`ensure_memory`]; the error is the message.
+fn fits_memory(what: impl FnOnce() -> String, bytes: u128, advice: &str) -> Result<(), String> {
     if available_memory().is_none_or(|free| bytes <= u128::from(free)) {
         return Ok(());
     }
-    match system::ensure_memory(&what(), bytes) {
-        Ok(()) => Ok(()),
-        Err(error) => bail!("{error}: {advice}"),
-    }
+    system::ensure_memory(&what(), bytes).map_err(|error| format!("{error}: {advice}"))
 }
 
 /// Returns the model time of `algorithm` for `request`.
-pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
+pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::Result<f64> {
     let time = segments::executed_time(algorithm, request)?;
     if time.is_finite() {
         return Ok(time);
@@ -434,15 +411,15 @@ pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f6
 }
 
 /// Returns `time`, or an error if it is not finite.
-pub(crate) fn finite(time: f64) -> Result<f64> {
+pub(crate) fn finite(time: f64) -> oneport::Result<f64> {
     if !time.is_finite() {
-        bail!("the model time is too large to be computed");
+        return Err(too_large());
     }
     Ok(time)
 }
 
 /// Returns `time`. If it is infinite, the error names a transfer over a missing link.
-pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> Result<f64> {
+pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> oneport::Result<f64> {
     if time.is_finite() {
         return Ok(time);
     }
@@ -462,11 +439,19 @@ pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> Result
             })
         });
     match missing {
-        Some((from, to)) => bail!(
+        Some((from, to)) => Err(usage(format!(
             "the schedule sends from rank {from} to rank {to}, between which the costs have no link"
-        ),
-        None => bail!("the model time is too large to be computed"),
+        ))),
+        None => Err(too_large()),
     }
+}
+
+fn too_large() -> Error {
+    usage("the model time is too large to be computed".into())
+}
+
+fn usage(message: String) -> Error {
+    ErrorKind::Usage(message).into()
 }
 
 impl Vector {

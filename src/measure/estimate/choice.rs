@@ -2,8 +2,9 @@
 
 use super::{CoreModel, estimate_best};
 use crate::error::{Error, Result};
-use crate::plan::choose::{Choice, fastest_first, finite, with_best_segments};
-use crate::plan::registry::Algorithm;
+use crate::plan::choose::{Choice, Ranking, finite, none_applies, rank, with_best_segments};
+use crate::plan::refusal::{Reason, Refusal};
+use crate::plan::registry::{self, Algorithm};
 use crate::plan::{Request, Segments};
 use crate::schedule::Step;
 use crate::schedule::collective::Kind;
@@ -37,25 +38,32 @@ use crate::schedule::collective::Kind;
 /// # Errors
 /// As [`choose()`](crate::plan::choose::choose); also when there are no cores.
 pub fn choose_native(kind: Kind, request: &Request, core_model: &CoreModel) -> Result<Choice> {
+    choose_native_among(registry::of(kind), request, core_model)?
+        .best()
+        .map_err(|refusals| none_applies(Some(kind), &refusals))
+}
+
+/// As [`choose_native`], among the given algorithms: the choice comes first in the ranking.
+///
+/// # Errors
+/// When one of several equally fast algorithms cannot be planned.
+pub fn choose_native_among(
+    candidates: impl IntoIterator<Item = &'static Algorithm>,
+    request: &Request,
+    core_model: &CoreModel,
+) -> Result<Ranking> {
     /// Estimates within this factor are considered equal; the algorithm with the smallest volume is
     /// then chosen.
     const TIE_FACTOR: f64 = 1.02;
-    let mut choices = fastest_first(kind, |algorithm| {
+    let mut ranking = rank(candidates, |algorithm| {
         estimate_native(algorithm, request, core_model)
+    });
+    ranking.settle_ties(TIE_FACTOR, |choice| {
+        let schedule = choice.algorithm.plan(&choice.request)?;
+        let steps = schedule.programs().iter().flatten();
+        Ok(steps.filter(|s| s.is_send()).map(Step::len).sum::<usize>())
     })?;
-    let ties = choices.partition_point(|c| c.time <= TIE_FACTOR * choices[0].time);
-    choices.truncate(ties);
-    let mut smallest_volume = 0;
-    if let [_, _, ..] = choices.as_slice() {
-        let volume = |choice: &Choice| -> Result<usize> {
-            let schedule = choice.algorithm.plan(&choice.request)?;
-            let steps = schedule.programs().iter().flatten();
-            Ok(steps.filter(|s| s.is_send()).map(Step::len).sum())
-        };
-        let volumes = choices.iter().map(volume).collect::<Result<Vec<_>>>()?;
-        smallest_volume = (0..volumes.len()).min_by_key(|&i| volumes[i]).unwrap_or(0);
-    }
-    Ok(choices.swap_remove(smallest_volume))
+    Ok(ranking)
 }
 
 /// Estimates `algorithm` for `request`, with the segments that are best in a native run.
@@ -66,30 +74,29 @@ pub fn estimate_native(
     algorithm: &'static Algorithm,
     request: &Request,
     core_model: &CoreModel,
-) -> Result<Choice> {
+) -> Result<Choice, Refusal> {
     algorithm.accepts(request)?;
-    let max_count = match algorithm.segmented {
-        true => with_best_segments(algorithm, request)?
-            .request
-            .segments
-            .count(),
-        false => 1,
-    };
+    if !algorithm.segmented {
+        return estimate_as_requested(algorithm, request, core_model);
+    }
+    let max_count = with_best_segments(algorithm, request)?
+        .request
+        .segments
+        .count();
     let mut best: Option<Choice> = None;
     let mut count = 1;
     while count <= max_count {
         let mut request = request.clone();
-        if algorithm.segmented {
-            let size = request.elements().div_ceil(count).max(1);
-            request.segments = Segments::of_size(request.elements(), size)?;
-        }
+        let size = request.elements().div_ceil(count).max(1);
+        request.segments = Segments::of_size(request.elements(), size)
+            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
         let choice = estimate_as_requested(algorithm, &request, core_model)?;
         if best.as_ref().is_none_or(|b| choice.time < b.time) {
             best = Some(choice);
         }
         count *= 2;
     }
-    best.ok_or_else(|| Error::usage(format!("{} cannot be timed", algorithm.name)))
+    best.ok_or_else(|| algorithm.refusal(request, Reason::NoFiniteTime))
 }
 
 /// Estimates `algorithm` for `request` in a native run, with the request's own segments.
@@ -100,13 +107,15 @@ pub fn estimate_as_requested(
     algorithm: &'static Algorithm,
     request: &Request,
     core_model: &CoreModel,
-) -> Result<Choice> {
+) -> Result<Choice, Refusal> {
+    let failed = |error| algorithm.refusal(request, Reason::Planner(error));
     if core_model.cores == 0 {
-        return Err(Error::usage("an estimate needs at least one core"));
+        return Err(failed(Error::usage("an estimate needs at least one core")));
     }
     algorithm.accepts(request)?;
-    let schedule = algorithm.plan(request)?;
-    let time = estimate_best(&schedule, &request.cost, request.element_bytes, core_model)?;
+    let schedule = algorithm.plan(request).map_err(failed)?;
+    let time = estimate_best(&schedule, &request.cost, request.element_bytes, core_model)
+        .map_err(failed)?;
     finite(algorithm, request.clone(), time)
 }
 
@@ -114,7 +123,6 @@ pub fn estimate_as_requested(
 mod tests {
     use super::*;
     use crate::machine::CostModel;
-    use crate::plan::registry;
 
     fn core_model(cores: usize) -> CoreModel {
         CoreModel {
@@ -170,7 +178,7 @@ mod tests {
         // children.
         assert!((4.0 * 60.0..2000.0).contains(&time(16)), "{}", time(16));
         let none = estimate_native(binomial, &request(16, 50), &core_model(0)).unwrap_err();
-        assert_eq!(none.exit_code(), 2);
+        assert_eq!(Error::from(none).exit_code(), 2);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod copy_costs;
 mod eager;
 mod rendezvous;
 
-pub use choice::{choose_native, estimate_as_requested, estimate_native};
+pub use choice::{choose_native, choose_native_among, estimate_as_requested, estimate_native};
 
 use crate::error::Result;
 use crate::machine::{CostModel, bytes};

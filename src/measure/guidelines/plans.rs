@@ -112,31 +112,22 @@ impl<'a> Plans<'a> {
         if call.free_computation {
             request.cost = request.cost.gamma(0.0);
         }
-        let mut best: Option<Planned> = None;
-        let mut refusal = None;
-        for algorithm in candidates {
-            let choice = match call.by {
-                By::Best | By::Irregular => choose::with_best_segments(algorithm, &request),
-                By::Whole(_) => choose::as_requested(algorithm, &request),
-            };
-            match choice {
-                Ok(choice) if best.as_ref().is_none_or(|b| choice.time < b.time) => {
-                    best = Some(Planned {
-                        call: *call,
-                        algorithm,
-                        request: choice.request,
-                        time: choice.time,
-                    });
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    refusal.get_or_insert(error.to_string());
-                }
-            }
+        let ranking = choose::rank(candidates, |algorithm| match call.by {
+            By::Best | By::Irregular => choose::with_best_segments(algorithm, &request),
+            By::Whole(_) => choose::as_requested(algorithm, &request),
+        });
+        match ranking.best() {
+            Ok(choice) => Ok(Planned {
+                call: *call,
+                algorithm: choice.algorithm,
+                request: choice.request,
+                time: choice.time,
+            }),
+            Err(refusals) => Err(match refusals.first() {
+                Some(refusal) => refusal.to_string(),
+                None => format!("no such algorithm for {}", kind.name()),
+            }),
         }
-        best.ok_or_else(|| {
-            refusal.unwrap_or_else(|| format!("no such algorithm for {}", kind.name()))
-        })
     }
 
     pub(super) fn row(

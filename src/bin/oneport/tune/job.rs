@@ -1,17 +1,16 @@
 //! A validated tuning job: the sweep and its settings.
 
 use anyhow::{Result, bail};
-use oneport::Kind;
 use oneport::measure::tune::{Sweep, Tuning};
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
-use serde::Serialize;
+use oneport::{Error, Kind};
 
 use super::{Args, Pace, machine, sizes};
 use crate::args::{Common, Dtype, Op, Vector};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
-use crate::output;
+use crate::output::{self, Skipped};
 use crate::task::{Task, algorithms, available_memory, footprint};
 use crate::units::TimeUnit;
 
@@ -26,12 +25,6 @@ pub(super) struct Job {
     pub(super) machine: String,
     pub(super) date: String,
     pub(super) command: String,
-}
-
-#[derive(Serialize)]
-pub(super) struct Skipped {
-    pub(super) algorithm: &'static str,
-    pub(super) reason: String,
 }
 
 /// Threads of the team.
@@ -171,23 +164,13 @@ fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm
             match task.request_for(algorithm) {
                 _ if found.iter().any(|a| a.name == algorithm.name) => {}
                 Ok(_) => found.push(algorithm),
-                Err(error) if name == "all" || name == "auto" => skipped.push(Skipped {
-                    algorithm: algorithm.name,
-                    reason: output::reason(&error),
-                }),
-                Err(error) => return Err(error),
+                Err(refusal) if name == "all" || name == "auto" => skipped.push(refusal.into()),
+                Err(refusal) => return Err(Error::from(refusal).into()),
             }
         }
     }
     if found.is_empty() {
-        let reasons: Vec<_> = skipped
-            .iter()
-            .map(|s| format!("{}: {}", s.algorithm, s.reason))
-            .collect();
-        bail!(
-            "no algorithm can be planned for this: {}",
-            reasons.join("; ")
-        );
+        return Err(output::none_applies(&skipped));
     }
     Ok((found, skipped))
 }

@@ -6,9 +6,10 @@ use anyhow::Result;
 use oneport::measure::tune::{Row, Tuning};
 use serde::Serialize;
 
-use super::job::{Job, Skipped, Threads};
+use super::job::{Job, Threads};
 use super::plot;
 use crate::output;
+use crate::output::Skipped;
 use crate::units::{TimeUnit, show_bytes, significant};
 
 #[derive(Serialize)]
@@ -134,10 +135,7 @@ pub(super) fn print(
         "",
     ];
     output::table(out, &header, rows, &[0, 2, 3, 4, 5, 6, 7, 8])?;
-    output::skipped(
-        out,
-        job.skipped.iter().map(|s| (s.algorithm, s.reason.as_str())),
-    )?;
+    output::skipped(out, &job.skipped)?;
     writeln!(out)?;
     plot::plot(out, &tuning.rows)
 }
