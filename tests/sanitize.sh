@@ -1,21 +1,22 @@
 #!/bin/sh
-# Runs the tests of executor and endpoints under sanitizers.
+# Runs the tests of the executors and the endpoints under sanitizers.
 #
 #   tests/sanitize.sh                  the long pass: thread sanitizer, then address sanitizer
 #   tests/sanitize.sh thread|address   the long pass under one of them
 #   tests/sanitize.sh quick            a short pass under the thread sanitizer, for CI
 #
-# ONEPORT_FAULTS=N is how many cases of each kind tests/threads/faults runs, instead of 100 (quick)
-# or 1000.
+# ONEPORT_FAULTS=N sets the number of cases of each kind that tests/threads/faults runs. The default
+# is 100 in the short pass and 1000 in the long pass.
 #
-# Not part of `cargo test`: it builds everything once more, into its own target folder, and takes
-# minutes. Needs no nightly toolchain. Fails when the sanitizer reports anything in a test, and when
-# it does not report the fault planted in examples/planted_race.rs, because then its silence means
-# nothing. Skips, and says so, where the toolchain has no sanitizer for this machine.
+# This is not part of `cargo test`, because it builds everything again into its own target folder
+# and takes minutes. It needs no nightly toolchain. It fails if the sanitizer reports anything in a
+# test. It also fails if the sanitizer does not report the fault that examples/planted_race.rs
+# contains, since then the absence of reports proves nothing. If the toolchain has no sanitizer for
+# this machine, it prints a message and checks nothing.
 #
-# The thread sanitizer does not know fences. Only the parker (src/run/wait/parker.rs) relies on fences, and
-# only to order two atomics; no data is handed over by them, so they cause no reports. tests/model
-# checks them.
+# The thread sanitizer ignores fences. Only the parker (src/run/wait/parker.rs) relies on fences,
+# and only to order two atomics. They publish no other data, so the sanitizer reports no false
+# races. tests/model checks the parker.
 set -eu
 cd "$(dirname "$0")/.."
 case ${1:-all} in
@@ -34,7 +35,8 @@ esac
 export RUSTC_BOOTSTRAP=1
 export RUSTFLAGS="-Zsanitizer=$kind -Cunsafe-allow-abi-mismatch=sanitizer"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
-# Built once and seldom: what reports need to name lines, and no more.
+# This build is rarely repeated, so incremental compilation does not pay. Reports need line tables
+# only.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 target=$(rustc -vV | sed -n 's/^host: //p')
 work=$(mktemp -d)
@@ -51,9 +53,9 @@ fi
 
 case $kind in
 thread)
-    # crossbeam-channel orders by fences, which the sanitizer does not know; the test harness
-    # reports a finished test through the standard library, which is not built for it. Never
-    # suppress test functions: races in the crate would go with them.
+    # crossbeam-channel synchronizes with fences, which the sanitizer ignores. The test harness
+    # passes the result of a test through the standard library, which is not instrumented. Never
+    # suppress test functions: that would also hide races in the crate.
     printf 'race:crossbeam_channel\nrace:CompletedTest\n' >"$work/suppressions"
     export TSAN_OPTIONS="suppressions=$work/suppressions halt_on_error=0 exitcode=66"
     fault=
@@ -65,7 +67,7 @@ address)
 esac
 
 echo "== no pointer is made of a number"
-# The lints are not stable. They run on the library alone.
+# The lints are unstable, so they are enabled here, for the library only.
 cargo rustc --target "$target" --lib --profile check -- \
     -Zcrate-attr='feature(strict_provenance_lints)' \
     -Dfuzzy_provenance_casts -Dlossy_provenance_casts
@@ -85,14 +87,14 @@ grep -q 'Sanitizer' "$work/canary" || {
 echo "caught: $(grep -m 1 'Sanitizer' "$work/canary")"
 
 echo "== the tests ($kind sanitizer)"
-# What ranks that panic at once print, the standard library would capture, and look up for
-# backtraces, under locks that the sanitizer does not see.
+# If several ranks panic at the same time, the standard library prints backtraces and captures the
+# output under locks that the sanitizer does not see. So both are disabled.
 export RUST_BACKTRACE=0
-# Thousands of threads are too many for the sanitizers; running every algorithm takes too long.
+# The sanitizers cannot handle thousands of threads, and running every algorithm takes too long.
 set -- --test-threads 1 --no-capture --skip every_algorithm \
     --skip two_thousand_ranks --skip a_hundred_thousand_ranks
 if [ $kind = address ]; then
-    # What panics when dropped is leaked on purpose.
+    # A team leaks a panic's payload whose drop panics, on purpose.
     set -- "$@" --skip a_panic_that_panics_when_dropped
 fi
 if [ $quick = yes ]; then

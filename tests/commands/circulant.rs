@@ -1,4 +1,4 @@
-//! Circulant schedules: golden tables, the check of their construction, what users see of both.
+//! Tests of circulant schedules: golden tables, the check of their construction, and runs at scale.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -11,23 +11,23 @@ fn oneport(arguments: &str) -> Command {
 
 fn text(arguments: &str) -> String {
     let output = oneport(arguments).assert().success().get_output().clone();
-    String::from_utf8(output.stdout).expect("text")
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 fn json(arguments: &str) -> Value {
     serde_json::from_str(&text(&format!("{arguments} --json"))).expect("one JSON object")
 }
 
-/// Standard error of a command that fails with `code`.
+/// Returns the standard error of a command that exits with `code`.
 fn failure(arguments: &str, code: i32) -> String {
     let output = oneport(arguments).assert().code(code).get_output().clone();
-    String::from_utf8(output.stderr).expect("text")
+    String::from_utf8(output.stderr).expect("UTF-8")
 }
 
-/// The numbers are those of the paper's tables 1 to 4, but for the root's base block, which table 2
-/// prints as -1.
+/// The golden files hold tables 1 to 4 of the paper, except for the root's base block, which table
+/// 2 prints as -1.
 #[test]
-fn golden_tables() {
+fn tables_equal_those_of_the_paper() {
     for (p, golden) in [
         (20, include_str!("../golden/circulant-20.txt")),
         (31, include_str!("../golden/circulant-31.txt")),
@@ -42,7 +42,7 @@ fn golden_tables() {
 }
 
 #[test]
-fn tables_for_scripts() {
+fn tables_are_available_as_json() {
     let table = json("plan reduce -p 9 --algorithm circulant --table");
     assert_eq!(table["ranks"], 9);
     assert_eq!(table["skips"], serde_json::json!([1, 2, 3, 5, 9]));
@@ -74,11 +74,11 @@ fn the_construction_is_checked() {
         (&true.into(), &20.into())
     );
     assert!(text("check circulant --ranks 1").contains("all four conditions hold"));
-    // Options may stand on both sides.
+    // Options are accepted before and after `circulant`.
     for arguments in [
         "check --ranks 2..5 circulant",
         "check --max-errors 3 circulant -p 2..=4",
-        // The former name.
+        // The former name of `--max-errors`.
         "check --most-errors 3 circulant -p 2..=4",
     ] {
         assert_eq!(json(arguments)["schedules"], 9);
@@ -107,7 +107,7 @@ fn the_construction_is_checked() {
     }
 }
 
-/// Schedules too long to be stored are timed all the same.
+/// A schedule that is too long to be stored can still be timed.
 #[test]
 fn many_ranks_are_simulated() {
     let timed = json(
@@ -123,10 +123,10 @@ fn many_ranks_are_simulated() {
         (&40_000.into(), &16.into())
     );
     assert!(timed["lower_bound"].as_f64().unwrap() >= 65536.0);
-    let told = text(
+    let summary = text(
         "simulate reduce -p 30000 --root 7 --bytes 1KiB --segments 20 -a circulant --gamma 1ns",
     );
-    assert!(told.contains("rounds       34"), "{told}");
+    assert!(summary.contains("rounds       34"), "{summary}");
     let both = json(
         "simulate allreduce -p 20000 --bytes 3000 --segments 60 -a circulant --gamma 1 --alpha 10 --beta 1",
     );
@@ -137,15 +137,15 @@ fn many_ranks_are_simulated() {
     );
     assert_eq!(both["time"], rounds * (2 * (10 + 50) + 50));
     assert_eq!(both["messages"], 2 * 19_999 * 60);
-    // No algorithm that takes as many segments can be the best, and none of them is planned to see
-    // that.
+    // Algorithms that use this many segments cannot be the best and are excluded without being
+    // planned.
     let many = json("simulate allreduce -p 1024 --segments 3000");
     assert!(many["time"].as_f64().unwrap() < 1e5, "{many}");
-    // Where they may be the best, they are.
-    let asked = "broadcast -p 300 --bytes 3001 --segments 300 --alpha 0 --beta 1";
+    // Here an algorithm that uses many segments is the best, and `auto` selects it.
+    let request = "broadcast -p 300 --bytes 3001 --segments 300 --alpha 0 --beta 1";
     let (chosen, compared) = (
-        json(&format!("simulate {asked}")),
-        json(&format!("compare {asked}")),
+        json(&format!("simulate {request}")),
+        json(&format!("compare {request}")),
     );
     let best = &compared["rows"][0];
     assert_eq!(
@@ -153,7 +153,7 @@ fn many_ranks_are_simulated() {
         (&best["algorithm"], &best["time"])
     );
     assert_eq!(chosen["closed_form"], Value::Null);
-    // More segments than elements would be fewer segments.
+    // A number of ranks above the limit is refused.
     let message = failure(
         "simulate broadcast -p 999999999999 --segments 64 -a circulant",
         2,
@@ -161,10 +161,10 @@ fn many_ranks_are_simulated() {
     assert!(message.starts_with("error: "), "{message}");
 }
 
-/// What the irregular allgather needs to know, every rank's receive schedule, can be had by a small
-/// regular one.
+/// The irregular allgather needs every rank's receive schedule, which a small regular allgather can
+/// collect.
 #[test]
-fn schedules_are_allgathered() {
+fn receive_schedules_can_be_allgathered() {
     use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
     use oneport::plan::registry;
     use oneport::run::{Operator, RunOptions, Team};
@@ -174,27 +174,27 @@ fn schedules_are_allgathered() {
         let request = Request::new(p, graph.rounds());
         let allgather = registry::find(Kind::Allgather, "circulant").unwrap();
         let schedule = allgather.plan(&request).unwrap();
-        let own: Vec<Vec<i64>> = (0..p).map(|r| graph.recv_schedule(r)).collect();
+        let recv_schedules: Vec<Vec<i64>> = (0..p).map(|r| graph.recv_schedule(r)).collect();
         let sum = Operator::<i64>::named("sum").unwrap();
         let mut team = Team::new(p).unwrap();
         let outcome = team
-            .run(&schedule, &own, &sum, &RunOptions::default())
+            .run(&schedule, &recv_schedules, &sum, &RunOptions::default())
             .unwrap();
         let all: Vec<i64> = Tables::new(&graph)
             .recv
             .into_iter()
             .map(i64::from)
             .collect();
-        assert!(outcome.outputs.iter().all(|held| *held == all), "p={p}");
+        assert!(outcome.outputs.iter().all(|output| *output == all), "p={p}");
         let rounds = schedule.stats().unwrap().rounds;
         assert_eq!(rounds, graph.rounds());
     }
 }
 
-/// The paper's irregular test: `m_r = (r mod 3) floor(m/p)`, the rest at the last rank; more parts
-/// help the largest block along.
+/// The block sizes are those of the paper: `m_r = (r mod 3) floor(m/p)`, and the rest at the last
+/// rank. Splitting the blocks into more parts pipelines the largest one.
 #[test]
-fn the_papers_irregular_test() {
+fn more_parts_speed_up_an_irregular_allgather() {
     use oneport::plan::{Segments, registry};
     use oneport::{CostModel, Kind, Request};
     let (p, m) = (36, 36_000);

@@ -1,4 +1,4 @@
-//! The command line: every command, its JSON fields, its exit codes, and what it says to bad input.
+//! Tests of every subcommand: its output, JSON fields, exit codes and error messages.
 
 use std::io::Read;
 use std::path::Path;
@@ -25,13 +25,14 @@ fn json(arguments: &str) -> Value {
 
 fn text(arguments: &str) -> String {
     let output = oneport(arguments).assert().success().get_output().clone();
-    String::from_utf8(output.stdout).expect("text")
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Standard error of a command that fails with `code`, prints nothing else, and does not panic.
+/// Asserts that `command` exits with `code`, prints nothing to standard output and does not panic.
+/// Returns its standard error.
 fn failure(command: &mut Command, code: i32) -> String {
     let output = command.assert().code(code).get_output().clone();
-    let message = String::from_utf8(output.stderr).expect("text");
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(output.stdout.is_empty(), "{message}");
     assert!(message.starts_with("error: "), "{message}");
     assert!(!message.contains("panicked"), "{message}");
@@ -41,7 +42,7 @@ fn failure(command: &mut Command, code: i32) -> String {
 fn folder(name: &str) -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    std::fs::create_dir_all(&folder).expect("the folder of the test");
     folder
 }
 
@@ -50,7 +51,7 @@ const PAIR: &str = r#"{ "ranks": 2, "ports": "bi", "ported": 1, "collective": {"
   "programs": [ [ {"send": {"to": 1, "spans": [[0,4]]}} ], [ {"recv": {"from": 0, "spans": [[0,4]]}} ] ] }"#;
 
 #[test]
-fn list_has_every_algorithm() {
+fn list_names_every_algorithm() {
     let listed = json("list");
     let algorithms = listed["algorithms"].as_array().unwrap();
     assert_eq!(algorithms.len(), oneport::plan::registry::all().len());
@@ -73,7 +74,7 @@ fn list_has_every_algorithm() {
 }
 
 #[test]
-fn plan_prints_the_schedule_in_every_form() {
+fn plan_prints_the_schedule_in_every_format() {
     let arguments = "plan reduce -p 5 --bytes 12 --segments 3 -a chain";
     let schedule = json(arguments);
     assert_eq!(schedule["ranks"], 5);
@@ -98,7 +99,7 @@ fn plan_prints_the_schedule_in_every_form() {
 }
 
 #[test]
-fn a_planned_file_is_read_wherever_a_collective_is() {
+fn a_saved_schedule_is_simulated_like_the_planned_one() {
     let folder = folder("planned_file");
     let plan = "plan broadcast -p 6 --bytes 8 --segments 2 -a chain -o chain.json";
     oneport(plan)
@@ -106,7 +107,7 @@ fn a_planned_file_is_read_wherever_a_collective_is() {
         .assert()
         .success()
         .stdout("");
-    // Nothing temporary is left, and writing again replaces the file.
+    // Writing again replaces the file, and no temporary file remains.
     oneport(plan).current_dir(&folder).assert().success();
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
     let file = folder.join("chain.json");
@@ -135,7 +136,7 @@ fn a_planned_file_is_read_wherever_a_collective_is() {
 }
 
 #[test]
-fn simulate_takes_closed_forms() {
+fn simulated_times_equal_closed_forms() {
     // (p + q - 2)(alpha + beta s + gamma s)
     let s =
         json("simulate reduce -p 9 --bytes 30 --segments 5 -a chain --alpha 10 --beta 2 --gamma 3");
@@ -145,21 +146,21 @@ fn simulate_takes_closed_forms() {
     assert_eq!(s["messages"], 40);
     assert_eq!(s["bytes"], 240);
     assert_eq!(s["lower_bound"], 80);
-    // With an element type, sizes are still bytes.
+    // `--bytes` counts bytes even with an element type.
     let typed =
         "simulate reduce -p 9 --bytes 240 --segments 5 -a chain --dtype i64 --alpha 10 --beta 2";
     assert_eq!(json(typed)["time"], 12 * (10 + 48 * 2));
-    // Times with units are nanoseconds.
+    // Times with units are converted to nanoseconds.
     let s = json("simulate broadcast -p 2 --bytes 1000 --alpha 1us --beta 0.5ns");
     assert_eq!(s["time"], 1500);
     assert_eq!(s["time_unit"], "ns");
-    // One-sided: a unidirectional root of an odd number of ranks needs twice the vector's time.
+    // A unidirectional reduction over an odd number of ranks takes at least 2 beta m.
     let s = json("simulate reduce -p 5 --bytes 100 --alpha 0 --beta 1 --ports uni");
     assert_eq!(s["lower_bound"], 200);
 }
 
 #[test]
-fn simulate_shows_ranks_and_the_critical_path() {
+fn simulate_shows_rank_times_and_the_critical_path() {
     let arguments = "simulate reduce -p 4 --bytes 8 -a binomial --alpha 1 --beta 1 --gamma 1 -v --critical-path";
     let s = json(arguments);
     assert_eq!(s["rank_times"].as_array().unwrap().len(), 4);
@@ -176,7 +177,7 @@ fn simulate_shows_ranks_and_the_critical_path() {
 }
 
 #[test]
-fn unequal_segments_and_ports() {
+fn simulate_accepts_unequal_segments_several_ports_and_a_free_root() {
     let s = json("simulate reduce -p 3 --segment-sizes 3,2,1 -a chain --alpha 1 --beta 1");
     assert_eq!(
         (&s["segments"], &s["vector_bytes"], &s["segment"]),
@@ -189,7 +190,7 @@ fn unequal_segments_and_ports() {
 }
 
 #[test]
-fn compare_sorts_all_algorithms() {
+fn compare_sorts_all_algorithms_by_time() {
     for collective in ["reduce", "broadcast"] {
         for ports in ["uni", "bi"] {
             let c = json(&format!(
@@ -208,7 +209,7 @@ fn compare_sorts_all_algorithms() {
                     .all(|r| r["root"] == 0 && r["algorithm"].is_string())
             );
             assert!(skipped.iter().all(|s| s["reason"].is_string()));
-            // `auto` takes the first of them.
+            // `auto` selects the first row.
             let s = json(&format!(
                 "simulate {collective} -p 12 --bytes 4KiB --ports {ports}"
             ));
@@ -223,7 +224,7 @@ fn compare_sorts_all_algorithms() {
 }
 
 #[test]
-fn an_operator_that_does_not_commute_skips_algorithms_with_a_reason() {
+fn a_noncommutative_operator_skips_algorithms_with_a_reason() {
     let c = json("compare reduce -p 12 --bytes 4KiB --op affine --dtype u64");
     for s in c["skipped"].as_array().unwrap() {
         let name = s["algorithm"].as_str().unwrap();
@@ -277,7 +278,7 @@ fn check_proves_every_algorithm() {
 }
 
 #[test]
-fn check_names_what_is_wrong_and_exits_with_1() {
+fn check_names_the_error_and_exits_with_1() {
     let short = PAIR.replace(r#""spans": [[0,4]]"#, r#""spans": [[0,3]]"#);
     let output = oneport("check --schedule - --json")
         .write_stdin(short.as_str())
@@ -307,7 +308,7 @@ fn check_names_what_is_wrong_and_exits_with_1() {
         .write_stdin(PAIR)
         .assert()
         .code(0);
-    // Whether a schedule completes depends on the ports.
+    // This exchange completes on bidirectional ports and deadlocks on unidirectional ones.
     let exchange = r#"{ "ranks": 2, "ports": "bi", "collective": {"kind": "allgather"},
       "layout": [ {"len": 2, "input": [[0,1]], "output": [[0,2]]}, {"len": 2, "input": [[1,1]], "output": [[0,2]]} ],
       "programs": [ [ {"send": {"to": 1, "spans": [[0,1]]}}, {"recv": {"from": 1, "spans": [[1,1]]}} ],
@@ -323,7 +324,7 @@ fn check_names_what_is_wrong_and_exits_with_1() {
 }
 
 #[test]
-fn run_verifies_and_takes_the_model_time_that_simulate_says() {
+fn run_verifies_and_reports_the_simulated_model_time() {
     for arguments in [
         "reduce -p 3 -a chain --bytes 1000 --gamma 0.05ns",
         "reduce -p 5 -a binomial --bytes 0 --alpha 3",
@@ -360,8 +361,7 @@ fn run_verifies_and_takes_the_model_time_that_simulate_says() {
 fn a_wrong_schedule_is_not_run_and_exits_with_1() {
     let short = PAIR.replace(r#""spans": [[0,4]]"#, r#""spans": [[0,3]]"#);
     let dangling = PAIR.replacen(r#"{"send": {"to": 1, "spans": [[0,4]]}}"#, "", 1);
-    // Proved first, and not run when it is wrong.
-    let wrong = |schedule: &str, arguments: &str| {
+    let run_wrong = |schedule: &str, arguments: &str| {
         let mut command = oneport(&format!("run --schedule - --json {arguments}"));
         let output = command
             .write_stdin(schedule)
@@ -373,7 +373,7 @@ fn a_wrong_schedule_is_not_run_and_exits_with_1() {
         (output.stdout, message)
     };
     for (schedule, finding) in [(&short, "element 3"), (&dangling, "step 0 (recv from 0")] {
-        let (json, message) = wrong(schedule, "");
+        let (json, message) = run_wrong(schedule, "");
         let run: Value = serde_json::from_slice(&json).unwrap();
         assert_eq!(run["verified"], false);
         assert!(run["error"].as_str().unwrap().contains(finding), "{run}");
@@ -383,7 +383,8 @@ fn a_wrong_schedule_is_not_run_and_exits_with_1() {
             "{message}"
         );
     }
-    let (_, message) = wrong(&dangling, "--no-verify --deadline 200ms");
+    // Without verification, the run itself fails.
+    let (_, message) = run_wrong(&dangling, "--no-verify --deadline 200ms");
     assert!(message.contains("rank 1, step 0"), "{message}");
     let mut command = oneport("run --schedule - --json --no-verify");
     let output = command.write_stdin(short).assert().success();
@@ -392,7 +393,7 @@ fn a_wrong_schedule_is_not_run_and_exits_with_1() {
 }
 
 #[test]
-fn many_ranks() {
+fn simulate_handles_1024_ranks() {
     assert_eq!(
         json("simulate reduce -p 1024 -a binomial")["messages"],
         1023
@@ -404,7 +405,7 @@ fn many_ranks() {
 }
 
 #[test]
-fn heterogeneous_costs() {
+fn heterogeneous_costs_are_read_and_validated() {
     let folder = folder("costs");
     let file = |name: &str, content: &str| {
         let path = folder.join(name);
@@ -479,7 +480,7 @@ fn heterogeneous_costs() {
 }
 
 #[test]
-fn bad_usage_is_one_clear_message_and_exit_code_2() {
+fn bad_usage_gives_one_message_and_exit_code_2() {
     for (arguments, expected) in [
         ("simulate reduce -p 0", "at least one rank"),
         ("simulate reduce -p -1", "'-1' is not a count"),
@@ -605,7 +606,7 @@ fn bad_usage_is_one_clear_message_and_exit_code_2() {
 }
 
 #[test]
-fn bad_schedules_are_refused_with_the_place() {
+fn bad_schedules_are_refused_with_their_location() {
     for (content, expected) in [
         ("", "EOF while parsing a value at line 1 column 0"),
         ("{", "line 1 column 1"),
@@ -656,14 +657,14 @@ fn bad_schedules_are_refused_with_the_place() {
 }
 
 #[test]
-fn a_schedule_that_never_completes_is_a_failed_check() {
+fn a_schedule_that_never_completes_fails_its_check() {
     let dangling = PAIR.replacen("{\"send\": {\"to\": 1, \"spans\": [[0,4]]}}", "", 1);
     let message = failure(oneport("simulate --schedule -").write_stdin(dangling), 1);
     assert!(message.contains("match"), "{message}");
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     for arguments in [
         vec!["list"],
         vec!["list", "--json"],
@@ -723,19 +724,19 @@ fn every_example_in_the_help_works() {
     let mut examples = 0;
     for command in commands.iter().filter(|c| *c != "help") {
         let help = text(&format!("{command} --help"));
-        let mut own = 0;
+        let mut command_examples = 0;
         if command == "guidelines" {
-            // Costs measured while the machine is busy may violate anything; these do not.
+            // Costs calibrated on a busy machine may violate guidelines; this profile does not.
             std::fs::write(folder.join("machine.json"), profile).unwrap();
         }
         for line in help.lines().filter_map(|l| l.strip_prefix("  oneport ")) {
-            // Explanations stand behind at least two spaces.
+            // At least two spaces separate an example from its explanation.
             let arguments = line.split("  ").next().unwrap();
             let output = oneport(arguments).current_dir(&folder).output().unwrap();
-            let remarks = String::from_utf8_lossy(&output.stderr);
-            own += 1;
-            if arguments.starts_with("calibrate") && remarks.contains("calibration refused") {
-                // As it should be with one core, or on a busy machine.
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            command_examples += 1;
+            if arguments.starts_with("calibrate") && stderr.contains("calibration refused") {
+                // Calibration needs more than one core and an idle machine.
                 assert_eq!(output.status.code(), Some(1));
                 continue;
             }
@@ -744,25 +745,25 @@ fn every_example_in_the_help_works() {
             }
             let measured = arguments.contains("--native") || arguments.contains("--paced");
             if arguments.starts_with("guidelines") && measured && output.status.code() == Some(1) {
-                // What is measured on a busy machine may violate anything.
+                // Times measured on a busy machine may violate guidelines.
                 continue;
             }
-            assert!(output.status.success(), "{line}: {remarks}");
+            assert!(output.status.success(), "{line}: {stderr}");
             assert!(
-                remarks.is_empty() || remarks.starts_with("note: "),
-                "{line}: {remarks}"
+                stderr.is_empty() || stderr.starts_with("note: "),
+                "{line}: {stderr}"
             );
         }
-        assert!(own > 0, "{command} has no example:\n{help}");
-        examples += own;
+        assert!(command_examples > 0, "{command} has no example:\n{help}");
+        examples += command_examples;
     }
     assert!(examples > 8);
 }
 
 #[test]
-fn a_root_that_does_not_exist_is_refused_by_every_command() {
+fn every_command_refuses_a_root_that_does_not_exist() {
     let folder = folder("cli_roots");
-    let of = |kind: &str, root: &str| {
+    let pair_with = |kind: &str, root: &str| {
         let collective = format!("{{\"kind\": \"{kind}\"{root}}}");
         let from = "{\"kind\": \"broadcast\", \"root\": 0}";
         PAIR.replacen(from, &collective, 1)
@@ -783,17 +784,17 @@ fn a_root_that_does_not_exist_is_refused_by_every_command() {
             "target 5",
         ),
     ];
-    for (i, (kind, root, what)) in bad.into_iter().enumerate() {
+    for (i, (kind, root, invalid)) in bad.into_iter().enumerate() {
         let file = folder.join(format!("{i}.json"));
-        std::fs::write(&file, of(kind, root)).unwrap();
+        std::fs::write(&file, pair_with(kind, root)).unwrap();
         for command in ["plan", "check", "simulate", "run", "draw"] {
             let arguments = format!("{command} --schedule {}", file.display());
             let message = failure(&mut oneport(&arguments), 2);
-            let expected = format!("{kind}: {what} is not one of 2 ranks");
+            let expected = format!("{kind}: {invalid} is not one of 2 ranks");
             assert!(message.contains(&expected), "{command}: {message}");
         }
     }
-    // Collectives with and without a root, planned and from a file.
+    // `reduce` has a root, `allreduce` has none: both refuse a root that does not exist.
     for command in [
         "plan reduce",
         "check reduce",
@@ -820,7 +821,7 @@ fn a_root_that_does_not_exist_is_refused_by_every_command() {
             "{command}: {message}"
         );
     }
-    let rootless = of("allreduce", "");
+    let rootless = pair_with("allreduce", "");
     for command in ["plan", "check", "simulate", "run", "draw"] {
         let mut command = oneport(&format!("{command} --schedule - --root 2"));
         let message = failure(command.write_stdin(rootless.clone()), 2);
@@ -839,7 +840,7 @@ fn a_paced_run_that_takes_days_is_refused() {
 }
 
 #[test]
-fn costs_that_no_time_could_be_computed_from_are_refused_by_every_command() {
+fn every_command_refuses_costs_above_the_limit() {
     let folder = folder("cli_costs");
     let file = |name: &str, content: &str| {
         let path = folder.join(name);
@@ -884,9 +885,9 @@ fn costs_that_no_time_could_be_computed_from_are_refused_by_every_command() {
             assert_eq!(message.lines().count(), 1, "{arguments}: {message}");
         }
     }
-    // The greatest there are.
-    let greatest = "compare broadcast -p 3 --bytes 100 --alpha 1e100 --beta 1e100 --gamma 1e100 --gamma-copy 1e100";
-    assert!(json(greatest)["rows"][0]["time"].as_f64().unwrap() > 1e102);
+    // The maximum itself is accepted.
+    let maximum = "compare broadcast -p 3 --bytes 100 --alpha 1e100 --beta 1e100 --gamma 1e100 --gamma-copy 1e100";
+    assert!(json(maximum)["rows"][0]["time"].as_f64().unwrap() > 1e102);
     let small = "compare broadcast -p 3 --bytes 100 --alpha 1e100 --beta 1e-300";
     assert!(json(small)["rows"][0]["time"].as_f64().unwrap() >= 1e100);
 }

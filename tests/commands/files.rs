@@ -1,5 +1,5 @@
-//! The files that the commands write: through links, with the mode and the owner they had, nothing
-//! left behind and nothing lost, however many write at once and however they end.
+//! Tests of how commands write files: links, modes and owners are kept, and neither concurrent nor
+//! interrupted writers lose data or leave temporary files.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -17,7 +17,7 @@ use serde_json::Value;
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder for the test");
+    fs::create_dir_all(&folder).expect("the folder of the test");
     folder
 }
 
@@ -31,10 +31,10 @@ fn oneport(folder: &Path, arguments: &str) -> Command {
 
 fn spawn(folder: &Path, arguments: &str) -> Child {
     let mut command = Process::new(env!("CARGO_BIN_EXE_oneport"));
-    spawned(&mut command, folder, arguments)
+    spawn_command(&mut command, folder, arguments)
 }
 
-fn spawned(command: &mut Process, folder: &Path, arguments: &str) -> Child {
+fn spawn_command(command: &mut Process, folder: &Path, arguments: &str) -> Child {
     command
         .current_dir(folder)
         .args(arguments.split_whitespace())
@@ -44,22 +44,22 @@ fn spawned(command: &mut Process, folder: &Path, arguments: &str) -> Child {
         .unwrap()
 }
 
-/// The message of a command that fails with exit code 2 and prints nothing else.
+/// Asserts that `command` exits with 2 and prints nothing to standard output. Returns its message.
 fn refused(command: &mut Command) -> String {
     let output = command.assert().code(2).get_output().clone();
-    let message = error(&output);
+    let message = error_message(&output);
     assert!(output.stdout.is_empty(), "{message}");
     message
 }
 
-fn error(output: &Output) -> String {
-    let message = String::from_utf8(output.stderr.clone()).expect("text");
+fn error_message(output: &Output) -> String {
+    let message = String::from_utf8(output.stderr.clone()).expect("UTF-8");
     assert!(message.starts_with("error: "), "{message}");
     assert!(!message.contains("panicked"), "{message}");
     message
 }
 
-/// Everything in the folder, hidden files too.
+/// The sorted names of everything in the folder, including hidden files.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries
@@ -81,7 +81,7 @@ fn schedule_in(path: &Path) -> Schedule {
     Schedule::from_json(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Commands that write FILE.
+/// Commands that write files, whose names start with `FILE`.
 const WRITERS: [&str; 10] = [
     "plan reduce -p 2 -o FILE.json",
     "plan broadcast -p 5 -a circulant --table -o FILE.txt",
@@ -96,7 +96,7 @@ const WRITERS: [&str; 10] = [
 ];
 
 #[test]
-fn a_link_stays_a_link_and_its_file_keeps_its_mode() {
+fn writing_through_a_link_keeps_the_link_and_the_mode() {
     for (i, writer) in WRITERS.iter().enumerate() {
         let folder = folder(&format!("files_links_{i}"));
         fs::create_dir(folder.join("there")).unwrap();
@@ -124,7 +124,7 @@ fn a_link_stays_a_link_and_its_file_keeps_its_mode() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_makes_its_file() {
+fn writing_through_a_dangling_link_creates_its_target() {
     let folder = folder("files_dangling");
     fs::create_dir(folder.join("there")).unwrap();
     symlink("there/new.json", folder.join("s.json")).unwrap();
@@ -134,7 +134,7 @@ fn a_link_that_leads_nowhere_makes_its_file() {
     assert!(is_link(&folder.join("s.json")));
     assert_eq!(schedule_in(&folder.join("there/new.json")).ranks(), 3);
     assert_eq!(names(&folder.join("there")), ["new.json"]);
-    // A new file has the mode that any new file has.
+    // The new file has the default mode.
     File::create(folder.join("any")).unwrap();
     assert_eq!(
         mode(&folder.join("there/new.json")),
@@ -162,17 +162,17 @@ fn a_link_that_leads_nowhere_makes_its_file() {
         );
         assert!(message.contains(expected), "{message}");
     }
-    let left = ["any", "no-folder.json", "round.json", "s.json", "there"];
-    assert_eq!(names(&folder), left);
+    let expected = ["any", "no-folder.json", "round.json", "s.json", "there"];
+    assert_eq!(names(&folder), expected);
 }
 
 #[test]
-fn an_owner_and_other_hard_links_are_kept() {
+fn the_owner_and_other_hard_links_are_kept() {
     let folder = folder("files_owner");
     let (path, other) = (folder.join("s.json"), folder.join("other.json"));
     fs::write(&path, "x".repeat(1 << 20)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    // Who is not root cannot give a file away; it then keeps the owner that it has.
+    // Only root can change the owner. Otherwise the file keeps its owner, which the test accepts.
     let _ = chown(&path, Some(4321), Some(4321));
     let owner = |path: &Path| fs::metadata(path).map(|m| (m.uid(), m.gid())).unwrap();
     let before = owner(&path);
@@ -192,13 +192,13 @@ fn an_owner_and_other_hard_links_are_kept() {
 }
 
 #[test]
-fn devices_pipes_and_the_own_output_are_written_to() {
+fn devices_pipes_and_standard_output_are_written_to() {
     let folder = folder("files_special");
     oneport(&folder, "plan reduce -p 2 -o /dev/null")
         .assert()
         .success();
-    // Standard output by another name, which leads to a file: after what is printed there, not in
-    // its place.
+    // The link leads to standard output, which is a file: the trace must follow the printed text
+    // instead of replacing it.
     symlink("/proc/self/fd/1", folder.join("out.json")).unwrap();
     let status = Process::new(env!("CARGO_BIN_EXE_oneport"))
         .current_dir(&folder)
@@ -215,7 +215,7 @@ fn devices_pipes_and_the_own_output_are_written_to() {
     let made = Process::new("mkfifo").arg(folder.join("pipe")).status();
     assert!(made.unwrap().success());
     let pipe = folder.join("pipe");
-    // Open at both ends, it holds what is written.
+    // A pipe that is open at both ends buffers what is written.
     let mut pipe = File::options().read(true).write(true).open(pipe).unwrap();
     oneport(&folder, "plan reduce -p 4 -o pipe")
         .assert()
@@ -228,11 +228,11 @@ fn devices_pipes_and_the_own_output_are_written_to() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_removed_and_a_live_one_is_waited_for() {
+fn leftovers_of_a_killed_writer_are_removed_and_a_live_writer_is_awaited() {
     let folder = folder("files_left");
-    let left = folder.join(".s.json.oneport-tmp");
-    fs::write(&left, "half of a sched").unwrap();
-    // Somebody else's files, whatever their names.
+    let temporary = folder.join(".s.json.oneport-tmp");
+    fs::write(&temporary, "half of a sched").unwrap();
+    // Files of others with similar names must be kept.
     let others = ["s.json.1.tmp", ".t.json.oneport-tmp", "s.json.oneport-tmp"];
     for other in others {
         fs::write(folder.join(other), other).unwrap();
@@ -240,18 +240,18 @@ fn what_a_killed_writer_left_is_removed_and_a_live_one_is_waited_for() {
     oneport(&folder, "plan reduce -p 2 -o s.json")
         .assert()
         .success();
-    assert!(!left.exists());
+    assert!(!temporary.exists());
     for other in others {
         assert_eq!(fs::read_to_string(folder.join(other)).unwrap(), other);
     }
 
-    fs::write(&left, "being written").unwrap();
-    let live = File::open(&left).unwrap();
+    fs::write(&temporary, "being written").unwrap();
+    let live = File::open(&temporary).unwrap();
     live.lock().unwrap();
     let mut waiting = spawn(&folder, "plan reduce -p 3 -o s.json");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(waiting.try_wait().unwrap(), None);
-    assert_eq!(fs::read_to_string(&left).unwrap(), "being written");
+    assert_eq!(fs::read_to_string(&temporary).unwrap(), "being written");
     assert_eq!(schedule_in(&folder.join("s.json")).ranks(), 2);
     drop(live);
     let done = waiting.wait_with_output().unwrap();
@@ -260,12 +260,12 @@ fn what_a_killed_writer_left_is_removed_and_a_live_one_is_waited_for() {
         "{}",
         String::from_utf8_lossy(&done.stderr)
     );
-    assert!(!left.exists());
+    assert!(!temporary.exists());
     assert_eq!(schedule_in(&folder.join("s.json")).ranks(), 3);
 }
 
 #[test]
-fn many_writers_of_one_file_leave_one_whole_file() {
+fn concurrent_writers_of_one_file_leave_one_complete_file() {
     let folder = folder("files_many");
     let writers: Vec<_> = (1..=8)
         .map(|p| spawn(&folder, &format!("plan reduce -p {p} -o s.json")))
@@ -283,7 +283,7 @@ fn many_writers_of_one_file_leave_one_whole_file() {
 }
 
 #[test]
-fn one_file_has_one_use() {
+fn two_options_cannot_name_the_same_file() {
     let folder = folder("files_same");
     fs::write(folder.join("there"), "old").unwrap();
     symlink("there", folder.join("link.json")).unwrap();
@@ -322,7 +322,7 @@ fn one_file_has_one_use() {
             "{message}"
         );
     }
-    // A device is no file that one could overwrite the other in.
+    // Two outputs cannot overwrite each other in a device.
     let sweep = "tune reduce -p 2 --bytes 64 -a chain --budget 0";
     let arguments = format!("{sweep} --csv /dev/null --html /dev/null");
     oneport(&folder, &arguments).assert().success();
@@ -334,7 +334,7 @@ fn one_file_has_one_use() {
 }
 
 #[test]
-fn a_dash_is_no_file_where_standard_output_has_the_text() {
+fn a_dash_is_refused_where_standard_output_carries_other_text() {
     let folder = folder("files_dash");
     for arguments in [
         "calibrate -o -",
@@ -348,17 +348,18 @@ fn a_dash_is_no_file_where_standard_output_has_the_text() {
     assert_eq!(names(&folder), Vec::<String>::new());
 }
 
-/// A sweep that goes on until it is stopped, for minutes: no two times are ever the same.
+/// A sweep that repeats its measurements until it is interrupted or its budget of 120 s is used up:
+/// with a tolerance of 0, they never agree.
 const ENDLESS: &str = "tune reduce -p 4 --bytes 1KiB,2KiB --clock paced --alpha 1ms --beta 100ns -a chain,bi-greedy,binomial --tolerance 0 --budget 120s --json";
 
-/// Waits until the sweep has measured something.
+/// Waits until the sweep has written two rows.
 fn wait_for_rows(sweep: &mut Child, file: &Path) {
     let rows = || {
         let text = fs::read_to_string(file).unwrap_or_default();
         csv::read(&text).map_or(0, |(_, rows)| rows.len())
     };
     while rows() < 2 {
-        assert_eq!(sweep.try_wait().unwrap(), None, "it is still measuring");
+        assert_eq!(sweep.try_wait().unwrap(), None, "the sweep ended early");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -376,7 +377,7 @@ fn rules_in(path: &Path) -> Vec<usize> {
 }
 
 #[test]
-fn sweeps_at_once_all_have_their_rules_in_the_file() {
+fn concurrent_sweeps_all_add_their_rules_to_the_file() {
     let folder = folder("files_rules");
     let sweeps: Vec<_> = (2..=7)
         .map(|p| {
@@ -397,12 +398,12 @@ fn sweeps_at_once_all_have_their_rules_in_the_file() {
 }
 
 #[test]
-fn rows_that_another_sweep_wrote_meanwhile_are_not_overwritten() {
+fn rows_of_a_concurrent_sweep_are_not_overwritten() {
     let folder = folder("files_csv");
     let file = folder.join("a.csv");
     let mut sweep = spawn(&folder, &format!("{ENDLESS} --csv a.csv --rules r.json"));
     wait_for_rows(&mut sweep, &file);
-    // Files are replaced: nobody reads half of this one.
+    // A rename replaces the file at once, so the sweep cannot read half of it.
     fs::write(folder.join("b.csv"), "another's rows").unwrap();
     fs::rename(folder.join("b.csv"), &file).unwrap();
     let done = sweep.wait_with_output().unwrap();
@@ -412,7 +413,7 @@ fn rows_that_another_sweep_wrote_meanwhile_are_not_overwritten() {
         message.contains("a.csv is left as it is: another process"),
         "{message}"
     );
-    // Its own rows are printed.
+    // The sweep prints its own rows instead.
     let printed: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert!(printed["rows"].as_array().unwrap().len() >= 2);
     assert_eq!(fs::read_to_string(&file).unwrap(), "another's rows");
@@ -420,15 +421,15 @@ fn rows_that_another_sweep_wrote_meanwhile_are_not_overwritten() {
 }
 
 #[test]
-fn hanging_up_ends_a_sweep_and_keeps_its_rows() {
+fn a_hangup_ends_a_sweep_and_keeps_its_rows() {
     let folder = folder("files_hangup");
-    // However this test was started: with SIGHUP as it is by default.
+    // Restores the default action of SIGHUP, which the caller of the tests may have set to ignore.
     let mut command = Process::new("env");
     command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_oneport")]);
     let sweep = format!("{ENDLESS} --csv a.csv --html a.html --rules r.json");
-    let mut sweep = spawned(&mut command, &folder, &sweep);
+    let mut sweep = spawn_command(&mut command, &folder, &sweep);
     wait_for_rows(&mut sweep, &folder.join("a.csv"));
-    // A terminal and its shell send one each.
+    // When a terminal closes, both it and its shell send SIGHUP.
     send("-HUP", &sweep);
     send("-HUP", &sweep);
     let done = sweep.wait_with_output().unwrap();
@@ -440,17 +441,17 @@ fn hanging_up_ends_a_sweep_and_keeps_its_rows() {
 }
 
 #[test]
-fn a_sweep_under_nohup_is_not_hung_up() {
+fn a_sweep_under_nohup_ignores_hangups() {
     let folder = folder("files_nohup");
     let mut command = Process::new("nohup");
     command.arg(env!("CARGO_BIN_EXE_oneport"));
-    let mut sweep = spawned(&mut command, &folder, &format!("{ENDLESS} --csv a.csv"));
+    let mut sweep = spawn_command(&mut command, &folder, &format!("{ENDLESS} --csv a.csv"));
     wait_for_rows(&mut sweep, &folder.join("a.csv"));
     let status = fs::read_to_string(format!("/proc/{}/status", sweep.id())).unwrap();
     let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
     let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
     let is_caught = |signal: u32| caught & (1 << (signal - 1)) != 0;
-    // SIGHUP and SIGTERM.
+    // Signal 1 is SIGHUP, signal 15 is SIGTERM.
     assert_eq!((is_caught(1), is_caught(15)), (false, true));
     send("-HUP", &sweep);
     send("-TERM", &sweep);

@@ -1,4 +1,4 @@
-//! `oneport guidelines` from the command line.
+//! Tests of `oneport guidelines`: its rows, exit codes and error messages.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -9,7 +9,7 @@ fn oneport(arguments: &str) -> Command {
     command
 }
 
-/// The JSON output, of a command that exits with `code`.
+/// Returns the JSON output of a command that exits with `code`.
 fn json(arguments: &str, code: i32) -> Value {
     let output = oneport(arguments).arg("--json").assert().code(code);
     serde_json::from_slice(&output.get_output().stdout).unwrap()
@@ -26,7 +26,7 @@ fn rows<'a>(output: &'a Value, guideline: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn model_times_keep_them() {
+fn model_times_satisfy_the_guidelines() {
     let output = json("-p 2,4 --bytes 8,1KiB --alpha 10 --beta 1", 0);
     assert_eq!(output["holds"], true);
     assert_eq!(output["violated"], 0);
@@ -42,14 +42,14 @@ fn model_times_keep_them() {
         (&"model".into(), &true.into())
     );
     assert_eq!(row["excess"], -0.5);
-    // Each guideline has rows, or a reason why not.
-    for lack in output["unavailable"].as_array().unwrap() {
-        assert!(!lack["reason"].as_str().unwrap().is_empty());
+    // A guideline without rows has a reason.
+    for unavailable in output["unavailable"].as_array().unwrap() {
+        assert!(!unavailable["reason"].as_str().unwrap().is_empty());
     }
 }
 
 #[test]
-fn the_table_says_what_holds() {
+fn the_table_shows_which_guidelines_hold() {
     let text = text("-p 4 --bytes 1KiB", 0);
     assert!(text.contains("model times, tolerance 0%:"), "{text}");
     assert!(text.contains("broadcast(m) <= 2 broadcast(m/2)"), "{text}");
@@ -60,7 +60,7 @@ fn the_table_says_what_holds() {
 
 #[test]
 fn a_violation_has_exit_code_1() {
-    // Two ranks have only the slow link between 0 and 1; four can go round it.
+    // Two ranks have only the slow link between 0 and 1; four ranks can avoid it.
     let costs = r#"{"alpha": [[null, 100, 1, 1], [100, null, 1, 1], [1, 1, null, 1], [1, 1, 1, null]],
         "beta": [[null, 0, 0, 0], [0, null, 0, 0], [0, 0, null, 0], [0, 0, 0, null]]}"#;
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("guidelines-costs.json");
@@ -88,7 +88,7 @@ fn a_violation_has_exit_code_1() {
 }
 
 #[test]
-fn costs_for_too_few_ranks_leave_guidelines_out() {
+fn guidelines_are_skipped_if_the_costs_describe_too_few_ranks() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("guidelines-few.json");
     let costs = r#"{"alpha": [[null, 1], [1, null]], "beta": [[null, 1], [1, null]]}"#;
     std::fs::write(&file, costs).unwrap();
@@ -97,15 +97,17 @@ fn costs_for_too_few_ranks_leave_guidelines_out() {
     assert!(rows(&output, "reduce(p) <= reduce(2p)").is_empty());
 }
 
+/// With unidirectional ports, more ranks may be faster: an odd number of ranks leaves a port idle
+/// in every round.
 #[test]
-fn more_unidirectional_ranks_may_be_faster() {
+fn guidelines_on_the_number_of_ranks_are_skipped_for_unidirectional_ports() {
     let output = json("-p 3 --bytes 64 --ports uni", 0);
     assert!(rows(&output, "reduce(p) <= reduce(2p)").is_empty());
     assert!(!rows(&output, "reduce(m) <= reduce(2m)").is_empty());
 }
 
 #[test]
-fn measured_times_stand_beside_the_model() {
+fn measured_times_are_listed_after_model_times() {
     for (clock, costs) in [
         ("native", "--alpha 200ns --beta 0.05ns"),
         ("paced", "--alpha 200us --beta 1ns"),
@@ -125,8 +127,8 @@ fn measured_times_stand_beside_the_model() {
 }
 
 #[test]
-fn bad_usage_gets_one_message() {
-    for (arguments, says) in [
+fn bad_usage_gives_a_message_and_exit_code_2() {
+    for (arguments, expected) in [
         ("-p 0", "at least one rank"),
         ("-p 1000000", "more than the 4096"),
         ("-p x", "'x'"),
@@ -146,6 +148,6 @@ fn bad_usage_gets_one_message() {
         let message = String::from_utf8(output.stderr).unwrap();
         assert!(output.stdout.is_empty());
         assert!(message.contains("error: "), "{arguments}: {message}");
-        assert!(message.contains(says), "{arguments}: {message}");
+        assert!(message.contains(expected), "{arguments}: {message}");
     }
 }

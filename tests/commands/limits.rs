@@ -1,8 +1,7 @@
-//! Limits of the system: what does not fit is refused in one line before it is tried, and what fits
-//! is done.
+//! Tests of memory limits: a command that does not fit is refused in one line before it starts, and
+//! one that fits succeeds.
 //!
-//! The binary is started by a shell that limits its address space first (`ulimit -v`), where the
-//! system can do that.
+//! A shell limits the address space (`ulimit -v`) before it starts the binary.
 #![cfg(target_os = "linux")]
 
 use std::process::{Command, Output};
@@ -10,7 +9,7 @@ use std::process::{Command, Output};
 use oneport::plan::{Segments, registry};
 use oneport::{Kind, Ports, Request, Span, Step};
 
-/// Runs the binary with so many KiB of address space.
+/// Runs the binary with an address space of `kib` KiB.
 fn limited(kib: u64, arguments: &str) -> Output {
     Command::new("sh")
         .arg("-c")
@@ -23,15 +22,18 @@ fn limited(kib: u64, arguments: &str) -> Output {
         .expect("a shell")
 }
 
-/// The least address space, to the MiB, in which the binary can print its help, in KiB: what it
-/// takes by itself.
-fn least() -> u64 {
-    let helps = |mib: &u64| limited(mib << 10, "--help").status.success();
-    let most = (0..12).map(|i| 1 << i).find(helps).expect("2 GiB suffice");
-    let (mut low, mut high) = (most / 2, most);
+/// The minimum address space in KiB, rounded up to MiB, in which the binary can print its help:
+/// the base of the limits below.
+fn min_kib() -> u64 {
+    let suffices = |mib: &u64| limited(mib << 10, "--help").status.success();
+    let enough = (0..12)
+        .map(|i| 1 << i)
+        .find(suffices)
+        .expect("2 GiB suffice");
+    let (mut low, mut high) = (enough / 2, enough);
     while high - low > 1 {
         let middle = low.midpoint(high);
-        if helps(&middle) {
+        if suffices(&middle) {
             high = middle;
         } else {
             low = middle;
@@ -40,7 +42,8 @@ fn least() -> u64 {
     high << 10
 }
 
-/// Standard error of a command that was refused: one line, nothing printed, and no signal.
+/// Asserts that a command was refused with one error line, empty standard output and no signal.
+/// Returns its standard error.
 fn refused(output: &Output, arguments: &str) -> String {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{arguments}: {output:?}");
@@ -54,11 +57,11 @@ fn refused(output: &Output, arguments: &str) -> String {
     message
 }
 
-const MIB: u64 = 1 << 10;
+const KIB_PER_MIB: u64 = 1 << 10;
 
 #[test]
-fn what_does_not_fit_is_refused_in_one_line() {
-    let kib = least() + 100 * MIB;
+fn a_command_that_does_not_fit_is_refused_in_one_line() {
+    let kib = min_kib() + 100 * KIB_PER_MIB;
     for (arguments, expected) in [
         (
             "plan reduce -p 4096 -a chain --segments 1000 --bytes 1MiB",
@@ -94,13 +97,12 @@ fn what_does_not_fit_is_refused_in_one_line() {
     }
 }
 
-/// Whatever the limit is: a command either does what it is asked for or says in one line why it
-/// does not.
+/// Under any limit, a command either succeeds or is refused in one line.
 #[test]
-fn nothing_aborts() {
-    let least = least();
-    for more in [2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256] {
-        let kib = least + more * MIB;
+fn no_command_aborts_under_any_limit() {
+    let min_kib = min_kib();
+    for extra_mib in [2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256] {
+        let kib = min_kib + extra_mib * KIB_PER_MIB;
         for arguments in [
             "plan reduce -p 64 -a chain --segments 400 --bytes 1MiB --format rounds",
             "plan reduce -p 64 -a chain --segments 400 --bytes 1MiB --json",
@@ -127,18 +129,18 @@ fn nothing_aborts() {
 }
 
 #[test]
-fn a_team_fits_beside_its_data() {
-    // The C library would like 64 MiB of address space for each of the first threads.
+fn a_team_and_its_data_fit_into_200_mib() {
+    // The C library tries to reserve 64 MiB of address space for each of the first threads.
     let arguments = "run reduce -p 64 --bytes 64KiB --repetitions 2";
-    let output = limited(least() + 200 * MIB, arguments);
+    let output = limited(min_kib() + 200 * KIB_PER_MIB, arguments);
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("verified"));
 }
 
-/// Of a million transfers that are only timed none is kept.
+/// Schedules with a million transfers are timed in memory that could not store them.
 #[test]
-fn what_is_only_timed_is_not_stored() {
-    let kib = least() + 100 * MIB;
+fn timed_transfers_are_not_stored() {
+    let kib = min_kib() + 100 * KIB_PER_MIB;
     for (kind, algorithm) in [
         ("broadcast", "van-de-geijn-ring"),
         ("reduce", "van-de-geijn-ring"),
@@ -157,12 +159,14 @@ fn what_is_only_timed_is_not_stored() {
     }
 }
 
-/// A million ranks, most of whose schedules fit nowhere: the others are timed, or nothing is, at
-/// once.
+/// Schedules of a million ranks are too large to plan, with or without a limit of memory.
 #[test]
-fn a_million_ranks() {
+fn a_million_ranks_are_refused() {
     let arguments = "compare scan -p 1000000 --bytes 1";
-    let message = refused(&limited(least() + 100 * MIB, arguments), arguments);
+    let message = refused(
+        &limited(min_kib() + 100 * KIB_PER_MIB, arguments),
+        arguments,
+    );
     assert!(message.contains("no algorithm can be planned"), "{message}");
     let output = Command::new(env!("CARGO_BIN_EXE_oneport"))
         .args("compare gather -p 1000000 --bytes 1 -a optimal".split(' '))
@@ -178,10 +182,10 @@ fn a_million_ranks() {
     assert!(message.contains("steps"), "{message}");
 }
 
-/// What a schedule is said to take before it is planned is what it takes, at least.
+/// The memory that is estimated before planning is at least what the schedule uses.
 #[test]
-fn estimates_are_not_too_low() {
-    /// For which memory is provided.
+fn memory_estimates_are_not_too_low() {
+    /// The memory that the estimate provides for a step.
     const BYTES_PER_STEP: usize = 200;
     for algorithm in registry::all() {
         for p in [2, 3, 17, 64, 200, 256] {
@@ -198,7 +202,7 @@ fn estimates_are_not_too_low() {
                         continue;
                     };
                     let steps = schedule.programs().iter().flatten();
-                    // One span stands in the step itself.
+                    // The step itself stores one span.
                     let spans = steps.map(|s| s.reads().len() + s.writes().len() - 1);
                     let spans = spans.sum::<usize>() * size_of::<Span>();
                     let held = schedule.steps() * size_of::<Step>() + spans;
@@ -215,13 +219,13 @@ fn estimates_are_not_too_low() {
     }
 }
 
-/// Streamed programs use the first ports only, as the registry promises, and are the
-/// schedule that is stored.
+/// Streamed programs equal the materialized schedule and use only the first port, as the registry
+/// requires.
 #[test]
-fn programs_on_demand_are_the_schedule() {
-    let mut kinds = Vec::new();
+fn streamed_programs_equal_the_materialized_schedule() {
+    let mut streamed = Vec::new();
     for algorithm in registry::all().iter().filter(|a| a.is_streamed()) {
-        kinds.push((algorithm.collective, algorithm.name));
+        streamed.push((algorithm.collective, algorithm.name));
         for p in [1, 2, 5, 8, 13] {
             for ports in [Ports::UNI, Ports::BI, Ports::BI.with_k(2)] {
                 let mut request = Request::new(p, 60);
@@ -249,6 +253,6 @@ fn programs_on_demand_are_the_schedule() {
         (Kind::Alltoall, "bruck"),
         (Kind::ReduceScatter, "ring"),
     ] {
-        assert!(kinds.contains(&row), "{row:?}");
+        assert!(streamed.contains(&row), "{row:?}");
     }
 }

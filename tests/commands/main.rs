@@ -1,4 +1,4 @@
-//! The command line: what the binary prints, reads, writes and refuses.
+//! Tests of the command-line program: what it prints, reads, writes and refuses.
 
 mod circulant;
 mod cli;

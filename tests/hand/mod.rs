@@ -1,9 +1,9 @@
-//! Correct schedules written by hand, for collectives and forms that no registered algorithm need
-//! cover.
+//! Correct schedules written by hand, for collectives and patterns that no registered algorithm has
+//! to cover.
 
 use oneport::{Collective, Order, Ports, Schedule, Span, Step};
 
-/// All of them, with a name each, for `p` ranks.
+/// Returns all schedules for `p` ranks, each with its name.
 pub(crate) fn all(p: usize) -> Vec<(String, Schedule)> {
     let mut all = Vec::new();
     for ports in [Ports::UNI, Ports::BI] {
@@ -42,7 +42,7 @@ pub(crate) fn all(p: usize) -> Vec<(String, Schedule)> {
     all
 }
 
-/// Block sizes 2, 0, 1, 3, 2, 0, ...
+/// Block sizes repeat 2, 0, 1, 3.
 fn size(rank: usize) -> usize {
     [2, 0, 1, 3][rank % 4]
 }
@@ -101,8 +101,8 @@ fn chain_scan(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// Hillis and Steele: rank `r` sends what it has to `r + 2^k`; messages go through scratch, as the
-/// receiver sends the span it combines into.
+/// Hillis and Steele: rank `r` sends its partial result to `r + 2^k`. Messages arrive in scratch,
+/// because the receiver also sends the span into which it combines.
 fn doubling_scan(p: usize, ports: Ports) -> Schedule {
     let mut b = Schedule::builder(p, ports, Collective::Scan);
     let (mine, scratch) = (Span::new(0, 2), Span::new(2, 2));
@@ -123,7 +123,7 @@ fn doubling_scan(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// To every second rank, through all of them.
+/// A multicast to every second rank and the last, through a chain of all ranks.
 fn chain_multicast(p: usize, ports: Ports) -> Schedule {
     let targets: Vec<usize> = (0..p).filter(|r| r % 2 == 1 || r + 1 == p).collect();
     let collective = Collective::Multicast {
@@ -142,8 +142,8 @@ fn chain_multicast(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// In round `i`, rank `r` sends to `r + i` and receives from `r - i`; pairs take turns where one
-/// port does both.
+/// In round `i`, rank `r` sends to `r + i` and receives from `r - i`. With unidirectional ports,
+/// pairs of ranks exchange their blocks one after another.
 fn alltoall(p: usize, ports: Ports, irregular: bool) -> Schedule {
     let mut b = Schedule::builder(p, ports, Collective::Alltoall);
     let size = |from: usize, to: usize| if irregular { (from * to + 1) % 3 } else { 1 };
@@ -201,8 +201,8 @@ fn ring_allgather(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// The largest power of two of ranks exchange what they have with partners at distances 1, 2, 4;
-/// the others go before and after.
+/// The largest power of two of ranks exchange partial results with partners at distances 1, 2, 4.
+/// The extra ranks send theirs before and receive the result after.
 fn doubling_allreduce(p: usize) -> Schedule {
     let mut b = Schedule::builder(p, Ports::BI, Collective::Allreduce);
     let (mine, scratch) = (Span::new(0, 3), Span::new(3, 3));
@@ -214,11 +214,11 @@ fn doubling_allreduce(p: usize) -> Schedule {
     } else {
         p.next_power_of_two() / 2
     };
-    // Ranks 0, 1 | 2, 3 | ... fold until `full` remain, so that operands stay in order.
-    let folded = p - full;
-    let place = |v: usize| if v < folded { 2 * v } else { v + folded };
-    for f in 0..folded {
-        b.transfer_combine(2 * f + 1, 2 * f, mine, Order::MineFirst);
+    // Pairs 0, 1 | 2, 3 | ... combine until `full` ranks remain, so that operands stay in order.
+    let extra = p - full;
+    let place = |v: usize| if v < extra { 2 * v } else { v + extra };
+    for pair in 0..extra {
+        b.transfer_combine(2 * pair + 1, 2 * pair, mine, Order::MineFirst);
     }
     let mut distance = 1;
     while distance < full {
@@ -230,19 +230,19 @@ fn doubling_allreduce(p: usize) -> Schedule {
         }
         distance *= 2;
     }
-    for f in 0..folded {
-        b.transfer(2 * f, 2 * f + 1, mine);
+    for pair in 0..extra {
+        b.transfer(2 * pair, 2 * pair + 1, mine);
     }
     b.build().unwrap()
 }
 
-/// The root sends both halves at once, through a port each; everybody passes them on.
+/// The root sends both halves at once, each through its own port; the other ranks forward them.
 fn two_ported(p: usize, ports: Ports) -> Schedule {
     let mut b = Schedule::builder(p, ports, Collective::Broadcast { root: 0 });
     let (all, halves) = (Span::new(0, 5), [Span::new(0, 2), Span::new(2, 3)]);
     for r in 0..p {
         b.layout(r, 5, (r == 0).then_some(all), [all]);
-        // The second half travels the other way round.
+        // The second half travels in the opposite direction.
         for (port, half) in halves.into_iter().enumerate() {
             let place = |r: usize| if port == 0 { r } else { (p - r) % p };
             let (before, after) = ((place(r) + p - 1) % p, place(r) + 1);
@@ -257,8 +257,8 @@ fn two_ported(p: usize, ports: Ports) -> Schedule {
     b.build().unwrap()
 }
 
-/// A broadcast in which everybody receives into scratch, in two spans in the wrong order, and
-/// copies.
+/// A broadcast through a chain of ranks that receive into two spans of scratch in the wrong order,
+/// and copy.
 fn split_copy(p: usize) -> Schedule {
     let mut b = Schedule::builder(p, Ports::UNI, Collective::Broadcast { root: 0 });
     let vector = Span::new(0, 5);

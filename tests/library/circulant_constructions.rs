@@ -1,5 +1,5 @@
-//! What examples and benches hold about circulant schedules beside the library: the paper's own
-//! construction, and the count of all schedules with its tests.
+//! Tests of circulant code outside the library: the paper's own construction in `benches`, and the
+//! count of all schedules in `examples`, which brings its unit tests.
 
 #[path = "../../examples/circulant_count/count.rs"]
 mod count;
@@ -24,7 +24,7 @@ fn schedules_match_the_papers_construction() {
 }
 
 #[test]
-fn ranges_have_the_blocks_of_their_ranks() {
+fn range_blocks_are_the_base_blocks_of_the_ranks() {
     for p in (2..=80).chain([129, 200]) {
         let graph = Circulant::new(p);
         for a in 0..p {
@@ -40,7 +40,7 @@ fn ranges_have_the_blocks_of_their_ranks() {
 }
 
 #[test]
-fn receives_of_rank_9_of_20() {
+fn receive_schedule_of_rank_9_of_20() {
     assert_eq!(
         paper::recv_schedule(&Circulant::new(20), 9),
         [-3, -4, -2, 0, -1]

@@ -1,5 +1,5 @@
-//! The edges of the library's API: nothing, one rank, too many, costs that are none. Errors, never
-//! panics.
+//! Tests of extreme input to the library, such as no ranks, one rank, huge sizes and invalid costs:
+//! the library returns results or errors and never panics.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use oneport::{Collective, CostModel, Error, Kind, Layout, Ports, Request, Schedu
 
 const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
 
-fn refused(result: Result<Schedule, Error>, says: &str) {
-    let error = result.expect_err(says);
+fn refused(result: Result<Schedule, Error>, expected: &str) {
+    let error = result.expect_err(expected);
     assert!(error.is_usage(), "{error}");
     assert!(
-        error.to_string().contains(says),
-        "'{error}' does not say '{says}'"
+        error.to_string().contains(expected),
+        "'{error}' does not contain '{expected}'"
     );
 }
 
-/// Full matrices of ones, `n` ranks.
+/// Links between all pairs of `n` ranks, with all costs 1.
 fn links(n: usize) -> Links {
     Links {
         alpha: vec![vec![Some(1.0); n]; n],
@@ -34,7 +34,7 @@ fn links(n: usize) -> Links {
 }
 
 #[test]
-fn ranks_roots_and_ports() {
+fn invalid_ranks_roots_and_ports_are_refused() {
     for a in registry::all() {
         refused(a.plan(&Request::new(0, 10)), "at least one rank");
         for (p, root) in [(1, 1), (4, 4), (4, usize::MAX)] {
@@ -61,7 +61,7 @@ fn ranks_roots_and_ports() {
 }
 
 #[test]
-fn order_is_refused_with_a_way_out() {
+fn refusals_of_rank_order_name_algorithms_that_keep_it() {
     for a in registry::all() {
         for ports in PORTS {
             let mut request = Request::new(6, 10);
@@ -86,7 +86,7 @@ fn order_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn costs_that_are_none() {
+fn negative_and_non_finite_costs_are_refused() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0] {
         let models = [
             CostModel::new(bad, 1.0),
@@ -140,7 +140,7 @@ fn run(schedule: &Schedule, cost: &CostModel) -> Result<(), Error> {
 }
 
 #[test]
-fn cost_matrices_of_the_wrong_shape() {
+fn cost_matrices_of_the_wrong_shape_are_refused() {
     let ragged = Links {
         alpha: vec![vec![Some(1.0); 2], vec![Some(1.0)]],
         ..links(2)
@@ -163,7 +163,7 @@ fn cost_matrices_of_the_wrong_shape() {
 }
 
 #[test]
-fn costs_for_fewer_ranks() {
+fn costs_for_too_few_ranks_are_refused() {
     for n in 0..4 {
         let cost = CostModel::heterogeneous(links(n)).unwrap();
         for p in 1..6 {
@@ -192,7 +192,7 @@ fn costs_for_fewer_ranks() {
                 assert!(error.contains(&format!("describe {n} ranks")), "{error}");
                 let error = run(&schedule, &cost).unwrap_err().to_string();
                 assert!(error.contains(&format!("describe {n} ranks")), "{error}");
-                // Without a look at the costs first: no link, no end.
+                // `simulate` does not validate the costs: a missing link takes infinite time.
                 let time = prepared.simulate(&cost, 1).time();
                 assert_eq!(time.is_infinite(), p > 1);
             } else {
@@ -210,7 +210,7 @@ fn costs_for_fewer_ranks() {
 }
 
 #[test]
-fn missing_links() {
+fn missing_links_are_refused_unless_the_message_is_empty() {
     let mut links = links(3);
     links.alpha[1][0] = None;
     let cost = CostModel::heterogeneous(links).unwrap();
@@ -223,7 +223,7 @@ fn missing_links() {
         error.contains("rank 1") && error.contains("no link"),
         "{error}"
     );
-    // An empty message needs none.
+    // An empty message needs no link.
     let schedule = plan(3, 0);
     let prepared = Prepared::new(&schedule, false).unwrap();
     assert_eq!(prepared.try_simulate(&cost, 1).unwrap().time(), 0.0);
@@ -231,7 +231,7 @@ fn missing_links() {
 }
 
 #[test]
-fn segments() {
+fn segments_are_validated_and_counted() {
     assert!(Segments::of_size(10, 0).unwrap_err().is_usage());
     assert!(Segments::of_count(10, 0).unwrap_err().is_usage());
     assert!(Segments::of_sizes(vec![]).unwrap_err().is_usage());
@@ -246,8 +246,8 @@ fn segments() {
         let segments = Segments::of_size(elements, segment).unwrap();
         assert_eq!((segments.count(), segments.elements()), (count, elements));
     }
-    for (elements, wanted, count) in [(0, 7, 1), (3, 7, 3), (10, usize::MAX, 10), (7, 3, 3)] {
-        let segments = Segments::of_count(elements, wanted).unwrap();
+    for (elements, requested, count) in [(0, 7, 1), (3, 7, 3), (10, usize::MAX, 10), (7, 3, 3)] {
+        let segments = Segments::of_count(elements, requested).unwrap();
         assert_eq!((segments.count(), segments.elements()), (count, elements));
     }
     let many = Segments::of_size(1 << 26, 1).unwrap();
@@ -264,7 +264,7 @@ fn segments() {
 }
 
 #[test]
-fn one_rank_and_empty_vectors() {
+fn one_rank_and_empty_vectors_take_no_time() {
     let mut teams: Vec<Team> = (1..=5).map(|p| Team::new(p).unwrap()).collect();
     for a in registry::all() {
         for (p, elements) in [(1, 0), (1, 1), (1, 9), (2, 0), (3, 0), (5, 0)] {
@@ -309,9 +309,9 @@ fn one_rank_and_empty_vectors() {
     }
 }
 
-/// Sizes that no memory holds can still be planned, proved and timed.
+/// Vectors larger than any memory, up to 2^60 elements, are still planned, checked and simulated.
 #[test]
-fn vectors_of_any_size() {
+fn vectors_larger_than_memory_are_planned_and_simulated() {
     for a in registry::all() {
         for elements in [
             1 << 32,
@@ -346,7 +346,7 @@ fn vectors_of_any_size() {
                         if let Some(time) = a.closed_form(&request) {
                             assert!(time >= 0.0);
                         }
-                        // What cannot be counted is an error.
+                        // A byte count that overflows is an error, not a wrong time.
                         match segments::executed_time(a, &request) {
                             Ok(time) => assert!(time >= 0.0, "{time}"),
                             Err(error) => assert!(error.is_usage(), "{error}"),
@@ -390,8 +390,8 @@ fn vectors_of_any_size() {
 }
 
 #[test]
-fn best_segments_of_any_size() {
-    // Searches by simulation take seconds each; what they share, one of them shows.
+fn best_segments_of_huge_vectors_are_found_or_refused() {
+    // These two take seconds each, because they search by simulation.
     let quick = |a: &&Algorithm| !["two-tree", "binary"].contains(&a.name);
     for a in registry::of(Kind::Reduce).filter(quick) {
         for elements in [usize::MAX - 1, usize::MAX] {
@@ -401,7 +401,6 @@ fn best_segments_of_any_size() {
             } else {
                 Ports::UNI
             };
-            // An answer or an error.
             match segments::best_segment(a, &request) {
                 Ok(best) => assert!(best.segment > 0 && best.time > 0.0),
                 Err(error) => assert!(error.is_usage(), "{error}"),
@@ -411,7 +410,7 @@ fn best_segments_of_any_size() {
 }
 
 #[test]
-fn buffers_that_no_memory_holds() {
+fn buffers_larger_than_memory_are_refused() {
     let options = TeamOptions {
         deadline: Duration::from_millis(500),
         ..TeamOptions::default()
@@ -444,7 +443,7 @@ fn buffers_that_no_memory_holds() {
 }
 
 #[test]
-fn spans_that_overflow() {
+fn overflowing_spans_are_refused_or_saturate() {
     for span in [
         Span::new(usize::MAX, 1),
         Span::new(1, usize::MAX),
@@ -458,7 +457,7 @@ fn spans_that_overflow() {
         let schedule = Schedule::new(Ports::BI, Collective::Allgather, parts.0, parts.1);
         refused(schedule, "leaves the buffer");
     }
-    // Many times everything: lengths saturate.
+    // Each span covers the whole buffer, so the length of all three saturates.
     let everything = [Span::new(0, usize::MAX); 3];
     let layout = Layout {
         len: usize::MAX,

@@ -1,4 +1,4 @@
-//! Irregular gather and scatter: the published tables, bounds and small theorems.
+//! Tests of irregular gather against the published tables, lower bounds and small theorems.
 
 use oneport::machine::Links;
 use oneport::plan::distribution::Distribution;
@@ -10,7 +10,7 @@ use oneport::{CostModel, Result};
 
 type Plan = fn(&Problem) -> Result<GatherTree>;
 
-/// One row of the published tables: columns by name.
+/// One row of the published tables, as pairs of column name and value.
 struct Published(Vec<(String, String)>);
 
 impl Published {
@@ -34,8 +34,8 @@ impl Published {
     }
 }
 
-/// Two threads do half of the work each.
-fn side_by_side<T: Sync>(items: &[T], each: impl Fn(&T) + Sync) {
+/// Calls `each` on all items, one half of them on a second thread.
+fn on_two_threads<T: Sync>(items: &[T], each: impl Fn(&T) + Sync) {
     let (even, odd) = (items.iter().step_by(2), items.iter().skip(1).step_by(2));
     std::thread::scope(|s| {
         s.spawn(|| even.for_each(&each));
@@ -49,7 +49,7 @@ fn published_times_are_reproduced() {
     let rows = Published::all();
     assert_eq!(rows.len(), 72);
     let numbered: Vec<(usize, &Published)> = rows.iter().enumerate().collect();
-    side_by_side(&numbered, |&(number, row)| {
+    on_two_threads(&numbered, |&(number, row)| {
         let name = row.get("distribution");
         let sizes = Distribution::parse(name)
             .unwrap()
@@ -68,11 +68,11 @@ fn published_times_are_reproduced() {
             ("adaptive", binomial::adaptive),
             ("optimal_corrected", optimal::tree),
         ] {
-            // What takes longest, in part only where code is slow.
+            // The slowest planner; unoptimised builds test only a third of the rows.
             if column == "binary" && cfg!(debug_assertions) && number % 3 > 0 {
                 continue;
             }
-            // The time of the tree, so its root attains what is published.
+            // This evaluates the tree itself, so its root attains the published time.
             let tree = plan(&problem).unwrap();
             assert_eq!(
                 problem.time(&tree),
@@ -86,9 +86,9 @@ fn published_times_are_reproduced() {
 }
 
 #[test]
-fn the_one_wrong_published_value() {
-    // By its mirror image, Increasing with free copies and a free root takes no longer than
-    // Decreasing.
+fn one_published_value_is_wrong() {
+    // Increasing is the mirror image of Decreasing, so with free copies and a free root it takes no
+    // longer.
     for row in Published::all() {
         let wrong = row.get("distribution") == "Increasing"
             && row.get("root") == "free"
@@ -98,7 +98,7 @@ fn the_one_wrong_published_value() {
     }
 }
 
-/// All distributions over `p` ranks.
+/// Every distribution with its block sizes for `p` ranks.
 fn distributions(p: usize, b: usize) -> Vec<(Distribution, Vec<u64>)> {
     let sizes = |d: Distribution| {
         let sizes = d.sizes(p, b, 5, 7).unwrap();
@@ -115,20 +115,20 @@ const PLANS: [(&str, Plan); 8] = [
     ("optimal", optimal::tree),
     ("rank-ordered", rank_ordered::tree),
     ("weakly-ordered", weakly_ordered::tree),
-    ("two", two_groups::tree),
+    ("two-groups", two_groups::tree),
 ];
 
 #[test]
-fn nothing_beats_the_lower_bound() {
-    // Section 2.3, when something moves.
+fn no_tree_beats_the_lower_bound() {
+    // The bound of section 2.3 of the paper, for a gather that sends something.
     for p in [2, 3, 7, 16, 33] {
         for (distribution, sizes) in distributions(p, 10) {
             for gamma in [0.0, 1.0, 3.0] {
                 for root in [0, p / 2, p - 1] {
                     let cost = CostModel::new(20.0, 2.0).gamma_copy(gamma);
                     let problem = Problem::new(sizes.clone(), cost, Some(root)).unwrap();
-                    let moved = sizes.iter().sum::<u64>() - sizes[root];
-                    let bound = problem.cost().transfer(0, 1, moved) + gamma * sizes[root] as f64;
+                    let sent = sizes.iter().sum::<u64>() - sizes[root];
+                    let bound = problem.cost().transfer(0, 1, sent) + gamma * sizes[root] as f64;
                     for (name, plan) in PLANS {
                         let time = problem.time(&plan(&problem).unwrap());
                         assert!(
@@ -143,7 +143,7 @@ fn nothing_beats_the_lower_bound() {
 }
 
 #[test]
-fn nothing_beats_the_bounds_on_platforms_and_with_ports() {
+fn no_tree_beats_the_bounds_of_heterogeneous_links_and_ports() {
     for p in [2usize, 5, 9] {
         for (distribution, sizes) in distributions(p, 10) {
             let entry = |i: usize, j: usize, f: usize| Some(((i * f + j * 5) % 17 + 1) as f64);
@@ -160,13 +160,13 @@ fn nothing_beats_the_bounds_on_platforms_and_with_ports() {
             })
             .unwrap();
             for root in 0..p {
-                // min_j (alpha_jr + beta_jr sum) + gamma_r m_r, when something moves.
-                let moved = sizes.iter().sum::<u64>() - sizes[root];
+                // min_j (alpha_jr + beta_jr sum) + gamma_r m_r, if anything is sent.
+                let sent = sizes.iter().sum::<u64>() - sizes[root];
                 let others = (0..p).filter(|&j| j != root);
-                let least = others
-                    .map(|j| cost.transfer(j, root, moved))
+                let min_transfer = others
+                    .map(|j| cost.transfer(j, root, sent))
                     .fold(f64::INFINITY, f64::min);
-                let bound = least + gamma_copy[root] * sizes[root] as f64;
+                let bound = min_transfer + gamma_copy[root] * sizes[root] as f64;
                 let problem = Problem::new(sizes.clone(), cost.clone(), Some(root)).unwrap();
                 for plan in [
                     linear::tree as Plan,
@@ -176,7 +176,7 @@ fn nothing_beats_the_bounds_on_platforms_and_with_ports() {
                     let time = problem.time(&plan(&problem).unwrap());
                     assert!(time >= bound, "{distribution:?} {p} {root} {time} {bound}");
                 }
-                // alpha + beta max over ports, of the best partition of all other blocks.
+                // alpha + beta * (largest load of a port), for the best partition of other blocks.
                 for k in [2, 3] {
                     let cost = CostModel::new(9.0, 2.0);
                     let problem = Problem::new(sizes.clone(), cost, Some(root)).unwrap();
@@ -193,7 +193,7 @@ fn nothing_beats_the_bounds_on_platforms_and_with_ports() {
     }
 }
 
-/// The least largest part when the blocks of all ranks but `root` are dealt out to `k` ports.
+/// The smallest possible largest load when `k` ports share the blocks of all ranks but `root`.
 fn best_partition(sizes: &[u64], root: usize, k: usize) -> u64 {
     let blocks: Vec<u64> = (0..sizes.len())
         .filter(|&r| r != root)
@@ -213,9 +213,9 @@ fn best_partition(sizes: &[u64], root: usize, k: usize) -> u64 {
 }
 
 #[test]
-fn proposition_1() {
-    // With gamma_copy = beta and a free root, trees in which the side with more data receives take
-    // ceil(log2 p) alpha + beta m.
+fn proposition_1_bounds_adaptive_to_data() {
+    // With gamma_copy = beta and a free root, a tree in which the side with more data receives
+    // takes at most ceil(log2 p) alpha + beta m.
     let mut worse = 0;
     for p in 2..70usize {
         for (distribution, sizes) in distributions(p, 100) {
@@ -225,11 +225,12 @@ fn proposition_1() {
             let stated = rounds * 30.0 + sizes.iter().sum::<u64>() as f64;
             let time = problem.time(&binomial::adaptive_to_data(&problem).unwrap());
             assert!(time <= stated, "{distribution:?} {p}");
-            // Nothing is sent for empty blocks, and ranks left over join late.
+            // Empty blocks are not sent, and if p is not a power of two, some ranks skip rounds.
+            // Both can make the tree faster.
             if p.is_power_of_two() && distribution != Distribution::TwoBlocks {
                 assert_eq!(time, stated, "{distribution:?} {p}");
             }
-            // By the sums without the roots' blocks the receiver may have to wait for a copy.
+            // `adaptive` leaves out the roots' blocks, so a receiver may have to wait for its copy.
             let adaptive = problem.time(&binomial::adaptive(&problem).unwrap());
             worse += usize::from(adaptive > stated);
             // Without a copy cost it never waits (Lemma 1).
@@ -244,9 +245,8 @@ fn proposition_1() {
 }
 
 #[test]
-fn proposition_1_is_about_all_data() {
-    // Increasing random sizes, by which the tree that leaves roots' own blocks out of account
-    // misses the bound.
+fn proposition_1_does_not_hold_without_the_roots_blocks() {
+    // With these sizes, the tree that ignores the roots' own blocks misses the bound.
     let sizes = vec![20, 38, 47, 77, 78, 151];
     let cost = CostModel::new(30.0, 1.0).gamma_copy(1.0);
     let problem = Problem::new(sizes.clone(), cost, None).unwrap();
@@ -258,7 +258,7 @@ fn proposition_1_is_about_all_data() {
 }
 
 #[test]
-fn mirror_images_take_the_same_where_copies_are_free() {
+fn mirrored_sizes_take_equal_time_with_free_copies() {
     for p in [5, 16, 41] {
         for (distribution, sizes) in distributions(p, 50) {
             let cost = CostModel::new(100.0, 1.0);
@@ -272,7 +272,7 @@ fn mirror_images_take_the_same_where_copies_are_free() {
 }
 
 #[test]
-fn classes_differ_as_stated() {
+fn tree_classes_take_the_stated_times() {
     let skewed = Distribution::Skewed.sizes(2000, 1000, 5, 0).unwrap();
     let sizes = skewed.iter().map(|&s| s as u64).collect();
     let cost = CostModel::new(1000.0, 1.0).gamma_copy(1.0);
@@ -296,8 +296,8 @@ fn bad_input_is_refused_with_the_limit() {
     let many = problem(vec![1; 40_000], None).unwrap();
     let refused = optimal::tree(&many).unwrap_err().to_string();
     assert!(refused.contains("32768"), "{refused}");
-    let dear = CostModel::new(1.0, 1.0).gamma_copy(2.0);
-    let many = Problem::new(vec![1; 3000], dear, None).unwrap();
+    let expensive = CostModel::new(1.0, 1.0).gamma_copy(2.0);
+    let many = Problem::new(vec![1; 3000], expensive, None).unwrap();
     let refused = binary::tree(&many).unwrap_err().to_string();
     assert!(refused.contains("2500"), "{refused}");
 }

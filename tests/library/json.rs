@@ -1,4 +1,4 @@
-//! The JSON form of schedules: round trips, and a clear error for whatever is not a schedule.
+//! Tests of the JSON form of schedules: round trips, and clear errors for anything else.
 
 use oneport::check::{Options, check};
 use oneport::plan::{Segments, registry};
@@ -16,7 +16,7 @@ const EXAMPLE: &str = r#"
 "#;
 
 #[test]
-fn example_reads_and_is_right() {
+fn the_documented_example_is_correct() {
     let s = Schedule::from_json(EXAMPLE).unwrap();
     assert_eq!((s.ranks(), s.steps(), s.ports()), (3, 4, Ports::BI));
     let report = check(&s, &Options::default());
@@ -25,14 +25,14 @@ fn example_reads_and_is_right() {
 }
 
 #[test]
-fn round_trips() {
-    let again = |s: &Schedule| {
+fn schedules_survive_a_round_trip() {
+    let assert_round_trip = |s: &Schedule| {
         assert_eq!(&Schedule::from_json(&s.to_json()).unwrap(), s);
         let value = serde_json::to_string(s).unwrap();
         assert_eq!(&Schedule::from_json(&value).unwrap(), s);
     };
     for p in [1, 2, 5] {
-        hand::all(p).iter().for_each(|(_, s)| again(s));
+        hand::all(p).iter().for_each(|(_, s)| assert_round_trip(s));
     }
     for algorithm in registry::all() {
         for ports in [Ports::UNI, Ports::BI] {
@@ -40,14 +40,14 @@ fn round_trips() {
             request.segments = Segments::of_count(10, 4).unwrap();
             request.ports = ports;
             if let Ok(s) = algorithm.plan(&request) {
-                again(&s);
+                assert_round_trip(&s);
             }
         }
     }
 }
 
 #[test]
-fn every_step_and_default() {
+fn every_kind_of_step_is_read_with_its_defaults() {
     let s = Schedule::from_json(
         r#"{"ranks": 1, "ports": "uni", "collective": {"kind": "multicast", "root": 0, "targets": []}, "layout": [{"len": 9, "input": [], "output": []}],
         "programs": [[ {"send": {"to": 0, "spans": [], "port": 0}}, {"recv": {"from": 0, "spans": [[0,0]]}},
@@ -59,7 +59,7 @@ fn every_step_and_default() {
     assert_eq!(Schedule::from_json(&s.to_json()).unwrap(), s);
 }
 
-/// Replaces the first occurrence of `old` in the example; the error must name `words`.
+/// Asserts that the example with its first `old` replaced by `new` gives an error with `words`.
 fn refused(old: &str, new: &str, words: &str) {
     assert!(EXAMPLE.contains(old), "{old}");
     let text = EXAMPLE.replacen(old, new, 1);
@@ -71,7 +71,7 @@ fn refused(old: &str, new: &str, words: &str) {
 }
 
 #[test]
-fn wrong_types() {
+fn wrong_types_are_refused() {
     refused(
         "\"ranks\": 3",
         "\"ranks\": \"3\"",
@@ -148,7 +148,7 @@ fn wrong_types() {
 }
 
 #[test]
-fn missing_and_unknown_fields() {
+fn missing_and_unknown_fields_are_refused() {
     refused("\"ranks\": 3,", "", "missing field `ranks`");
     refused("\"ports\": \"bi\",", "", "missing field `ports`");
     refused(
@@ -190,7 +190,7 @@ fn missing_and_unknown_fields() {
 }
 
 #[test]
-fn numbers_out_of_range() {
+fn numbers_out_of_range_are_refused() {
     refused(
         "\"ranks\": 3",
         "\"ranks\": -3",
@@ -228,7 +228,7 @@ fn numbers_out_of_range() {
         "[[5,0]]",
         "rank 0: input span [5, 0] leaves the buffer of 4 elements",
     );
-    // Offset and length that overflow when added up.
+    // The sum of offset and length overflows.
     refused("[[0,4]]", "[[18446744073709551615,1]]", "leaves the buffer");
     refused("[[0,4]]", "[[1,18446744073709551615]]", "leaves the buffer");
     refused(
@@ -269,7 +269,7 @@ fn numbers_out_of_range() {
 }
 
 #[test]
-fn parts_that_disagree() {
+fn contradictory_fields_are_refused() {
     refused(
         "\"ranks\": 3",
         "\"ranks\": 4",
@@ -293,7 +293,7 @@ fn parts_that_disagree() {
 }
 
 #[test]
-fn what_reads_is_checked_without_a_panic() {
+fn readable_schedules_are_checked_without_a_panic() {
     // Empty programs, and spans and lengths near the limit.
     for (old, new) in [
         ("[ {\"send\": {\"to\": 1, \"spans\": [[0,4]]}} ]", "[]"),
@@ -325,7 +325,7 @@ fn what_reads_is_checked_without_a_panic() {
         );
         assert_eq!(Schedule::from_json(&s.to_json()).unwrap(), s);
     }
-    // Buffers, sums of which overflow: nothing is allocated for them.
+    // The sum of the buffer lengths overflows, so the checker must not allocate the buffers.
     let huge = u64::MAX;
     for kind in [
         "allgather",

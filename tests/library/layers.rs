@@ -1,13 +1,14 @@
-//! The layers of `src`: which folder may import which, and what no folder below `run` may do.
+//! Tests that the folders of `src` import only lower layers, and that pure folders use no thread,
+//! clock or file.
 //!
-//! Reads the source text. What a file imports is what its `use` lines and its paths that start with
-//! `crate::` name; unit tests, which may look anywhere, are left out.
+//! The tests read the source text. A file imports every module that a `crate::` path names, in a
+//! `use` line or elsewhere. Unit tests may import anything and are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder of `src` and the folders that it may import, besides [`SHARED`].
+/// Every folder of `src`, lowest first, and the folders that it may import besides [`SHARED`].
 const LAYERS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("random", &[]),
@@ -17,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("check", &["rules", "schedule", "machine"]),
     ("simulate", &["rules", "schedule", "machine"]),
     ("report", &["simulate", "rules", "schedule", "machine"]),
-    // A paced run, and the order of eager steps, follow the model times of the schedule.
+    // `run` simulates because paced runs and the order of eager steps follow model times.
     ("run", &["simulate", "rules", "schedule", "machine"]),
     ("plan", &["simulate", "rules", "schedule", "machine"]),
     (
@@ -30,7 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What every folder may import.
+/// Modules that every folder may import.
 const SHARED: &[&str] = &["error", "random"];
 
 /// Folders that start no thread, read no clock and open no file.
@@ -38,11 +39,11 @@ const PURE: &[&str] = &[
     "machine", "schedule", "rules", "check", "simulate", "plan", "report",
 ];
 
-/// A source file: its folder (or its name, for a file at the top), its path, and its text without
-/// comments and unit tests.
 struct Source {
+    /// The top-level folder of `src`, or the file's name for a file directly in `src`.
     folder: String,
     path: PathBuf,
+    /// The text without comments and unit tests.
     code: String,
 }
 
@@ -75,7 +76,7 @@ fn sources() -> Vec<Source> {
     files.into_iter().map(source).collect()
 }
 
-/// The text without comments, and without what follows `#[cfg(test)]`.
+/// Returns the text before the first `#[cfg(test)]` module, without its comment lines.
 fn code(text: &str) -> String {
     let tests = ["mod ", "pub(super) mod "].map(|m| format!("\n#[cfg(test)]\n{m}"));
     let ends = tests.iter().filter_map(|m| text.find(m));
@@ -85,7 +86,7 @@ fn code(text: &str) -> String {
     code.collect::<Vec<_>>().join("\n")
 }
 
-/// The folders that a file imports.
+/// Returns the first name after every `crate::`, including every entry of a `{...}` list.
 fn imports(code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
@@ -100,63 +101,65 @@ fn imports(code: &str) -> BTreeSet<String> {
                     '}' => depth -= 1,
                     ',' if depth == 0 => start = true,
                     c if start && (c.is_alphanumeric() || c == '_') => {
-                        found.insert(word(&list[i..]));
+                        found.insert(identifier(&list[i..]));
                         start = false;
                     }
                     _ => {}
                 }
             }
         } else {
-            found.insert(word(rest));
+            found.insert(identifier(rest));
         }
     }
     found
 }
 
-fn word(text: &str) -> String {
+/// Returns the identifier at the start of `text`.
+fn identifier(text: &str) -> String {
     text.chars()
         .take_while(|c| c.is_alphanumeric() || *c == '_')
         .collect()
 }
 
 #[test]
-fn folders_import_only_what_lies_below_them() {
+fn folders_import_only_lower_layers() {
     let layers: BTreeMap<_, _> = LAYERS.iter().copied().collect();
     let sources = sources();
-    // Names at the top of the crate are re-exports: `crate::Request` is `plan`.
+    // A name at the crate root is a re-export: `crate::Request` counts as an import of `plan`.
     let top = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
-    let mut homes = BTreeMap::new();
+    let mut reexports = BTreeMap::new();
     for line in top
         .lines()
         .filter_map(|l| l.trim().strip_prefix("pub use "))
     {
-        let (home, names) = line.split_once("::").expect("a path");
+        let (target, names) = line.split_once("::").expect("a path");
         for name in names.split(|c: char| !c.is_alphanumeric() && c != '_') {
-            homes.insert(name.to_string(), home.to_string());
+            reexports.insert(name.to_string(), target.to_string());
         }
     }
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for Source { folder, path, code } in &sources {
         if folder == "lib" || folder == "bin" {
             continue;
         }
         let Some(below) = layers.get(folder.as_str()) else {
-            wrong.push(format!(
-                "{}: no layer is known for {folder}",
+            violations.push(format!(
+                "{}: LAYERS lacks the folder {folder}",
                 path.display()
             ));
             continue;
         };
         for import in imports(code) {
-            let home = homes.get(&import).unwrap_or(&import);
-            let fits =
-                home == folder || SHARED.contains(&home.as_str()) || below.contains(&home.as_str());
-            if !fits && layers.contains_key(home.as_str()) {
-                wrong.push(format!("{} imports {home}", path.display()));
+            let target = reexports.get(&import).unwrap_or(&import);
+            let allowed = target == folder
+                || SHARED.contains(&target.as_str())
+                || below.contains(&target.as_str());
+            if !allowed && layers.contains_key(target.as_str()) {
+                violations.push(format!("{} imports {target}", path.display()));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn layers_have_no_cycle() {
 }
 
 #[test]
-fn only_what_runs_knows_threads_clocks_and_files() {
+fn pure_folders_use_no_threads_clocks_or_files() {
     let forbidden = [
         "std::thread",
         "std::fs",
@@ -181,40 +184,40 @@ fn only_what_runs_knows_threads_clocks_and_files() {
         "SystemTime",
         "thread::",
     ];
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for source in sources() {
         if !PURE.contains(&source.folder.as_str()) {
             continue;
         }
         for word in forbidden {
             if source.code.contains(word) {
-                wrong.push(format!("{} names {word}", source.path.display()));
+                violations.push(format!("{} uses {word}", source.path.display()));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// What differs between algorithms is a field of a row: nothing compares an algorithm's name with
-/// a string.
+/// Differences between algorithms are fields of their registry rows, so only the binary compares
+/// an algorithm's name with a string.
 #[test]
-fn nothing_dispatches_on_the_name_of_an_algorithm() {
-    let mut wrong = Vec::new();
+fn only_the_binary_dispatches_on_algorithm_names() {
+    let mut violations = Vec::new();
     for source in sources() {
         for (number, line) in source.code.lines().enumerate() {
             let compares = line.contains(".name == \"") || line.contains("match algorithm.name");
             if compares && source.folder != "bin" {
-                wrong.push(format!("{}: {number}: {line}", source.path.display()));
+                violations.push(format!("{}: {number}: {line}", source.path.display()));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// Comments are wrapped at 100 columns, but for tables, pictures and lines of code in them.
+/// Comments fit into 100 columns, except tables, URLs and blocks of code.
 #[test]
 fn comments_are_wrapped() {
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for source in sources() {
         let text = fs::read_to_string(&source.path).unwrap();
         let mut in_code = false;
@@ -226,9 +229,9 @@ fn comments_are_wrapped() {
             in_code ^= words.starts_with("```");
             let literal = in_code || words.starts_with('|') || words.contains("://");
             if line.chars().count() > 100 && !literal {
-                wrong.push(format!("{}:{}", source.path.display(), number + 1));
+                violations.push(format!("{}:{}", source.path.display(), number + 1));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }

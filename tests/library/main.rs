@@ -1,8 +1,8 @@
-//! What the library plans, proves and times: schedules, planners, the rules of time, the checker.
+//! Tests of planning, checking and simulation: schedules, planners, the rules of time, the checker.
 //!
-//! One crate of many files: every crate of tests compiles and links the library's generic code once
-//! more. Tests of teams, some of which look at the threads of their process, are in
-//! `tests/threads`; those of the command line in `tests/commands`.
+//! All files form one test crate, because every further crate compiles and links the library's
+//! generic code again. `tests/threads` tests teams, in a process of their own because some of those
+//! tests inspect its threads. `tests/commands` tests the command line.
 
 mod circulant_constructions;
 mod edges;
@@ -14,7 +14,6 @@ mod layers;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 mod mutation;
-mod on_demand;
 #[path = "../oracle/mod.rs"]
 mod oracle;
 mod property;
@@ -23,6 +22,7 @@ mod readme;
 mod registry;
 mod rules;
 mod steady;
+mod stream;
 mod table4;
 
 #[path = "../support"]

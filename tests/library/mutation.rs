@@ -1,5 +1,5 @@
-//! Mutation tests of the checker: correct schedules are broken step by step, and an independent
-//! interpreter decides whether that changes the outcome. The checker must object exactly then.
+//! Mutation tests of the checker: an independent interpreter runs mutants of correct schedules, and
+//! the checker must refuse exactly the mutants that the interpreter finds wrong or stuck.
 
 #![allow(clippy::print_stdout, reason = "the counts are printed")]
 
@@ -15,7 +15,7 @@ use crate::mutants::mutants;
 use crate::oracle::{self, Operator, Outcome};
 use crate::support::random::Random;
 
-/// Mutants tried of each schedule; more are sampled.
+/// Largest number of mutants tested per schedule; larger sets are sampled.
 const MAX_MUTANTS: usize = 300;
 
 #[derive(Debug, Default)]
@@ -25,15 +25,16 @@ struct Counts {
     verdicts: usize,
     caught: usize,
     equivalent: usize,
-    /// Right results from steps whose effect the rules leave open or forbid.
+    /// Mutants with a right result but a step whose effect the rules leave undefined, by finding.
     strict: BTreeMap<FindingKind, usize>,
-    /// Caught, by what was done and by what was reported first.
+    /// Caught mutants by mutation.
     by_mutation: BTreeMap<&'static str, usize>,
+    /// Caught mutants by the kind of the first finding.
     by_kind: BTreeMap<FindingKind, usize>,
 }
 
 #[test]
-fn registered_algorithms() {
+fn mutants_of_registered_algorithms_are_caught() {
     let mut counts = Counts::default();
     for algorithm in registry::all() {
         for (p, q) in [(2, 3), (3, 1), (5, 3), (8, 2)] {
@@ -50,7 +51,7 @@ fn registered_algorithms() {
                     request.keep_order = false;
                     algorithm.plan(&request)
                 });
-                // Some algorithms are for some numbers of ranks only.
+                // Some algorithms support only certain numbers of ranks.
                 let Ok(schedule) = schedule else { continue };
                 let name = format!(
                     "{} {} p={p} q={q} {}",
@@ -66,11 +67,11 @@ fn registered_algorithms() {
 }
 
 #[test]
-fn hand_written_schedules() {
+fn mutants_of_hand_written_schedules_are_caught() {
     let mut counts = Counts::default();
     for p in [1, 2, 3, 4, 6] {
         for (name, schedule) in hand::all(p) {
-            // Its operands go round the ring, starting anywhere.
+            // It combines each block in ring order from a different start, not in rank order.
             let in_order = !name.starts_with("ring reduce_scatter");
             mutate_all(&name, &schedule, in_order, &mut counts);
         }
@@ -81,7 +82,7 @@ fn hand_written_schedules() {
 impl Counts {
     fn summarise(&self, what: &str, schedules: usize, caught: usize) {
         println!(
-            "{what}: {} schedules, {} mutants, {} verdicts: {} caught, {} change nothing, strictly refused {:?}\n  caught by mutation: {:?}\n  first finding: {:?}",
+            "{what}: {} schedules, {} mutants, {} verdicts: {} caught, {} equivalent, refused as undefined {:?}\n  caught by mutation: {:?}\n  first finding: {:?}",
             self.schedules,
             self.mutants,
             self.verdicts,
@@ -149,16 +150,16 @@ fn mutate_all(name: &str, schedule: &Schedule, in_order: bool, counts: &mut Coun
                 )
             };
             counts.verdicts += 1;
-            // The simulator sees the same rules.
+            // The simulator applies the same rules, so it accepts every schedule that completes.
             if outcome != Outcome::Stuck {
                 assert!(Prepared::new(&mutant, overlap).is_ok(), "{}", context());
             }
             match (outcome, report.ok()) {
                 (Outcome::Right, true) => counts.equivalent += 1,
                 (Outcome::Right, false) => {
-                    // Steps that write an element twice or read what they write, and messages to
-                    // oneself, have no defined effect; the interpreter's
-                    // happens to be the right one.
+                    // The rules leave undefined the effect of a step that writes an element twice
+                    // or reads an element it writes, and of a message from a rank to itself. The
+                    // interpreter's choice happens to give the right result.
                     let kind = report.errors[0].kind;
                     let strict = [FindingKind::Overlap, FindingKind::SelfMessage];
                     assert!(strict.contains(&kind), "{}", context());

@@ -1,5 +1,5 @@
-//! Whatever is planned or built is proved, timed and run alike: the checker accepts it, the run's
-//! model clock shows the simulated times to the last bit, and real data is the oracle's.
+//! Property tests of planned and hand-built schedules: the checker accepts them, runs report the
+//! simulated model times bit for bit, and their outputs equal the oracle's.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,18 +15,18 @@ use proptest::test_runner::{TestCaseResult, TestRunner};
 
 use crate::support::random::Random;
 
-/// Numbers of ranks that every algorithm is tried with.
+/// Numbers of ranks with which every algorithm is tested.
 fn rank_counts() -> impl Iterator<Item = usize> + Clone {
     (1..=17).chain([31, 32, 33, 64])
 }
 
-/// Teams by number of ranks: starting threads takes longer than most runs.
+/// Teams by number of ranks, reused because starting threads takes longer than most runs.
 #[derive(Default)]
 struct Teams(RefCell<BTreeMap<usize, Team>>);
 
 impl Teams {
-    /// Proves, times and runs `schedule` with an operator of the type's.
-    fn prove(
+    /// Checks, simulates and runs `schedule` with an operator of `dtype`.
+    fn verify(
         &self,
         schedule: &Schedule,
         cost: &CostModel,
@@ -34,16 +34,16 @@ impl Teams {
         operator: &str,
     ) -> TestCaseResult {
         match dtype {
-            ElementType::U8 => self.prove_as::<u8>(schedule, cost, operator),
-            ElementType::I32 => self.prove_as::<i32>(schedule, cost, operator),
-            ElementType::I64 => self.prove_as::<i64>(schedule, cost, operator),
-            ElementType::U64 => self.prove_as::<u64>(schedule, cost, operator),
-            ElementType::F32 => self.prove_as::<f32>(schedule, cost, operator),
-            ElementType::F64 => self.prove_as::<f64>(schedule, cost, operator),
+            ElementType::U8 => self.verify_as::<u8>(schedule, cost, operator),
+            ElementType::I32 => self.verify_as::<i32>(schedule, cost, operator),
+            ElementType::I64 => self.verify_as::<i64>(schedule, cost, operator),
+            ElementType::U64 => self.verify_as::<u64>(schedule, cost, operator),
+            ElementType::F32 => self.verify_as::<f32>(schedule, cost, operator),
+            ElementType::F64 => self.verify_as::<f64>(schedule, cost, operator),
         }
     }
 
-    fn prove_as<T: Element>(
+    fn verify_as<T: Element>(
         &self,
         schedule: &Schedule,
         cost: &CostModel,
@@ -83,7 +83,7 @@ impl Teams {
     }
 }
 
-/// Every operator that a type has.
+/// Every element type with every operator that it supports.
 fn operators() -> Vec<(ElementType, &'static str)> {
     let names = Operator::<u64>::NAMES;
     let mut all = Vec::new();
@@ -105,8 +105,8 @@ fn operators() -> Vec<(ElementType, &'static str)> {
     all
 }
 
-/// Costs that no sum of which is exact, so that only the same sums in the same order give the same
-/// bits.
+/// Random costs whose sums are inexact, so that only the same additions in the same order give the
+/// same bits.
 fn costs(random: &mut Random, ranks: usize) -> CostModel {
     let overlap = random.chance(30);
     if random.chance(60) {
@@ -146,7 +146,7 @@ fn cases() -> impl Strategy<Value = Case> {
     let ranks = prop::sample::select(rank_counts().collect::<Vec<_>>());
     ranks.prop_flat_map(|p| {
         let sizes = prop_oneof![
-            // One segment, equal segments, and any.
+            // One segment, equal segments, arbitrary segments.
             prop_oneof![Just(0), Just(1), 0..=p, 0usize..200, Just(4001)].prop_map(|m| vec![m]),
             (0usize..300, 1usize..9)
                 .prop_map(|(m, q)| Segments::of_count(m, q).unwrap().sizes().to_vec()),
@@ -167,7 +167,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 #[test]
-fn planned_schedules() {
+fn random_requests_give_correct_schedules() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
         cases: 300,
@@ -191,7 +191,7 @@ fn planned_schedules() {
                 }
                 let schedule = algorithm.plan(&request).unwrap();
                 teams
-                    .prove(&schedule, &request.cost, dtype, name)
+                    .verify(&schedule, &request.cost, dtype, name)
                     .map_err(|e| {
                         let collective = algorithm.collective.name();
                         TestCaseError::fail(format!(
@@ -205,19 +205,19 @@ fn planned_schedules() {
         .unwrap();
 }
 
-/// Every algorithm with every number of ranks and the sizes at which plans go wrong; roots, types
-/// and operators take turns.
+/// Covers every algorithm and number of ranks with the sizes at which planners tend to fail; roots
+/// are random, and element types and operators rotate.
 #[test]
-fn every_algorithm_at_every_size() {
+fn every_algorithm_is_correct_at_critical_sizes() {
     let (teams, operators) = (Teams::default(), operators());
     let mut random = Random::new(5);
-    let mut turn = 0;
+    let mut rotation = 0;
     for p in rank_counts() {
         for algorithm in registry::all() {
             for (elements, segments) in [(0, 3), (1, 2), (p / 2, 4), (2 * p + 1, 3), (997, 6)] {
                 for ports in [Ports::UNI, Ports::BI] {
-                    turn += 1;
-                    let (dtype, name) = operators[turn % operators.len()];
+                    rotation += 1;
+                    let (dtype, name) = operators[rotation % operators.len()];
                     let mut request = Request::new(p, elements);
                     request.segments = Segments::of_count(elements, segments).unwrap();
                     request.root = random.below(p);
@@ -228,8 +228,8 @@ fn every_algorithm_at_every_size() {
                         continue;
                     }
                     let schedule = algorithm.plan(&request).unwrap();
-                    let proved = teams.prove(&schedule, &request.cost, dtype, name);
-                    proved.unwrap_or_else(|e| {
+                    let result = teams.verify(&schedule, &request.cost, dtype, name);
+                    result.unwrap_or_else(|e| {
                         panic!("{} {request:?} {dtype:?} {name}: {e}", algorithm.name)
                     });
                 }
@@ -238,9 +238,9 @@ fn every_algorithm_at_every_size() {
     }
 }
 
-/// Schedules that a user might build, over random trees, through random ports.
+/// Schedules as a user might build them, over random trees and through random ports.
 #[test]
-fn built_schedules() {
+fn hand_built_schedules_are_correct() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
         cases: 1000,
@@ -260,8 +260,8 @@ fn built_schedules() {
                         (false, "affine") => (dtype, "sum"),
                         (_, name) => (dtype, name),
                     };
-                    let proved = teams.prove(&schedule, &cost, dtype, name);
-                    proved.map_err(|e| {
+                    let result = teams.verify(&schedule, &cost, dtype, name);
+                    result.map_err(|e| {
                         let text = schedule.to_json();
                         TestCaseError::fail(format!(
                             "{what} {dtype:?} {name} {cost:?}: {e}\n{text}"
@@ -274,10 +274,10 @@ fn built_schedules() {
         .unwrap();
 }
 
-/// Long messages, which both partners copy, through several ports at once and from port to other
-/// port.
+/// Both partners copy a long message together. Here several messages are in flight at once, and
+/// sender and receiver may use different port numbers.
 #[test]
-fn long_messages_through_several_ports() {
+fn long_messages_through_several_ports_are_correct() {
     let (teams, mut random) = (Teams::default(), Random::new(11));
     for (k, ports) in [
         (1, Ports::BI),
@@ -286,7 +286,7 @@ fn long_messages_through_several_ports() {
         (3, Ports::UNI),
     ] {
         let (p, m, parts) = (2, 120_000, 6);
-        let mut programs = ScheduleSource {
+        let mut programs = ProgramBuilder {
             ports: ports.with_k(k),
             steps: vec![Vec::new(); p],
         };
@@ -304,17 +304,17 @@ fn long_messages_through_several_ports() {
         let schedule = programs.build(Collective::Allgather, vec![layout(0), layout(1)]);
         for _ in 0..5 {
             let cost = costs(&mut random, p);
-            let proved = teams.prove(&schedule, &cost, ElementType::F64, "sum");
-            proved.unwrap_or_else(|e| panic!("{k} {ports:?}: {e}"));
+            let result = teams.verify(&schedule, &cost, ElementType::F64, "sum");
+            result.unwrap_or_else(|e| panic!("{k} {ports:?}: {e}"));
         }
     }
 }
 
-/// A random tree over the ranks, blocks of random sizes.
+/// A random tree over the ranks, with blocks of random sizes.
 struct Built {
     ranks: usize,
     ports: Ports,
-    /// Parents stand before children; the root comes first.
+    /// Every parent precedes its children, so the root is first.
     order: Vec<usize>,
     parent: Vec<usize>,
     blocks: Vec<Span>,
@@ -349,7 +349,7 @@ impl Built {
         }
     }
 
-    /// With a name, and whether operands stay in rank order.
+    /// Returns each schedule with its name and whether its operands stay in rank order.
     fn all(&self, random: &mut Random) -> Vec<(&'static str, bool, Schedule)> {
         let gather = self.gather(random, false);
         let allgather = self.gather(random, true);
@@ -388,16 +388,16 @@ impl Built {
         }
     }
 
-    fn programs(&self) -> ScheduleSource {
-        ScheduleSource {
+    fn programs(&self) -> ProgramBuilder {
+        ProgramBuilder {
             ports: self.ports,
             steps: vec![Vec::new(); self.ranks],
         }
     }
 
-    /// Blocks in a random order: sender and receiver pack alike.
-    fn spans(&self, random: &mut Random, wanted: impl Fn(usize) -> bool) -> Spans {
-        let ranks = (0..self.ranks).filter(|&r| wanted(r)).collect();
+    /// The blocks of the selected ranks in random order, for both sender and receiver.
+    fn spans(&self, random: &mut Random, selected: impl Fn(usize) -> bool) -> Spans {
+        let ranks = (0..self.ranks).filter(|&r| selected(r)).collect();
         random
             .shuffled(ranks)
             .into_iter()
@@ -405,8 +405,8 @@ impl Built {
             .collect()
     }
 
-    /// Children hand up the blocks of their subtrees; for an allgather, parents hand down all
-    /// others.
+    /// Children send the blocks of their subtrees to their parents; for an allgather, parents then
+    /// send all other blocks to their children.
     fn gather(&self, random: &mut Random, to_all: bool) -> Schedule {
         let mut programs = self.programs();
         for &rank in self.order[1..].iter().rev() {
@@ -444,8 +444,8 @@ impl Built {
         programs.build(collective, layout.collect())
     }
 
-    /// Up the tree, here and there through scratch, and down again, segment by segment in any
-    /// order.
+    /// Reduces up the tree, sometimes through scratch, and broadcasts down again, segment by
+    /// segment in random order.
     fn allreduce(&self, random: &mut Random) -> Schedule {
         let mut programs = self.programs();
         let (m, sizes) = (self.total(), self.blocks.iter().copied());
@@ -470,7 +470,7 @@ impl Built {
         programs.build(Collective::Allreduce, layout)
     }
 
-    /// All pairs in any order, blocks of any sizes; some go by way of a third rank.
+    /// Sends blocks of random sizes between all pairs in random order, some through a third rank.
     fn alltoall(&self, random: &mut Random) -> Schedule {
         let p = self.ranks;
         let sizes: Vec<Vec<usize>> = (0..p)
@@ -506,7 +506,7 @@ impl Built {
         programs.build(Collective::Alltoall, layout.collect())
     }
 
-    /// Down the tree to some of the ranks; the others pass on what they need not keep.
+    /// Sends the segments down the tree; ranks that are not targets only forward them.
     fn multicast(&self, random: &mut Random) -> Schedule {
         let mut programs = self.programs();
         let sizes = self.blocks.iter().copied();
@@ -526,8 +526,8 @@ impl Built {
         programs.build(Collective::Multicast { root, targets }, layout)
     }
 
-    /// Halves of random sizes, again and again; the last rank of the lower half tells the upper
-    /// half, some by way of others.
+    /// Splits the ranks recursively at random. The last rank of each lower part sends its prefix to
+    /// the ranks of the upper part, to some of them through relays.
     fn scan(&self, random: &mut Random) -> Schedule {
         let mut programs = self.programs();
         let m = 1 + random.below(5);
@@ -541,7 +541,7 @@ impl Built {
                 ranges.extend([(low, middle), (middle, high)]);
             }
         }
-        // Parts before the whole.
+        // Combine the parts of a range before the range itself.
         for (middle, high) in splits.into_iter().rev() {
             let mut relays = Vec::new();
             for rank in random.shuffled((middle..high).collect()) {
@@ -564,14 +564,14 @@ impl Built {
     }
 }
 
-/// Programs that grow transfer by transfer, so that everything completes whatever the ports.
-struct ScheduleSource {
+/// Builds programs transfer by transfer, so that they complete with any ports.
+struct ProgramBuilder {
     ports: Ports,
     steps: Vec<Vec<Step>>,
 }
 
-impl ScheduleSource {
-    /// A send and its receive, through random ports; `spans` at the sender and at the receiver.
+impl ProgramBuilder {
+    /// Adds a send and its receive through random ports; `spans` are the sender's and receiver's.
     fn transfer<S: Into<Spans>>(
         &mut self,
         random: &mut Random,
@@ -595,7 +595,7 @@ impl ScheduleSource {
     }
 }
 
-/// A time that no short binary fraction is; now and then nothing.
+/// A random time that is not a short binary fraction, or sometimes 0.
 fn time(random: &mut Random) -> f64 {
     if random.chance(10) {
         return 0.0;

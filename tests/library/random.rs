@@ -1,5 +1,5 @@
-//! Random correct schedules are accepted: trees, segmentations, roots and orders of steps drawn at
-//! random.
+//! Property tests of the checker: it accepts random correct schedules, agrees with an independent
+//! interpreter on random programs, and handles damaged text without a panic.
 
 #![allow(
     clippy::print_stdout,
@@ -15,9 +15,9 @@ use proptest::prelude::*;
 use crate::oracle::{self, Operator, Outcome};
 use crate::support::random::Random;
 
-/// A reduction in which, segment after segment, ranks drawn at random send what they hold to others
-/// that still hold the segment. With `in_order` only neighbours among the holders meet, and the
-/// result is forwarded to the root.
+/// A reduction in which, segment by segment, random ranks send their partial results to others that
+/// still hold one. With `in_order`, only neighbours among the holders combine, and rank 0 forwards
+/// the result to the root.
 fn reduction(
     p: usize,
     root: usize,
@@ -40,7 +40,7 @@ fn reduction(
         while holders.len() > 1 {
             let (from, to) = if in_order {
                 let i = draw(holders.len() - 1);
-                // The lower of the two may send as well, but the lowest of all stays.
+                // Either of the two may send, except the lowest rank, which collects the result.
                 if i > 0 && draw(2) == 0 {
                     (holders[i], holders[i + 1])
                 } else {
@@ -62,7 +62,12 @@ fn reduction(
     b.build().unwrap()
 }
 
-fn accepted(schedule: &Schedule, in_order: bool, overlap: bool) -> Result<(), TestCaseError> {
+/// Asserts that the checker, the interpreter and the simulator accept the schedule.
+fn assert_accepted(
+    schedule: &Schedule,
+    in_order: bool,
+    overlap: bool,
+) -> Result<(), TestCaseError> {
     let options = Options {
         keep_order: in_order,
         overlap,
@@ -81,7 +86,7 @@ fn accepted(schedule: &Schedule, in_order: bool, overlap: bool) -> Result<(), Te
         simulated(schedule, overlap),
         oracle::time(schedule, overlap)
     );
-    // Empty vectors are in order whatever happens to them.
+    // Not `in_order`: empty vectors always keep the order.
     prop_assert_eq!(report.keeps_order, affine);
     Ok(())
 }
@@ -98,10 +103,14 @@ fn simulated(schedule: &Schedule, overlap: bool) -> Option<f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 3000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn reductions_and_broadcasts(
+    fn random_reductions_and_broadcasts_are_accepted(
         (p, root) in (1usize..12).prop_flat_map(|p| (Just(p), 0..p)),
         sizes in prop::collection::vec(0usize..4, 1..6),
         draws in prop::collection::vec(any::<u32>(), 64),
@@ -111,24 +120,30 @@ proptest! {
     ) {
         let ports = if bidirectional { Ports::BI } else { Ports::UNI };
         let reduce = reduction(p, root, &sizes, ports, in_order, &draws);
-        accepted(&reduce, in_order, overlap)?;
-        accepted(&reduce.reversed().unwrap(), true, overlap)?;
+        assert_accepted(&reduce, in_order, overlap)?;
+        assert_accepted(&reduce.reversed().unwrap(), true, overlap)?;
     }
 
-    /// Random transfers and local steps, here and there in another order than they were made in: whatever the checker says about
-    /// them, the interpreter agrees.
+    /// The programs are random transfers and local steps, some of them swapped.
     #[test]
-    fn any_steps(
-        operations in prop::collection::vec((0u8..6, 0usize..3, 1usize..3, 0usize..4, 0usize..3, 0usize..4), 0..10),
+    fn checker_and_interpreter_agree_on_random_programs(
+        operations in prop::collection::vec(
+            (0u8..6, 0usize..3, 1usize..3, 0usize..4, 0usize..3, 0usize..4),
+            0..10,
+        ),
         swaps in prop::collection::vec((0usize..3, 0usize..6), 0..4),
-        alone in prop::option::weighted(0.1, (0usize..3, 0usize..3)),
+        unmatched_send in prop::option::weighted(0.1, (0usize..3, 0usize..3)),
         bidirectional: bool,
         k in 1usize..3,
-        anything_will_do: bool,
+        empty_regions: bool,
         overlap: bool,
     ) {
         let ports = if bidirectional { Ports::BI } else { Ports::UNI }.with_k(k);
-        let region: oneport::Spans = if anything_will_do { [].into_iter().collect() } else { Span::new(0, 2).into() };
+        let region: oneport::Spans = if empty_regions {
+            [].into_iter().collect()
+        } else {
+            Span::new(0, 2).into()
+        };
         let layout = vec![oneport::Layout { len: 6, input: region.clone(), output: region }; 3];
         let mut programs = vec![Vec::new(); 3];
         for (kind, me, distance, offset, len, other) in operations {
@@ -150,18 +165,21 @@ proptest! {
                 programs[rank].swap(i, i + 1);
             }
         }
-        if let Some((rank, peer)) = alone {
+        if let Some((rank, peer)) = unmatched_send {
             programs[rank].insert(0, Step::send(peer, Span::new(0, 1)));
         }
         let schedule = Schedule::new(ports, Collective::Scan, layout, programs).unwrap();
-        let report = check(&schedule, &Options { keep_order: true, overlap, max_errors: usize::MAX });
+        let options = Options { keep_order: true, overlap, max_errors: usize::MAX };
+        let report = check(&schedule, &options);
         let outcome = oracle::run(&schedule, overlap, Operator::Affine, 3);
         let undefined = [FindingKind::Overlap, FindingKind::SelfMessage];
         if !report.errors.iter().any(|e| undefined.contains(&e.kind)) {
-            prop_assert_eq!(report.ok(), outcome == Outcome::Right, "{}\n{}", report, schedule.to_json());
+            let right = outcome == Outcome::Right;
+            prop_assert_eq!(report.ok(), right, "{}\n{}", report, schedule.to_json());
         }
-        // The simulator times what completes, and nothing else.
-        prop_assert_eq!(simulated(&schedule, overlap), oracle::time(&schedule, overlap), "{}\n{}", report, schedule.to_json());
+        // The simulator has a time exactly for schedules that complete.
+        let (found, expected) = (simulated(&schedule, overlap), oracle::time(&schedule, overlap));
+        prop_assert_eq!(found, expected, "{}\n{}", report, schedule.to_json());
         let stuck = report.errors.iter().any(|e| {
             use FindingKind::{Deadlock, MessageLength, TwoPorts, Unmatched};
             [Deadlock, MessageLength, TwoPorts, Unmatched].contains(&e.kind)
@@ -169,9 +187,11 @@ proptest! {
         prop_assert_eq!(stuck, outcome == Outcome::Stuck, "{}", report);
     }
 
-    /// Text that is almost a schedule is read or refused, and whatever can be read can be checked, timed and turned round.
+    /// A schedule that can still be read can be checked, simulated and reversed.
     #[test]
-    fn almost_a_schedule(edits in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12), 1..4)) {
+    fn damaged_text_is_read_or_refused(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12), 1..4),
+    ) {
         let mut b = Schedule::builder(3, Ports::BI, Collective::Allreduce);
         for r in 0..3 {
             b.layout(r, 8, [Span::new(0, 4)], [Span::new(0, 4)]);
@@ -183,7 +203,7 @@ proptest! {
         let mut text = b.build().unwrap().to_json();
         for (at, edit) in edits {
             let at = at.index(text.len());
-            // Mostly numbers: they leave the text readable.
+            // Most edits replace digits, because the text then often remains readable.
             let number = text[at..].find(|c: char| c.is_ascii_digit()).map(|i| at + i);
             match (edit, number) {
                 (0, _) => text.truncate(at),
@@ -218,7 +238,7 @@ proptest! {
 }
 
 #[test]
-fn a_thousand_ranks() {
+fn reductions_of_a_thousand_ranks_are_accepted() {
     let mut random = Random::new(1);
     let draws: Vec<u32> = (0..100_000).map(|_| random.below(1 << 30) as u32).collect();
     for in_order in [false, true] {

@@ -1,8 +1,8 @@
-//! The README is right: its commands print what it shows, and its table is the registry's.
+//! Tests the README: its commands print the output that it shows, and its table of algorithms
+//! matches the registry.
 //!
-//! `UPDATE_README=1 cargo test --test library readme` writes what they print now (run it with the
-//! release build that the README names: `UPDATE_README=1 cargo test --release --test library
-//! readme`).
+//! `UPDATE_README=1 cargo test --release --test library readme` writes the current output and table
+//! into it. The README's commands name the release build, so use that.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 use oneport::Kind;
 use oneport::plan::registry::{self, Algorithm};
 
-/// Lines with times and cores of the machine at hand; notes come and go with its number of cores.
+/// Starts of lines whose times and numbers of cores depend on the machine.
 const VOLATILE: [&str; 2] = ["wall-clock", "threads"];
 
 #[test]
@@ -22,7 +22,7 @@ fn commands_print_what_the_readme_shows() {
         std::fs::write(&path, printed).unwrap();
         return;
     }
-    for (line, (shown, printed)) in steady(&shown).zip(steady(&printed)).enumerate() {
+    for (line, (shown, printed)) in stable_lines(&shown).zip(stable_lines(&printed)).enumerate() {
         assert_eq!(
             shown,
             printed,
@@ -30,10 +30,12 @@ fn commands_print_what_the_readme_shows() {
             line + 1
         );
     }
-    assert_eq!(steady(&shown).count(), steady(&printed).count());
+    assert_eq!(stable_lines(&shown).count(), stable_lines(&printed).count());
 }
 
-fn steady(text: &str) -> impl Iterator<Item = &str> {
+/// The lines to compare: without notes, which depend on the number of cores, and with volatile
+/// lines cut to their start.
+fn stable_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter(|line| !line.starts_with("note:"))
         .map(|line| {
@@ -44,7 +46,7 @@ fn steady(text: &str) -> impl Iterator<Item = &str> {
         })
 }
 
-/// The README with the output of every `oneport` command put in anew.
+/// The README with the current output of every `oneport` command.
 fn with_outputs(readme: &str) -> String {
     let mut result = String::new();
     let mut lines = readme.lines();
@@ -82,7 +84,7 @@ fn output(args: &str) -> String {
     text
 }
 
-/// The README with the table of algorithms made anew from the registry.
+/// The README with a table of algorithms written from the registry.
 fn with_table(readme: &str) -> String {
     let start = readme.find("<!-- table -->").unwrap() + "<!-- table -->".len();
     let length = readme[start..].find("\n\nEvery row").unwrap();
@@ -109,7 +111,7 @@ fn with_table(readme: &str) -> String {
     format!("{}{table}{}", &readme[..start], &readme[start + length..])
 }
 
-/// Algorithms, those that differ by their collective alone together, in the order of the
+/// Algorithms grouped into rows that differ only in their collective, in the order of the
 /// collectives.
 fn rows() -> Vec<Vec<&'static Algorithm>> {
     let mut rows: Vec<Vec<&Algorithm>> = Vec::new();

@@ -1,5 +1,5 @@
-//! Every registered algorithm, over many sizes and roots: it plans, is right, and takes its closed
-//! form.
+//! Tests of every registered algorithm over many sizes and roots: its schedules are correct and
+//! take the time of its closed form.
 
 use oneport::check::{Options, check};
 use oneport::machine::{Piece, Pieces};
@@ -10,12 +10,12 @@ use oneport::{CostModel, Kind, Ports, Request};
 
 #[test]
 fn model_times_equal_the_closed_forms() {
-    let without = closed_forms_hold(&CostModel::new(10.0, 2.0).gamma(3.0));
-    assert_eq!(without, [""; 0]);
+    let inapplicable = assert_closed_forms(&CostModel::new(10.0, 2.0).gamma(3.0));
+    assert_eq!(inapplicable, [""; 0]);
 }
 
 #[test]
-fn closed_forms_tell_what_arrives_from_what_is_held() {
+fn closed_forms_distinguish_received_from_local_operands() {
     let line = |beta| {
         vec![Piece {
             from: 0,
@@ -28,13 +28,14 @@ fn closed_forms_tell_what_arrives_from_what_is_held() {
         combine_local: line(7.0),
         ..Pieces::default()
     };
-    let without = closed_forms_hold(&CostModel::new(10.0, 2.0).pieces(pieces).unwrap());
-    assert_eq!(without, ["circulant-rsg"]);
+    let inapplicable = assert_closed_forms(&CostModel::new(10.0, 2.0).pieces(pieces).unwrap());
+    assert_eq!(inapplicable, ["circulant-rsg"]);
 }
 
-/// The algorithms that should have a closed form and have none for these costs.
-fn closed_forms_hold(cost: &CostModel) -> Vec<&'static str> {
-    let mut without = Vec::new();
+/// Asserts that closed forms equal simulated times. Returns the algorithms whose rows have a closed
+/// form that does not apply to these costs.
+fn assert_closed_forms(cost: &CostModel) -> Vec<&'static str> {
+    let mut inapplicable = Vec::new();
     let mut compared = 0;
     for algorithm in registry::all() {
         let before = compared;
@@ -71,16 +72,16 @@ fn closed_forms_hold(cost: &CostModel) -> Vec<&'static str> {
             }
         }
         if compared == before && algorithm.has_closed_form() {
-            without.push(algorithm.name);
+            inapplicable.push(algorithm.name);
         }
     }
     assert!(compared > 500, "only {compared} closed forms compared");
-    without
+    inapplicable
 }
 
 #[test]
-fn every_schedule_is_proved() {
-    let mut proved = 0;
+fn every_schedule_passes_the_checker() {
+    let mut checked = 0;
     for algorithm in registry::all() {
         for p in (1..=17).chain([31, 32, 33, 64]) {
             for sizes in [
@@ -130,7 +131,7 @@ fn every_schedule_is_proved() {
                                     algorithm.collective.name(),
                                     report.errors
                                 );
-                                proved += 1;
+                                checked += 1;
                             }
                         }
                     }
@@ -138,16 +139,16 @@ fn every_schedule_is_proved() {
             }
         }
     }
-    assert!(proved > 5000, "only {proved} schedules proved");
+    assert!(checked > 5000, "only {checked} schedules checked");
 }
 
-/// Whether a rank is the root.
+/// Whether the collective has a root.
 fn rooted(kind: Kind) -> bool {
     use Kind::{Broadcast, Gather, Multicast, Reduce, Scatter};
     matches!(kind, Broadcast | Reduce | Gather | Scatter | Multicast)
 }
 
-/// Sizes of blocks: equal, one empty, all empty but one, one huge, all different.
+/// Block sizes: equal, all empty, all but one empty, one huge, different.
 fn irregular(p: usize) -> Vec<Vec<usize>> {
     let huge = |at: usize| (0..p).map(|r| if r == at { 100 } else { r % 3 }).collect();
     vec![
@@ -161,7 +162,7 @@ fn irregular(p: usize) -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn blocks_of_any_sizes_are_proved_timed_and_run() {
+fn schedules_with_irregular_blocks_are_correct() {
     let mut ran = 0;
     for p in (1..=20).chain([31, 32, 33, 64]) {
         let mut team = Team::new(p).unwrap();

@@ -1,9 +1,8 @@
-//! The rules of time, evaluated as slowly and as literally as possible, against the simulator and
-//! the executor.
+//! Compares the simulator and the executor with a slow, literal evaluation of the rules of time.
 //!
-//! [`Naive`] looks at *all* earlier steps of a rank for every step, rule by rule, and sweeps over
-//! all ranks until no time changes any more. It shares no code with the library's analysis. Costs
-//! are whole numbers, so all sums are exact and times must agree to the last bit.
+//! [`Naive`] examines *all* earlier steps of a rank for every step, rule by rule, and sweeps over
+//! all ranks until no time changes. It shares no code with the library's analysis. Costs are
+//! integers, so all sums are exact and times must agree bit for bit.
 
 use oneport::machine::Links;
 use oneport::rules::Event;
@@ -26,7 +25,7 @@ enum Verdict {
     Unmatched,
     /// Some steps never start.
     Stuck,
-    /// `[rank][step]`.
+    /// The times of every step, by `[rank][step]`.
     Done(Vec<Vec<Times>>),
 }
 
@@ -73,10 +72,10 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// Works out what can be worked out; whether anything was.
+    /// Computes all times that follow from known ones. Returns whether there were any.
     fn sweep(&mut self) -> bool {
         let programs = self.schedule.programs();
-        let mut news = false;
+        let mut progressed = false;
         for rank in 0..programs.len() {
             for i in 0..programs[rank].len() {
                 let step = &programs[rank][i];
@@ -92,7 +91,7 @@ impl<'a> Naive<'a> {
                         let end = start + self.cost.transfer(peer, rank, bytes);
                         self.times[rank][i].transfer = Some((start, end));
                         self.times[peer][j].transfer = Some((start, end));
-                        news = true;
+                        progressed = true;
                     }
                 }
                 if computes(step) && self.times[rank][i].compute.is_none() {
@@ -107,15 +106,15 @@ impl<'a> Naive<'a> {
                             _ => self.cost.combine(rank, bytes),
                         };
                         self.times[rank][i].compute = Some((start, start + time));
-                        news = true;
+                        progressed = true;
                     }
                 }
             }
         }
-        news
+        progressed
     }
 
-    /// The earliest time at which step `i` may start as far as its own rank is concerned, if known.
+    /// The earliest start of step `i` that its own rank allows, if known.
     fn may_start(&self, rank: usize, i: usize) -> Option<f64> {
         let program = &self.schedule.programs()[rank];
         let step = &program[i];
@@ -125,15 +124,15 @@ impl<'a> Naive<'a> {
             if same_port(self.schedule.ports(), earlier, step) {
                 start = start.max(self.times[rank][j].transfer?.1);
             }
-            // Rule 2: it writes what I read, or touches what I write.
-            let conflict = meet(&written(earlier), &read(step))
-                || meet(&written(earlier), &written(step))
-                || meet(&read(earlier), &written(step));
+            // Rule 2: it writes an element that `step` reads, or accesses one that `step` writes.
+            let conflict = intersect(&written(earlier), &read(step))
+                || intersect(&written(earlier), &written(step))
+                || intersect(&read(earlier), &written(step));
             if conflict {
                 start = start.max(self.finish(rank, j)?);
             }
-            // Rule 3: later steps start after computations, and local steps start after everything
-            // earlier.
+            // Rule 3, without overlap: every step starts after earlier computations, and a local
+            // step after all earlier steps.
             if !self.cost.overlap && (computes(earlier) || is_local(step)) {
                 start = start.max(self.finish(rank, j)?);
             }
@@ -152,7 +151,7 @@ impl<'a> Naive<'a> {
         Some(start)
     }
 
-    /// When nothing remains of step `i`, if known.
+    /// When step `i` finishes, if known.
     fn finish(&self, rank: usize, i: usize) -> Option<f64> {
         let times = self.times[rank][i];
         let last = if computes(&self.schedule.programs()[rank][i]) {
@@ -164,24 +163,24 @@ impl<'a> Naive<'a> {
     }
 }
 
-/// Rule 4: rank and step at the other end.
+/// Rule 4: the rank and index of the matching step.
 fn partner(programs: &[Vec<Step>], rank: usize, i: usize) -> Option<(usize, usize)> {
-    let alike = |of: usize, with: usize, sends: bool| -> Vec<usize> {
+    let candidates = |of: usize, with: usize, sends: bool| -> Vec<usize> {
         let steps = programs[of].iter().enumerate();
-        let half = |s: &Step| match s {
+        let fits = |s: &Step| match s {
             Step::Send { to, .. } => sends && *to == with,
             Step::Recv { from, .. } | Step::RecvCombine { from, .. } => !sends && *from == with,
             _ => false,
         };
-        steps.filter(|(_, s)| half(s)).map(|(j, _)| j).collect()
+        steps.filter(|(_, s)| fits(s)).map(|(j, _)| j).collect()
     };
     let (peer, sends) = match &programs[rank][i] {
         Step::Send { to, .. } => (*to, true),
         Step::Recv { from, .. } | Step::RecvCombine { from, .. } => (*from, false),
         _ => return None,
     };
-    let nth = alike(rank, peer, sends).iter().position(|&j| j == i)?;
-    Some((peer, *alike(peer, rank, !sends).get(nth)?))
+    let nth = candidates(rank, peer, sends).iter().position(|&j| j == i)?;
+    Some((peer, *candidates(peer, rank, !sends).get(nth)?))
 }
 
 fn same_port(ports: Ports, a: &Step, b: &Step) -> bool {
@@ -223,7 +222,7 @@ fn elements(spans: &[Span]) -> Vec<usize> {
     each.collect()
 }
 
-fn meet(a: &[usize], b: &[usize]) -> bool {
+fn intersect(a: &[usize], b: &[usize]) -> bool {
     a.iter().any(|x| b.contains(x))
 }
 
@@ -244,14 +243,14 @@ fn computes(step: &Step) -> bool {
     is_local(step) || matches!(step, Step::RecvCombine { .. })
 }
 
-/// A whole number below `n`, as a time.
+/// A random integer time below `n`.
 fn time(random: &mut Random, n: usize) -> f64 {
     f64::from(u32::try_from(random.below(n)).unwrap())
 }
 
 const BUFFER: usize = 14;
 
-/// Disjoint spans of `len` elements together, in any order, a few of them empty.
+/// Random disjoint spans of `len` elements in total, in any order; some may be empty.
 fn spans(random: &mut Random, len: usize) -> Spans {
     let parts = if random.chance(70) {
         1
@@ -280,8 +279,9 @@ fn spans(random: &mut Random, len: usize) -> Spans {
     spans.into_iter().collect()
 }
 
-/// Transfers and local steps in a random global order, so that each rank's program is a part of it;
-/// sometimes steps change places afterwards, and many of those schedules get stuck.
+/// A random schedule. All steps are drawn in one global order, and every program is a subsequence
+/// of it, so the schedule completes. Some schedules then have adjacent steps swapped, and many of
+/// those deadlock.
 fn schedule(random: &mut Random) -> Schedule {
     let p = 1 + random.below(6);
     let k = 1 + random.below(3);
@@ -292,16 +292,16 @@ fn schedule(random: &mut Random) -> Schedule {
     }
     .with_k(k);
     let mut programs: Vec<Vec<Step>> = vec![Vec::new(); p];
-    // Few different lengths, so that steps that change places often still match; short ones leave
-    // much in parallel.
-    let longest = 1 + random.below(5);
+    // With few different lengths, swapped steps often still match. Short messages rarely conflict,
+    // so many steps can run at the same time.
+    let max_len = 1 + random.below(5);
     let order = [Order::MineFirst, Order::TheirsFirst];
     for _ in 0..random.below(40) {
         let me = random.below(p);
         let len = if random.chance(10) {
             0
         } else {
-            1 + random.below(longest)
+            1 + random.below(max_len)
         };
         let kind = random.below(10);
         if kind < 8 && p > 1 {
@@ -341,7 +341,7 @@ fn schedule(random: &mut Random) -> Schedule {
     Schedule::new(ports, Collective::Allreduce, vec![everything; p], programs).unwrap()
 }
 
-/// Whole-number costs, some of them nothing; often different for every link and rank.
+/// Random integer costs, some of them 0, in half of the cases different for every link and rank.
 fn cost(random: &mut Random, p: usize) -> CostModel {
     let overlap = random.chance(50);
     if random.chance(50) {
@@ -367,7 +367,7 @@ fn cost(random: &mut Random, p: usize) -> CostModel {
     .overlap(overlap)
 }
 
-/// Latest end at every rank.
+/// The end of the last step of every rank.
 fn rank_times(times: &[Vec<Times>]) -> Vec<f64> {
     let ends = |t: &Times| [t.transfer, t.compute].map(|part| part.map_or(0.0, |p| p.1));
     times
@@ -443,9 +443,10 @@ fn executor_follows_the_rules() {
     for case in 0..4000 {
         let schedule = schedule(&mut random);
         let cost = cost(&mut random, schedule.ranks());
-        // What a copy onto a part of itself does is not defined.
-        let onto_itself = |s: &Step| is_local(s) && meet(&elements(s.reads()), &written(s));
-        if schedule.programs().iter().flatten().any(onto_itself) {
+        // The effect of a local step whose source and target intersect is undefined.
+        let overlaps_itself =
+            |s: &Step| is_local(s) && intersect(&elements(s.reads()), &written(s));
+        if schedule.programs().iter().flatten().any(overlaps_itself) {
             continue;
         }
         let Verdict::Done(times) = Naive::evaluate(&schedule, &cost, 4) else {
@@ -453,7 +454,7 @@ fn executor_follows_the_rules() {
         };
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
         let what = format!("case {case}: {cost:?}\n{}", schedule.to_json());
-        let [went_on, waited_for] = [true, false].map(|eager| {
+        let [eager_outputs, rendezvous_outputs] = [true, false].map(|eager| {
             let options = RunOptions {
                 cost: cost.clone(),
                 eager,
@@ -466,14 +467,14 @@ fn executor_follows_the_rules() {
             assert_eq!(outcome.rank_times, rank_times(&times), "{what}");
             outcome.outputs
         });
-        assert_eq!(went_on, waited_for, "{what}");
+        assert_eq!(eager_outputs, rendezvous_outputs, "{what}");
     }
 }
 
-/// Long messages, which stay where they are until they have been taken, overwritten by random
-/// steps.
+/// A long message is lent and stays in the sender's buffer until the receiver has taken it. Random
+/// later steps overwrite it.
 #[test]
-fn nothing_is_overwritten_that_has_not_been_taken() {
+fn lent_messages_are_not_overwritten_before_they_are_taken() {
     let mut random = Random::new(3);
     let mut teams = [Workers::Ranks, Workers::Cores].map(|workers| -> Vec<Team> {
         let options = TeamOptions {
@@ -483,40 +484,45 @@ fn nothing_is_overwritten_that_has_not_been_taken() {
         (1..=6).map(|p| Team::with(p, &options).unwrap()).collect()
     });
     let operator = Operator::<i32>::named("sum").unwrap();
-    let mut went_on = [0; 2];
+    let mut eager_runs = [0; 2];
     for case in 0..600 {
         let schedule = enlarged(&schedule(&mut random), [40, 700, 4000][random.below(3)]);
-        let onto_itself = |s: &Step| is_local(s) && meet(&elements(s.reads()), &written(s));
-        if schedule.programs().iter().flatten().any(onto_itself)
+        let overlaps_itself =
+            |s: &Step| is_local(s) && intersect(&elements(s.reads()), &written(s));
+        if schedule.programs().iter().flatten().any(overlaps_itself)
             || Prepared::new(&schedule, RunOptions::default().cost.overlap).is_err()
         {
             continue;
         }
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
         let what = format!("case {case}:\n{}", schedule.to_json());
-        let [first, folded, waited_for] = [(0, true), (1, true), (0, false)].map(|(who, eager)| {
-            let options = RunOptions {
-                eager,
-                repetitions: 3,
-                ..RunOptions::default()
-            };
-            let team = &mut teams[who][schedule.ranks() - 1];
-            let outcome = team.run(&schedule, &data, &operator, &options);
-            let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
-            went_on[who] += usize::from(outcome.eager && outcome.oversubscribed);
-            (outcome.outputs, outcome.model_time)
-        });
-        assert_eq!(first, waited_for, "{what}");
-        assert_eq!(folded, waited_for, "{what}");
+        let [eager, multiplexed, rendezvous] =
+            [(0, true), (1, true), (0, false)].map(|(which, eager)| {
+                let options = RunOptions {
+                    eager,
+                    repetitions: 3,
+                    ..RunOptions::default()
+                };
+                let team = &mut teams[which][schedule.ranks() - 1];
+                let outcome = team.run(&schedule, &data, &operator, &options);
+                let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
+                eager_runs[which] += usize::from(outcome.eager && outcome.oversubscribed);
+                (outcome.outputs, outcome.model_time)
+            });
+        assert_eq!(eager, rendezvous, "{what}");
+        assert_eq!(multiplexed, rendezvous, "{what}");
     }
-    let many = std::thread::available_parallelism().is_ok_and(|n| n.get() >= 6);
-    assert!(many || went_on.iter().all(|&n| n > 50), "{went_on:?}");
+    let core_per_rank = std::thread::available_parallelism().is_ok_and(|n| n.get() >= 6);
+    assert!(
+        core_per_rank || eager_runs.iter().all(|&n| n > 50),
+        "{eager_runs:?}"
+    );
 }
 
-/// Every element `times` times.
-fn enlarged(schedule: &Schedule, times: usize) -> Schedule {
+/// The schedule with every element replaced by `factor` elements.
+fn enlarged(schedule: &Schedule, factor: usize) -> Schedule {
     let all = |spans: &Spans| -> Spans {
-        let larger = |s: &Span| Span::new(times * s.offset, times * s.len);
+        let larger = |s: &Span| Span::new(factor * s.offset, factor * s.len);
         spans.iter().map(larger).collect()
     };
     let step = |step: &Step| {
@@ -534,7 +540,7 @@ fn enlarged(schedule: &Schedule, times: usize) -> Schedule {
     let programs = schedule.programs().iter();
     let programs = programs.map(|p| p.iter().map(step).collect()).collect();
     let layout = schedule.layout().iter().map(|l| Layout {
-        len: times * l.len,
+        len: factor * l.len,
         input: all(&l.input),
         output: all(&l.output),
     });

@@ -1,12 +1,12 @@
-//! Table IV of Lowery & Langou over the part of its parameters in which unequal segments ever win:
-//! alpha up to 10.
+//! Reproduces Table IV of Lowery & Langou for alpha up to 10, beyond which unequal segments never
+//! win.
 
 use oneport::plan::Segments;
 use oneport::plan::pipeline::uni_greedy::makespan;
 use oneport::plan::segments::{Method, best_sizes};
 
 #[test]
-fn sixty_one_experiments_are_best_with_unequal_segments() {
+fn unequal_segments_win_in_sixty_one_experiments() {
     let ranks: Vec<usize> = (2..=10)
         .map(|n| 1 << n)
         .chain((1..=8).map(|n| 3 << n))

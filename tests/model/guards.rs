@@ -1,8 +1,10 @@
-//! What guards the ranks' memory while others may read or write it: two ranks, with all of the
-//! crate's code between their calls and the copying of bytes.
+//! Scenarios for the guards of a rank's memory, which prevent access to it while a partner may read
+//! or write it.
 //!
-//! Whatever a guard lets through is done, and loom checks that nobody else is at it; what it
-//! refuses is done once the guard must let it through.
+//! Two ranks call [`RankMemory`]; everything below these calls, except for copying bytes, is the
+//! crate's own code. If a guard permits an access, the access takes place, and loom checks that
+//! nobody else accesses the same memory. If a guard refuses a local write, the write is repeated at
+//! a time when the guard must permit it.
 
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,12 +20,12 @@ use super::scenarios::{two_ranks, until};
 use super::slots::Slots;
 use crate::buffers::{Buffer, Operator, OperatorFailed, begin, check, read};
 
-/// More than travels inside a lane.
-const FOUR: &[Span] = &[Span::new(0, 4)];
-/// The same in pieces, one of them within the others' reach.
-const FOUR_IN_PIECES: &[Span] = &[Span::new(0, 1), Span::new(2, 3)];
-/// An element of both.
-const THIRD: &[Span] = &[Span::new(3, 1)];
+/// A message of four elements in one span. It does not fit into a lane.
+const ONE_SPAN: &[Span] = &[Span::new(0, 4)];
+/// A message of four elements in two spans, with another element between them.
+const TWO_SPANS: &[Span] = &[Span::new(0, 1), Span::new(2, 3)];
+/// An element of both messages.
+const ELEMENT_3: &[Span] = &[Span::new(3, 1)];
 
 /// Elements of a piece of a shared message.
 const PIECE: usize = (16 << 10) / size_of::<u64>();
@@ -34,10 +36,11 @@ const DUE: Due = Due {
 };
 
 fn memory<'b, 'r>(rank: usize, buffer: &'b Buffer) -> RankMemory<'b, 'r, u64> {
-    RankMemory::new(rank, buffer.send_spans(), 1, usize::MAX)
+    RankMemory::new(rank, buffer.elements(), 1, usize::MAX)
 }
 
-/// Two buffers of `len` elements: one with 100, 101 and so on, and one with ones.
+/// Begins an execution with two buffers of `len` elements, checked in blocks of `block` elements.
+/// The first contains 100, 101 and so on, the second contains ones.
 fn buffers(len: usize, block: usize) -> [Rc<Buffer>; 2] {
     begin();
     [
@@ -50,15 +53,16 @@ fn sum() -> Operator<u64> {
     Operator::new(|a, b| a + b)
 }
 
-/// Whether a guard refuses it.
+/// Calls `f`. Returns whether a guard refused an access.
 fn is_refused(f: impl FnOnce()) -> bool {
     const REFUSAL: &str = "a span being sent";
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let report = std::panic::take_hook();
+    static SILENCED: Once = Once::new();
+    // Refusals are expected, so the panic hook does not print them.
+    SILENCED.call_once(|| {
+        let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if panic.payload_as_str() != Some(REFUSAL) {
-                report(panic);
+                print(panic);
             }
         }));
     });
@@ -71,7 +75,7 @@ fn is_refused(f: impl FnOnce()) -> bool {
     true
 }
 
-/// What it returns, unless its operator panics.
+/// The result of `f`, or `None` if its operator panics.
 fn unless_panicked<R>(f: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(f))
         .map_err(|panic| {
@@ -82,8 +86,8 @@ fn unless_panicked<R>(f: impl FnOnce() -> R) -> Option<R> {
         .ok()
 }
 
-/// Receives a message that comes.
-fn received(
+/// Waits for a message and receives it.
+fn receive(
     memory: &mut RankMemory<'_, '_, u64>,
     wire: &Wire,
     from: usize,
@@ -97,21 +101,21 @@ fn received(
 }
 
 /// Waits for the end of an open send.
-fn sent(memory: &RankMemory<'_, '_, u64>, operator: &Operator<u64>) -> Sent {
+fn finish_send(memory: &RankMemory<'_, '_, u64>, operator: &Operator<u64>) -> Sent {
     until(|| Some(memory.poll_send(0, operator)).filter(|sent| *sent != Sent::Waiting))
 }
 
-pub(crate) fn lent_then_written() {
-    written_while_lent(FOUR, [100, 101, 102, 103]);
+pub(crate) fn in_flight_then_written() {
+    written_while_in_flight(ONE_SPAN, [100, 101, 102, 103]);
 }
 
-pub(crate) fn lent_in_pieces_then_written() {
-    written_while_lent(FOUR_IN_PIECES, [100, 102, 103, 104]);
+pub(crate) fn two_spans_in_flight_then_written() {
+    written_while_in_flight(TWO_SPANS, [100, 102, 103, 104]);
 }
 
-/// What is lent is written once it has been taken, or was not yet, and is refused; other memory is
-/// written at once.
-fn written_while_lent(spans: &'static [Span], values: [u64; 4]) {
+/// The sender writes an element of a message in flight. The write is refused until the message has
+/// been received. Other memory can be written at any time.
+fn written_while_in_flight(spans: &'static [Span], values: [u64; 4]) {
     let [mine, theirs] = buffers(8, 1);
     two_ranks(
         move |wire| {
@@ -119,7 +123,7 @@ fn written_while_lent(spans: &'static [Span], values: [u64; 4]) {
             let lane = wire.lane(0, 1);
             memory.send_spans(lane, spans);
             memory.local(&[Span::new(6, 1)], &[Span::new(7, 1)], RecvOp::Copy);
-            let mut write = || memory.local(THIRD, &[Span::new(7, 1)], RecvOp::Copy);
+            let mut write = || memory.local(ELEMENT_3, &[Span::new(7, 1)], RecvOp::Copy);
             let refused = is_refused(&mut write);
             until(|| lane.is_settled().then_some(()));
             if refused {
@@ -129,23 +133,23 @@ fn written_while_lent(spans: &'static [Span], values: [u64; 4]) {
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            let received = received(&mut memory, wire, 0, FOUR, RecvOp::Copy);
+            let received = receive(&mut memory, wire, 0, ONE_SPAN, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
             assert_eq!(read(memory.data())[..4], values);
         },
     );
 }
 
-/// A short message arrives for memory that is lent: it is taken in once that has been taken, and
-/// refused before.
-pub(crate) fn lent_then_received_into() {
+/// A rank receives a short message into an element of a message in flight. The receive is refused
+/// until the message in flight has been received.
+pub(crate) fn in_flight_then_received_into() {
     let [mine, theirs] = buffers(8, 1);
     two_ranks(
         move |wire| {
             let mut memory = memory(0, &mine);
-            memory.send_spans(wire.lane(0, 1), FOUR);
+            memory.send_spans(wire.lane(0, 1), ONE_SPAN);
             let mut done = Received::Nothing;
-            if !is_refused(|| done = received(&mut memory, wire, 1, THIRD, RecvOp::Copy)) {
+            if !is_refused(|| done = receive(&mut memory, wire, 1, ELEMENT_3, RecvOp::Copy)) {
                 assert_eq!(done, Received::Done(1.0));
                 assert_eq!(read(memory.data())[3], 1);
             }
@@ -154,40 +158,42 @@ pub(crate) fn lent_then_received_into() {
         move |wire| {
             let mut memory = memory(1, &theirs);
             memory.open_send(0, wire, 0, SendSpans::One(Span::new(7, 1)), 0.0);
-            let received = received(&mut memory, wire, 0, FOUR, RecvOp::Copy);
+            let received = receive(&mut memory, wire, 0, ONE_SPAN, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
             assert_eq!(read(memory.data())[..4], [100, 101, 102, 103]);
-            sent(&memory, &sum());
+            finish_send(&memory, &sum());
         },
     );
 }
 
-/// What is being sent is written once the sender has seen the end.
-pub(crate) fn sent_then_written() {
+/// The sender writes an element of an open send. The write is refused until the sender has seen
+/// that the send is done.
+pub(crate) fn open_send_then_written() {
     let [mine, theirs] = buffers(8, 1);
     two_ranks(
         move |wire| {
             let mut memory = memory(0, &mine);
-            memory.open_send(0, wire, 1, SendSpans::Many(FOUR_IN_PIECES), 0.0);
+            memory.open_send(0, wire, 1, SendSpans::Many(TWO_SPANS), 0.0);
             let write = |memory: &mut RankMemory<'_, '_, u64>| {
-                memory.local(THIRD, &[Span::new(7, 1)], RecvOp::Copy);
+                memory.local(ELEMENT_3, &[Span::new(7, 1)], RecvOp::Copy);
             };
             let refused = is_refused(|| write(&mut memory));
-            assert_eq!(sent(&memory, &sum()), Sent::Done(1.0));
+            assert_eq!(finish_send(&memory, &sum()), Sent::Done(1.0));
             if refused {
                 write(&mut memory);
             }
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            let received = received(&mut memory, wire, 0, FOUR, RecvOp::Copy);
+            let received = receive(&mut memory, wire, 0, ONE_SPAN, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
             assert_eq!(read(memory.data())[..4], [100, 102, 103, 104]);
         },
     );
 }
 
-/// Two messages in the slot of a lane: what they were copied from is written at once.
+/// Two messages are copied to the slot of a lane, one after another. The sender writes the memory
+/// that they were copied from without waiting.
 pub(crate) fn posted_twice() {
     let [mine, theirs] = buffers(8, 1);
     let slots = Rc::new(Slots::new(Slots::lines(32)));
@@ -200,15 +206,16 @@ pub(crate) fn posted_twice() {
             let lane = wire.lane(0, 1);
             for _ in 0..2 {
                 until(|| lane.is_free().then_some(()));
-                memory.post(lane, FOUR, &slots, 0);
-                memory.local(FOUR, &[Span::new(4, 4)], RecvOp::Copy);
+                memory.post(lane, ONE_SPAN, &slots, 0);
+                memory.local(ONE_SPAN, &[Span::new(4, 4)], RecvOp::Copy);
             }
         },
         move |wire| {
+            // The receiver reads the slots, so it keeps them alive.
             let _kept = kept;
             let mut memory = memory(1, &theirs);
             for values in [[100, 101, 102, 103], [104, 105, 106, 107]] {
-                let received = received(&mut memory, wire, 0, FOUR, RecvOp::Copy);
+                let received = receive(&mut memory, wire, 0, ONE_SPAN, RecvOp::Copy);
                 assert_eq!(received, Received::Done(1.0));
                 assert_eq!(read(memory.data())[..4], values);
             }
@@ -216,23 +223,23 @@ pub(crate) fn posted_twice() {
     );
 }
 
-/// How a sender leaves.
+/// What a sender has pending when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InFlight {
-    /// It has lent a message.
-    SendSpans,
-    /// It has an open send.
-    Sent,
-    /// It has an open send that it is invited to help with.
-    Shared,
-    /// Without its memory's having been dropped, which it must be.
-    Forgotten,
+pub(crate) enum Pending {
+    /// A message in flight.
+    InFlight,
+    /// An open send.
+    OpenSend,
+    /// An open send of a long message, which the receiver asks the sender to help copy.
+    SharedSend,
+    /// A message in flight, and the sender's `RankMemory` is not dropped (a fault).
+    InFlightNotDropped,
 }
 
-/// Its owner gets a buffer back of which something is lent or being sent, whether or not somebody
-/// takes it.
-pub(crate) fn left(how: InFlight) {
-    let len = if how == InFlight::Shared {
+/// A sender drops its `RankMemory` with something pending, and its owner then writes the buffer.
+/// The receiver may or may not take the message.
+pub(crate) fn memory_dropped(pending: Pending) {
+    let len = if pending == Pending::SharedSend {
         2 * PIECE
     } else {
         4
@@ -241,15 +248,15 @@ pub(crate) fn left(how: InFlight) {
     two_ranks(
         move |wire| {
             let mut memory = ManuallyDrop::new(memory(0, &mine));
-            match how {
-                InFlight::SendSpans | InFlight::Forgotten => {
-                    memory.send_spans(wire.lane(0, 1), FOUR)
+            match pending {
+                Pending::InFlight | Pending::InFlightNotDropped => {
+                    memory.send_spans(wire.lane(0, 1), ONE_SPAN)
                 }
-                InFlight::Sent | InFlight::Shared => {
+                Pending::OpenSend | Pending::SharedSend => {
                     memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, len)), 0.0);
                 }
             }
-            if how != InFlight::Forgotten {
+            if pending != Pending::InFlightNotDropped {
                 drop(ManuallyDrop::into_inner(memory));
             }
             mine.write();
@@ -268,40 +275,40 @@ pub(crate) fn left(how: InFlight) {
     );
 }
 
-/// A message that its receiver refuses is its sender's again.
+/// The receiver refuses a message of another length. The sender can then write its spans.
 pub(crate) fn another_length() {
     let [mine, theirs] = buffers(8, 1);
     two_ranks(
         move |wire| {
             let mut memory = memory(0, &mine);
             let lane = wire.lane(0, 1);
-            memory.send_spans(lane, FOUR_IN_PIECES);
+            memory.send_spans(lane, TWO_SPANS);
             until(|| lane.is_settled().then_some(()));
-            memory.local(THIRD, &[Span::new(7, 1)], RecvOp::Copy);
+            memory.local(ELEMENT_3, &[Span::new(7, 1)], RecvOp::Copy);
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            let received = received(&mut memory, wire, 0, &[Span::new(0, 3)], RecvOp::Copy);
+            let received = receive(&mut memory, wire, 0, &[Span::new(0, 3)], RecvOp::Copy);
             assert_eq!(received, Received::Length(4));
         },
     );
 }
 
-/// Messages of some pieces, copied by both partners; combined, and from the higher rank to the
-/// lower, where it says so.
+/// Both partners copy messages of `pieces` pieces. If `combined`, the messages are combined instead
+/// of copied, and go from the higher rank to the lower one.
 pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
     let len = pieces * PIECE;
     let [mine, theirs] = buffers(len, PIECE);
     let (me, you) = if combined { (1, 0) } else { (0, 1) };
-    let send = move |wire: &Wire| {
+    let sender = move |wire: &Wire| {
         let memory = memory(me, &mine);
         for _ in 0..messages {
             memory.open_send(0, wire, you, SendSpans::One(Span::new(0, len)), 0.0);
-            assert_eq!(sent(&memory, &sum()), Sent::Done(1.0));
+            assert_eq!(finish_send(&memory, &sum()), Sent::Done(1.0));
             mine.write();
         }
     };
-    let receive = move |wire: &Wire| {
+    let receiver = move |wire: &Wire| {
         let mut memory = memory(you, &theirs);
         let sum = sum();
         let (before, times, op) = match combined {
@@ -309,7 +316,7 @@ pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
             false => (0, 0, RecvOp::Copy),
         };
         for n in 0..messages {
-            let received = received(&mut memory, wire, me, &[Span::new(0, len)], op);
+            let received = receive(&mut memory, wire, me, &[Span::new(0, len)], op);
             assert_eq!(received, Received::Done(1.0));
             let expected = (100..).map(|sent| before + sent * (1 + n * times));
             assert!(read(memory.data()).iter().copied().eq(expected.take(len)));
@@ -317,36 +324,40 @@ pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
         }
     };
     if combined {
-        two_ranks(receive, send);
+        two_ranks(receiver, sender);
     } else {
-        two_ranks(send, receive);
+        two_ranks(sender, receiver);
     }
 }
 
-/// A long message whose second half goes where part of the first went: it is not left to both, who
-/// would be at the same memory at once.
+/// The second half of a long message overwrites part of the first half. The receiver copies it
+/// alone, since both partners together would write the same memory at the same time.
 pub(crate) fn shared_with_overlap() {
     let [mine, theirs] = buffers(4 * PIECE, PIECE);
     two_ranks(
         move |wire| {
             let memory = memory(0, &mine);
             memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, 4 * PIECE)), 0.0);
-            assert_eq!(sent(&memory, &sum()), Sent::Done(1.0));
+            assert_eq!(finish_send(&memory, &sum()), Sent::Done(1.0));
             mine.write();
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
             let spans = [Span::new(0, 2 * PIECE), Span::new(PIECE, 2 * PIECE)];
-            let received = received(&mut memory, wire, 0, &spans, RecvOp::Copy);
+            let received = receive(&mut memory, wire, 0, &spans, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
             let last = 100 + 2 * PIECE as u64;
-            assert_eq!(read(memory.data())[PIECE], last, "one after another");
+            assert_eq!(
+                read(memory.data())[PIECE],
+                last,
+                "overlapping spans are copied in order"
+            );
         },
     );
 }
 
-/// The sender's operator panics in the pieces that it combines: the receiver knows, unless it has
-/// combined all of them itself.
+/// The sender's operator panics in the pieces that it combines. The receiver gets
+/// [`Received::Poisoned`], unless it has combined all pieces itself.
 pub(crate) fn sender_panics(pieces: usize) {
     let len = pieces * PIECE;
     let [mine, theirs] = buffers(len, PIECE);
@@ -354,7 +365,7 @@ pub(crate) fn sender_panics(pieces: usize) {
         move |wire| {
             let memory = memory(0, &mine);
             memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, len)), 0.0);
-            unless_panicked(|| sent(&memory, &Operator::that_panics()));
+            unless_panicked(|| finish_send(&memory, &Operator::panicking()));
             drop(memory);
             mine.write();
         },
@@ -363,7 +374,7 @@ pub(crate) fn sender_panics(pieces: usize) {
             let sum = sum();
             let op = RecvOp::Reduce(&sum, Order::TheirsFirst);
             let spans = [Span::new(0, len)];
-            if received(&mut memory, wire, 0, &spans, op) != Received::Poisoned {
+            if receive(&mut memory, wire, 0, &spans, op) != Received::Poisoned {
                 let values = read(memory.data()).iter().copied();
                 assert!(
                     values.eq((101..).take(len)),
@@ -375,8 +386,8 @@ pub(crate) fn sender_panics(pieces: usize) {
     );
 }
 
-/// The receiver's operator panics in the pieces that it combines: it has its memory for itself
-/// afterwards, and the sender has its own.
+/// The receiver's operator panics in the pieces that it combines. Afterwards each side can write
+/// its own buffer.
 pub(crate) fn receiver_panics(pieces: usize) {
     let len = pieces * PIECE;
     let [mine, theirs] = buffers(len, PIECE);
@@ -384,15 +395,15 @@ pub(crate) fn receiver_panics(pieces: usize) {
         move |wire| {
             let memory = memory(0, &mine);
             memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, len)), 0.0);
-            sent(&memory, &sum());
+            finish_send(&memory, &sum());
             mine.write();
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            let panics = Operator::that_panics();
+            let panics = Operator::panicking();
             let op = RecvOp::Reduce(&panics, Order::MineFirst);
             let spans = [Span::new(0, len)];
-            unless_panicked(|| received(&mut memory, wire, 0, &spans, op));
+            unless_panicked(|| receive(&mut memory, wire, 0, &spans, op));
             theirs.write();
         },
     );

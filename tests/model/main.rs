@@ -1,22 +1,25 @@
-//! Model checks: the transfer protocol, the ranks' memory with all that guards it, lazily made
-//! values, the bell and the barrier, compiled from the crate's own sources against loom, which runs
-//! every interleaving (or, where a test says so, all with a bounded number of preemptions) and
-//! every value that a weakly ordered load may return.
+//! Model checks of the transfer protocol, the ranks' memory and its guards, lazily made values, the
+//! parker, the inbox and the barrier.
 //!
-//! Loom checks every access to memory that is lent or copied: in `scenarios` its cells stand for
-//! that memory, in `guards` they stand beside the elements (`buffers`). So an access by the wrong
-//! side, or too early, is a reported race. A lost wake-up is a reported deadlock. The canaries at
-//! the end run the same sources with one fault planted (`shim`): an ordering weakened, or a guard
-//! taken away. They must fail: they show that the models would notice.
+//! The crate's own sources are compiled against loom, which runs every interleaving (or, where a
+//! test says so, every interleaving with a bounded number of preemptions) and every value that a
+//! weakly ordered load may return.
+//!
+//! Loom checks every access to memory that is sent or copied. In `scenarios`, loom cells replace
+//! that memory; in `guards`, there is one cell for each block of elements (`buffers`). So an access
+//! by the wrong side, or one that is too early, is reported as a race, and a lost wake-up as a
+//! deadlock. The canaries at the end run the same sources with one planted fault (`shim`): a
+//! weakened ordering, or a check that is disabled. They must fail, which shows that the models
+//! detect such faults.
 
 mod buffers;
 mod shim;
 
-/// The crate's sources, and what two or three ranks do with them.
+/// The crate's sources, and the scenarios that two or three ranks run with them.
 #[allow(dead_code, unreachable_pub, unsafe_code)]
 #[path = "."]
 mod sources {
-    /// In place of `src/run/sync.rs`.
+    /// Replaces `src/run/sync.rs`.
     mod sync {
         pub(crate) use crate::shim::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Word};
         pub(crate) use crate::shim::{Condvar, Mutex, fence};
@@ -26,12 +29,12 @@ mod sources {
         pub(crate) use loom::thread::yield_now;
     }
 
-    /// In place of `src/run/transfer/copy.rs`.
+    /// Replaces `src/run/transfer/copy.rs`.
     mod copy {
         pub(crate) use crate::buffers::{copy, copy_short, fetch};
     }
 
-    /// The crate's, where canaries may take its guards away.
+    /// The crate's `packed`, whose overlap checks a canary can disable.
     mod packed {
         pub(super) use super::whole_packed::{Packed, RecvOp};
         use crate::shim::{Fault, is_planted};
@@ -71,7 +74,7 @@ mod sources {
     pub(crate) mod scenarios;
 }
 
-/// What the sources use of the rest of the crate.
+/// The rest of the crate, as far as the sources use it.
 #[path = "."]
 mod run {
     pub(crate) mod element {
@@ -99,13 +102,13 @@ mod rules {
 
 use sources::{guards, scenarios};
 
-/// Checks all interleavings.
+/// Checks all interleavings of `scenario`.
 fn exhaustively(scenario: fn()) {
     loom::model::Builder::new().check(scenario);
 }
 
-/// Checks all interleavings in which threads are interrupted `preemptions` times at most, besides
-/// where they wait.
+/// Checks all interleavings of `scenario` with at most `preemptions` preemptions. A switch where a
+/// thread waits does not count as one.
 fn bounded(preemptions: usize, scenario: fn()) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
@@ -119,7 +122,7 @@ fn an_inline_message() {
 }
 
 #[test]
-fn messages_nobody_waits_for() {
+fn eager_messages() {
     bounded(5, scenarios::eager_messages);
 }
 
@@ -134,7 +137,7 @@ fn a_reply_on_the_same_wire() {
 }
 
 #[test]
-fn two_messages_in_one_slot() {
+fn two_messages_on_one_lane() {
     bounded(3, scenarios::two_messages);
 }
 
@@ -144,18 +147,18 @@ fn both_directions_at_once() {
 }
 
 #[test]
-fn an_inline_offer_taken_back() {
+fn a_retracted_inline_offer() {
     exhaustively(scenarios::retract_inline);
 }
 
 #[test]
-fn a_borrowed_offer_taken_back() {
+fn a_retracted_borrowed_offer() {
     bounded(5, scenarios::retract_borrowed);
 }
 
 #[test]
-fn a_message_left_behind() {
-    bounded(5, scenarios::left_behind);
+fn a_sender_ends_with_a_message_in_flight() {
+    bounded(5, scenarios::end_in_flight);
 }
 
 #[test]
@@ -165,8 +168,8 @@ fn refusals() {
 }
 
 #[test]
-fn an_answer_is_not_head_on() {
-    exhaustively(scenarios::answered);
+fn a_reply_is_not_a_head_on_send() {
+    exhaustively(scenarios::reply_after_receive);
 }
 
 #[test]
@@ -183,15 +186,15 @@ fn pieces_of_two_messages() {
 }
 
 #[test]
-fn a_sender_that_spoils_its_pieces() {
-    bounded(2, || scenarios::spoil(2, 1));
-    bounded(2, || scenarios::spoil(3, 2));
+fn a_sender_that_poisons_its_pieces() {
+    bounded(2, || scenarios::poison(2, 1));
+    bounded(2, || scenarios::poison(3, 2));
 }
 
 #[test]
-fn a_receiver_that_gives_up() {
-    bounded(2, || scenarios::give_up(2));
-    bounded(2, || scenarios::give_up(3));
+fn a_receiver_that_stops_copying() {
+    bounded(2, || scenarios::stop_copying(2));
+    bounded(2, || scenarios::stop_copying(3));
 }
 
 #[test]
@@ -202,7 +205,7 @@ fn wake_ups_are_not_lost() {
 }
 
 #[test]
-fn an_abort_wakes() {
+fn an_abort_wakes_the_sleeper() {
     exhaustively(scenarios::abort);
 }
 
@@ -215,31 +218,31 @@ fn a_barrier_holds() {
 
 #[test]
 fn a_barrier_of_three_holds() {
-    bounded(2, || scenarios::glances_at_a_barrier(3, 2));
-    bounded(2, || scenarios::glances_at_a_barrier(3, 3));
+    bounded(2, || scenarios::barrier_polled_briefly(3, 2));
+    bounded(2, || scenarios::barrier_polled_briefly(3, 3));
 }
 
 #[test]
-fn nothing_told_is_missed() {
+fn no_queued_rank_is_missed() {
     bounded(4, || scenarios::queued(1));
     bounded(2, || scenarios::queued(2));
 }
 
 #[test]
-fn a_value_made_when_first_needed() {
-    exhaustively(scenarios::first_needed);
+fn a_value_made_on_first_use() {
+    exhaustively(scenarios::first_use);
 }
 
 #[test]
-fn lent_memory_is_not_written() {
-    bounded(5, guards::lent_then_written);
-    bounded(5, guards::lent_in_pieces_then_written);
-    bounded(4, guards::lent_then_received_into);
+fn spans_in_flight_are_not_written() {
+    bounded(5, guards::in_flight_then_written);
+    bounded(5, guards::two_spans_in_flight_then_written);
+    bounded(4, guards::in_flight_then_received_into);
 }
 
 #[test]
 fn memory_of_an_open_send_is_not_written() {
-    bounded(5, guards::sent_then_written);
+    bounded(5, guards::open_send_then_written);
 }
 
 #[test]
@@ -248,14 +251,14 @@ fn a_slot_is_used_again() {
 }
 
 #[test]
-fn lent_memory_goes_back_to_its_owner() {
-    exhaustively(|| guards::left(guards::InFlight::SendSpans));
-    exhaustively(|| guards::left(guards::InFlight::Sent));
-    bounded(5, || guards::left(guards::InFlight::Shared));
+fn dropped_memory_is_no_longer_accessed() {
+    exhaustively(|| guards::memory_dropped(guards::Pending::InFlight));
+    exhaustively(|| guards::memory_dropped(guards::Pending::OpenSend));
+    bounded(5, || guards::memory_dropped(guards::Pending::SharedSend));
 }
 
 #[test]
-fn a_message_of_another_length_is_given_back() {
+fn a_message_of_another_length_is_refused() {
     bounded(5, guards::another_length);
 }
 
@@ -268,7 +271,7 @@ fn long_messages_are_copied_by_both() {
 }
 
 #[test]
-fn where_spans_overlap_one_side_copies() {
+fn overlapping_spans_are_copied_by_one_side() {
     bounded(4, guards::shared_with_overlap);
 }
 
@@ -280,7 +283,7 @@ fn operators_that_panic_in_shared_messages() {
     bounded(1, || guards::receiver_panics(6));
 }
 
-/// Each must fail.
+/// Tests with a planted fault: each must fail.
 mod canaries {
     use super::shim::{Fault, plant};
     use super::{bounded, exhaustively, guards, scenarios};
@@ -301,14 +304,14 @@ mod canaries {
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn relaxed_look_at_a_free_lane() {
+    fn relaxed_load_of_a_free_lane() {
         plant(Fault::RelaxedAcquires);
         bounded(5, scenarios::eager_messages);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn relaxed_look_at_a_message() {
+    fn relaxed_load_of_a_message() {
         plant(Fault::RelaxedAcquires);
         exhaustively(scenarios::inline_message);
     }
@@ -322,16 +325,16 @@ mod canaries {
 
     #[test]
     #[should_panic(expected = "deadlock")]
-    fn bell_without_fences() {
+    fn parker_without_fences() {
         plant(Fault::NoFences);
         exhaustively(scenarios::wake_up);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn relaxed_look_at_a_value() {
+    fn relaxed_load_of_a_lazy_value() {
         plant(Fault::RelaxedAcquires);
-        exhaustively(scenarios::first_needed);
+        exhaustively(scenarios::first_use);
     }
 
     #[test]
@@ -343,57 +346,59 @@ mod canaries {
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn lent_memory_without_its_guard() {
+    fn a_span_in_flight_without_its_guard() {
         plant(Fault::NoOverlap);
-        exhaustively(guards::lent_then_written);
+        exhaustively(guards::in_flight_then_written);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn lent_pieces_without_their_guard() {
+    fn two_spans_in_flight_without_their_guard() {
         plant(Fault::NoOverlap);
-        exhaustively(guards::lent_in_pieces_then_written);
+        exhaustively(guards::two_spans_in_flight_then_written);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn received_into_lent_memory_without_its_guard() {
+    fn a_receive_into_a_span_in_flight_without_its_guard() {
         plant(Fault::NoOverlap);
-        bounded(4, guards::lent_then_received_into);
+        bounded(4, guards::in_flight_then_received_into);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn relaxed_look_at_lent_memory() {
-        plant(Fault::RelaxedLooks);
-        exhaustively(guards::lent_then_written);
+    fn relaxed_check_of_a_span_in_flight() {
+        plant(Fault::RelaxedStateLoads);
+        exhaustively(guards::in_flight_then_written);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn an_open_send_without_its_guard() {
         plant(Fault::NoOverlap);
-        bounded(4, guards::sent_then_written);
+        bounded(4, guards::open_send_then_written);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn relaxed_look_at_a_used_slot() {
-        plant(Fault::RelaxedLooks);
+    fn relaxed_check_of_a_used_slot() {
+        plant(Fault::RelaxedStateLoads);
         bounded(4, guards::posted_twice);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn lent_memory_never_taken_back() {
-        bounded(4, || guards::left(guards::InFlight::Forgotten));
+    fn memory_that_is_never_dropped() {
+        bounded(4, || {
+            guards::memory_dropped(guards::Pending::InFlightNotDropped)
+        });
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn relaxed_look_at_memory_that_goes_back() {
-        plant(Fault::RelaxedLooks);
-        bounded(4, || guards::left(guards::InFlight::SendSpans));
+    fn relaxed_check_in_the_drop_of_memory() {
+        plant(Fault::RelaxedStateLoads);
+        bounded(4, || guards::memory_dropped(guards::Pending::InFlight));
     }
 
     #[test]
@@ -405,8 +410,8 @@ mod canaries {
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn relaxed_look_at_finished_pieces() {
-        plant(Fault::RelaxedFinished);
+    fn relaxed_load_of_finished_pieces() {
+        plant(Fault::RelaxedFinishedLoad);
         bounded(2, || guards::shared(2, 1, false));
     }
 
@@ -419,20 +424,20 @@ mod canaries {
 
     #[test]
     #[should_panic(expected = "Causality violation")]
-    fn pieces_nobody_waits_for() {
-        plant(Fault::NobodyAwaited);
+    fn a_receiver_that_does_not_wait_for_pieces() {
+        plant(Fault::NoWaitForPieces);
         bounded(2, || guards::shared(2, 1, false));
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn a_receiver_that_panics_and_does_not_wait() {
-        plant(Fault::NobodyAwaited);
+        plant(Fault::NoWaitForPieces);
         bounded(2, || guards::receiver_panics(2));
     }
 
     #[test]
-    #[should_panic(expected = "one after another")]
+    #[should_panic(expected = "copied in order")]
     fn overlapping_spans_that_both_copy() {
         plant(Fault::NoSelfOverlap);
         bounded(2, guards::shared_with_overlap);
@@ -440,8 +445,8 @@ mod canaries {
 
     #[test]
     #[should_panic(expected = "combined exactly once")]
-    fn spoilt_pieces_passed_off_as_received() {
-        plant(Fault::SpoiltUnsaid);
+    fn poisoned_pieces_reported_as_received() {
+        plant(Fault::PoisonLost);
         bounded(2, || guards::sender_panics(2));
     }
 }

@@ -1,4 +1,4 @@
-//! What two or three ranks do, small enough for every interleaving of it.
+//! Scenarios of two or three ranks, small enough that loom can run all their interleavings.
 
 use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicUsize as Count, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use super::lazy::Lazy;
 use super::parker::Parker;
 use super::protocol::{Lane, Parcel, Payload, Pieces, Sent, Target, Wire};
 
-/// Memory that accesses are only recorded of.
+/// Memory without contents: accesses are only recorded.
 struct Memory(UnsafeCell<()>);
 
 impl Memory {
@@ -23,7 +23,7 @@ impl Memory {
         Memory(UnsafeCell::new(()))
     }
 
-    fn several(n: usize) -> Vec<Memory> {
+    fn blocks(n: usize) -> Vec<Memory> {
         (0..n).map(|_| Memory::new()).collect()
     }
 
@@ -45,7 +45,8 @@ fn parcel(borrowed: bool, n: u32) -> Parcel {
     }
 }
 
-/// Where `pieces` pieces go that are only recorded.
+/// The destination of a message of `pieces` pieces. It names no memory, since the scenarios only
+/// record accesses.
 fn target(pieces: usize) -> Target {
     Target {
         base: without_provenance_mut(8),
@@ -55,6 +56,7 @@ fn target(pieces: usize) -> Target {
     }
 }
 
+/// Calls `poll`, and yields after each call, until it returns something.
 pub(super) fn until<R>(mut poll: impl FnMut() -> Option<R>) -> R {
     loop {
         if let Some(found) = poll() {
@@ -65,56 +67,57 @@ pub(super) fn until<R>(mut poll: impl FnMut() -> Option<R>) -> R {
 }
 
 /// Sender: waits for the end of its transfer.
-fn sent(lane: &Lane) -> Sent {
+fn finish_send(lane: &Lane) -> Sent {
     until(|| Some(lane.sent()).filter(|s| matches!(s, Sent::Done(_) | Sent::Refused)))
 }
 
-/// Receiver: waits for a message.
-fn taken(lane: &Lane) -> Parcel {
+/// Receiver: waits for a message and takes it.
+fn take(lane: &Lane) -> Parcel {
     until(|| lane.take(|_| ()))
 }
 
-/// Runs `a` and `b` at once, on a wire between ranks 0 and 1.
+/// Runs rank 0 (`a`) and rank 1 (`b`) concurrently, with a wire between them.
 pub(super) fn two_ranks(a: impl FnOnce(&Wire) + 'static, b: impl FnOnce(&Wire) + 'static) {
     let wire = Arc::new(Wire::new());
     let other = wire.clone();
-    let receiver = thread::spawn(move || b(&other));
+    let rank_1 = thread::spawn(move || b(&other));
     a(&wire);
-    receiver.join().unwrap();
+    rank_1.join().unwrap();
 }
 
 pub(crate) fn inline_message() {
     two_ranks(
         |wire| {
             wire.lane(0, 1).offer(parcel(false, 1));
-            assert_eq!(sent(wire.lane(0, 1)), Sent::Done(5.0));
+            assert_eq!(finish_send(wire.lane(0, 1)), Sent::Done(5.0));
         },
         |wire| {
-            assert_eq!(taken(wire.lane(0, 1)), parcel(false, 1));
+            assert_eq!(take(wire.lane(0, 1)), parcel(false, 1));
             wire.lane(0, 1).finish(5.0);
         },
     );
 }
 
 pub(crate) fn borrowed_message() {
-    let lent = Arc::new(Memory::new());
-    let theirs = lent.clone();
+    let memory = Arc::new(Memory::new());
+    let theirs = memory.clone();
     two_ranks(
         move |wire| {
-            lent.write();
+            memory.write();
             wire.lane(0, 1).offer(parcel(true, 1));
-            assert_eq!(sent(wire.lane(0, 1)), Sent::Done(5.0));
-            lent.write();
+            assert_eq!(finish_send(wire.lane(0, 1)), Sent::Done(5.0));
+            memory.write();
         },
         move |wire| {
-            assert_eq!(taken(wire.lane(0, 1)), parcel(true, 1));
+            assert_eq!(take(wire.lane(0, 1)), parcel(true, 1));
             theirs.read();
             wire.lane(0, 1).finish(5.0);
         },
     );
 }
 
-/// Messages in a slot of the lane, whose sender looks for the answer only before the next one.
+/// Two messages in the slot of a lane. The sender checks for the answer to the first one only
+/// before it writes the second one.
 pub(crate) fn eager_messages() {
     let slot = Arc::new(Memory::new());
     let theirs = slot.clone();
@@ -130,7 +133,7 @@ pub(crate) fn eager_messages() {
         move |wire| {
             let lane = wire.lane(0, 1);
             for n in 1..=2 {
-                assert_eq!(taken(lane), parcel(true, n));
+                assert_eq!(take(lane), parcel(true, n));
                 theirs.read();
                 lane.finish(0.0);
             }
@@ -142,34 +145,34 @@ pub(crate) fn reply() {
     two_ranks(
         |wire| {
             wire.lane(0, 1).offer(parcel(false, 1));
-            assert_eq!(sent(wire.lane(0, 1)), Sent::Done(5.0));
-            assert_eq!(taken(wire.lane(1, 0)), parcel(false, 2));
+            assert_eq!(finish_send(wire.lane(0, 1)), Sent::Done(5.0));
+            assert_eq!(take(wire.lane(1, 0)), parcel(false, 2));
             wire.lane(1, 0).finish(6.0);
         },
         |wire| {
-            assert_eq!(taken(wire.lane(0, 1)), parcel(false, 1));
+            assert_eq!(take(wire.lane(0, 1)), parcel(false, 1));
             wire.lane(0, 1).finish(5.0);
             wire.lane(1, 0).offer(parcel(false, 2));
-            assert_eq!(sent(wire.lane(1, 0)), Sent::Done(6.0));
+            assert_eq!(finish_send(wire.lane(1, 0)), Sent::Done(6.0));
         },
     );
 }
 
 pub(crate) fn two_messages() {
-    let lent = Arc::new(Memory::new());
-    let theirs = lent.clone();
+    let memory = Arc::new(Memory::new());
+    let theirs = memory.clone();
     two_ranks(
         move |wire| {
             for n in 1..3 {
-                lent.write();
+                memory.write();
                 wire.lane(0, 1).offer(parcel(n == 1, n));
-                assert_eq!(sent(wire.lane(0, 1)), Sent::Done(f64::from(n) + 4.0));
+                assert_eq!(finish_send(wire.lane(0, 1)), Sent::Done(f64::from(n) + 4.0));
             }
-            lent.write();
+            memory.write();
         },
         move |wire| {
             for n in 1..3 {
-                assert_eq!(taken(wire.lane(0, 1)), parcel(n == 1, n));
+                assert_eq!(take(wire.lane(0, 1)), parcel(n == 1, n));
                 theirs.read();
                 wire.lane(0, 1).finish(f64::from(n) + 4.0);
             }
@@ -184,10 +187,10 @@ pub(crate) fn exchange() {
             let (out, r#in) = (wire.lane(me, 1 - me), wire.lane(1 - me, me));
             memory[me].write();
             out.offer(parcel(true, 1));
-            assert_eq!(taken(r#in), parcel(true, 1));
+            assert_eq!(take(r#in), parcel(true, 1));
             memory[1 - me].read();
             r#in.finish(5.0);
-            assert_eq!(sent(out), Sent::Done(5.0));
+            assert_eq!(finish_send(out), Sent::Done(5.0));
             memory[me].write();
         }
     };
@@ -202,18 +205,19 @@ pub(crate) fn retract_borrowed() {
     retract(true);
 }
 
-/// An offer is either taken back, and what it lent is not read any more, or it is received.
+/// An offer is either retracted, after which the receiver does not read the sender's memory, or
+/// received.
 fn retract(borrowed: bool) {
-    let lent = Arc::new(Memory::new());
-    let theirs = lent.clone();
+    let memory = Arc::new(Memory::new());
+    let theirs = memory.clone();
     two_ranks(
         move |wire| {
-            lent.write();
+            memory.write();
             wire.lane(0, 1).offer(parcel(borrowed, 1));
             if !wire.lane(0, 1).retract() {
-                assert_eq!(sent(wire.lane(0, 1)), Sent::Done(5.0));
+                assert_eq!(finish_send(wire.lane(0, 1)), Sent::Done(5.0));
             }
-            lent.write();
+            memory.write();
         },
         move |wire| {
             if let Some(message) = wire.lane(0, 1).take(|_| ()) {
@@ -227,17 +231,18 @@ fn retract(borrowed: bool) {
     );
 }
 
-/// A message whose sender did not stay and whose memory ends: it is taken back, or received.
-pub(crate) fn left_behind() {
-    let lent = Arc::new(Memory::new());
-    let theirs = lent.clone();
+/// A sender that did not wait for the receiver ends, as in the drop of `RankMemory`: its message is
+/// retracted or received.
+pub(crate) fn end_in_flight() {
+    let memory = Arc::new(Memory::new());
+    let theirs = memory.clone();
     two_ranks(
         move |wire| {
             let lane = wire.lane(0, 1);
-            lent.write();
+            memory.write();
             lane.offer(parcel(true, 1));
             until(|| (lane.is_settled() || lane.retract()).then_some(()));
-            lent.write();
+            memory.write();
         },
         move |wire| {
             if wire.lane(0, 1).take(|_| ()).is_some() {
@@ -257,19 +262,19 @@ pub(crate) fn refuse_borrowed() {
 }
 
 fn refuse(borrowed: bool) {
-    let lent = Arc::new(Memory::new());
-    let theirs = lent.clone();
+    let memory = Arc::new(Memory::new());
+    let theirs = memory.clone();
     two_ranks(
         move |wire| {
-            lent.write();
+            memory.write();
             wire.lane(0, 1).offer(parcel(borrowed, 1));
-            assert_eq!(sent(wire.lane(0, 1)), Sent::Refused);
-            lent.write();
+            assert_eq!(finish_send(wire.lane(0, 1)), Sent::Refused);
+            memory.write();
         },
         move |wire| {
-            assert_eq!(taken(wire.lane(0, 1)).length, 1);
-            // A list of spans is lent memory too: that they do not fit shows only after reading
-            // them.
+            assert_eq!(take(wire.lane(0, 1)).length, 1);
+            // The list of spans is in the sender's memory, too, and the receiver must read it to
+            // find out that the length does not match.
             if borrowed {
                 theirs.read();
             }
@@ -278,15 +283,16 @@ fn refuse(borrowed: bool) {
     );
 }
 
-/// Rank 1 sends to rank 0 after it has received from rank 0. Whenever rank 0 sees that offer, it
-/// sees that its own send is done.
-pub(crate) fn answered() {
+/// Rank 1 sends to rank 0 after it has received from rank 0. If rank 0 sees that offer, it also
+/// sees that its own send is done. So it does not mistake the reply for a head-on send, in which
+/// both ranks send to each other through their only ports and neither can receive.
+pub(crate) fn reply_after_receive() {
     two_ranks(
         |wire| {
             wire.lane(0, 1).offer(parcel(false, 1));
-            let answered = wire.lane(1, 0).is_offered();
+            let replied = wire.lane(1, 0).is_offered();
             let waiting = wire.lane(0, 1).sent() == Sent::Waiting;
-            assert!(!(answered && waiting), "an answer taken for a head-on send");
+            assert!(!(replied && waiting), "a reply looks like a head-on send");
         },
         |wire| {
             if wire.lane(0, 1).take(|_| ()).is_some() {
@@ -297,28 +303,29 @@ pub(crate) fn answered() {
     );
 }
 
-/// A message of some pieces, in its sender's memory and in its receiver's.
-struct Long {
+/// A message of several pieces that both partners copy, with the memory of sender and receiver.
+struct LongMessage {
     from: Vec<Memory>,
     to: Vec<Memory>,
+    /// By piece: how often it was copied.
     copies: Vec<Count>,
-    /// Pieces that each side claims at first.
-    first: usize,
+    /// Number of pieces in the first claim of each side.
+    first_claim: usize,
     /// Whether the sender fails in its pieces.
-    spoils: bool,
+    poisons: bool,
 }
 
-impl Long {
-    fn new(pieces: usize) -> Arc<Long> {
-        Long::with(pieces, 1, false)
+impl LongMessage {
+    fn new(pieces: usize) -> Arc<LongMessage> {
+        LongMessage::with(pieces, 1, false)
     }
 
-    fn with(pieces: usize, first: usize, spoils: bool) -> Arc<Long> {
-        Arc::new(Long {
-            first,
-            spoils,
-            from: Memory::several(pieces),
-            to: Memory::several(pieces),
+    fn with(pieces: usize, first_claim: usize, poisons: bool) -> Arc<LongMessage> {
+        Arc::new(LongMessage {
+            first_claim,
+            poisons,
+            from: Memory::blocks(pieces),
+            to: Memory::blocks(pieces),
             copies: (0..pieces).map(|_| Count::new(0)).collect(),
         })
     }
@@ -329,7 +336,7 @@ impl Long {
         self.copies[piece].fetch_add(1, Relaxed);
     }
 
-    /// Sender: offers it, helps to copy it, and has its memory back at the end.
+    /// Sender: offers the message, helps to copy it, and writes its memory at the end.
     fn send(&self, wire: &Wire) -> Sent {
         self.from.iter().for_each(Memory::write);
         wire.lane(0, 1).offer(parcel(true, 1));
@@ -350,13 +357,14 @@ impl Long {
         assert_eq!(pieces.target(), target(count));
         let mut own = 0;
         loop {
-            // Several at once at first, as in the crate.
-            let n = pieces.claim(count, if own == 0 { self.first } else { 1 });
+            // Several pieces in the first claim, as in `Division::claim`.
+            let n = pieces.claim(count, if own == 0 { self.first_claim } else { 1 });
             if n == 0 {
                 break;
             }
-            if self.spoils {
-                // It panics: what it has claimed, and what is left, is not copied.
+            if self.poisons {
+                // As in the drop of `Claimed` after a panic: neither the claimed pieces nor the
+                // remaining ones are copied.
                 pieces.finish(n + pieces.claim_rest(count), true);
             } else {
                 (own + 1..=own + n).for_each(|n| self.copy(count - n));
@@ -366,17 +374,18 @@ impl Long {
         }
     }
 
-    /// Receiver: copies pieces until `most` are copied, and gives up the rest. Has its memory for
-    /// itself at the end. Whether the sender copied what it claimed.
-    fn receive(&self, wire: &Wire, most: usize) -> bool {
-        taken(wire.lane(0, 1));
+    /// Receiver: copies pieces until it has copied at least `stop_after` of them, then claims the
+    /// remaining ones without copying them. Writes its memory at the end. Returns whether the
+    /// sender copied all pieces that it claimed.
+    fn receive(&self, wire: &Wire, stop_after: usize) -> bool {
+        take(wire.lane(0, 1));
         let (pieces, count) = (wire.pieces(0, 1), self.from.len());
         self.to.iter().for_each(Memory::write);
         pieces.open(target(count));
         wire.lane(0, 1).share();
         let mut own = 0;
-        while own < most {
-            let n = pieces.claim(count, if own == 0 { self.first } else { 1 });
+        while own < stop_after {
+            let n = pieces.claim(count, if own == 0 { self.first_claim } else { 1 });
             if n == 0 {
                 break;
             }
@@ -394,10 +403,10 @@ impl Long {
     }
 }
 
-/// Every piece is copied exactly once, by either side; a sender that comes late finds nothing to
-/// do.
-pub(crate) fn share(pieces: usize, first: usize) {
-    let mine = Long::with(pieces, first, false);
+/// Every piece is copied exactly once, by one of the two sides. A sender that reacts late finds no
+/// piece to claim.
+pub(crate) fn share(pieces: usize, first_claim: usize) {
+    let mine = LongMessage::with(pieces, first_claim, false);
     let (theirs, message) = (mine.clone(), mine.clone());
     two_ranks(
         move |wire| assert_eq!(mine.send(wire), Sent::Done(5.0)),
@@ -410,10 +419,10 @@ pub(crate) fn share(pieces: usize, first: usize) {
     assert_eq!(message.times_copied(), vec![1; pieces]);
 }
 
-/// The same lane and its pieces are used again, also by a sender that came late to the first
-/// message.
+/// Two messages on the same lane with the same [`Pieces`], also if the sender reacts late to the
+/// first one.
 pub(crate) fn share_twice() {
-    let mine = [Long::new(1), Long::new(2)];
+    let mine = [LongMessage::new(1), LongMessage::new(2)];
     let theirs = mine.clone();
     two_ranks(
         move |wire| {
@@ -431,10 +440,10 @@ pub(crate) fn share_twice() {
     );
 }
 
-/// The sender panics in its pieces, and goes on: the receiver knows unless it has copied all of
-/// them itself.
-pub(crate) fn spoil(pieces: usize, first: usize) {
-    let mine = Long::with(pieces, first, true);
+/// The sender panics in its pieces and continues. The receiver sees that they are poisoned, unless
+/// it has copied all pieces itself.
+pub(crate) fn poison(pieces: usize, first_claim: usize) {
+    let mine = LongMessage::with(pieces, first_claim, true);
     let theirs = mine.clone();
     two_ranks(
         move |wire| assert!(matches!(mine.send(wire), Sent::Done(5.0) | Sent::Refused)),
@@ -449,10 +458,10 @@ pub(crate) fn spoil(pieces: usize, first: usize) {
     );
 }
 
-/// The receiver panics after one piece: it waits for the pieces that the sender has begun, and
-/// refuses.
-pub(crate) fn give_up(pieces: usize) {
-    let mine = Long::new(pieces);
+/// The receiver panics after one piece. It waits for the pieces that the sender has claimed, and
+/// then refuses the message.
+pub(crate) fn stop_copying(pieces: usize) {
+    let mine = LongMessage::new(pieces);
     let theirs = mine.clone();
     two_ranks(
         move |wire| assert_eq!(mine.send(wire), Sent::Refused),
@@ -464,12 +473,12 @@ pub(crate) fn give_up(pieces: usize) {
     );
 }
 
-/// Waits for `flag` as a rank does.
-fn sleep_for(parker: &Parker, flag: &AtomicBool) {
-    let here = || flag.load(Ordering::Acquire);
-    while !here() {
+/// Sleeps until `flag` is set, with the steps of a waiting rank.
+fn sleep_until_set(parker: &Parker, flag: &AtomicBool) {
+    let is_set = || flag.load(Ordering::Acquire);
+    while !is_set() {
         parker.prepare();
-        if here() {
+        if is_set() {
             parker.cancel();
             break;
         }
@@ -477,6 +486,7 @@ fn sleep_for(parker: &Parker, flag: &AtomicBool) {
     }
 }
 
+/// Sets `flag` and wakes the sleeper, with the steps of a rank that hands something over.
 fn hand_over(parker: &Parker, flag: &AtomicBool) {
     flag.store(true, Ordering::Release);
     Parker::order();
@@ -496,11 +506,11 @@ pub(crate) fn wake_up() {
     let mine = flags();
     let theirs = mine.clone();
     let waker = thread::spawn(move || hand_over(&theirs.0, &theirs.1[0]));
-    sleep_for(&mine.0, &mine.1[0]);
+    sleep_until_set(&mine.0, &mine.1[0]);
     waker.join().unwrap();
 }
 
-/// Two things one after another: a bell that rang for the first, late, does not drown the second.
+/// Two handovers, one after another: a late wake-up for the first one does not hide the second one.
 pub(crate) fn wake_up_again() {
     let mine = flags();
     let theirs = mine.clone();
@@ -508,8 +518,8 @@ pub(crate) fn wake_up_again() {
         hand_over(&theirs.0, &theirs.1[0]);
         hand_over(&theirs.0, &theirs.1[1]);
     });
-    sleep_for(&mine.0, &mine.1[0]);
-    sleep_for(&mine.0, &mine.1[1]);
+    sleep_until_set(&mine.0, &mine.1[0]);
+    sleep_until_set(&mine.0, &mine.1[1]);
     waker.join().unwrap();
 }
 
@@ -519,15 +529,15 @@ pub(crate) fn two_wakers() {
         let theirs = mine.clone();
         thread::spawn(move || hand_over(&theirs.0, &theirs.1[n]))
     });
-    sleep_for(&mine.0, &mine.1[0]);
-    sleep_for(&mine.0, &mine.1[1]);
+    sleep_until_set(&mine.0, &mine.1[0]);
+    sleep_until_set(&mine.0, &mine.1[1]);
     for waker in wakers {
         waker.join().unwrap();
     }
 }
 
-/// Nothing is ever handed over, but the run is aborted: the sleeper looks before it announces
-/// itself and under the lock.
+/// The run is aborted and nothing is handed over. The sleeper checks for an abort before and after
+/// its announcement, and under the lock.
 pub(crate) fn abort() {
     let mine = flags();
     let theirs = mine.clone();
@@ -543,11 +553,11 @@ pub(crate) fn abort() {
     waker.join().unwrap();
 }
 
-/// What a rank wrote before a barrier, all may read after it, round after round; ranks share
-/// `cores` cores.
+/// All ranks may read after a barrier what each rank wrote before it, in every round. The ranks are
+/// assigned round-robin to `cores` cores.
 pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
     let core_of: Vec<_> = (0..ranks).map(|rank| rank % cores).collect();
-    let shared = Arc::new((Barrier::new(&core_of), Memory::several(ranks * rounds)));
+    let shared = Arc::new((Barrier::new(&core_of), Memory::blocks(ranks * rounds)));
     let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
         let (barrier, memory) = shared;
         for round in 0..rounds {
@@ -572,20 +582,20 @@ pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
     }
 }
 
-/// As [`barrier`], once, by ranks that look a few times and then leave: many that wait at once
-/// would take turns for ever. Whoever sees it open sees what everybody wrote before; one rank opens
-/// it.
-pub(crate) fn glances_at_a_barrier(ranks: usize, cores: usize) {
-    const GLANCES: usize = 2;
+/// As [`barrier`], with one round and ranks that leave after a few polls: several ranks that poll
+/// without a limit would have infinitely many interleavings. Exactly one rank opens the barrier,
+/// and a rank that sees it open sees what all ranks wrote before.
+pub(crate) fn barrier_polled_briefly(ranks: usize, cores: usize) {
+    const POLLS: usize = 2;
     let core_of: Vec<_> = (0..ranks).map(|rank| rank % cores).collect();
-    let shared = Arc::new((Barrier::new(&core_of), Memory::several(ranks)));
+    let shared = Arc::new((Barrier::new(&core_of), Memory::blocks(ranks)));
     let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
         let (barrier, memory) = shared;
         memory[me].write();
         let arrival = barrier.arrive(me);
         let open = match arrival {
             Arrival::Opened => true,
-            Arrival::Waits { generation, .. } => (0..GLANCES).any(|_| barrier.is_open(generation)),
+            Arrival::Waits { generation, .. } => (0..POLLS).any(|_| barrier.is_open(generation)),
         };
         if open {
             memory.iter().for_each(Memory::read);
@@ -609,40 +619,42 @@ pub(crate) fn glances_at_a_barrier(ranks: usize, cores: usize) {
     }
 }
 
-/// Each of some tellers hands two things over and tells of each: the owner, which only looks at
-/// ranks that it is told of, sees everything in the end. What is missed would have it wait for
-/// ever, which loom reports.
-pub(crate) fn queued(tellers: usize) {
+/// Each of `pushers` ranks hands two things over, and is pushed to the owner's queue after each.
+/// The owner polls only queued ranks, and sees both things of every rank in the end. If it missed
+/// one, it would wait forever, which loom reports.
+pub(crate) fn queued(pushers: usize) {
     struct Shared {
         inbox: Inbox,
         nodes: Vec<QueueNode>,
-        handed: Vec<(Memory, AtomicBool)>,
+        /// Two for each rank: memory, and whether it is handed over.
+        handovers: Vec<(Memory, AtomicBool)>,
     }
     let shared = Arc::new(Shared {
         inbox: Inbox::new(),
-        nodes: (0..tellers).map(|_| QueueNode::new()).collect(),
-        handed: (0..2 * tellers)
+        nodes: (0..pushers).map(|_| QueueNode::new()).collect(),
+        handovers: (0..2 * pushers)
             .map(|_| (Memory::new(), AtomicBool::new(false)))
             .collect(),
     });
-    let others: Vec<_> = (0..tellers)
+    let others: Vec<_> = (0..pushers)
         .map(|me| {
             let s = shared.clone();
             thread::spawn(move || {
-                for (memory, here) in &s.handed[2 * me..2 * me + 2] {
+                for (memory, ready) in &s.handovers[2 * me..2 * me + 2] {
                     memory.write();
-                    here.store(true, Ordering::Release);
+                    ready.store(true, Ordering::Release);
                     s.inbox.push(&s.nodes, me);
                 }
             })
         })
         .collect();
-    let mut seen = vec![false; 2 * tellers];
+    let mut seen = vec![false; 2 * pushers];
     until(|| {
         shared.inbox.take(&shared.nodes, |rank| {
             let own = 2 * rank..2 * rank + 2;
-            for ((memory, here), seen) in shared.handed[own.clone()].iter().zip(&mut seen[own]) {
-                if here.load(Ordering::Acquire) {
+            for ((memory, ready), seen) in shared.handovers[own.clone()].iter().zip(&mut seen[own])
+            {
+                if ready.load(Ordering::Acquire) {
                     memory.read();
                     *seen = true;
                 }
@@ -655,21 +667,21 @@ pub(crate) fn queued(tellers: usize) {
     }
 }
 
-/// Whoever needs it first makes it; all see the same one, made.
-pub(crate) fn first_needed() {
+/// Two ranks use a lazy value at the same time. Both see the same value, completely made.
+pub(crate) fn first_use() {
     let value = Arc::new(Lazy::<Memory>::new());
     let theirs = value.clone();
-    let made = || {
+    let make = || {
         let memory = Memory::new();
         memory.write();
         memory
     };
     let other = thread::spawn(move || {
-        let memory = theirs.get(made);
+        let memory = theirs.get(make);
         memory.read();
         std::ptr::from_ref(memory).addr()
     });
-    let memory = value.get(made);
+    let memory = value.get(make);
     memory.read();
     let mine = std::ptr::from_ref(memory).addr();
     assert_eq!(other.join().unwrap(), mine);

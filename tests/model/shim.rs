@@ -1,5 +1,5 @@
-//! What the crate's sources are written with, on loom: atomics, and parking_lot's lock and
-//! condition variable. Any of it can be made to fail, for a canary.
+//! The synchronization primitives of the crate's sources, implemented with loom: atomics, fences,
+//! and parking_lot's lock and condition variable. A canary can plant a [`Fault`] in them.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -9,27 +9,27 @@ use loom::sync::atomic::{self, Ordering};
 /// A fault that a canary plants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// No release orders anything.
+    /// Every release is relaxed.
     RelaxedReleases,
-    /// No acquire orders anything.
+    /// Every acquire is relaxed.
     RelaxedAcquires,
-    /// There are no fences.
+    /// Fences do nothing.
     NoFences,
-    /// A load of a lane's state does not acquire; an exchange does.
-    RelaxedLooks,
-    /// The sender does not release the pieces that it has copied.
+    /// Loads of a lane's state are relaxed; exchanges still acquire.
+    RelaxedStateLoads,
+    /// The sender counts the pieces that it has finished with a relaxed increment.
     RelaxedFinish,
-    /// The receiver does not acquire them.
-    RelaxedFinished,
-    /// The receiver does not wait for them.
-    NobodyAwaited,
-    /// Both partners may claim the same pieces.
+    /// The receiver loads the number of finished pieces with a relaxed load.
+    RelaxedFinishedLoad,
+    /// The receiver does not wait for the sender's pieces.
+    NoWaitForPieces,
+    /// Both partners can claim the same pieces.
     SharedClaims,
-    /// The receiver does not hear of pieces that the sender spoilt.
-    SpoiltUnsaid,
-    /// Spans overlap no others.
+    /// The receiver does not see that the sender poisoned its pieces.
+    PoisonLost,
+    /// The guards find no overlap between two lists of spans.
     NoOverlap,
-    /// The spans of a message do not overlap.
+    /// The guards find no overlap within one list of spans.
     NoSelfOverlap,
 }
 
@@ -37,7 +37,8 @@ thread_local! {
     static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
 }
 
-/// Plants a fault in all models that this test runs. Loom runs them on the test's own thread.
+/// Plants a fault in all models that this test runs. A thread-local suffices, because loom runs all
+/// threads of a model on the test's own thread.
 pub(crate) fn plant(fault: Fault) {
     PLANTED.set(Some(fault));
 }
@@ -46,8 +47,8 @@ pub(crate) fn is_planted(fault: Fault) -> bool {
     PLANTED.get() == Some(fault)
 }
 
-/// What is left of an ordering.
-fn left_of(order: Ordering) -> Ordering {
+/// The ordering that remains of `order` with the planted fault.
+fn weakened(order: Ordering) -> Ordering {
     match order {
         Ordering::Release if is_planted(Fault::RelaxedReleases) => Ordering::Relaxed,
         Ordering::Acquire if is_planted(Fault::RelaxedAcquires) => Ordering::Relaxed,
@@ -55,18 +56,19 @@ fn left_of(order: Ordering) -> Ordering {
     }
 }
 
-/// An atomic whose accesses all take turns.
+/// Defines an atomic for which loom tries all orders of accesses.
 ///
-/// To find out which other orders to try, loom 0.7 compares a store with the last access to the
-/// same atomic only. A thread that loads and then stores therefore hides an earlier load by another
-/// thread, and the order in which that load comes last is never tried. Taking turns by a relaxed
-/// read-modify-write orders nothing for the program, but has loom try all orders of accesses.
+/// To decide which other orders to try, loom 0.7 compares a store only with the last access to the
+/// same atomic. If a thread loads and then stores, its load hides an earlier load by another
+/// thread, and loom never tries the order in which that other load comes last. So every access is
+/// preceded by a relaxed read-modify-write of a counter, which orders nothing for the program but
+/// makes loom try all orders of accesses.
 macro_rules! atomic {
     ($name:ident, $value:ty) => {
         #[derive(Debug, Default)]
         pub(crate) struct $name {
             real: atomic::$name,
-            turn: atomic::AtomicUsize,
+            accesses: atomic::AtomicUsize,
         }
 
         #[allow(dead_code)]
@@ -74,25 +76,25 @@ macro_rules! atomic {
             pub(crate) fn new(value: $value) -> Self {
                 $name {
                     real: atomic::$name::new(value),
-                    turn: atomic::AtomicUsize::new(0),
+                    accesses: atomic::AtomicUsize::new(0),
                 }
             }
 
-            fn on_turn(&self) -> &atomic::$name {
-                self.turn.fetch_add(1, Ordering::Relaxed);
+            fn next_access(&self) -> &atomic::$name {
+                self.accesses.fetch_add(1, Ordering::Relaxed);
                 &self.real
             }
 
-            fn load_as_written(&self, order: Ordering) -> $value {
-                self.on_turn().load(left_of(order))
+            fn load_real(&self, order: Ordering) -> $value {
+                self.next_access().load(weakened(order))
             }
 
             pub(crate) fn store(&self, value: $value, order: Ordering) {
-                self.on_turn().store(value, left_of(order));
+                self.next_access().store(value, weakened(order));
             }
 
             pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.on_turn().swap(value, left_of(order))
+                self.next_access().swap(value, weakened(order))
             }
 
             pub(crate) fn compare_exchange(
@@ -102,8 +104,12 @@ macro_rules! atomic {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                self.on_turn()
-                    .compare_exchange(current, new, left_of(success), left_of(failure))
+                self.next_access().compare_exchange(
+                    current,
+                    new,
+                    weakened(success),
+                    weakened(failure),
+                )
             }
         }
     };
@@ -115,29 +121,30 @@ atomic!(AtomicUsize, usize);
 
 impl AtomicBool {
     pub(crate) fn load(&self, order: Ordering) -> bool {
-        self.load_as_written(order)
+        self.load_real(order)
     }
 }
 
-/// A lane's state.
+/// The sources use this type only for the state of a lane.
 impl AtomicU32 {
     pub(crate) fn load(&self, order: Ordering) -> u32 {
-        self.load_as_written(match order {
-            Ordering::Acquire if is_planted(Fault::RelaxedLooks) => Ordering::Relaxed,
+        self.load_real(match order {
+            Ordering::Acquire if is_planted(Fault::RelaxedStateLoads) => Ordering::Relaxed,
             order => order,
         })
     }
 }
 
-/// The pieces of a message: those claimed without an ordering, those finished with one.
+/// Some faults concern one of the two counters of a message's pieces. The ordering tells which
+/// counter is accessed: claims are relaxed, the count of finished pieces is released and acquired.
 impl AtomicUsize {
     pub(crate) fn load(&self, order: Ordering) -> usize {
         match order {
-            Ordering::Acquire if is_planted(Fault::NobodyAwaited) => usize::MAX >> 2,
-            Ordering::Acquire if is_planted(Fault::RelaxedFinished) => {
-                self.load_as_written(Ordering::Relaxed)
+            Ordering::Acquire if is_planted(Fault::NoWaitForPieces) => usize::MAX >> 2,
+            Ordering::Acquire if is_planted(Fault::RelaxedFinishedLoad) => {
+                self.load_real(Ordering::Relaxed)
             }
-            order => self.load_as_written(order),
+            order => self.load_real(order),
         }
     }
 
@@ -149,17 +156,17 @@ impl AtomicUsize {
                 before
             }
             Ordering::Release if is_planted(Fault::RelaxedFinish) => {
-                self.on_turn().fetch_add(value, Ordering::Relaxed)
+                self.next_access().fetch_add(value, Ordering::Relaxed)
             }
-            Ordering::Release if is_planted(Fault::SpoiltUnsaid) => {
-                self.on_turn().fetch_add(value & (usize::MAX >> 2), order)
-            }
-            order => self.on_turn().fetch_add(value, left_of(order)),
+            Ordering::Release if is_planted(Fault::PoisonLost) => self
+                .next_access()
+                .fetch_add(value & (usize::MAX >> 2), order),
+            order => self.next_access().fetch_add(value, weakened(order)),
         }
     }
 }
 
-/// A pointer, without turns: nobody stores it twice.
+/// A pointer that is stored at most once, so loom tries all orders without a counter of accesses.
 #[derive(Debug)]
 pub(crate) struct AtomicPtr<T>(atomic::AtomicPtr<T>);
 
@@ -169,7 +176,7 @@ impl<T> AtomicPtr<T> {
     }
 
     pub(crate) fn load(&self, order: Ordering) -> *mut T {
-        self.0.load(left_of(order))
+        self.0.load(weakened(order))
     }
 
     pub(crate) fn compare_exchange(
@@ -180,7 +187,7 @@ impl<T> AtomicPtr<T> {
         failure: Ordering,
     ) -> Result<*mut T, *mut T> {
         self.0
-            .compare_exchange(current, new, left_of(success), left_of(failure))
+            .compare_exchange(current, new, weakened(success), weakened(failure))
     }
 }
 
@@ -207,7 +214,7 @@ impl TimedOut {
 }
 
 impl Condvar {
-    /// Never times out: a lost wake-up is a deadlock then.
+    /// Never times out, so that a lost wake-up is a deadlock, which loom reports.
     pub(crate) fn wait_until<T>(&self, guard: &mut Guard<'_, T>, _: Instant) -> TimedOut {
         guard.0 = guard.0.take().and_then(|g| self.0.wait(g).ok());
         TimedOut
@@ -224,8 +231,8 @@ pub(crate) fn fence(order: Ordering) {
     }
 }
 
-/// A word whose accesses are checked like a cell's. What a guess returns must not matter, so it
-/// returns nothing.
+/// A word whose accesses are checked like those of a cell. The sources may use the result of
+/// `guess` for a prefetch only, so a null pointer suffices.
 pub(crate) struct Word(loom::cell::UnsafeCell<*mut ()>);
 
 impl std::fmt::Debug for Word {

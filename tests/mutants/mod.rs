@@ -1,15 +1,15 @@
-//! Mutants of a schedule: one step, or both ends of one transfer, dropped, repeated, moved,
-//! resized, redirected or turned into another.
+//! Mutants of a schedule, in which one step or both steps of one transfer are dropped, duplicated,
+//! moved, resized, redirected or replaced.
 
 use oneport::{Order, Ports, Schedule, Span, Step};
 
 use crate::oracle;
 use crate::support::random::Random;
 
-/// What was changed, the rank and step where, and the programs of all ranks.
+/// The name of the mutation, the mutated rank and step, and the programs of all ranks.
 pub(crate) type Mutant = (&'static str, usize, usize, Vec<Vec<Step>>);
 
-/// Every mutant of every step.
+/// All mutants of all steps.
 pub(crate) fn mutants(schedule: &Schedule, random: &mut Random) -> Vec<Mutant> {
     let (p, programs) = (schedule.ranks(), schedule.programs());
     let mut mutants: Vec<Mutant> = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn mutants(schedule: &Schedule, random: &mut Random) -> Vec<Mutant> {
             match step.clone() {
                 Step::Send { spans, port, .. } => {
                     replace("redirect", Step::send(other, spans.clone()).on_port(port));
-                    replace("turn round", Step::recv(other, spans).on_port(port));
+                    replace("reverse", Step::recv(other, spans).on_port(port));
                 }
                 Step::Recv { from, spans, port } => {
                     replace("redirect", Step::recv(other, spans.clone()).on_port(port));
@@ -58,7 +58,7 @@ pub(crate) fn mutants(schedule: &Schedule, random: &mut Random) -> Vec<Mutant> {
                         "combine",
                         Step::combine(src.clone(), dst.clone(), Order::MineFirst),
                     );
-                    replace("turn round", Step::copy(dst, src));
+                    replace("reverse", Step::copy(dst, src));
                 }
                 Step::Combine { src, dst, order } => {
                     replace("store", Step::copy(src.clone(), dst.clone()));
@@ -66,7 +66,7 @@ pub(crate) fn mutants(schedule: &Schedule, random: &mut Random) -> Vec<Mutant> {
                         "flip order",
                         Step::combine(src.clone(), dst.clone(), flip(order)),
                     );
-                    replace("turn round", Step::combine(dst, src, order));
+                    replace("reverse", Step::combine(dst, src, order));
                 }
             }
             if let Some(port) = step.port() {
@@ -81,8 +81,8 @@ pub(crate) fn mutants(schedule: &Schedule, random: &mut Random) -> Vec<Mutant> {
     mutants
 }
 
-/// Mutants of both ends of a transfer together: everything still matches, so they must be found by
-/// following the data.
+/// Mutants of both steps of a transfer: sends and receives still match, so the checker has to
+/// follow the data to find the error.
 fn pair_mutants(schedule: &Schedule, random: &mut Random, mutants: &mut Vec<Mutant>) {
     let programs = schedule.programs();
     for rank in 0..schedule.ranks() {
@@ -158,7 +158,7 @@ fn flip(order: Order) -> Order {
     }
 }
 
-/// The step with one span resized or shifted, or its spans in another order.
+/// The step with one span resized or shifted, or with its spans reversed.
 fn span_changes(step: &Step, random: &mut Random) -> Vec<(&'static str, Step)> {
     let mut changes = Vec::new();
     let lists = match step {

@@ -1,22 +1,21 @@
-//! A slow interpreter of schedules on real numbers, written from the rules of time alone.
+//! A slow interpreter of schedules on real data, derived only from the rules of time.
 //!
-//! It shares no code with the library's analysis: every step looks at all earlier steps of its rank
-//! each time it asks whether it may start, and the ranks are swept over and over until nothing
-//! moves any more.
+//! It shares no code with the library's analysis. To find whether a step may start, it examines all
+//! earlier steps of the rank, and it sweeps over the ranks until no step progresses.
 
 use oneport::{Collective, Order, Ports, Schedule, Span, Step};
 
 use crate::support::random::Random;
 
-/// An element: `x -> a x + b` modulo a prime, or two numbers to be added.
+/// An element: the map `x -> a x + b` modulo a prime, or two numbers to add.
 pub(crate) type Value = [u64; 2];
 
-/// What combining does.
+/// The operator of a reduction or scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
-    /// Addition: commutes.
+    /// Addition, which commutes.
     Sum,
-    /// Composition of affine maps: does not.
+    /// Composition of affine maps, which does not commute.
     Affine,
 }
 
@@ -30,7 +29,7 @@ impl Operator {
                 left[0].wrapping_add(right[0]),
                 left[1].wrapping_add(right[1]),
             ],
-            // First left, then right.
+            // Applies `left` first.
             Operator::Affine => [
                 times(left[0], right[0]),
                 (times(left[1], right[0]) + right[1]) % PRIME,
@@ -42,11 +41,11 @@ impl Operator {
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It completed and every output is as the collective wants it.
+    /// It completed with every output that the collective requires.
     Right,
     /// It completed with a wrong output.
     Wrong,
-    /// It never completes, or a step cannot be carried out at all.
+    /// It never completes, or a step cannot be executed at all.
     Stuck,
 }
 
@@ -73,7 +72,7 @@ pub(crate) fn run(schedule: &Schedule, overlap: bool, operator: Operator, seed: 
     };
     let right = (0..schedule.ranks()).all(|rank| {
         let output = gather(&memories[rank], &schedule.layout()[rank].output);
-        output == wanted(schedule, operator, &inputs, rank)
+        output == expected_output(schedule, operator, &inputs, rank)
     });
     if right {
         Outcome::Right
@@ -82,18 +81,18 @@ pub(crate) fn run(schedule: &Schedule, overlap: bool, operator: Operator, seed: 
     }
 }
 
-/// Start-up time of a message, time per element sent, combined, copied: what [`time`] charges.
+/// The costs for [`time`]: start-up per message, time per element sent, combined, copied.
 pub(crate) const COSTS: [f64; 4] = [7.0, 3.0, 2.0, 1.0];
 
-/// When the last step finishes, if all do.
-#[allow(dead_code, reason = "not every test looks at times")]
+/// When the last step finishes, if all steps do.
+#[allow(dead_code, reason = "not every test crate uses times")]
 pub(crate) fn time(schedule: &Schedule, overlap: bool) -> Option<f64> {
     let zeros = schedule.layout().iter().map(|l| vec![[0, 0]; l.len]);
     let combine = |a, b| Operator::Sum.combine(a, b);
     execute(schedule, overlap, combine, zeros.collect()).map(|(_, time)| time)
 }
 
-/// What the buffers hold at the end, and when that is, if every step can be carried out.
+/// Returns the final contents of the buffers and the makespan, if every step can be executed.
 pub(crate) fn execute<V: Copy>(
     schedule: &Schedule,
     overlap: bool,
@@ -125,7 +124,7 @@ pub(crate) fn execute<V: Copy>(
         })
         .collect();
     loop {
-        let mut moved = false;
+        let mut progressed = false;
         for me in 0..programs.len() {
             for (i, step) in programs[me].iter().enumerate() {
                 match step {
@@ -143,7 +142,7 @@ pub(crate) fn execute<V: Copy>(
                             gamma_copy
                         };
                         ranks[me].finished[i] = Some(start + per_element * message.len() as f64);
-                        moved = true;
+                        progressed = true;
                     }
                     Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
                         if ranks[me].transferred[i].is_none() {
@@ -166,7 +165,7 @@ pub(crate) fn execute<V: Copy>(
                             ranks[me].transferred[i] = Some(end);
                             ranks[*from].transferred[send] = Some(end);
                             ranks[*from].finished[send] = Some(end);
-                            moved = true;
+                            progressed = true;
                         }
                         if let Step::RecvCombine { order, .. } = step {
                             let mine = &mut ranks[me];
@@ -174,7 +173,7 @@ pub(crate) fn execute<V: Copy>(
                                 let message = std::mem::take(&mut mine.arrived[i]);
                                 combine(&mut memories[me], spans, &message, *order, &operator);
                                 mine.finished[i] = Some(start + gamma * message.len() as f64);
-                                moved = true;
+                                progressed = true;
                             }
                         }
                     }
@@ -185,7 +184,7 @@ pub(crate) fn execute<V: Copy>(
         if let Some(ends) = ends {
             return Some((memories, ends.into_iter().fold(0.0, f64::max)));
         }
-        if !moved {
+        if !progressed {
             return None;
         }
     }
@@ -195,9 +194,11 @@ struct Rank<'a, V> {
     program: &'a [Step],
     ports: Ports,
     overlap: bool,
-    /// When each step's transfer, and the whole step, has ended.
+    /// When the transfer of each step ended.
     transferred: Vec<Option<f64>>,
+    /// When each step ended.
     finished: Vec<Option<f64>>,
+    /// The message of each receive whose combining part has not started.
     arrived: Vec<Vec<V>>,
 }
 
@@ -220,9 +221,9 @@ impl<V> Rank<'_, V> {
                 }
             }
             // Rule 2: data.
-            let conflict = meets(earlier.writes(), step.reads())
-                || meets(earlier.writes(), step.writes())
-                || meets(earlier.reads(), step.writes());
+            let conflict = intersect(earlier.writes(), step.reads())
+                || intersect(earlier.writes(), step.writes())
+                || intersect(earlier.reads(), step.writes());
             // Rule 3: computations.
             if conflict || (!self.overlap && (computes(earlier) || is_local(step))) {
                 start = start.max(self.finished[j]?);
@@ -247,7 +248,7 @@ impl<V> Rank<'_, V> {
     }
 }
 
-/// Rule 4: the send that receive `i` of `me` meets.
+/// Rule 4: the send that matches receive `i` of `me`.
 pub(crate) fn partner(programs: &[Vec<Step>], me: usize, i: usize) -> Option<usize> {
     let from = programs[me][i].peer()?;
     let receives = |s: &Step| !is_send(s) && s.peer() == Some(from);
@@ -257,8 +258,8 @@ pub(crate) fn partner(programs: &[Vec<Step>], me: usize, i: usize) -> Option<usi
     numbered.iter().filter(sends).nth(nth).map(|s| s.0)
 }
 
-/// What the output of `rank` should hold.
-fn wanted(
+/// The expected output of `rank`.
+fn expected_output(
     schedule: &Schedule,
     operator: Operator,
     inputs: &[Vec<Value>],
@@ -336,7 +337,7 @@ fn length(spans: &[Span]) -> usize {
     spans.iter().map(|s| s.len).sum()
 }
 
-fn meets(a: &[Span], b: &[Span]) -> bool {
+fn intersect(a: &[Span], b: &[Span]) -> bool {
     a.iter().any(|a| {
         b.iter().any(|b| {
             a.len > 0 && b.len > 0 && a.offset < b.offset + b.len && b.offset < a.offset + a.len
@@ -356,7 +357,7 @@ fn computes(step: &Step) -> bool {
     is_local(step) || matches!(step, Step::RecvCombine { .. })
 }
 
-/// Neither 0 nor 1: those would hide what is combined with them.
+/// A random number other than 0 and 1, which could hide the operands combined with them.
 fn value(random: &mut Random) -> u64 {
     2 + random.next() % (PRIME - 2)
 }

@@ -1,22 +1,22 @@
-//! Random programs that complete, what they leave in the buffers, and faults put into them.
+//! Random programs that complete, their results, and faults to insert into programs.
 
 use oneport::{Collective, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
 use super::random::Random;
 
-/// Programs whose steps were drawn in one order for all ranks, which therefore never wait for
-/// each other in a circle.
+/// Random programs that cannot deadlock: their steps were drawn in one order for all ranks, so the
+/// ranks never wait for each other in a cycle.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) ports: Ports,
-    /// Of every rank's buffer; all of it is input and output.
+    /// Length of every rank's buffer, all of which is input and output.
     pub(crate) len: usize,
     pub(crate) programs: Vec<Vec<Step>>,
-    /// What the steps do, in the order in which they were drawn.
+    /// The effects of the steps, in the order in which the steps were drawn.
     operations: Vec<Operation>,
 }
 
-/// Elements of `owner`'s buffer that are stored, or combined, into `me`'s.
+/// Stores elements of `owner`'s buffer in `me`'s buffer, or combines them into it.
 #[derive(Debug, Clone)]
 struct Operation {
     me: usize,
@@ -26,39 +26,38 @@ struct Operation {
     combine: Option<Order>,
 }
 
-/// What random programs look like.
+/// Parameters of random programs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     /// At least 2.
     pub(crate) ranks: usize,
     pub(crate) ports: Ports,
-    /// Of every buffer.
+    /// Length of every buffer.
     pub(crate) len: usize,
-    /// Transfers and local steps.
+    /// Number of transfers and local steps.
     pub(crate) operations: usize,
-    /// Spans that a message may have.
+    /// Maximal number of spans of a message.
     pub(crate) parts: usize,
 }
 
-/// What rank `rank` starts with: no two elements of a run are the same, as long as the type has
-/// room.
-pub(crate) fn start(rank: usize, len: usize) -> Vec<u64> {
+/// The initial buffer of `rank`. All elements of a run are distinct, up to 256 ranks.
+pub(crate) fn initial_buffer(rank: usize, len: usize) -> Vec<u64> {
     (0..len as u64).map(|i| i << 8 | rank as u64).collect()
 }
 
-/// What every rank starts with.
-pub(crate) fn starts(ranks: usize, len: usize) -> Vec<Vec<u64>> {
-    (0..ranks).map(|rank| start(rank, len)).collect()
+/// The initial buffers of all ranks.
+pub(crate) fn initial_buffers(ranks: usize, len: usize) -> Vec<Vec<u64>> {
+    (0..ranks).map(|rank| initial_buffer(rank, len)).collect()
 }
 
-/// Unidirectional or bidirectional, with 1 to 3 ports of a kind.
+/// Unidirectional or bidirectional, with 1 to 3 ports of each kind.
 pub(crate) fn ports(random: &mut Random) -> Ports {
     random
         .pick(&[Ports::UNI, Ports::BI])
         .with_k(*random.pick(&[1, 1, 2, 3]))
 }
 
-/// Disjoint spans of `len` elements altogether, in any order, within `room` elements.
+/// Disjoint spans with `len` elements in total, in any order, within `room` elements.
 fn spans(random: &mut Random, len: usize, room: usize, parts: usize) -> Spans {
     let parts = if len < 2 {
         1
@@ -114,7 +113,7 @@ impl Plan {
             let order = *random.pick(&[Order::MineFirst, Order::TheirsFirst]);
             let combine = random.one_in(2).then_some(order);
             let operation = if random.one_in(6) {
-                // Local: the source in one half, the destination in the other.
+                // Source and destination of a local step must not overlap: each has its own half.
                 let src = spans(random, n, len / 2, parts);
                 let dst = spans(random, n, len / 2, parts);
                 let dst: Spans = dst
@@ -155,7 +154,7 @@ impl Plan {
         plan
     }
 
-    /// What the buffers hold at the end: the operations one after another, without a schedule.
+    /// The final buffers, computed by applying the operations in order, without a schedule.
     pub(crate) fn outcome<T: Copy>(
         &self,
         mut buffers: Vec<Vec<T>>,
@@ -179,14 +178,14 @@ impl Plan {
         schedule(self.ports, self.len, self.programs.clone())
     }
 
-    /// Elements that are combined altogether.
+    /// Total number of combinations of elements.
     pub(crate) fn combinations(&self) -> usize {
         let combined = self.operations.iter().filter(|o| o.combine.is_some());
         combined.flat_map(|o| &o.src).map(|s| s.len).sum()
     }
 }
 
-/// Programs on buffers of which everything is input and output.
+/// A schedule of these programs on buffers that are input and output as a whole.
 pub(crate) fn schedule(ports: Ports, len: usize, programs: Vec<Vec<Step>>) -> Schedule {
     let layout = Layout {
         len,
@@ -201,14 +200,14 @@ fn indices(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
     spans.iter().flat_map(|s| s.offset..s.end())
 }
 
-/// Whether any step is half of a transfer.
+/// Whether any step is one side of a transfer.
 pub(crate) fn has_transfers(programs: &[Vec<Step>]) -> bool {
     programs.iter().flatten().any(|s| s.peer().is_some())
 }
 
-/// Puts one fault into the programs, which may change nothing at all; what was done. Buffers have
-/// `len` elements. With `single_spans` messages keep to one span each.
-pub(crate) fn put_fault(
+/// Inserts one fault into the programs and returns its name. A fault may be without effect. Buffers
+/// have `len` elements. With `single_spans`, every message keeps its single span.
+pub(crate) fn insert_fault(
     random: &mut Random,
     programs: &mut [Vec<Step>],
     len: usize,
@@ -217,7 +216,7 @@ pub(crate) fn put_fault(
     let p = programs.len();
     let rank = random.below(p);
     if random.one_in(12) {
-        // A ring in which everybody receives first.
+        // A ring in which every rank receives first.
         for (r, program) in programs.iter_mut().enumerate() {
             let span = Span::new(0, 1.min(len));
             let at = random.below(program.len() + 1);
@@ -262,11 +261,11 @@ pub(crate) fn put_fault(
         }
         6 => {
             program.truncate(i);
-            "left early"
+            "truncated"
         }
         7 => {
             program.clear();
-            "did nothing"
+            "emptied"
         }
         8 => {
             program[i] = other_kind(&program[i]);
@@ -288,7 +287,7 @@ pub(crate) fn put_fault(
     }
 }
 
-/// The spans of a step that may be changed: those of a transfer, the destination of a local step.
+/// The spans that a fault changes: those of a transfer, or the destination of a local step.
 fn spans_mut(step: &mut Step) -> &mut Spans {
     match step {
         Step::Send { spans, .. } | Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => {
@@ -298,7 +297,7 @@ fn spans_mut(step: &mut Step) -> &mut Spans {
     }
 }
 
-/// With a span longer, shorter, empty, or as long as the buffer.
+/// The step with one span made longer, shorter, empty, or as long as the buffer.
 fn resized(random: &mut Random, step: &Step, len: usize) -> Step {
     let mut step = step.clone();
     let spans = spans_mut(&mut step);
@@ -329,8 +328,8 @@ fn redirected(step: &Step, peer: usize) -> Step {
     step
 }
 
-/// A receive that combines instead of storing, or the other way round; operands in the other order;
-/// a send turned round.
+/// The step turned into a related one: a send into a receive, a receive that stores into one that
+/// combines or the reverse, or the operands of a combination exchanged.
 fn other_kind(step: &Step) -> Step {
     match step.clone() {
         Step::Send { to, spans, port } => Step::recv(to, spans).on_port(port),
@@ -351,7 +350,7 @@ fn other_kind(step: &Step) -> Step {
     }
 }
 
-/// As many elements, in spans that overlap where the buffer has room for them.
+/// The step with the same number of elements in two spans, which usually overlap.
 fn overlapping(step: &Step, len: usize) -> Step {
     let mut step = step.clone();
     let spans = spans_mut(&mut step);

@@ -1,12 +1,12 @@
-//! Random numbers: the same for the same seed, on every machine.
+//! Reproducible random numbers: a seed gives the same numbers on every machine.
 
 use oneport::plan::distribution::Generator;
 
-/// The library's generator, with what tests draw from it.
+/// The library's generator with the methods that tests need.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(Generator);
 
-#[allow(dead_code, reason = "no crate draws in every way")]
+#[allow(dead_code, reason = "no test crate uses every method")]
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Random(Generator::new(seed))

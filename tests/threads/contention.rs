@@ -1,4 +1,4 @@
-//! Ranks that share their cores with other programs.
+//! Tests of runs that share their cores with other processes.
 #![cfg(target_os = "linux")]
 
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::support::alone::alone;
 
-/// Programs that compute all the time; they end by themselves, too, should nobody end them.
+/// Programs that keep the cores busy. Each ends by itself after a while, in case the test is killed
+/// before it can end them.
 struct Busy(Vec<Child>);
 
 impl Busy {
@@ -34,7 +35,7 @@ impl Drop for Busy {
 }
 
 #[test]
-fn a_run_beside_busy_programs_says_so() {
+fn a_run_beside_busy_programs_warns() {
     let _alone = alone();
     let cores = core_affinity::get_core_ids().map_or(1, |ids| ids.len());
     let _busy = Busy::new(2 * cores);

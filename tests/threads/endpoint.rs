@@ -1,4 +1,5 @@
-//! Rank programs written by hand: data, model clock against the recorded schedule, misuse.
+//! Tests of rank programs written by hand: their data, their model clock compared with that of the
+//! recorded schedule, and errors on misuse.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ fn options(overlap: bool) -> ScopeOptions<i64> {
     options
 }
 
-fn whole(p: usize, len: usize) -> Vec<Layout> {
+fn layouts(p: usize, len: usize) -> Vec<Layout> {
     let layout = Layout {
         len,
         input: Span::new(0, len).into(),
@@ -31,7 +32,7 @@ fn whole(p: usize, len: usize) -> Vec<Layout> {
 }
 
 #[test]
-fn a_ring_that_sends_before_it_receives() {
+fn a_ring_that_sends_first_matches_its_recorded_schedule() {
     let _shared = shared();
     for p in [2, 3, 5, 8] {
         let mut team = Team::new(p).unwrap();
@@ -41,9 +42,9 @@ fn a_ring_that_sends_before_it_receives() {
                 .scope(&mut buffers, &options(overlap), |e: &mut Endpoint<i64>| {
                     let (r, p) = (e.rank(), e.ranks());
                     for k in 0..p - 1 {
-                        let (give, get) = ((r + p - k) % p, (r + 2 * p - k - 1) % p);
-                        e.send((r + 1) % p, 10 * give..10 * give + 10)?;
-                        e.recv((r + p - 1) % p, 10 * get..10 * get + 10)?;
+                        let (sent, received) = ((r + p - k) % p, (r + 2 * p - k - 1) % p);
+                        e.send((r + 1) % p, 10 * sent..10 * sent + 10)?;
+                        e.recv((r + p - 1) % p, 10 * received..10 * received + 10)?;
                     }
                     Ok(())
                 })
@@ -53,7 +54,7 @@ fn a_ring_that_sends_before_it_receives() {
             }
             let times = outcome.rank_times.clone();
             let schedule = outcome
-                .schedule(Collective::Allgather, whole(p, 10 * p))
+                .schedule(Collective::Allgather, layouts(p, 10 * p))
                 .unwrap();
             let prepared = Prepared::new(&schedule, overlap).unwrap();
             assert_eq!(
@@ -64,22 +65,22 @@ fn a_ring_that_sends_before_it_receives() {
     }
 }
 
-/// What a rank does in a random program: rounds of a pairing, each pair doing one thing.
+/// What each pair of ranks does in one round of a random program.
 #[derive(Debug, Clone, Copy)]
-enum Deed {
-    Give,
+enum Action {
+    Send,
     Combine,
     Exchange,
     Local,
 }
 
-fn deed() -> impl Strategy<Value = (Deed, usize, usize, usize)> {
+fn action() -> impl Strategy<Value = (Action, usize, usize, usize)> {
     (
         prop_oneof![
-            Just(Deed::Give),
-            Just(Deed::Combine),
-            Just(Deed::Exchange),
-            Just(Deed::Local)
+            Just(Action::Send),
+            Just(Action::Combine),
+            Just(Action::Exchange),
+            Just(Action::Local)
         ],
         1..4usize,
         0..12usize,
@@ -90,34 +91,45 @@ fn deed() -> impl Strategy<Value = (Deed, usize, usize, usize)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
     #[test]
-    fn the_clock_of_a_program_is_its_schedules(deeds in proptest::collection::vec(deed(), 1..25), overlap: bool) {
+    fn the_model_clock_of_a_program_matches_its_recorded_schedule(
+        actions in proptest::collection::vec(action(), 1..25),
+        overlap: bool,
+    ) {
         let _shared = shared();
         let p = 4;
         let mut team = Team::new(p).unwrap();
         let run = |team: &mut Team| {
             let mut buffers = vec![vec![1i64; 24]; p];
-            let outcome = team.scope(&mut buffers, &options(overlap), |e: &mut Endpoint<i64, Bidirectional>| {
-                for &(deed, distance, offset, len) in &deeds {
-                    // Partners at an exclusive-or distance: every rank has one.
-                    let (me, peer) = (e.rank(), e.rank() ^ distance);
-                    let (a, b) = (offset..offset + len, 23 - offset - len..23 - offset);
-                    let disjoint = Span::from(a.clone()).overlaps(b.clone().into());
-                    match deed {
-                        Deed::Give if me < peer => e.send(peer, a)?,
-                        Deed::Give => e.recv(peer, b)?,
-                        Deed::Combine if me < peer => e.recv_combine(peer, a, Order::MineFirst)?,
-                        Deed::Combine => e.send(peer, b)?,
-                        Deed::Exchange if disjoint => {}
-                        Deed::Exchange => {
-                            e.send(peer, a)?;
-                            e.recv(peer, b)?;
+            let outcome = team
+                .scope(
+                    &mut buffers,
+                    &options(overlap),
+                    |e: &mut Endpoint<i64, Bidirectional>| {
+                        for &(action, distance, offset, len) in &actions {
+                            // Partners at an exclusive-or distance: every rank has one.
+                            let (me, peer) = (e.rank(), e.rank() ^ distance);
+                            let (a, b) = (offset..offset + len, 23 - offset - len..23 - offset);
+                            let overlaps = Span::from(a.clone()).overlaps(b.clone().into());
+                            let order = Order::MineFirst;
+                            match action {
+                                Action::Send if me < peer => e.send(peer, a)?,
+                                Action::Send => e.recv(peer, b)?,
+                                Action::Combine if me < peer => e.recv_combine(peer, a, order)?,
+                                Action::Combine => e.send(peer, b)?,
+                                Action::Exchange if overlaps => {}
+                                Action::Exchange => {
+                                    e.send(peer, a)?;
+                                    e.recv(peer, b)?;
+                                }
+                                Action::Local if overlaps => {}
+                                Action::Local if distance == 1 => e.copy(a, b)?,
+                                Action::Local => e.combine(a, b, order)?,
+                            }
                         }
-                        Deed::Local if disjoint => {}
-                        Deed::Local => if distance == 1 { e.copy(a, b)? } else { e.combine(a, b, Order::MineFirst)? },
-                    }
-                }
-                Ok(())
-            }).unwrap();
+                        Ok(())
+                    },
+                )
+                .unwrap();
             (outcome, buffers)
         };
         let (outcome, buffers) = run(&mut team);
@@ -125,13 +137,13 @@ proptest! {
         prop_assert_eq!(&outcome.rank_times, &again.rank_times);
         prop_assert_eq!(buffers, same);
         let times = outcome.rank_times.clone();
-        let schedule = outcome.schedule(Collective::Allreduce, whole(p, 24)).unwrap();
+        let schedule = outcome.schedule(Collective::Allreduce, layouts(p, 24)).unwrap();
         let prepared = Prepared::new(&schedule, overlap).unwrap();
         prop_assert_eq!(times, prepared.simulate(&options(overlap).cost, 8).rank_times());
     }
 }
 
-fn quick(p: usize) -> Team {
+fn short_deadline_team(p: usize) -> Team {
     let options = TeamOptions {
         deadline: Duration::from_millis(200),
         ..TeamOptions::default()
@@ -139,6 +151,7 @@ fn quick(p: usize) -> Team {
     Team::with(p, &options).unwrap()
 }
 
+/// Runs a program that must fail, and returns the kind of its error.
 fn fails(
     team: &mut Team,
     body: impl Fn(&mut Endpoint<i64, Unidirectional>) -> Result<(), Error> + Sync,
@@ -152,8 +165,8 @@ fn fails(
         )
         .map(drop)
         .unwrap_err();
-    // The team works again at once.
-    let sums = team
+    // The team stays usable.
+    let next = team
         .scope(
             &mut buffers,
             &ScopeOptions::new(Operator::named("sum").unwrap()),
@@ -163,14 +176,14 @@ fn fails(
             },
         )
         .unwrap();
-    assert_eq!(sums.results, (0..team.ranks()).collect::<Vec<_>>());
+    assert_eq!(next.results, (0..team.ranks()).collect::<Vec<_>>());
     error.kind().clone()
 }
 
 #[test]
-fn misuse_ends_in_errors_and_the_team_lives_on() {
+fn misuse_is_an_error_and_the_team_stays_usable() {
     let _shared = shared();
-    let mut team = quick(2);
+    let mut team = short_deadline_team(2);
     let kind = fails(&mut team, |e| {
         let peer = 1 - e.rank();
         e.send(peer, 0..50)?;
@@ -242,7 +255,7 @@ fn misuse_ends_in_errors_and_the_team_lives_on() {
         "{kind:?}"
     );
 
-    // Printing a backtrace takes time: the other rank must be patient enough to see the panic.
+    // Printing a backtrace takes time. The other rank must see the panic before its deadline.
     team.set_deadline(Duration::from_secs(20));
     let kind = fails(&mut team, |e| {
         if e.rank() == 0 {
@@ -265,7 +278,7 @@ fn misuse_ends_in_errors_and_the_team_lives_on() {
 #[test]
 fn a_failed_endpoint_stays_failed() {
     let _shared = shared();
-    let mut team = quick(2);
+    let mut team = short_deadline_team(2);
     let kind = fails(&mut team, |e| {
         if e.rank() == 0 {
             let first = e.send(1, 0..50);
@@ -289,7 +302,7 @@ fn a_failed_endpoint_stays_failed() {
 }
 
 #[test]
-fn paced_programs_last_as_long_as_the_model_says() {
+fn paced_programs_take_at_least_their_model_time() {
     let _shared = shared();
     let mut team = Team::new(3).unwrap();
     let mut options = options(false);
@@ -314,15 +327,15 @@ fn paced_programs_last_as_long_as_the_model_says() {
     assert!(start.elapsed() >= Duration::from_millis(6));
 }
 
-/// Whichever side combines what, and even if the program catches the panic and goes on, no wrong
-/// data is passed off as received.
+/// The receive fails whichever side combines, even if the sender's program catches the panic and
+/// continues. Wrong data never counts as received.
 #[test]
 fn an_operator_that_panics_on_the_sender_fails_the_receive() {
     let _shared = shared();
     let len = 1 << 16;
-    let mut team = quick(2);
+    let mut team = short_deadline_team(2);
     for round in 0..20u64 {
-        // Only the sender's thread, which helps to combine, panics.
+        // Panics only on the sender's thread, which helps to combine.
         let operator = Operator::<u64>::new("picky", true, |a, b| {
             let sender = std::thread::current().name() == Some("rank 0");
             assert!(!sender, "not here");
@@ -336,7 +349,7 @@ fn an_operator_that_panics_on_the_sender_fails_the_receive() {
                     e.send(1, 0..len)?;
                     e.model_time().map(|_| ())
                 });
-                // Caught, and not reported.
+                // The program hides the panic.
                 if let Ok(sent) = std::panic::catch_unwind(send) {
                     sent?;
                 }
@@ -346,7 +359,7 @@ fn an_operator_that_panics_on_the_sender_fails_the_receive() {
             }
         });
         match result {
-            // The receiver was faster than its helper.
+            // The receiver combined everything before the sender could help.
             Ok(_) => assert!(buffers[1].iter().all(|&x| x == round + 1)),
             Err(error) => assert!(
                 matches!(
@@ -364,9 +377,9 @@ fn an_operator_that_panics_on_the_sender_fails_the_receive() {
 }
 
 #[test]
-fn the_buffer_may_be_looked_at_while_the_other_port_sends() {
+fn the_buffer_can_be_read_while_the_other_port_sends() {
     let _shared = shared();
-    let mut team = quick(2);
+    let mut team = short_deadline_team(2);
     let mut buffers = vec![vec![7i64; 100]; 2];
     team.scope(&mut buffers, &options(false), |e: &mut Endpoint<i64>| {
         let peer = 1 - e.rank();
@@ -385,10 +398,10 @@ fn the_buffer_may_be_looked_at_while_the_other_port_sends() {
 }
 
 #[test]
-fn a_barrier_names_who_does_not_come() {
+fn a_barrier_names_the_missing_rank() {
     let _shared = shared();
     for (p, late) in [(2, 0), (2, 1), (9, 4)] {
-        let mut team = quick(p);
+        let mut team = short_deadline_team(p);
         team.set_deadline(Duration::from_millis(500));
         let kind = fails(&mut team, |e| {
             if e.rank() == late {
@@ -408,16 +421,16 @@ fn a_barrier_names_who_does_not_come() {
 }
 
 #[test]
-fn a_barrier_that_a_rank_has_left_ends() {
+fn a_barrier_fails_at_once_when_a_rank_has_left() {
     let _shared = shared();
     for p in [2, 3, 9] {
-        let mut team = quick(p);
-        // Were it to wait for the deadline, it would say so.
+        let mut team = short_deadline_team(p);
+        // A barrier that waited for its deadline would report that instead.
         team.set_deadline(Duration::from_secs(30));
-        for gone in [p - 1, 0, 1] {
+        for left in [p - 1, 0, 1] {
             let kind = fails(&mut team, |e| {
                 e.barrier()?;
-                if e.rank() == gone {
+                if e.rank() == left {
                     return Ok(());
                 }
                 e.barrier()
@@ -426,7 +439,7 @@ fn a_barrier_that_a_rank_has_left_ends() {
                 matches!(
                     kind,
                     ErrorKind::PartnerLeft { rank, step: 0, peer, .. }
-                        if rank != gone && peer == gone
+                        if rank != left && peer == left
                 ),
                 "{kind:?}"
             );

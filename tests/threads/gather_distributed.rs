@@ -1,5 +1,5 @@
-//! The rank programs of the example: their own tests, and gather trees that ranks find together, each
-//! knowing only its own block.
+//! Tests of the example `rank_programs`: the unit tests of its modules, and gather trees that ranks
+//! build together while each knows only its own block.
 
 #[path = "../../examples/rank_programs/circulant.rs"]
 mod circulant;
@@ -19,8 +19,7 @@ use oneport::{Collective, CostModel};
 use crate::support::alone::shared;
 
 const ALPHA: f64 = 50.0;
-/// Bytes of a control message.
-const MESSAGE: f64 = 24.0;
+const CONTROL_BYTES: f64 = 24.0;
 
 struct Found {
     parts: Vec<GatherPart>,
@@ -72,7 +71,7 @@ fn offline(sizes: &[usize], root: Option<usize>) -> (Problem, GatherTree) {
 }
 
 #[test]
-fn the_example_of_the_paper() {
+fn the_papers_example_gives_the_planned_tree() {
     let _shared = shared();
     let sizes = [1, 0, 2, 3, 4, 2, 0, 0, 1, 7, 5];
     let mut team = Team::new(11).unwrap();
@@ -87,7 +86,7 @@ fn all_ranks_find_the_planned_tree_within_the_stated_steps() {
     for p in 1..=300usize {
         let mut team = Team::new(p).unwrap();
         let rounds = f64::from(p.next_power_of_two().trailing_zeros());
-        // A few of the many combinations for each p, all of them over a few p.
+        // Each p gets a few combinations of distribution and root; a few successive p get all.
         let roots = [
             None,
             Some(0),
@@ -95,16 +94,16 @@ fn all_ranks_find_the_planned_tree_within_the_stated_steps() {
             Some(p - 1),
             Some(p * 7 % 10 * p / 10 % p),
         ];
-        for turn in 0..if p <= 24 { 5 } else { 2 } {
-            let distribution = Distribution::ALL[(p + 4 * turn) % Distribution::ALL.len()];
-            let root = roots[(p / 2 + turn) % roots.len()];
+        for case in 0..if p <= 24 { 5 } else { 2 } {
+            let distribution = Distribution::ALL[(p + 4 * case) % Distribution::ALL.len()];
+            let root = roots[(p / 2 + case) % roots.len()];
             let sizes = sizes(distribution, p);
-            // Every message takes 1: the time is the number of steps that depend on each other.
+            // A message takes time 1, so the time is the number of messages on the critical path.
             let found = find(&mut team, root, &sizes, 1.0, 0.0);
             let (_, planned) = offline(&sizes, root);
             assert_eq!(tree(&found.parts), planned, "{p} {distribution:?} {root:?}");
-            let most = if p == 1 { 0.0 } else { 2.0 * rounds - 1.0 };
-            assert!(found.time <= most, "{p}: {} steps", found.time);
+            let max_steps = if p == 1 { 0.0 } else { 2.0 * rounds - 1.0 };
+            assert!(found.time <= max_steps, "{p}: {} steps", found.time);
         }
     }
 }
@@ -120,18 +119,18 @@ fn construction_and_gather_stay_within_the_bound() {
                 let sizes = sizes(distribution, p);
                 let found = find(&mut team, Some(root), &sizes, ALPHA, 1.0);
                 let (problem, tree) = offline(&sizes, Some(root));
-                // What the root waits at most for one of its children.
+                // The penalty bounds the time for which the root waits for one of its children.
                 let data = tree.subtree_sizes(problem.sizes());
-                let mut earlier = 0.0;
+                let mut received = 0.0;
                 let mut penalty = 0.0f64;
                 for c in tree.children(root) {
                     let all = data[c.rank] as f64;
                     let own = problem.sizes()[c.rank] as f64;
-                    penalty = penalty.max(all - own - earlier);
-                    earlier += all;
+                    penalty = penalty.max(all - own - received);
+                    received += all;
                 }
                 let others = (data[root] - problem.sizes()[root]) as f64;
-                let control = (2.0 * rounds - 1.0) * MESSAGE;
+                let control = (2.0 * rounds - 1.0) * CONTROL_BYTES;
                 let bound = 3.0 * rounds * ALPHA + others + penalty + control;
                 let time = found.time + problem.time(&tree);
                 assert!(time <= bound, "{p} {distribution:?} {root}: {time} {bound}");
@@ -175,7 +174,7 @@ fn real_bytes_are_gathered_and_scattered() {
                     .unwrap();
                 assert!(check(&schedule, &Options::default()).ok());
 
-                // And back, into cleared buffers.
+                // Scatter the result again, into cleared buffers.
                 for (r, buffer) in buffers.iter_mut().enumerate() {
                     if r != top {
                         buffer.fill(0);

@@ -1,7 +1,7 @@
-//! Teams of threads: their data, their model clock, what they do about faults, what they measure.
+//! Tests of teams of threads: their data, model clock, handling of faults, and measurements.
 //!
-//! Every test here begins with `alone()` or `shared()` of `tests/support/alone.rs`: some look at
-//! the threads of the process or need a machine that does nothing else.
+//! Every test starts with `alone()` or `shared()` of `tests/support/alone.rs`, because some tests
+//! count the threads of the process or need an idle machine.
 
 mod contention;
 mod endpoint;
@@ -10,7 +10,7 @@ mod gather_distributed;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 #[path = "../oracle/mod.rs"]
-#[allow(dead_code, reason = "its interpreter is all that is needed")]
+#[allow(dead_code, reason = "only its interpreter is used")]
 mod oracle;
 mod profile;
 mod run;

@@ -1,4 +1,4 @@
-//! Calibration, profiles and histograms from the command line.
+//! Tests of calibration, profiles and histograms on the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ fn time(arguments: &str) -> f64 {
     json(&mut oneport(&all))["time"].as_f64().unwrap()
 }
 
-const LINE: &str = r#"{"alpha": 200, "beta": 0.25, "gamma": 0.5, "gamma_copy": 0.125}"#;
+const LINEAR: &str = r#"{"alpha": 200, "beta": 0.25, "gamma": 0.5, "gamma_copy": 0.125}"#;
 const PIECES: &str = r#"{"alpha": 200, "beta": 0.25, "gamma": 0.5, "pieces": {
     "transfer": [{"from": 0, "alpha": 100, "beta": 1}, {"from": 1000, "alpha": 600, "beta": 0.5}],
     "combine": [{"from": 0, "alpha": 0, "beta": 0.125}, {"from": 4096, "alpha": 512, "beta": 0}],
@@ -67,7 +67,7 @@ const PAIRS: &str = r#"{"alpha": 200, "beta": 0.25, "cores": [0, 1, 2], "pairs":
     "beta": [[null, 1, 2], [1, null, 3], [2, 3, null]]}}"#;
 
 #[test]
-fn simulate_takes_a_profile() {
+fn simulate_uses_a_profile() {
     let _shared = shared();
     let folder = folder("profile-simulate");
     let file = |name: &str, text: &str| {
@@ -75,21 +75,21 @@ fn simulate_takes_a_profile() {
         fs::write(&path, text).unwrap();
         path.into_os_string().into_string().unwrap()
     };
-    let line = file("line.json", LINE);
+    let linear = file("line.json", LINEAR);
     let chain = "-p 5 --bytes 8000 --segments 8 -a chain";
     // (p + q - 2) segments of 1000 bytes.
     assert_eq!(
-        time(&format!("broadcast {chain} --profile {line}")),
+        time(&format!("broadcast {chain} --profile {linear}")),
         11.0 * (200.0 + 0.25 * 1000.0)
     );
     assert_eq!(
-        time(&format!("reduce {chain} --profile {line}")),
+        time(&format!("reduce {chain} --profile {linear}")),
         11.0 * (200.0 + 0.75 * 1000.0)
     );
-    // Options override it, one by one.
+    // Each cost option overrides one value of the profile.
     assert_eq!(
         time(&format!(
-            "reduce {chain} --profile {line} --alpha 1us --gamma 0"
+            "reduce {chain} --profile {linear} --alpha 1us --gamma 0"
         )),
         11.0 * (1000.0 + 0.25 * 1000.0)
     );
@@ -119,7 +119,8 @@ fn simulate_takes_a_profile() {
     ]));
     assert_eq!(output["time_unit"], "ns");
     assert_eq!(output["pieces"]["transfer"][1]["from"], 1000);
-    // A census combines what it holds, which has a cost of its own unless gamma is given.
+    // A census combines local data. The profile has a separate cost for that, which --gamma
+    // overrides.
     let census = format!("allreduce -p 4 -a census --bytes 6000 --profile {pieces}");
     assert_eq!(time(&census), 2.0 * (3600.0 + 12000.0));
     assert_eq!(
@@ -131,7 +132,7 @@ fn simulate_takes_a_profile() {
         let run = json(&mut oneport(&run.split_whitespace().collect::<Vec<_>>()));
         assert_eq!(run["model_time"].as_f64(), Some(time(&census)));
     }
-    // The run's model clock says the same.
+    // The model clock of a run agrees with the simulation.
     let run = json(&mut oneport(&[
         "run",
         "reduce",
@@ -146,12 +147,12 @@ fn simulate_takes_a_profile() {
         "--profile",
         &pieces,
     ]));
-    let same = "reduce -p 4 --bytes 6000 --segments 4 -a chain";
+    let arguments = "reduce -p 4 --bytes 6000 --segments 4 -a chain";
     assert_eq!(
         run["model_time"].as_f64().unwrap(),
-        time(&format!("{same} --profile {pieces}"))
+        time(&format!("{arguments} --profile {pieces}"))
     );
-    // Pairs of cores are costs of pairs of ranks.
+    // The costs of pairs of cores are used for pairs of ranks.
     let pairs = file("pairs.json", PAIRS);
     assert_eq!(
         time(&format!(
@@ -159,16 +160,16 @@ fn simulate_takes_a_profile() {
         )),
         10.0 + 10.0 + 30.0 + 30.0
     );
-    let message = failure(&mut oneport(&["simulate", "reduce", "--costs", &line]), 2);
+    let message = failure(&mut oneport(&["simulate", "reduce", "--costs", &linear]), 2);
     assert!(message.contains("--pairs"), "{message}");
 }
 
 #[test]
-fn every_planning_command_takes_a_profile() {
+fn every_planning_command_accepts_a_profile() {
     let _shared = shared();
     let folder = folder("profile-commands");
     let path = folder.join("p.json");
-    fs::write(&path, LINE).unwrap();
+    fs::write(&path, LINEAR).unwrap();
     for command in ["plan", "check", "simulate", "run", "compare"] {
         oneport(&[command, "reduce", "-p", "3", "--profile"])
             .arg(&path)
@@ -181,10 +182,10 @@ fn every_planning_command_takes_a_profile() {
 fn broken_profiles_are_refused() {
     let _shared = shared();
     let folder = folder("profile-broken");
-    for (name, text, says) in [
+    for (name, text, expected) in [
         ("empty", "", "not a profile"),
         ("text", "hello", "not a profile"),
-        ("cut", &LINE[..30], "not a profile"),
+        ("cut", &LINEAR[..30], "not a profile"),
         ("other", r#"{"rows": []}"#, "missing field `alpha`"),
         ("negative", r#"{"alpha": 1, "beta": -2}"#, "beta is -2"),
         (
@@ -202,7 +203,7 @@ fn broken_profiles_are_refused() {
             );
             assert_eq!(message.trim_end().lines().count(), 1, "{message}");
             assert!(
-                message.contains(says) && message.contains(name),
+                message.contains(expected) && message.contains(name),
                 "{message}"
             );
         }
@@ -227,7 +228,7 @@ fn broken_profiles_are_refused() {
 fn calibrate_refuses_bad_options() {
     let _shared = shared();
     let folder = folder("calibrate-options");
-    for (arguments, says) in [
+    for (arguments, expected) in [
         (&["--fast"][..], "--fast"),
         (&["reduce"], "reduce"),
         (&["--cores", "0,x"], "x"),
@@ -241,7 +242,7 @@ fn calibrate_refuses_bad_options() {
             oneport(&["calibrate"]).args(arguments).current_dir(&folder),
             2,
         );
-        assert!(message.contains(says), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
     }
     let absent = failure(&mut oneport(&["calibrate", "--cores", "0,99999"]), {
         let enough = core_affinity::get_core_ids().is_some_and(|ids| ids.len() >= 2);
@@ -251,7 +252,8 @@ fn calibrate_refuses_bad_options() {
     assert!(names(&folder).is_empty());
 }
 
-/// On a machine with one core, or one too busy, the refusal is right; then nothing may be written.
+/// Calibration rightly refuses a machine that has one core or is too busy. Then it must not write a
+/// file.
 #[test]
 fn calibrate_writes_what_it_prints() {
     let _alone = alone();
@@ -290,7 +292,7 @@ fn calibrate_writes_what_it_prints() {
         assert!(time > 0.0 && predicted >= 0.0);
         assert!((residual - (predicted - time) / time).abs() < 1e-9);
     }
-    // What it says is what simulate takes.
+    // A simulation with the profile gives the times that the profile predicts.
     let simulated = json(
         oneport(&[
             "simulate",
@@ -321,7 +323,7 @@ fn calibrate_writes_what_it_prints() {
     );
 }
 
-/// The first two cores, where there are more.
+/// The option for the first two cores, on a machine with more than two.
 fn two_cores() -> Vec<String> {
     let ids = core_affinity::get_core_ids().unwrap_or_default();
     match ids[..] {
@@ -366,7 +368,7 @@ fn run_writes_its_histogram() {
     let of = |field: &str| wall[field].as_f64().unwrap();
     assert!(of("min") <= of("median") && of("median") <= of("p99") && of("p99") <= of("max"));
     assert!((max / of("max") - 1.0).abs() < 1e-3);
-    // Refused before the run.
+    // A path that cannot be written is refused before the run.
     for path in ["/no/such/folder/h.txt", "."] {
         let message = failure(
             oneport(&run)

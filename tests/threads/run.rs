@@ -1,5 +1,5 @@
-//! Every registered algorithm with real bytes on real threads: data as the oracle's, model clock as
-//! the simulator's.
+//! Tests of every registered algorithm with real bytes on real threads: the data are compared with
+//! the oracle, the model clock with the simulator.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -48,10 +48,10 @@ fn every_algorithm_runs_as_simulated() {
 }
 
 #[test]
-fn every_algorithm_runs_folded_as_simulated() {
+fn every_algorithm_runs_multiplexed_as_simulated() {
     let _shared = shared();
-    every_algorithm([1, 2, 3, 5, 8, 13, 17].into_iter(), |p| folded(p, 2));
-    every_algorithm([1, 6].into_iter(), |p| folded(p, 1));
+    every_algorithm([1, 2, 3, 5, 8, 13, 17].into_iter(), |p| multiplexed(p, 2));
+    every_algorithm([1, 6].into_iter(), |p| multiplexed(p, 1));
 }
 
 fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> Team) {
@@ -146,14 +146,14 @@ fn failing_run(team: &mut Team, schedule: &Schedule, ports: Option<Ports>) -> Er
         ..RunOptions::default()
     };
     let error = team.run(schedule, &data, &operator, &options).unwrap_err();
-    // The team works again at once.
+    // The team stays usable.
     let good = exchange(Ports::BI);
     run_and_compare::<i64>(team, &good, "sum", "after a failure");
     error.kind().clone()
 }
 
 #[test]
-fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
+fn wrong_schedules_are_errors_and_the_team_stays_usable() {
     let _shared = shared();
     let options = TeamOptions {
         deadline: Duration::from_millis(200),
@@ -163,17 +163,17 @@ fn wrong_schedules_end_in_errors_and_the_team_lives_on() {
 }
 
 #[test]
-fn wrong_schedules_fail_folded_too() {
+fn multiplexed_wrong_schedules_are_errors_too() {
     let _shared = shared();
     for cores in [1, 2] {
-        wrong_schedules(&mut folded(2, cores));
+        wrong_schedules(&mut multiplexed(2, cores));
     }
 }
 
 fn wrong_schedules(team: &mut Team) {
     let half = |r: usize| Span::new(r * 20, 20);
 
-    // Both send first through their only port.
+    // Both ranks send first through their only port.
     let kind = failing_run(team, &exchange(Ports::UNI), None);
     assert!(
         matches!(
@@ -187,7 +187,7 @@ fn wrong_schedules(team: &mut Team) {
         "{kind:?}"
     );
 
-    // Made for two ports a rank, run by ranks that have one.
+    // A schedule for two ports per rank, run by ranks with one port.
     let kind = failing_run(team, &exchange(Ports::BI), Some(Ports::UNI));
     assert!(
         matches!(
@@ -201,7 +201,7 @@ fn wrong_schedules(team: &mut Team) {
         "{kind:?}"
     );
 
-    // Both receive first.
+    // Both ranks receive first.
     let wait = two_ranks(
         Ports::UNI,
         [
@@ -223,9 +223,9 @@ fn wrong_schedules(team: &mut Team) {
         "{kind:?}"
     );
 
-    // A partner that never comes.
-    let alone = two_ranks(Ports::UNI, [vec![Step::send(1, half(0))], vec![]]);
-    let kind = failing_run(team, &alone, None);
+    // The partner has no step for this transfer.
+    let unmatched = two_ranks(Ports::UNI, [vec![Step::send(1, half(0))], vec![]]);
+    let kind = failing_run(team, &unmatched, None);
     assert!(
         matches!(
             kind,
@@ -239,7 +239,7 @@ fn wrong_schedules(team: &mut Team) {
         "{kind:?}"
     );
 
-    // Lengths that differ.
+    // Send and receive have different lengths.
     let lengths = two_ranks(
         Ports::UNI,
         [
@@ -265,7 +265,7 @@ fn wrong_schedules(team: &mut Team) {
 }
 
 #[test]
-fn a_panicking_operator_ends_the_run_only() {
+fn a_panicking_operator_ends_only_its_run() {
     let _shared = shared();
     let panicking = |mut team: Team, elements: usize| {
         let p = team.ranks();
@@ -286,12 +286,12 @@ fn a_panicking_operator_ends_the_run_only() {
     };
     for (p, elements) in [(2, 10), (2, 100_000), (8, 1000)] {
         panicking(Team::new(p).unwrap(), elements);
-        panicking(folded(p, 2), elements);
+        panicking(multiplexed(p, 2), elements);
     }
 }
 
 #[test]
-fn paced_runs_last_as_long_as_the_model_says() {
+fn paced_runs_take_at_least_their_model_time() {
     let _shared = shared();
     let mut team = Team::new(4).unwrap();
     let mut request = Request::new(4, 4096);
@@ -311,7 +311,8 @@ fn paced_runs_last_as_long_as_the_model_says() {
     let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
     #[expect(clippy::cast_precision_loss)]
     let fastest = outcome.wall.min() as f64;
-    // Never faster (up to the histogram's resolution); how much slower is for a bench to say.
+    // The run must not be faster than the model, up to the histogram's resolution. Benches measure
+    // how much slower it is.
     assert!(
         fastest >= outcome.model_time * 0.998,
         "{fastest} {}",
@@ -336,7 +337,7 @@ fn two_thousand_ranks() {
 }
 
 #[test]
-fn order_is_kept_by_both_kinds_of_combination() {
+fn local_combinations_keep_the_order_of_operands() {
     let _shared = shared();
     let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
     let (v, scratch) = (Span::new(0, 3), Span::new(3, 3));
@@ -353,8 +354,8 @@ fn order_is_kept_by_both_kinds_of_combination() {
     run_and_compare::<u64>(&mut Team::new(2).unwrap(), &schedule, "affine", "exchange");
 }
 
-/// One worker a core, at most `cores` of them.
-fn folded(ranks: usize, cores: usize) -> Team {
+/// A team with one worker per core, on at most `cores` cores.
+fn multiplexed(ranks: usize, cores: usize) -> Team {
     let ids = core_affinity::get_core_ids().unwrap_or_default();
     let cores = ids.iter().take(cores).map(|c| c.id).collect();
     let options = TeamOptions {
@@ -367,10 +368,10 @@ fn folded(ranks: usize, cores: usize) -> Team {
 }
 
 #[test]
-fn folded_long_vectors() {
+fn long_vectors_run_multiplexed() {
     let _shared = shared();
     for (p, cores) in [(2, 2), (5, 2), (5, 1)] {
-        let mut team = folded(p, cores);
+        let mut team = multiplexed(p, cores);
         let mut request = Request::new(p, 100_001);
         request.segments = Segments::whole(100_001);
         for kind in [Kind::Reduce, Kind::Broadcast] {
@@ -378,15 +379,15 @@ fn folded_long_vectors() {
                 .unwrap()
                 .plan(&request)
                 .unwrap();
-            run_and_compare::<f32>(&mut team, &schedule, "sum", "folded");
+            run_and_compare::<f32>(&mut team, &schedule, "sum", "multiplexed");
         }
     }
 }
 
 #[test]
-fn what_needs_a_thread_for_each_rank_is_refused() {
+fn multiplexed_teams_refuse_paced_runs_and_rank_programs() {
     let _shared = shared();
-    let mut team = folded(2, 1);
+    let mut team = multiplexed(2, 1);
     let schedule = exchange(Ports::BI);
     let sum = Operator::<i64>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &sum);
@@ -416,7 +417,7 @@ fn what_needs_a_thread_for_each_rank_is_refused() {
 fn a_hundred_thousand_ranks() {
     let _shared = shared();
     let p = 100_000;
-    let mut team = folded(p, 2);
+    let mut team = multiplexed(p, 2);
     for kind in [Kind::Broadcast, Kind::Reduce] {
         let schedule = registry::find(kind, "binomial")
             .unwrap()
@@ -432,7 +433,7 @@ fn repetitions_that_cannot_be_recorded_are_refused() {
     let schedule = exchange(Ports::BI);
     let sum = Operator::<i64>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &sum);
-    for mut team in [Team::new(2).unwrap(), folded(2, 1)] {
+    for mut team in [Team::new(2).unwrap(), multiplexed(2, 1)] {
         for (warmup, repetitions) in [
             (usize::MAX, 1),
             (1, usize::MAX),
@@ -458,7 +459,7 @@ fn repetitions_that_cannot_be_recorded_are_refused() {
     }
 }
 
-/// The first core, named so often.
+/// Options that name the first core `times` times.
 fn one_core(times: usize) -> TeamOptions {
     let ids = core_affinity::get_core_ids().unwrap_or_default();
     TeamOptions {
@@ -490,7 +491,7 @@ fn a_core_named_twice_is_one_core() {
     for _ in 0..200 {
         run_and_compare::<i64>(&mut team, &schedule, "sum", "one core");
     }
-    // One worker is enough for it.
+    // A multiplexed team has one worker for it.
     let options = TeamOptions {
         workers: Workers::Cores,
         ..options
@@ -500,10 +501,10 @@ fn a_core_named_twice_is_one_core() {
     run_and_compare::<i64>(&mut team, &schedule, "sum", "one worker");
 }
 
-/// Rank 2 computes for a long time, in the second repetition, before it takes what rank 0 has sent
-/// and wants to overwrite.
+/// In the second repetition, rank 2 computes for a long time before it receives the vector that
+/// rank 0 has sent and is about to overwrite.
 #[test]
-fn a_deadline_names_who_is_awaited() {
+fn a_deadline_names_the_awaited_rank() {
     let _shared = shared();
     const LEN: usize = 5000;
     let (v, scratch) = (Span::new(0, LEN), Span::new(LEN, LEN));
@@ -524,8 +525,8 @@ fn a_deadline_names_who_is_awaited() {
             ..one_core(1)
         },
     );
-    let workers = folded(4, 2);
-    // One worker never waits for another.
+    let workers = multiplexed(4, 2);
+    // A single worker never waits for another one.
     let workers = (workers.cores() == 2).then_some(workers);
     for mut team in [threads.unwrap()].into_iter().chain(workers) {
         let calls = AtomicUsize::new(0);

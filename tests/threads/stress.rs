@@ -1,5 +1,5 @@
-//! Random programs, right and wrong, on teams that go on after every failure: each run ends in
-//! time, with the right data or an error, and leaves no thread behind.
+//! Stress tests: random programs, correct and faulty, on teams that are used again after every
+//! failure. Each run ends in time with the correct data or an error, and no thread outlives a test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,12 +11,14 @@ use oneport::run::{
 use oneport::{Error, ErrorKind, Order, Ports, Schedule, Span, Spans, Step};
 
 use crate::support::alone::alone;
-use crate::support::plans::{Plan, Shape, has_transfers, ports, schedule, start, starts};
+use crate::support::plans::{
+    Plan, Shape, has_transfers, initial_buffer, initial_buffers, ports, schedule,
+};
 use crate::support::random::Random;
 
-const PATIENT: Duration = Duration::from_secs(30);
-const SHORT: Duration = Duration::from_millis(150);
-/// How much longer than its deadline a run may take on a busy machine.
+const LONG_DEADLINE: Duration = Duration::from_secs(30);
+const SHORT_DEADLINE: Duration = Duration::from_millis(150);
+/// Time beyond its deadline that a run may take on a busy machine.
 const SLACK: Duration = Duration::from_secs(15);
 
 fn timed<R>(deadline: Duration, f: impl FnOnce() -> R) -> R {
@@ -32,7 +34,7 @@ fn run(
     operator: &Operator<u64>,
     deadline: Duration,
 ) -> Result<Vec<Vec<u64>>, Error> {
-    let inputs = starts(schedule.ranks(), schedule.layout()[0].len);
+    let inputs = initial_buffers(schedule.ranks(), schedule.layout()[0].len);
     let mut options = RunOptions {
         repetitions: 2,
         ..RunOptions::default()
@@ -44,7 +46,7 @@ fn run(
 }
 
 #[test]
-fn random_schedules_with_and_without_faults() {
+fn random_schedules_succeed_and_faulty_ones_fail() {
     let _alone = alone();
     let affine = Operator::<u64>::named("affine").unwrap();
     let mut random = Random::new(1);
@@ -68,30 +70,37 @@ fn random_schedules_with_and_without_faults() {
             };
             let plan = Plan::random(&mut random, shape);
             let good = plan.schedule();
-            let buffers = plan.outcome(starts(p, len), |a, b| affine.apply(a, b));
-            assert_eq!(run(&mut team, &good, &affine, PATIENT).unwrap(), buffers);
+            let buffers = plan.outcome(initial_buffers(p, len), |a, b| affine.apply(a, b));
+            assert_eq!(
+                run(&mut team, &good, &affine, LONG_DEADLINE).unwrap(),
+                buffers
+            );
 
             let mut programs = plan.programs;
             match random.below(3) {
-                // One half of a transfer is missing.
+                // One side of a transfer is missing.
                 0 if has_transfers(&programs) => loop {
                     let program = &mut programs[random.below(p)];
                     let i = random.below(program.len().max(1));
                     if program.get(i).is_some_and(|s| s.peer().is_some()) {
                         program.remove(i);
                         let bad = schedule(plan.ports, len, programs);
-                        run(&mut team, &bad, &affine, SHORT).unwrap_err();
+                        run(&mut team, &bad, &affine, SHORT_DEADLINE).unwrap_err();
                         break;
                     }
                 },
                 // One rank does nothing.
                 1 => {
-                    let lazy = random.below(p);
-                    let alone = programs[lazy].iter().all(|s| s.peer().is_none());
-                    programs[lazy].clear();
+                    let idle = random.below(p);
+                    let isolated = programs[idle].iter().all(|s| s.peer().is_none());
+                    programs[idle].clear();
                     let bad = schedule(plan.ports, len, programs);
-                    let deadline = if alone { PATIENT } else { SHORT };
-                    assert_eq!(run(&mut team, &bad, &affine, deadline).is_ok(), alone);
+                    let deadline = if isolated {
+                        LONG_DEADLINE
+                    } else {
+                        SHORT_DEADLINE
+                    };
+                    assert_eq!(run(&mut team, &bad, &affine, deadline).is_ok(), isolated);
                 }
                 // The operator panics somewhere.
                 _ => {
@@ -101,11 +110,11 @@ fn random_schedules_with_and_without_faults() {
                         assert!(burning.fetch_sub(1, Relaxed) != 0, "burnt down");
                         a ^ b
                     });
-                    if let Err(error) = run(&mut team, &good, &bad, PATIENT) {
-                        assert!(
-                            matches!(error.kind(), ErrorKind::Panicked { message, .. } if message == "burnt down"),
-                            "{error}"
-                        );
+                    if let Err(error) = run(&mut team, &good, &bad, LONG_DEADLINE) {
+                        let ErrorKind::Panicked { message, .. } = error.kind() else {
+                            panic!("{error}");
+                        };
+                        assert_eq!(message, "burnt down");
                     }
                 }
             }
@@ -113,7 +122,8 @@ fn random_schedules_with_and_without_faults() {
     }
 }
 
-/// Rounds of a ring, with `e.send` before or after `e.recv` as one port allows.
+/// Passes rank 0's elements around the ring. Rank 0 sends first and the others receive first, since
+/// each rank has one port.
 fn ring(e: &mut Endpoint<u64, Unidirectional>, rounds: usize, len: usize) -> Result<(), Error> {
     let (me, p) = (e.rank(), e.ranks());
     let (next, last) = ((me + 1) % p, (me + p - 1) % p);
@@ -131,7 +141,7 @@ fn ring(e: &mut Endpoint<u64, Unidirectional>, rounds: usize, len: usize) -> Res
 }
 
 #[test]
-fn rank_programs_that_fail_anywhere() {
+fn failing_rank_programs_leave_the_team_usable() {
     let _alone = alone();
     let options = ScopeOptions::new(Operator::<u64>::named("sum").unwrap());
     let mut random = Random::new(2);
@@ -146,8 +156,8 @@ fn rank_programs_that_fail_anywhere() {
             let len = [1, 50, 20_000][random.below(3)];
             let mut buffers: Vec<_> = (0..p).map(|r| vec![r as u64; 2 * len]).collect();
             let (bad, rounds, fault) = (random.below(p), random.below(4), random.below(4));
-            team.set_deadline(SHORT);
-            let result = timed(SHORT, || {
+            team.set_deadline(SHORT_DEADLINE);
+            let result = timed(SHORT_DEADLINE, || {
                 team.scope(&mut buffers, &options, |e| {
                     ring(e, rounds, len)?;
                     if e.rank() != bad {
@@ -155,20 +165,20 @@ fn rank_programs_that_fail_anywhere() {
                     }
                     match fault {
                         0 => panic!("enough"),
-                        // With a send open, which the partner may be reading.
+                        // Panics during a send, while the partner may be reading the span.
                         1 => {
                             let _open = e.open_send((bad + 1) % p, 0..len)?;
                             panic!("enough");
                         }
                         2 => e.send(p, 0..1),
-                        // It leaves.
+                        // Returns too early.
                         _ => Ok(()),
                     }
                 })
             });
             result.unwrap_err();
-            team.set_deadline(PATIENT);
-            let result = timed(PATIENT, || {
+            team.set_deadline(LONG_DEADLINE);
+            let result = timed(LONG_DEADLINE, || {
                 buffers[0].fill(77);
                 team.scope(&mut buffers, &options, |e| ring(e, 3, len))
             });
@@ -178,9 +188,10 @@ fn rank_programs_that_fail_anywhere() {
     }
 }
 
-/// A partner that answers at once is not one that sends head-on.
+/// A partner that answers at once must not be mistaken for one that sends at the same time, which
+/// would be an error with one port.
 #[test]
-fn answers_are_not_head_on() {
+fn an_immediate_answer_is_not_a_port_conflict() {
     let _alone = alone();
     const ROUNDS: usize = 400;
     for p in [2, 8, 16] {
@@ -219,13 +230,12 @@ fn answers_are_not_head_on() {
         }
         let schedule = schedule(Ports::UNI, 4, programs);
         let sum = Operator::<u64>::named("sum").unwrap();
-        run(&mut team, &schedule, &sum, PATIENT).unwrap();
+        run(&mut team, &schedule, &sum, LONG_DEADLINE).unwrap();
     }
 }
 
-/// Two ports of one rank may send to the same partner at once.
 #[test]
-fn two_messages_to_one_partner_at_once() {
+fn two_ports_may_send_to_one_partner_at_once() {
     let _alone = alone();
     let sum = Operator::<u64>::named("sum").unwrap();
     let mut team = Team::new(2).unwrap();
@@ -242,23 +252,23 @@ fn two_messages_to_one_partner_at_once() {
             ],
         ];
         let schedule = schedule(Ports::BI.with_k(2), 100, programs);
-        let outputs = run(&mut team, &schedule, &sum, PATIENT).unwrap();
-        let sent = start(0, 100);
+        let outputs = run(&mut team, &schedule, &sum, LONG_DEADLINE).unwrap();
+        let sent = initial_buffer(0, 100);
         assert_eq!(outputs[1], [&sent[50..], &sent[..50]].concat());
     }
 }
 
-/// A bidirectional send may still be under way when the rank's program has returned: its operator
-/// may panic then.
+/// The operator may panic after the rank's program has returned, because a bidirectional send may
+/// then still be in flight.
 #[test]
-fn an_operator_that_panics_after_the_program() {
+fn an_operator_that_panics_after_the_program_is_an_error() {
     let _alone = alone();
     let mut team = Team::new(2).unwrap();
     let len = 100_000;
     for _ in 0..5 {
         let bad = Operator::<u64>::new("bad", true, |_, _| panic!("no such sum"));
         let mut buffers = vec![vec![1u64; len]; 2];
-        let error = timed(PATIENT, || {
+        let error = timed(LONG_DEADLINE, || {
             team.scope(
                 &mut buffers,
                 &ScopeOptions::new(bad),
@@ -280,9 +290,9 @@ fn an_operator_that_panics_after_the_program() {
 }
 
 /// A payload that panics when it is dropped.
-struct Spiteful;
+struct PanicsWhenDropped;
 
-impl Drop for Spiteful {
+impl Drop for PanicsWhenDropped {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             panic!("dropped");
@@ -303,7 +313,7 @@ fn a_panic_that_panics_when_dropped() {
                 &options,
                 |e: &mut Endpoint<u64, Unidirectional>| -> Result<(), Error> {
                     if e.rank() == 1 {
-                        std::panic::panic_any(Spiteful);
+                        std::panic::panic_any(PanicsWhenDropped);
                     }
                     e.barrier()
                 },
@@ -318,9 +328,10 @@ fn a_panic_that_panics_when_dropped() {
         .unwrap();
 }
 
-/// Spans that overlap are wrong, but a long message into them must not be copied by two threads.
+/// Overlapping spans are wrong, but two threads must not copy a long message into them even then:
+/// that would be a data race.
 #[test]
-fn overlapping_spans_are_copied_by_one() {
+fn overlapping_spans_are_copied_by_one_thread() {
     let _alone = alone();
     let sum = Operator::<u64>::named("sum").unwrap();
     let mut team = Team::new(2).unwrap();
@@ -333,13 +344,16 @@ fn overlapping_spans_are_copied_by_one() {
         vec![Step::recv(0, halves)],
     ];
     let schedule = schedule(Ports::UNI, len, programs);
-    let outputs = run(&mut team, &schedule, &sum, PATIENT).unwrap();
-    // The later span wins.
-    assert_eq!(outputs[1][10..len / 2 + 10], start(0, len)[len / 2..]);
+    let outputs = run(&mut team, &schedule, &sum, LONG_DEADLINE).unwrap();
+    // The second span overwrites the first.
+    assert_eq!(
+        outputs[1][10..len / 2 + 10],
+        initial_buffer(0, len)[len / 2..]
+    );
 }
 
 #[test]
-fn deadlines_of_any_length() {
+fn a_deadline_may_be_unlimited_and_does_not_count_pacing() {
     let _alone = alone();
     let sum = Operator::<u64>::named("sum").unwrap();
     let mut team = Team::new(3).unwrap();
@@ -352,7 +366,7 @@ fn deadlines_of_any_length() {
     };
     let good = Plan::random(&mut Random::new(5), shape).schedule();
     team.set_deadline(Duration::MAX);
-    let inputs = starts(3, 100);
+    let inputs = initial_buffers(3, 100);
     for clock in [oneport::run::Clock::Native, oneport::run::Clock::Paced] {
         let options = RunOptions {
             clock,
@@ -360,7 +374,7 @@ fn deadlines_of_any_length() {
         };
         team.run(&good, &inputs, &sum, &options).unwrap();
     }
-    // Ranks that keep to their pace are not late.
+    // Pacing may take longer than the deadline.
     team.set_deadline(Duration::from_millis(400));
     let mut options = ScopeOptions::new(sum);
     options.clock = oneport::run::Clock::Paced;

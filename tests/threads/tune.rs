@@ -1,5 +1,5 @@
-//! `oneport tune`: its output, its files, how it is interrupted and continued, and the rules that
-//! the other commands obey.
+//! Tests of `oneport tune`: its output, its files, interruption and continuation, and the selection
+//! rules that other commands apply.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
@@ -59,7 +59,7 @@ const PACED: &str =
     "tune reduce -p 4 --bytes 1KiB..4KiB --clock paced --alpha 200us --beta 50ns -a chain,binomial";
 
 #[test]
-fn a_sweep_gives_rows_files_and_rules() {
+fn a_sweep_writes_rows_files_and_rules() {
     let _shared = shared();
     let folder = folder("tune_sweep");
     let output = json(
@@ -81,7 +81,7 @@ fn a_sweep_gives_rows_files_and_rules() {
         for field in ["segment", "wall", "min", "p99", "repetitions", "model_time"] {
             assert!(row[field].as_f64().unwrap() > 0.0, "{field}: {row}");
         }
-        // Paced runs take their model time, or longer when the machine is busy.
+        // Paced runs take their model time, or longer on a busy machine.
         assert!(row["max"].as_f64() >= row["model_time"].as_f64(), "{row}");
     }
     let text = std::fs::read_to_string(folder.join("a.csv")).unwrap();
@@ -100,21 +100,24 @@ fn a_sweep_gives_rows_files_and_rules() {
     let rules = Rules::parse(&std::fs::read_to_string(folder.join("r.json")).unwrap()).unwrap();
     assert_eq!(rules.rules[0].choices.last().unwrap().up_to_bytes, 4096);
 
-    // Continued, nothing is left to be measured.
+    // A continued sweep measures nothing again.
     let again = json(&folder, &format!("{PACED} --csv a.csv --budget 0"));
     assert_eq!(again["resumed"], rows.len());
     assert_eq!(again["rows"].as_array(), Some(rows));
-    // Another sweep is refused, unless it begins anew.
+    // A different sweep is refused for this file unless it restarts the file.
     let other = PACED.replace("-p 4", "-p 3");
     let message = refused(&folder, &format!("{other} --csv a.csv"));
     assert!(message.contains("ranks is 4 there, 3 here"), "{message}");
     assert!(message.contains("--restart"), "{message}");
     assert_eq!(std::fs::read_to_string(folder.join("a.csv")).unwrap(), text);
-    let anew = json(
+    let restarted = json(
         &folder,
         &format!("{other} --budget 0 --csv a.csv --restart --rules r.json"),
     );
-    assert_eq!((&anew["resumed"], &anew["ranks"]), (&0.into(), &3.into()));
+    assert_eq!(
+        (&restarted["resumed"], &restarted["ranks"]),
+        (&0.into(), &3.into())
+    );
     // The rule for the other number of ranks is added.
     let rules = Rules::parse(&std::fs::read_to_string(folder.join("r.json")).unwrap()).unwrap();
     let ranks: Vec<_> = rules.rules.iter().map(|r| r.ranks).collect();
@@ -130,7 +133,7 @@ fn a_sweep_gives_rows_files_and_rules() {
 }
 
 #[test]
-fn rules_are_obeyed() {
+fn other_commands_apply_the_rules() {
     let _shared = shared();
     let folder = folder("tune_rules");
     std::fs::write(
@@ -161,14 +164,15 @@ fn rules_are_obeyed() {
     );
     let (algorithm, segment, _) = of("simulate reduce -p 4 --bytes 9000");
     assert_eq!((algorithm.as_str(), segment), ("bi-greedy", 3000));
-    // Whole elements; the nearest number of ranks; longer than all that was measured; segments
-    // given otherwise.
+    // No rule is for 3 ranks, so the rule for the nearest number of ranks applies.
     let (_, segment, rule) = of("run reduce -p 3 --bytes 9000 --dtype f64");
     assert_eq!(segment, 3000);
     assert!(rule.contains("4 ranks are the nearest measured"), "{rule}");
+    // Segments are rounded to whole elements, and vectors may be longer than all measured ones.
     let (algorithm, segment, rule) = of("simulate reduce -p 100 --bytes 200000 --dtype f64");
     assert_eq!((algorithm.as_str(), segment), ("chain", 96));
     assert!(rule.contains("longer than its"), "{rule}");
+    // An explicit segment size overrides the rule.
     let (_, segment, _) = of("simulate reduce -p 4 --bytes 9000 --segment 500");
     assert_eq!(segment, 500);
 
@@ -196,7 +200,7 @@ fn rules_are_obeyed() {
 }
 
 #[test]
-fn bad_usage_leaves_nothing_behind() {
+fn bad_usage_writes_no_files() {
     let _shared = shared();
     let folder = folder("tune_bad");
     std::fs::write(folder.join("other.csv"), "a,b\n1,2\n").unwrap();
@@ -236,7 +240,8 @@ fn bad_usage_leaves_nothing_behind() {
 fn an_interrupted_sweep_continues() {
     let _shared = shared();
     let folder = folder("tune_interrupted");
-    let sweep = "tune reduce -p 4 --bytes 1KiB,2KiB --clock paced --alpha 1ms --beta 100ns -a chain,bi-greedy,binomial --csv a.csv --html a.html --rules r.json";
+    let sweep = "tune reduce -p 4 --bytes 1KiB,2KiB --clock paced --alpha 1ms --beta 100ns \
+        -a chain,bi-greedy,binomial --csv a.csv --html a.html --rules r.json";
     let mut child = Process::new(env!("CARGO_BIN_EXE_oneport"))
         .current_dir(&folder)
         .args(sweep.split_whitespace())
@@ -245,7 +250,7 @@ fn an_interrupted_sweep_continues() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // With no tolerance it would take its whole minute.
+    // A tolerance of 0 is never reached, so the sweep would use its whole budget of a minute.
     let start = Instant::now();
     let rows = || {
         let text = std::fs::read_to_string(folder.join("a.csv")).unwrap_or_default();
@@ -277,16 +282,16 @@ fn an_interrupted_sweep_continues() {
     let page = std::fs::read_to_string(folder.join("a.html")).unwrap();
     assert!(page.contains("interrupted"));
 
-    let whole = json(&folder, &format!("{sweep} --budget 5s"));
-    assert_eq!(whole["resumed"], kept.len());
-    let rows = whole["rows"].as_array().unwrap();
+    let complete = json(&folder, &format!("{sweep} --budget 5s"));
+    assert_eq!(complete["resumed"], kept.len());
+    let rows = complete["rows"].as_array().unwrap();
     for old in kept {
         let same = |r: &&Value| {
             ["bytes", "algorithm", "segment"]
                 .iter()
                 .all(|f| r[f] == old[f])
         };
-        let new = rows.iter().find(same).expect("it is still there");
+        let new = rows.iter().find(same).expect("the row is kept");
         assert_eq!(
             (&new["wall"], &new["repetitions"]),
             (&old["wall"], &old["repetitions"])

@@ -1,5 +1,5 @@
-//! `Team::run_verified` against wrong schedules: those that are known to deceive careless test
-//! data, and thousands of mutants of right ones.
+//! Tests of `Team::run_verified` on wrong schedules: some that careless test data would accept, and
+//! thousands of mutants of correct schedules.
 
 #![allow(clippy::print_stdout, reason = "the counts are printed")]
 
@@ -15,8 +15,8 @@ use crate::mutants;
 use crate::support::alone::shared;
 use crate::support::random::Random;
 
-/// A schedule of `p` ranks with buffers of `len` elements; `layout` gives what part is input and
-/// output.
+/// A schedule of `p` ranks with buffers of `len` elements. `layout` gives the input and the output
+/// span of each rank.
 fn schedule(
     p: usize,
     len: usize,
@@ -47,7 +47,7 @@ fn reduce(p: usize, n: usize, steps: &[(usize, Step)]) -> Schedule {
     schedule(p, n, Collective::Reduce { root: 0 }, layout, steps)
 }
 
-/// Runs in every mode; `repetitions` of the schedule itself, which is not proved first.
+/// Calls `run` with a team and options for every mode, each with `repetitions` repetitions.
 fn each_mode(p: usize, repetitions: usize, mut run: impl FnMut(&mut Team, &RunOptions, &str)) {
     for workers in [Workers::Ranks, Workers::Cores] {
         let options = TeamOptions {
@@ -67,7 +67,7 @@ fn each_mode(p: usize, repetitions: usize, mut run: impl FnMut(&mut Team, &RunOp
     }
 }
 
-fn is_wrong<T: Element>(schedule: &Schedule, operator: &Operator<T>, what: &str) {
+fn assert_wrong<T: Element>(schedule: &Schedule, operator: &Operator<T>, what: &str) {
     assert!(!check(schedule, &Options::default()).ok(), "{what}");
     each_mode(schedule.ranks(), 3, |team, options, mode| {
         let outcome = team.run_verified(schedule, operator, options).unwrap();
@@ -91,18 +91,18 @@ macro_rules! for_all_types {
 }
 
 #[test]
-fn what_was_never_sent_or_heard_shows_in_a_single_element() {
+fn missing_messages_and_contributions_are_detected() {
     let _shared = shared();
     fn with<T: Element>() {
         let nothing = broadcast(2, 1, &[]);
-        is_wrong(&nothing, &Operator::<T>::none(), "nobody sends");
+        assert_wrong(&nothing, &Operator::<T>::none(), "no rank sends");
         for name in Operator::<T>::NAMES {
             let Ok(operator) = Operator::<T>::named(name) else {
                 continue;
             };
-            is_wrong(&nothing, &operator, "nobody sends");
-            // Only rank 1 gets its own contribution into the result; rank 0 overwrites its own.
-            let deaf = reduce(
+            assert_wrong(&nothing, &operator, "no rank sends");
+            // Rank 0 overwrites its own contribution with that of rank 1.
+            let overwritten = reduce(
                 2,
                 64,
                 &[
@@ -110,14 +110,14 @@ fn what_was_never_sent_or_heard_shows_in_a_single_element() {
                     (0, Step::recv(1, Span::new(0, 64))),
                 ],
             );
-            is_wrong(&deaf, &operator, "rank 0 is lost");
+            assert_wrong(&overwritten, &operator, "rank 0's contribution is missing");
         }
     }
     for_all_types!(with);
 }
 
-/// A reduction over 3 ranks in which the root combines what `senders` send, one after another.
-fn from(senders: &[usize], n: usize) -> Schedule {
+/// A reduction over 3 ranks in which the root combines messages from `senders`, in this order.
+fn reduce_from(senders: &[usize], n: usize) -> Schedule {
     let all = Span::new(0, n);
     let mut steps = Vec::new();
     for &rank in senders {
@@ -128,7 +128,7 @@ fn from(senders: &[usize], n: usize) -> Schedule {
 }
 
 #[test]
-fn other_contributions_that_might_add_up_to_the_same_do_not() {
+fn wrong_contributions_never_give_the_expected_result() {
     let _shared = shared();
     fn with<T: Element>() {
         for name in Operator::<T>::NAMES {
@@ -136,7 +136,7 @@ fn other_contributions_that_might_add_up_to_the_same_do_not() {
                 continue;
             };
             for senders in [[1, 1].as_slice(), &[2, 2], &[1], &[2]] {
-                is_wrong(&from(senders, 128), &operator, "wrong ranks");
+                assert_wrong(&reduce_from(senders, 128), &operator, "wrong ranks");
             }
             if ["sum", "prod", "affine"].contains(&name) {
                 for senders in [
@@ -145,11 +145,11 @@ fn other_contributions_that_might_add_up_to_the_same_do_not() {
                     &[1, 1, 1, 2],
                     &[1, 2, 1, 2],
                 ] {
-                    is_wrong(&from(senders, 1), &operator, "wrong multiples");
+                    assert_wrong(&reduce_from(senders, 1), &operator, "wrong multiples");
                 }
             }
         }
-        // What the ranks contribute is shifted against each other, so that sums of indices agree.
+        // The contributions are shifted against each other, so that the sums of indices agree.
         let (low, high) = (Span::new(0, 8), Span::new(2, 8));
         let middle = Span::new(1, 8);
         let layout = |rank| {
@@ -163,13 +163,13 @@ fn other_contributions_that_might_add_up_to_the_same_do_not() {
             (0, Step::recv_combine(2, middle, Order::MineFirst)),
         ];
         let shifted = schedule(3, 10, Collective::Reduce { root: 0 }, layout, &steps);
-        is_wrong(&shifted, &Operator::<T>::named("sum").unwrap(), "shifted");
+        assert_wrong(&shifted, &Operator::<T>::named("sum").unwrap(), "shifted");
     }
     for_all_types!(with);
 }
 
 #[test]
-fn parts_that_changed_places_show() {
+fn swapped_parts_are_detected() {
     let _shared = shared();
     fn with<T: Element>() {
         let n = (64 << 10) / size_of::<T>();
@@ -179,13 +179,13 @@ fn parts_that_changed_places_show() {
             steps.push((0, Step::send(rank, [a, b].as_slice())));
             steps.push((rank, Step::recv(0, [b, a].as_slice())));
         }
-        is_wrong(&broadcast(8, n, &steps), &Operator::<T>::none(), "halves");
+        assert_wrong(&broadcast(8, n, &steps), &Operator::<T>::none(), "halves");
     }
     for_all_types!(with);
 }
 
 #[test]
-fn what_is_combined_where_nothing_is_to_be_combined_shows() {
+fn a_combination_in_a_broadcast_is_detected() {
     let _shared = shared();
     fn with<T: Element>() {
         let all = Span::new(0, 16);
@@ -198,17 +198,16 @@ fn what_is_combined_where_nothing_is_to_be_combined_shows() {
             (1, Step::combine(scratch, all, Order::MineFirst)),
         ];
         let combined = schedule(2, 32, Collective::Broadcast { root: 0 }, layout, &steps);
-        is_wrong(&combined, &Operator::<T>::none(), "combined");
+        assert_wrong(&combined, &Operator::<T>::none(), "combined");
     }
     for_all_types!(with);
 }
 
 #[test]
-fn every_repetition_has_data_of_its_own_and_is_compared() {
+fn every_repetition_has_its_own_data_and_is_compared() {
     let _shared = shared();
-    // The first repetition leaves what the second finds, if nobody clears it: nothing is sent, and
-    // the operator remembers.
-    let right = broadcast(
+    // Runs with different numbers of repetitions end with different data.
+    let correct = broadcast(
         2,
         4,
         &[
@@ -223,7 +222,7 @@ fn every_repetition_has_data_of_its_own_and_is_compared() {
             repetitions,
             ..RunOptions::default()
         };
-        let outcome: Outcome<u64> = team.run_verified(&right, &none, &options).unwrap();
+        let outcome: Outcome<u64> = team.run_verified(&correct, &none, &options).unwrap();
         assert!(outcome.is_verified());
         assert_eq!(outcome.compared, repetitions + usize::from(outcome.eager));
         outcome.outputs[1].clone()
@@ -232,11 +231,11 @@ fn every_repetition_has_data_of_its_own_and_is_compared() {
     for (i, a) in outputs.iter().enumerate() {
         assert!(outputs[i + 1..].iter().all(|b| a != b), "{outputs:?}");
     }
-    // Wrong in one repetition only, which is not the last.
+    // A result that is wrong in one repetition only, which is not the last.
     let calls = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let once = Operator::<u64>::new("sum but once", true, move |a: u64, b| {
         let call = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        // The oracle's calls come first: one element, one repetition each.
+        // The oracle calls the operator first: one element in each of the 10 repetitions.
         a.wrapping_add(b) ^ u64::from(call == 10 + 3)
     });
     let sum = reduce(
@@ -262,33 +261,34 @@ fn every_repetition_has_data_of_its_own_and_is_compared() {
     assert!(mismatch.to_string().contains("rank 0, output element 0"));
 }
 
-/// What became of mutants.
+/// Number of mutants by result.
 #[derive(Debug, Default)]
 struct Counts {
     mutants: usize,
     wrong: usize,
-    /// Wrong ones that ended in an error, in wrong data, or in data that were right: by what
-    /// `check` says of those.
+    /// Wrong mutants whose run failed.
     errors: usize,
+    /// Wrong mutants whose run gave wrong data.
     mismatches: usize,
-    forgiven: BTreeMap<(&'static str, FindingKind), usize>,
+    /// Wrong mutants whose run gave correct data, by the reason and the first finding of `check`.
+    undetected: BTreeMap<(&'static str, FindingKind), usize>,
 }
 
-/// Mutants to be tried: `ONEPORT_MUTANTS`, or some.
-fn mutants_wanted() -> usize {
-    let wanted = std::env::var("ONEPORT_MUTANTS").ok();
-    wanted.map_or(5000, |n| n.parse().expect("ONEPORT_MUTANTS is a number"))
+/// Number of wrong mutants to run: `ONEPORT_MUTANTS`, or 5000.
+fn target() -> usize {
+    let target = std::env::var("ONEPORT_MUTANTS").ok();
+    target.map_or(5000, |n| n.parse().expect("ONEPORT_MUTANTS is a number"))
 }
 
 #[test]
 fn no_mutant_is_verified() {
     let _shared = shared();
-    let wanted = mutants_wanted();
-    let mut random = Random::new(wanted as u64);
+    let target = target();
+    let mut random = Random::new(target as u64);
     let mut counts = Counts::default();
     let mut teams = Teams::default();
     let algorithms: Vec<_> = registry::all().iter().collect();
-    while counts.wrong < wanted {
+    while counts.wrong < target {
         let algorithm = algorithms[random.below(algorithms.len())];
         let (p, q) = (2 + random.below(5), 1 + random.below(3));
         let elements = 1 + random.below(24);
@@ -319,12 +319,12 @@ fn no_mutant_is_verified() {
                 algorithm.name
             );
             match random.below(6) {
-                0 => deceive::<u8>(&mutant, &name, &mut random, &mut teams, &mut counts),
-                1 => deceive::<i32>(&mutant, &name, &mut random, &mut teams, &mut counts),
-                2 => deceive::<i64>(&mutant, &name, &mut random, &mut teams, &mut counts),
-                3 => deceive::<u64>(&mutant, &name, &mut random, &mut teams, &mut counts),
-                4 => deceive::<f32>(&mutant, &name, &mut random, &mut teams, &mut counts),
-                _ => deceive::<f64>(&mutant, &name, &mut random, &mut teams, &mut counts),
+                0 => run_mutant::<u8>(&mutant, &name, &mut random, &mut teams, &mut counts),
+                1 => run_mutant::<i32>(&mutant, &name, &mut random, &mut teams, &mut counts),
+                2 => run_mutant::<i64>(&mutant, &name, &mut random, &mut teams, &mut counts),
+                3 => run_mutant::<u64>(&mutant, &name, &mut random, &mut teams, &mut counts),
+                4 => run_mutant::<f32>(&mutant, &name, &mut random, &mut teams, &mut counts),
+                _ => run_mutant::<f64>(&mutant, &name, &mut random, &mut teams, &mut counts),
             }
         }
     }
@@ -332,15 +332,15 @@ fn no_mutant_is_verified() {
     assert!(counts.mismatches > counts.wrong / 5, "{counts:?}");
 }
 
-/// Teams by size and by who does the work; they go on after every failure.
+/// Teams by number of ranks and by whether they are multiplexed, used again after every failure.
 #[derive(Debug, Default)]
 struct Teams(BTreeMap<(usize, bool), Team>);
 
 impl Teams {
-    fn of(&mut self, p: usize, folded: bool) -> &mut Team {
-        self.0.entry((p, folded)).or_insert_with(|| {
+    fn of(&mut self, p: usize, multiplexed: bool) -> &mut Team {
+        self.0.entry((p, multiplexed)).or_insert_with(|| {
             let options = TeamOptions {
-                workers: if folded {
+                workers: if multiplexed {
                     Workers::Cores
                 } else {
                     Workers::Ranks
@@ -353,7 +353,7 @@ impl Teams {
     }
 }
 
-fn deceive<T: Element>(
+fn run_mutant<T: Element>(
     mutant: &Schedule,
     name: &str,
     random: &mut Random,
@@ -381,14 +381,15 @@ fn deceive<T: Element>(
         trace: random.below(8) == 0,
         ..RunOptions::default()
     };
-    // Waiting for what never comes takes its time.
-    let folded = random.below(4) != 0;
+    // Mostly multiplexed: a deadlock of threads lasts until the deadline, but a single worker
+    // detects it at once.
+    let multiplexed = random.below(4) != 0;
     let result = teams
-        .of(mutant.ranks(), folded)
+        .of(mutant.ranks(), multiplexed)
         .run_verified(mutant, &operator, &options);
     let context = || format!("{name}, {} {}, {report}", T::TYPE.name(), operator.name());
     if report.ok() {
-        // Another way to the right result; or right, but slow.
+        // The mutant is correct, though its run may be too slow for the deadline.
         if let Ok(outcome) = &result {
             assert!(outcome.is_verified(), "{}", context());
         }
@@ -399,23 +400,23 @@ fn deceive<T: Element>(
         Err(_) => counts.errors += 1,
         Ok(outcome) if !outcome.is_verified() => counts.mismatches += 1,
         Ok(_) => {
-            // What the operator forgives, and effects that the rules leave open, only a proof
-            // shows.
+            // Only a proof detects contributions to which the operator is insensitive, and effects
+            // that the rules leave undefined.
             let kind = report.errors[0].kind;
-            let forgives = ["min", "max", "band", "bor", "bxor"].contains(&operator.name());
-            let open = [FindingKind::Overlap, FindingKind::SelfMessage].contains(&kind);
+            let insensitive = ["min", "max", "band", "bor", "bxor"].contains(&operator.name());
+            let undefined = [FindingKind::Overlap, FindingKind::SelfMessage].contains(&kind);
             assert!(
-                forgives || open,
+                insensitive || undefined,
                 "verified: {}\n{}",
                 context(),
                 mutant.to_json()
             );
-            let name = if forgives {
-                "forgiving operator"
+            let name = if insensitive {
+                "insensitive operator"
             } else {
-                "open effect"
+                "undefined effect"
             };
-            *counts.forgiven.entry((name, kind)).or_default() += 1;
+            *counts.undetected.entry((name, kind)).or_default() += 1;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `oneport draw` and `oneport run --trace`: what they write, and what they refuse.
+//! Tests of `oneport draw` and `oneport run --trace`: the files they write and their errors.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn folder(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn draw_writes_pictures_and_traces() {
+fn draw_writes_drawings_and_traces() {
     let folder = folder("draw_writes");
     let reduce = "draw reduce -p 6 --bytes 12 --segments 3 -a chain --alpha 1 --beta 1";
     let stdout = |arguments: &str| {
@@ -52,7 +52,7 @@ fn draw_writes_pictures_and_traces() {
         if file.ends_with("json") {
             let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
             let events = trace["traceEvents"].as_array().unwrap();
-            // 15 transfers with two ends and a combination each.
+            // 15 transfers, each with a send, a receive and a combine event.
             assert_eq!(events.iter().filter(|e| e["ph"] == "X").count(), 45);
         } else {
             assert_inside(&read(&text));
@@ -67,7 +67,7 @@ fn draw_writes_pictures_and_traces() {
         std::fs::read_to_string(folder.join("d.json")).unwrap()
     );
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 5);
-    // What is not a tree says so.
+    // A schedule that is not a tree is drawn as traffic, with a note.
     let output = oneport("draw reduce -p 8 -a butterfly --as tree", &folder)
         .assert()
         .success()
@@ -78,7 +78,7 @@ fn draw_writes_pictures_and_traces() {
 }
 
 #[test]
-fn a_trace_beside_the_picture_or_alone() {
+fn a_trace_is_written_alone_or_with_a_drawing() {
     let folder = folder("draw_trace");
     let reduce =
         "draw reduce -p 5 -a bi-greedy --bytes 12 --segments 3 --alpha 1 --beta 1 --gamma 1";
@@ -95,13 +95,13 @@ fn a_trace_beside_the_picture_or_alone() {
     );
     assert_eq!(read("both.json"), read("alone.json"));
     assert_eq!(read("both.svg"), stdout(reduce));
-    let tree = stdout(&format!("{reduce} --as traffic --trace traffic.json"));
-    assert!(tree.starts_with("<svg"), "{tree}");
+    let traffic = stdout(&format!("{reduce} --as traffic --trace traffic.json"));
+    assert!(traffic.starts_with("<svg"), "{traffic}");
     assert_eq!(read("traffic.json"), read("alone.json"));
 }
 
 #[test]
-fn run_writes_its_trace() {
+fn run_writes_a_trace() {
     let folder = folder("run_writes");
     let run = "run reduce -p 2 --bytes 4KiB --segments 4 -a chain --repetitions 2 --trace";
     for file in ["r.svg", "r.json"] {
@@ -125,10 +125,10 @@ fn run_writes_its_trace() {
 }
 
 #[test]
-fn one_clear_message_and_nothing_half_written() {
+fn failures_give_one_message_and_write_no_file() {
     let folder = folder("draw_fails");
     std::fs::write(folder.join("keep.svg"), "old").unwrap();
-    for (arguments, message) in [
+    for (arguments, expected) in [
         ("draw", "give a COLLECTIVE"),
         (
             "draw reduce -o no/such/folder.svg",
@@ -178,12 +178,15 @@ fn one_clear_message_and_nothing_half_written() {
             .code(2)
             .get_output()
             .clone();
-        let said = String::from_utf8_lossy(&output.stderr);
-        let errors: Vec<_> = said.lines().filter(|l| !l.starts_with("note: ")).collect();
-        assert_eq!(errors.len(), 1, "{arguments}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let errors: Vec<_> = stderr
+            .lines()
+            .filter(|l| !l.starts_with("note: "))
+            .collect();
+        assert_eq!(errors.len(), 1, "{arguments}: {stderr}");
         assert!(
-            errors[0].starts_with("error: ") && said.contains(message),
-            "{arguments}: {said}"
+            errors[0].starts_with("error: ") && stderr.contains(expected),
+            "{arguments}: {stderr}"
         );
         assert!(output.stdout.is_empty(), "{arguments}");
     }

@@ -1,4 +1,4 @@
-//! Pictures and traces: their structure, and the commands that write them.
+//! Tests of drawings and traces: their structure, and the commands that write them.
 
 mod commands;
 mod svg;
@@ -13,7 +13,7 @@ use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Span, Step}
 
 use self::svg::{Extent, assert_inside, extent, overlap, read};
 
-/// Every algorithm's schedule for a few sizes and port models.
+/// Schedules of every algorithm for a few sizes and port models.
 fn planned() -> impl Iterator<Item = (String, Schedule)> {
     let cases = [(1, 4, 2), (2, 0, 1), (5, 12, 3), (8, 7, 7), (9, 40, 4)];
     registry::all().iter().flat_map(move |algorithm| {
@@ -31,22 +31,22 @@ fn planned() -> impl Iterator<Item = (String, Schedule)> {
     })
 }
 
-/// Class and extent of every box of a Gantt chart.
+/// Returns the class and the extent of every box of a Gantt chart.
 fn boxes(text: &str) -> Vec<(String, Extent)> {
     let elements = read(text);
     assert_inside(&elements);
-    let kinds = ["send", "receive", "receive-combine", "combine", "copy"];
+    let classes = ["send", "receive", "receive-combine", "combine", "copy"];
     let groups = elements.iter().enumerate();
     groups
-        .filter(|(_, e)| e.name == "g" && kinds.contains(&e.class()))
+        .filter(|(_, e)| e.name == "g" && classes.contains(&e.class()))
         .map(|(i, e)| {
-            let inside = elements.iter().filter(|r| r.parent == Some(i));
-            let title = inside.clone().find(|t| t.name == "title");
+            let children = elements.iter().filter(|r| r.parent == Some(i));
+            let title = children.clone().find(|t| t.name == "title");
             assert!(title.is_some_and(|t| t.text.starts_with("rank ")), "{e:?}");
-            let around = inside.filter(|r| r.name == "rect").map(extent);
-            let around =
-                around.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1), a.2.max(b.2), a.3.max(b.3)));
-            (e.class().to_string(), around.expect("a box"))
+            let bounds = children.filter(|r| r.name == "rect").map(extent);
+            let bounds =
+                bounds.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1), a.2.max(b.2), a.3.max(b.3)));
+            (e.class().to_string(), bounds.expect("a box"))
         })
         .collect()
 }
@@ -55,15 +55,15 @@ fn assert_no_overlap(extents: &[Extent], what: &str) {
     let mut sorted = extents.to_vec();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     for (i, a) in sorted.iter().enumerate() {
-        let near = sorted[i + 1..].iter().take_while(|b| b.0 < a.2);
-        for b in near {
+        let candidates = sorted[i + 1..].iter().take_while(|b| b.0 < a.2);
+        for b in candidates {
             assert!(!overlap(*a, *b), "{what}: {a:?} and {b:?}");
         }
     }
 }
 
 #[test]
-fn gantt_charts_have_a_box_a_step_and_none_overlap() {
+fn gantt_charts_have_one_box_per_step_without_overlap() {
     let cost = CostModel::new(1.0, 0.5).gamma(0.25).gamma_copy(0.125);
     for (what, schedule) in planned() {
         for overlap in [false, true] {
@@ -72,9 +72,9 @@ fn gantt_charts_have_a_box_a_step_and_none_overlap() {
             let text = gantt(&trace, &Caption::new(what.clone()).line("a <line> & more")).unwrap();
             let boxes = boxes(&text);
             let count = |class: &str| boxes.iter().filter(|b| b.0 == class).count();
-            let steps = |of: fn(&Step) -> bool| {
+            let steps = |matches: fn(&Step) -> bool| {
                 let all = schedule.programs().iter().flatten();
-                all.filter(|s| !s.is_empty() && of(s)).count()
+                all.filter(|s| !s.is_empty() && matches(s)).count()
             };
             assert_eq!(count("send"), steps(Step::is_send), "{what}");
             let receives = |s: &Step| s.peer().is_some() && !s.is_send();
@@ -90,8 +90,8 @@ fn gantt_charts_have_a_box_a_step_and_none_overlap() {
     }
 }
 
-/// A `k`-ported star: the root sends to `k` ranks at once; copies before, and an empty message
-/// after.
+/// A `k`-ported star: the root copies its vector, sends it to `k` ranks at once and then sends an
+/// empty message.
 fn star(k: usize) -> Schedule {
     let span = Span::new(0, 4);
     let mut b = Schedule::builder(
@@ -112,7 +112,7 @@ fn star(k: usize) -> Schedule {
 }
 
 #[test]
-fn ports_have_lanes_and_empty_messages_none() {
+fn every_port_has_a_lane_and_empty_messages_have_no_box() {
     let cost = CostModel::new(1.0, 1.0).gamma_copy(1.0);
     let trace = Trace::model(&star(3), &cost, 1, Unit::Plain).unwrap();
     let text = gantt(&trace, &Caption::new("star")).unwrap();
@@ -120,7 +120,7 @@ fn ports_have_lanes_and_empty_messages_none() {
     assert_eq!(boxes.len(), 7);
     let extents: Vec<_> = boxes.iter().map(|b| b.1).collect();
     assert_no_overlap(&extents, "star");
-    // Three sends at the same time, one below the other.
+    // The three simultaneous sends are stacked, one lane below the other.
     let sends: Vec<_> = boxes.iter().filter(|b| b.0 == "send").collect();
     assert!(
         sends
@@ -135,7 +135,7 @@ fn ports_have_lanes_and_empty_messages_none() {
 }
 
 #[test]
-fn a_chart_without_any_time_is_still_a_chart() {
+fn zero_costs_give_an_empty_chart_and_excessive_costs_an_error() {
     let trace = Trace::model(&star(2), &CostModel::new(0.0, 0.0), 1, Unit::Plain).unwrap();
     assert_eq!(boxes(&gantt(&trace, &Caption::default()).unwrap()).len(), 0);
     let trace = Trace::model(
@@ -148,7 +148,7 @@ fn a_chart_without_any_time_is_still_a_chart() {
 }
 
 #[test]
-fn trees_have_a_node_a_rank_and_none_overlap() {
+fn trees_have_one_node_per_rank_without_overlap() {
     let mut trees = 0;
     for (what, schedule) in planned() {
         let Some(found) = Tree::of(&schedule, 1).unwrap() else {
@@ -168,8 +168,8 @@ fn trees_have_a_node_a_rank_and_none_overlap() {
         assert_eq!(of_class("edge").count(), p - 1, "{what}");
         let nodes: Vec<_> = of_class("node")
             .map(|i| {
-                let inside = |e: &&svg::Element| e.parent == Some(i) && e.name == "rect";
-                extent(elements.iter().find(inside).expect("a box"))
+                let is_box = |e: &&svg::Element| e.parent == Some(i) && e.name == "rect";
+                extent(elements.iter().find(is_box).expect("a box"))
             })
             .collect();
         assert_eq!(nodes.len(), p, "{what}");
@@ -178,8 +178,8 @@ fn trees_have_a_node_a_rank_and_none_overlap() {
     assert!(trees > 20, "{trees}");
 }
 
-/// A scatter along a binomial tree over 4 ranks, blocks of 1 to 4 elements, each rank's buffer
-/// holding its subtree's blocks.
+/// A binomial scatter over 4 ranks with blocks of 1 to 4 elements. Each rank's buffer holds the
+/// blocks of its subtree.
 fn scatter() -> Schedule {
     let mut b = Schedule::builder(4, Ports::BI, Collective::Scatter { root: 0 });
     let blocks = [(0, 1), (1, 2), (3, 3), (6, 4)].map(Span::from);
@@ -197,7 +197,7 @@ fn scatter() -> Schedule {
 }
 
 #[test]
-fn trees_know_who_is_below_whom() {
+fn trees_report_parents_and_subtree_sizes() {
     let found = Tree::of(&scatter(), 8).unwrap().expect("a tree");
     assert!(!found.towards_root() && found.segment().is_none());
     assert_eq!(
@@ -210,7 +210,7 @@ fn trees_know_who_is_below_whom() {
     );
     let text = tree(&found, &Caption::new("scatter")).unwrap();
     assert!(text.contains(">56 B</text>") && text.contains("rank 0 to rank 2: 1 message, 56 B"));
-    // The root turns to 2 first: it stands on the left.
+    // The root sends to rank 2 first, so rank 2 is drawn on the left.
     let elements = read(&text);
     let x = |rank: &str| {
         let node = elements
@@ -220,7 +220,7 @@ fn trees_know_who_is_below_whom() {
     };
     assert!(x("2") < x("1"));
 
-    // Reversed, it is a gather.
+    // The reversed scatter is a gather: its messages go towards the root.
     let gather = scatter().reversed().unwrap();
     let found = Tree::of(&gather, 8).unwrap().expect("a tree");
     assert!(found.towards_root());
@@ -228,7 +228,7 @@ fn trees_know_who_is_below_whom() {
 }
 
 #[test]
-fn only_trees_are_trees() {
+fn only_trees_are_recognized_as_trees() {
     let plan = |kind, name: &str, p, q| {
         let mut request = Request::new(p, 12);
         request.segments = Segments::of_count(12, q).unwrap();
@@ -236,12 +236,12 @@ fn only_trees_are_trees() {
     };
     let butterfly = plan(Kind::Reduce, "butterfly", 8, 1);
     assert!(Tree::of(&butterfly, 1).unwrap().is_none());
-    // Segments that go different ways: the first one's tree.
+    // The segments take different routes: the result is the tree of the first one.
     let greedy = Tree::of(&plan(Kind::Reduce, "bi-greedy", 16, 4), 1)
         .unwrap()
         .unwrap();
     assert_eq!(greedy.segment().unwrap()[..], [Span::new(0, 3)]);
-    // A chain is a tree from both ends; the root is where the collective has it.
+    // A chain is a tree from either end: the collective says which end is the root.
     for kind in [Kind::Reduce, Kind::Broadcast] {
         let chain = Tree::of(&plan(kind, "chain", 5, 4), 1).unwrap().unwrap();
         assert_eq!(
@@ -252,19 +252,19 @@ fn only_trees_are_trees() {
 }
 
 #[test]
-fn traffic_has_a_cell_a_pair() {
+fn traffic_has_one_cell_per_communicating_pair() {
     for (what, schedule) in planned() {
         let flows = Traffic::new(&schedule, 4);
         let elements = read(&traffic(&flows, &Caption::new(what.clone())).unwrap());
         assert_inside(&elements);
         let p = schedule.ranks();
         let pairs = (0..p).flat_map(|a| (0..p).map(move |b| (a, b)));
-        let talking = pairs
+        let communicating = pairs
             .clone()
             .filter(|&(a, b)| flows.messages(a, b) > 0)
             .count();
         let cells = elements.iter().filter(|e| e.class() == "flow").count();
-        assert_eq!(cells, talking, "{what}");
+        assert_eq!(cells, communicating, "{what}");
         let bytes: u64 = pairs.map(|(a, b)| flows.bytes(a, b)).sum();
         let stats = schedule.stats().unwrap();
         assert_eq!(bytes, stats.elements as u64 * 4, "{what}");
@@ -272,7 +272,7 @@ fn traffic_has_a_cell_a_pair() {
 }
 
 #[test]
-fn golden() {
+fn drawings_equal_the_golden_files() {
     let span = Span::new(0, 4);
     let mut b = Schedule::builder(2, Ports::BI, Collective::Reduce { root: 1 });
     b.layout(0, 4, [span], None);
@@ -283,7 +283,7 @@ fn golden() {
     let cost = CostModel::new(2.0, 0.5).gamma(0.25);
     let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
     let caption = Caption::new("pair").line("one message");
-    let found = [
+    let drawings = [
         ("gantt.svg", gantt(&trace, &caption).unwrap()),
         (
             "tree.svg",
@@ -294,7 +294,7 @@ fn golden() {
             traffic(&Traffic::new(&schedule, 1), &caption).unwrap(),
         ),
     ];
-    for (name, text) in found {
+    for (name, text) in drawings {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/golden")
             .join(name);
@@ -302,11 +302,11 @@ fn golden() {
             std::fs::write(&path, &text).unwrap();
         }
         let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(text, expected, "{name} (ONEPORT_BLESS=1 writes it anew)");
+        assert_eq!(text, expected, "{name} (ONEPORT_BLESS=1 rewrites it)");
     }
 }
 
-/// Asserts that no two activities of one lane overlap, and returns the number of activities.
+/// Asserts that the activities of a lane do not overlap. Returns the number of all activities.
 fn assert_lanes(trace: &Trace) -> usize {
     let mut lanes: HashMap<_, Vec<(f64, f64)>> = HashMap::new();
     for a in trace.activities() {
@@ -360,7 +360,7 @@ fn a_run_records_every_step() {
         assert_eq!(assert_lanes(&trace), schedule.steps(), "{name}");
         assert!(trace.end() > 0.0);
         for a in trace.activities().iter().filter(|a| a.what == What::Send) {
-            // It cannot end before the partner's part has begun.
+            // A send and its matching receive overlap in time.
             let partner = trace.activities().iter().find(|b| {
                 (Some(b.rank), b.peer) == (a.peer, Some(a.rank))
                     && b.segment == a.segment
@@ -374,7 +374,7 @@ fn a_run_records_every_step() {
 }
 
 #[test]
-fn a_paced_run_takes_its_time_in_the_trace() {
+fn activities_of_a_paced_run_end_no_earlier_than_in_the_model() {
     let mut request = Request::new(3, 12);
     request.segments = Segments::of_count(12, 3).unwrap();
     let schedule = registry::find(Kind::Reduce, "chain").unwrap();
@@ -396,9 +396,9 @@ fn a_paced_run_takes_its_time_in_the_trace() {
         assert_eq!(assert_lanes(&trace), schedule.steps());
         let model = Trace::model(&schedule, &cost, 4, Unit::Nanoseconds).unwrap();
         for a in trace.activities() {
-            let parts = model.activities().iter();
-            let mut parts = parts.filter(|m| (m.rank, m.step) == (a.rank, a.step));
-            let end = parts.next().expect("a transfer").end;
+            let matching = model.activities().iter();
+            let mut matching = matching.filter(|m| (m.rank, m.step) == (a.rank, a.step));
+            let end = matching.next().expect("a transfer").end;
             assert!(a.end >= end.round(), "{a:?}, {end} in the model");
         }
     }

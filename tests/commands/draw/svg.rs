@@ -1,16 +1,15 @@
-//! Reads SVG as strictly as the tests need: tags that nest, attributes in quotes, text without bare
-//! markup.
+//! A small SVG reader that requires nested tags, quoted attributes and escaped text.
 
 use std::collections::HashMap;
 
-/// An element, without its children.
+/// An SVG element. Its children refer to it by their `parent`.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
     pub(crate) name: String,
     pub(crate) attributes: HashMap<String, String>,
-    /// Text directly inside.
+    /// The text directly inside the element.
     pub(crate) text: String,
-    /// Index of the element around it.
+    /// Index of the enclosing element.
     pub(crate) parent: Option<usize>,
 }
 
@@ -28,7 +27,7 @@ impl Element {
     }
 }
 
-/// All elements in document order; panics where the text is not well-formed.
+/// Returns all elements in document order. Panics if the text is not well-formed.
 pub(crate) fn read(text: &str) -> Vec<Element> {
     let mut elements: Vec<Element> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -46,19 +45,22 @@ pub(crate) fn read(text: &str) -> Vec<Element> {
         }
         match open.last() {
             Some(&i) => elements[i].text.push_str(before),
-            None => assert!(before.trim().is_empty(), "text outside: {before:?}"),
+            None => assert!(
+                before.trim().is_empty(),
+                "text outside of the root: {before:?}"
+            ),
         }
-        let end = tag.find('>').expect("a tag that ends");
+        let end = tag.find('>').expect("a closing '>'");
         let inner = &tag[1..end];
         rest = &tag[end + 1..];
         if let Some(name) = inner.strip_prefix('/') {
             let i = open.pop().expect("an open element");
-            assert_eq!(elements[i].name, name, "closes another element");
+            assert_eq!(elements[i].name, name, "mismatched closing tag");
             continue;
         }
         assert!(
             open.len() + elements.len() == 0 || !open.is_empty(),
-            "one root"
+            "more than one root element"
         );
         let (inner, closed) = match inner.strip_suffix('/') {
             Some(inner) => (inner, true),
@@ -75,7 +77,7 @@ pub(crate) fn read(text: &str) -> Vec<Element> {
             open.push(elements.len() - 1);
         }
     }
-    assert!(open.is_empty() && rest.is_empty(), "not closed");
+    assert!(open.is_empty() && rest.is_empty(), "unclosed element");
     elements
 }
 
@@ -88,8 +90,8 @@ fn attributes_of(mut text: &str) -> HashMap<String, String> {
         }
         let (name, rest) = text.split_once("=\"").expect("name=\"value\"");
         let (value, rest) = rest.split_once('"').expect("a closing quote");
-        let twice = attributes.insert(name.to_string(), value.to_string());
-        assert!(twice.is_none(), "{name} twice");
+        let previous = attributes.insert(name.to_string(), value.to_string());
+        assert!(previous.is_none(), "{name} is repeated");
         text = rest;
     }
 }
@@ -97,24 +99,24 @@ fn attributes_of(mut text: &str) -> HashMap<String, String> {
 /// Left, top, right, bottom.
 pub(crate) type Extent = (f64, f64, f64, f64);
 
-/// Of a rectangle.
+/// The extent of a rectangle.
 pub(crate) fn extent(rect: &Element) -> Extent {
     let (x, y) = (rect.number("x"), rect.number("y"));
     (x, y, x + rect.number("width"), y + rect.number("height"))
 }
 
 pub(crate) fn overlap(a: Extent, b: Extent) -> bool {
-    // Coordinates are rounded to hundredths.
+    // Coordinates are rounded to hundredths, so adjacent boxes may overlap by that much.
     let slack = 0.021;
     a.0 + slack < b.2 && b.0 + slack < a.2 && a.1 + slack < b.3 && b.1 + slack < a.3
 }
 
-/// Asserts that every text that is not turned, and every rectangle, lies on the canvas.
+/// Asserts that every rectangle and every text without a `transform` lies within the canvas.
 pub(crate) fn assert_inside(elements: &[Element]) {
     let (width, height) = (elements[0].number("width"), elements[0].number("height"));
     for e in elements {
         if e.name == "rect" {
-            let (left, top, right, bottom) = (
+            let (left, top, rect_width, rect_height) = (
                 e.number_or("x"),
                 e.number_or("y"),
                 e.number("width"),
@@ -122,7 +124,7 @@ pub(crate) fn assert_inside(elements: &[Element]) {
             );
             assert!(left >= 0.0 && top >= 0.0, "{e:?}");
             assert!(
-                left + right <= width + 0.01 && top + bottom <= height + 0.01,
+                left + rect_width <= width + 0.01 && top + rect_height <= height + 0.01,
                 "{e:?}"
             );
         }
@@ -135,20 +137,23 @@ pub(crate) fn assert_inside(elements: &[Element]) {
             .replace("&lt;", "<")
             .replace("&gt;", ">");
         let size = e.number("font-size");
-        // Arial's characters are this wide on average.
-        let wide = text.chars().count() as f64 * 0.52 * size;
+        // The average width of a character of Arial is 0.52 em.
+        let text_width = text.chars().count() as f64 * 0.52 * size;
         let x = e.number("x");
         let left = match e.attributes.get("text-anchor").map(String::as_str) {
-            Some("middle") => x - wide / 2.0,
-            Some("end") => x - wide,
+            Some("middle") => x - text_width / 2.0,
+            Some("end") => x - text_width,
             _ => x,
         };
         assert!(
-            left >= -0.5 && left + wide <= width + 0.5,
-            "cut: {e:?} in {width}"
+            left >= -0.5 && left + text_width <= width + 0.5,
+            "clipped: {e:?} in {width}"
         );
         let y = e.number("y");
-        assert!(y - size >= -1.0 && y <= height, "cut: {e:?} in {height}");
+        assert!(
+            y - size >= -1.0 && y <= height,
+            "clipped: {e:?} in {height}"
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! The command line: whatever it is given, it ends with 0, 1 or 2, and says why where that is not
-//! 0.
+//! Fuzz tests of the command line: every command exits with 0, 1 or 2, and prints a message if it
+//! exits with 2.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::seeds;
 use crate::support::random::Random;
 use crate::support::watch::number;
 
-/// Commands that are run if it is not said how many.
-const FEW: u64 = 150;
-/// No command here works for long.
-const LONGEST: Duration = Duration::from_secs(120);
-/// Address space that they have to do with.
+/// The number of commands that are run unless the environment sets one.
+const DEFAULT_COMMANDS: u64 = 150;
+/// The time limit of a command. None of them takes this long unless it hangs.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// The limit of a command's address space.
 const MEMORY_KIB: u32 = 3 << 20;
 
-/// What standard input is made of.
+/// The kind of text that a command reads from standard input.
 #[derive(Debug, Clone, Copy)]
 enum Input {
     Nothing,
@@ -32,8 +32,9 @@ enum Input {
     Sizes,
 }
 
-/// `SIZE`, `TIME`, `COUNT`, `RANKS`, `LIST` and `NAME` stand for almost such. Where messages may be
-/// free to start, vectors are short: their best segments are single bytes.
+/// `SIZE`, `TIME`, `COUNT`, `RANKS`, `LIST` and `NAME` are replaced by valid or almost valid
+/// arguments. Vectors are short where alpha may be 0, because the best segments are then single
+/// bytes.
 const COMMANDS: [(&str, Input); 21] = [
     ("check --schedule -", Input::Schedule),
     (
@@ -95,12 +96,12 @@ const COMMANDS: [(&str, Input); 21] = [
 ];
 
 #[test]
-fn commands() {
+fn every_command_exits_with_0_1_or_2() {
     let seeds = match number("ONEPORT_FUZZ") {
         Some(n) if std::env::var_os("ONEPORT_FUZZ_SEED").is_none() => 0..n.div_ceil(10),
-        _ => seeds(FEW),
+        _ => seeds(DEFAULT_COMMANDS),
     };
-    let mut codes = [0; 3];
+    let mut exits = [0; 3];
     for seed in seeds {
         let random = &mut Random::new(seed);
         let (command, input) = *random.pick(&COMMANDS);
@@ -118,26 +119,26 @@ fn commands() {
             Input::Sizes => mutate(random, &["1KiB,0,2KiB\n5 7".to_string(), "3".to_string()]),
         };
         let output = run(&args, &input);
-        let errors = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         let what = || {
             format!(
-                "{args:?} with {input:?}\nended with {} and\n{errors}\nonce more: ONEPORT_FUZZ_SEED={seed} cargo test --test commands fuzz::commands",
+                "{args:?} with {input:?}\nended with {}\n{stderr}\nrerun with: ONEPORT_FUZZ_SEED={seed} cargo test --test commands fuzz::commands",
                 output.status
             )
         };
         match output.status.code() {
             Some(code @ 0..=2) => {
-                codes[code as usize] += 1;
-                assert!(code != 2 || !errors.trim().is_empty(), "{}", what());
-                assert!(!errors.contains("panicked"), "{}", what());
+                exits[code as usize] += 1;
+                assert!(code != 2 || !stderr.trim().is_empty(), "{}", what());
+                assert!(!stderr.contains("panicked"), "{}", what());
             }
             _ => panic!("{}", what()),
         }
     }
-    println!("commands: ended with 0, 1 and 2: {codes:?}");
+    println!("commands that exited with 0, 1 and 2: {exits:?}");
 }
 
-/// Runs it with little memory, where the shell can see to that.
+/// Runs the binary with a limited address space where the shell supports that.
 fn run(args: &[String], input: &str) -> std::process::Output {
     let oneport = env!("CARGO_BIN_EXE_oneport");
     let mut command = if cfg!(target_os = "linux") {
@@ -151,11 +152,11 @@ fn run(args: &[String], input: &str) -> std::process::Output {
     } else {
         Command::new(oneport)
     };
-    let command = command.args(args).write_stdin(input).timeout(LONGEST);
+    let command = command.args(args).write_stdin(input).timeout(TIMEOUT);
     command.env("RUST_BACKTRACE", "0").output().unwrap()
 }
 
-/// What stands in place of a word of [`COMMANDS`].
+/// Returns the argument for a word of [`COMMANDS`].
 fn argument(random: &mut Random, word: &str) -> String {
     let examples: &[&str] = match word {
         "SIZE" => &["1KiB", "64", "1.5MiB", "0", "8PiB"],
@@ -163,7 +164,7 @@ fn argument(random: &mut Random, word: &str) -> String {
         "COUNT" => &["0", "1", "3"],
         "LIST" => &["1KiB,0,2KiB", "5", "1,2,3,4"],
         "NAME" => &["reduce", "broadcast", "allgather", "scan"],
-        // Large ones are not wrong, but take long.
+        // Larger numbers of ranks are valid, but slow.
         "RANKS" => {
             return (*random.pick(&["1", "2", "3", "8", "17", "0", "-1", "x", "1e3", NUMBERS[23]]))
                 .to_string();
@@ -174,6 +175,6 @@ fn argument(random: &mut Random, word: &str) -> String {
         return (*random.pick(examples)).to_string();
     }
     let examples: Vec<String> = examples.iter().map(ToString::to_string).collect();
-    // No argument has a zero byte.
+    // An argument cannot contain a zero byte.
     mutate(random, &examples).replace('\0', "0")
 }

@@ -1,12 +1,12 @@
-//! Everything that reads text, on text that is almost right.
+//! Fuzz tests: every reader of text must cleanly accept or refuse text that is almost valid.
 //!
-//! Valid examples are changed byte by byte, token by token and value by value; each reader must
-//! take the result or refuse it with a message, without a panic, an overflow (tests are built with
-//! overflow checks), a hang or a huge allocation. What is taken goes on to whatever works with it,
-//! and comes back as it was when it is written and read again.
+//! Valid examples are mutated by bytes, tokens and JSON values. A reader must accept the result or
+//! refuse it with a message, without a panic, an overflow (tests are built with overflow checks), a
+//! hang or a huge allocation. An accepted value is passed to the code that uses such values, and
+//! must be the same after it is written and read again.
 //!
-//! `ONEPORT_FUZZ=N` tries N texts for each reader instead of a few, and a tenth of that of the
-//! command line. `ONEPORT_FUZZ_SEED=S` tries the one that a failure names, and prints it first.
+//! `ONEPORT_FUZZ=N` tries N texts per reader instead of the default, and a tenth as many commands.
+//! `ONEPORT_FUZZ_SEED=S` tries only the seed S, which a failure names, and prints its text first.
 
 #![allow(clippy::print_stdout, reason = "the counts are printed")]
 
@@ -14,9 +14,9 @@ mod commands;
 mod mutate;
 mod numbers;
 mod readers;
-// What the command line reads numbers with.
+// The parsers of the command line.
 #[path = "../../../src/bin/oneport/units.rs"]
-#[allow(dead_code, reason = "it shows numbers, too")]
+#[allow(dead_code, reason = "it also formats numbers")]
 mod units;
 
 use std::ops::Range;
@@ -25,57 +25,60 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::support::random::Random;
 use crate::support::watch::{Watch, number};
 
-/// Texts tried of each reader.
-const FEW: u64 = 1000;
-/// Texts between two looks at the memory.
+/// The number of texts per reader unless the environment sets one.
+const DEFAULT_TEXTS: u64 = 1000;
+/// The number of texts between two checks of the address space.
 const BATCH: u64 = 50;
-/// Most address space that a batch may add: that of small inputs, and of the tests beside this one.
+/// The maximum growth of the address space during a batch. It includes the growth by other tests of
+/// this process that run at the same time.
 const MAX_GROWTH_KIB: u64 = 2 << 20;
 
-/// Tries texts made of `examples`; `take` says whether it could read one.
-fn fuzz(test: &str, examples: &[String], take: impl Fn(&str) -> bool) {
+/// Calls `accepts`, which returns whether it could read a text, with mutated `examples`.
+fn fuzz(test: &str, examples: &[String], accepts: impl Fn(&str) -> bool) {
     for example in examples {
-        assert!(take(example), "an example is refused: {example}");
+        assert!(accepts(example), "an example is refused: {example}");
     }
-    let seeds = seeds(FEW);
-    let (mut taken, all) = (0, seeds.end - seeds.start);
+    let seeds = seeds(DEFAULT_TEXTS);
+    let (mut accepted, total) = (0, seeds.end - seeds.start);
     let mut batch = seeds.start;
     while batch < seeds.end {
         let seeds = batch..seeds.end.min(batch + BATCH);
         batch = seeds.end;
-        let run = format!("cargo test --test commands fuzz::{test}");
-        let once_more = format!("ONEPORT_FUZZ_SEED={}..{} {run}", seeds.start, seeds.end);
-        let before = address_space_kib();
-        let watch = Watch::new(once_more.clone());
+        let command = format!("cargo test --test commands fuzz::{test}");
+        let rerun = format!("ONEPORT_FUZZ_SEED={}..{} {command}", seeds.start, seeds.end);
+        let before = peak_address_space_kib();
+        let watch = Watch::new(rerun.clone());
         for seed in seeds {
             let text = mutate::mutate(&mut Random::new(seed), examples);
-            if all <= BATCH {
+            if total <= BATCH {
                 println!("{seed}: {text:?}");
             }
-            match catch_unwind(AssertUnwindSafe(|| take(&text))) {
-                Ok(true) => taken += 1,
+            match catch_unwind(AssertUnwindSafe(|| accepts(&text))) {
+                Ok(true) => accepted += 1,
                 Ok(false) => {}
                 Err(panic) => {
-                    eprintln!("on {text:?}\nonce more: ONEPORT_FUZZ_SEED={seed} {run}");
+                    eprintln!(
+                        "failed for {text:?}\nrerun with: ONEPORT_FUZZ_SEED={seed} {command}"
+                    );
                     resume_unwind(panic);
                 }
             }
         }
         drop(watch);
-        let grown = address_space_kib().saturating_sub(before);
+        let grown = peak_address_space_kib().saturating_sub(before);
         assert!(
             grown <= MAX_GROWTH_KIB,
-            "{grown} KiB for a few small texts; once more: {once_more}"
+            "a batch of small texts took {grown} KiB; rerun with: {rerun}"
         );
     }
-    println!("{test}: {taken} of {all} texts could be read");
+    println!("{test}: {accepted} of {total} texts were accepted");
     assert!(
-        all < FEW || taken >= all / 100,
-        "hardly anything could be read"
+        total < DEFAULT_TEXTS || accepted >= total / 100,
+        "fewer than 1% of the texts were accepted"
     );
 }
 
-/// Without these checks numbers would wrap unseen.
+/// Without overflow checks, numbers would wrap unnoticed.
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "overflow")]
@@ -84,18 +87,19 @@ fn overflow_checks_are_on() {
     println!("{sum}");
 }
 
-fn seeds(few: u64) -> Range<u64> {
+/// The seeds to try: `default` of them unless the environment selects others.
+fn seeds(default: u64) -> Range<u64> {
     if let Ok(text) = std::env::var("ONEPORT_FUZZ_SEED") {
         let (from, to) = text.split_once("..").unwrap_or((&text, ""));
-        let number = |text: &str| text.parse::<u64>().expect("a number");
-        let from = number(from);
-        return from..if to.is_empty() { from + 1 } else { number(to) };
+        let parse = |text: &str| text.parse::<u64>().expect("a number");
+        let from = parse(from);
+        return from..if to.is_empty() { from + 1 } else { parse(to) };
     }
-    0..number("ONEPORT_FUZZ").unwrap_or(few)
+    0..number("ONEPORT_FUZZ").unwrap_or(default)
 }
 
-/// The most address space that this process ever had: what is allocated counts, used or not.
-fn address_space_kib() -> u64 {
+/// The peak address space of this process, which includes allocated memory that was never used.
+fn peak_address_space_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmPeak:"));
     let words = line.and_then(|l| l.split_whitespace().next());

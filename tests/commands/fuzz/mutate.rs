@@ -1,10 +1,10 @@
-//! Texts that are almost right.
+//! Mutates valid texts into texts that are almost valid.
 
 use serde_json::Value;
 
 use crate::support::random::Random;
 
-/// Numbers that readers trip over, if any: as JSON has them, and as it does not.
+/// Numbers that readers are likely to mishandle, some of which are not valid JSON.
 pub(super) const NUMBERS: [&str; 33] = [
     "0",
     "1",
@@ -41,21 +41,21 @@ pub(super) const NUMBERS: [&str; 33] = [
     "inf",
 ];
 
-/// Words and signs of all the texts that are read.
+/// Tokens of all text formats.
 const TOKENS: [&str; 36] = [
     "[", "]", "{", "}", ",", ":", "\"", "-", ".", "/", "\\", " ", "\n", "#", "e", "+", "null",
     "true", "false", "\"\"", "[]", "{}", "[[]]", "\u{0}", "µs", "é", "\u{feff}", "KiB", "ns",
     "\"1/2\"", "\"1/0\"", "0x10", "\"free\"", "\"uni\"", "..", "\r\n",
 ];
 
-/// A text made of one or two of the examples, with a few changes.
+/// Returns a text that is made of one or two of the examples, with a few mutations.
 pub(super) fn mutate(random: &mut Random, examples: &[String]) -> String {
     if random.one_in(40) {
         return garbage(random);
     }
     let mut text = random.pick(examples).clone();
     if random.one_in(3) {
-        // Other small numbers: mostly still readable.
+        // If only small numbers change, most results are still valid.
         let mut bytes = text.into_bytes();
         for _ in 0..1 + random.below(3) {
             let at = random.below(bytes.len() + 1);
@@ -79,7 +79,7 @@ pub(super) fn mutate(random: &mut Random, examples: &[String]) -> String {
     text
 }
 
-/// Signs, numbers and bytes in any order.
+/// Returns tokens, numbers and bytes in random order.
 fn garbage(random: &mut Random) -> String {
     let mut bytes = Vec::new();
     for _ in 0..random.below(60) {
@@ -100,7 +100,7 @@ fn cut(mut text: String, len: usize) -> String {
     text
 }
 
-/// One change that knows nothing of values.
+/// Applies one mutation to the bytes, whether they are JSON or not.
 fn change_text(random: &mut Random, text: String, examples: &[String]) -> String {
     let mut bytes = text.into_bytes();
     let at = random.below(bytes.len() + 1);
@@ -116,7 +116,7 @@ fn change_text(random: &mut Random, text: String, examples: &[String]) -> String
         }
         4 => drop(bytes.splice(at..end, random.pick(&TOKENS).bytes())),
         5 => {
-            // The start of this one and the end of another.
+            // The start of this text and the end of an example.
             let other = random.pick(examples).as_bytes();
             bytes.truncate(at);
             bytes.extend(&other[random.below(other.len() + 1)..]);
@@ -132,7 +132,7 @@ fn change_text(random: &mut Random, text: String, examples: &[String]) -> String
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Another number in place of the first from `at` on.
+/// Replaces the first number at or after `at`, if there is one.
 fn replace_number(bytes: &mut Vec<u8>, at: usize, number: &str) {
     let is_part = |b: &u8| b.is_ascii_digit() || b".-+".contains(b);
     let Some(start) = bytes[at..].iter().position(u8::is_ascii_digit) else {
@@ -143,22 +143,22 @@ fn replace_number(bytes: &mut Vec<u8>, at: usize, number: &str) {
     bytes.splice(start..start + len, number.bytes());
 }
 
-/// One value of a JSON text changed, dropped, doubled or put in place of another.
+/// Changes one value of a JSON text, or drops, repeats, moves or renames one of its items.
 fn change_value(random: &mut Random, mut value: Value, examples: &[String]) -> String {
     let count = count(&value);
     let other = serde_json::from_str(random.pick::<String>(examples)).unwrap_or(Value::Null);
-    // Any part of this text or of another.
+    // A random part of this text or of an example.
     let source = if random.one_in(2) { &other } else { &value };
     let at = random.below(self::count(source));
     let part = find(source, &mut at.clone()).cloned().unwrap_or_default();
-    // Numbers that no JSON value holds are written into the text in the end.
+    // `Value` cannot hold every number, so the final text replaces a placeholder by the number.
     let mut raw = None;
     let replaced = find_mut(&mut value, &mut random.below(count));
     if let Some(place) = replaced {
         match random.below(6) {
             0 | 1 => {
                 raw = Some(*random.pick(&NUMBERS));
-                *place = Value::from(RAW);
+                *place = Value::from(PLACEHOLDER);
             }
             2 | 3 => *place = part,
             4 => *place = Value::from(*random.pick(&TOKENS)),
@@ -185,12 +185,12 @@ fn change_value(random: &mut Random, mut value: Value, examples: &[String]) -> S
     }
     let text = value.to_string();
     match raw {
-        Some(number) => text.replace(&format!("\"{RAW}\""), number),
+        Some(number) => text.replace(&format!("\"{PLACEHOLDER}\""), number),
         None => text,
     }
 }
 
-const RAW: &str = "@number@";
+const PLACEHOLDER: &str = "@number@";
 
 fn children(value: &Value) -> Vec<&Value> {
     match value {
@@ -200,12 +200,12 @@ fn children(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Values in it, itself included.
+/// The number of values in `value`, including itself.
 fn count(value: &Value) -> usize {
     1 + children(value).into_iter().map(count).sum::<usize>()
 }
 
-/// The value `at` steps further, in depth-first order.
+/// The value at index `at` in depth-first order.
 fn find<'a>(value: &'a Value, at: &mut usize) -> Option<&'a Value> {
     if *at == 0 {
         return Some(value);

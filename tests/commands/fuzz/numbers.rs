@@ -1,4 +1,4 @@
-//! Numbers, names, sizes and times as people write them.
+//! Fuzz tests of the parsers of fractions, sizes, times and names.
 
 use oneport::run::{ElementType, Operator};
 use oneport::steady::{parse_fraction, show_fraction, show_short, to_f64};

@@ -1,4 +1,4 @@
-//! The library's readers, and what works with what they have read.
+//! Fuzz tests of the library's readers and of the code that uses what they return.
 
 use oneport::check::{Options, check};
 use oneport::machine::Links;
@@ -17,10 +17,10 @@ use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
 use super::fuzz;
 use crate::hand;
 
-/// What a reader refuses, it refuses as bad input and says why.
-fn refused<R>(result: Result<R, Error>) -> Option<R> {
+/// Returns an accepted value. Asserts that a refusal is a usage error with a message.
+fn accepted<R>(result: Result<R, Error>) -> Option<R> {
     match result {
-        Ok(read) => Some(read),
+        Ok(value) => Some(value),
         Err(error) => {
             assert!(error.is_usage(), "{error}");
             assert!(!error.to_string().is_empty());
@@ -45,19 +45,19 @@ pub(super) fn schedule_examples() -> Vec<String> {
 #[test]
 fn schedules() {
     fuzz("readers::schedules", &schedule_examples(), |text| {
-        let Some(schedule) = refused(Schedule::from_json(text)) else {
+        let Some(schedule) = accepted(Schedule::from_json(text)) else {
             return false;
         };
         assert_eq!(Schedule::from_json(&schedule.to_json()).unwrap(), schedule);
         let plain = serde_json::to_string(&schedule).unwrap();
         assert_eq!(Schedule::from_json(&plain).unwrap(), schedule);
-        work_with(&schedule);
+        exercise(&schedule);
         true
     });
 }
 
-/// Checks, times, bounds, turns round and draws a schedule.
-fn work_with(schedule: &Schedule) {
+/// Checks, times, bounds, reverses and draws a schedule.
+fn exercise(schedule: &Schedule) {
     let _ = schedule.stats();
     let _ = schedule.clone().reversed();
     let flow = Traffic::new(schedule, 8);
@@ -117,13 +117,13 @@ fn cost_files() {
         };
         let again: Links = serde_json::from_str(&serde_json::to_string(&links).unwrap()).unwrap();
         assert_eq!(again, links);
-        let Some(cost) = refused(CostModel::heterogeneous(links)) else {
+        let Some(cost) = accepted(CostModel::heterogeneous(links)) else {
             return false;
         };
         cost.validate().unwrap();
         for schedule in &schedules {
             let prepared = Prepared::new(schedule, false).unwrap();
-            if let Some(simulation) = refused(prepared.try_simulate(&cost, 8)) {
+            if let Some(simulation) = accepted(prepared.try_simulate(&cost, 8)) {
                 assert!(simulation.time() >= 0.0);
                 let bound = lower_bound_of(schedule, &cost, 8).largest;
                 assert!(bound >= 0.0, "{bound}");
@@ -152,7 +152,7 @@ fn profiles() {
         .unwrap();
     let prepared = Prepared::new(&schedule, false).unwrap();
     fuzz("readers::profiles", &profile_examples(), |text| {
-        let Some(profile) = refused(Profile::from_json(text)) else {
+        let Some(profile) = accepted(Profile::from_json(text)) else {
             return false;
         };
         assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
@@ -183,13 +183,13 @@ pub(super) fn platform_examples() -> Vec<String> {
 #[test]
 fn platforms() {
     fuzz("readers::platforms", &platform_examples(), |text| {
-        let Some(platform) = refused(Platform::parse(text)) else {
+        let Some(platform) = accepted(Platform::parse(text)) else {
             return false;
         };
         let again = Platform::parse(&platform.to_json());
         assert_eq!(again.as_ref(), Ok(&platform), "{}", platform.to_json());
         let _ = platform.reversed();
-        // Some of those that are solved at once.
+        // Only some of the small platforms are solved, to keep the test fast.
         let small = platform.nodes() <= 4 && platform.edges().len() <= 5;
         if small && text.len() % 16 == 0 {
             for operation in [Operation::Broadcast, Operation::Gather] {
@@ -221,7 +221,7 @@ pub(super) fn rules_examples() -> Vec<String> {
 #[test]
 fn rules() {
     fuzz("readers::rules", &rules_examples(), |text| {
-        let Some(rules) = refused(Rules::parse(text)) else {
+        let Some(rules) = accepted(Rules::parse(text)) else {
             return false;
         };
         assert_eq!(Rules::parse(&rules.to_json()).unwrap(), rules);
@@ -238,10 +238,10 @@ fn rules() {
                 ordered: false,
                 bytes,
             };
-            refused(rules.choose(&query));
+            accepted(rules.choose(&query));
         }
-        let mut together = rules.clone();
-        rules.rules.into_iter().for_each(|rule| together.put(rule));
+        let mut merged = rules.clone();
+        rules.rules.into_iter().for_each(|rule| merged.put(rule));
         true
     });
 }
@@ -274,7 +274,7 @@ pub(super) fn csv_examples() -> Vec<String> {
 #[test]
 fn csv_files() {
     fuzz("readers::csv_files", &csv_examples(), |text| {
-        let Some((parameters, rows)) = refused(csv::read(text)) else {
+        let Some((parameters, rows)) = accepted(csv::read(text)) else {
             return false;
         };
         let again = csv::read(&csv::write(&parameters, &rows)).unwrap();

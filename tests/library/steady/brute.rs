@@ -1,9 +1,10 @@
-//! Throughputs by listing everything: all arborescences (or all partial results and what may happen
-//! to them) and all matchings, and an exact linear program over them.
+//! Throughputs by brute force: an exact linear program over all matchings and all arborescences, or
+//! all ways to send and combine partial results.
 
 use oneport::Ports;
 use oneport::steady::{Fraction, Platform};
 
+/// The throughput of a series of broadcasts or multicasts from the source to the targets.
 pub(crate) fn throughput(platform: &Platform, ports: Ports) -> Fraction {
     let edges = platform.edges();
     let trees = arborescences(platform);
@@ -44,14 +45,14 @@ fn arborescences(platform: &Platform) -> Vec<Vec<usize>> {
         if !platform.targets().contains(&v) {
             into.push(None);
         }
-        let longer = choice.iter().flat_map(|c| {
+        let extended = choice.iter().flat_map(|c| {
             into.iter().map(move |&e| {
                 let mut c = c.clone();
                 c.extend(e);
                 c
             })
         });
-        choice = longer.collect();
+        choice = extended.collect();
     }
     for tree in choice {
         let mut reached = vec![false; n];
@@ -70,9 +71,9 @@ fn arborescences(platform: &Platform) -> Vec<Vec<usize>> {
     all
 }
 
-/// All that no other contains: smaller ones are of no use where edges may be idle.
+/// All maximal matchings; others are not needed, because edges of a matching may be idle.
 ///
-/// With `computing`, the nodes' combining follows the edges.
+/// With `computing`, the indices after the edges stand for the nodes' combining.
 fn matchings(platform: &Platform, ports: Ports, computing: bool) -> Vec<Vec<usize>> {
     let edges = platform.edges();
     let all = edges.len() + if computing { platform.nodes() } else { 0 };
@@ -99,33 +100,36 @@ fn matchings(platform: &Platform, ports: Ports, computing: bool) -> Vec<Vec<usiz
     sets.into_iter().filter(maximal).collect()
 }
 
-/// The throughput of a series of reductions at the source: rates of all partial results on all
-/// edges, and of all ways to combine two on each node.
+/// The throughput of a series of reductions to the source, from the rates of all partial results on
+/// all edges, and of all ways to combine two on each node.
 ///
-/// A partial result is a set of ranks, as bits; with `ordered`, of consecutive ones.
+/// A partial result is a set of ranks, stored as bits; with `ordered`, the ranks are consecutive.
 pub(crate) fn reduction(platform: &Platform, ports: Ports, ordered: bool) -> Fraction {
     let (n, edges) = (platform.nodes(), platform.edges());
-    let in_row = |s: usize| {
+    let consecutive = |s: usize| {
         let s = s >> s.trailing_zeros();
         s & (s + 1) == 0
     };
     let sets: Vec<usize> = (1..1usize << n)
-        .filter(|&s| !ordered || in_row(s))
+        .filter(|&s| !ordered || consecutive(s))
         .collect();
-    let number = |s: usize| sets.iter().position(|&t| t == s);
+    let index_of = |s: usize| sets.iter().position(|&t| t == s);
     let all = (1 << n) - 1;
     let matchings = matchings(platform, ports, true);
     let activities = edges.len() + n;
     let row_of = |s: usize, v: usize| s * n + v;
     let first_activity = sets.len() * n;
-    // Columns as lists of entries; rows: what of a partial result is used on a node is made there,
-    // activities, time.
+    // Columns are lists of entries. Rows: the balance of each partial result on each node, the load
+    // of each activity, the total time.
     let mut columns: Vec<(Fraction, Vec<(usize, Fraction)>)> = Vec::new();
     let (one, none) = (Fraction::ONE, Fraction::ZERO);
     let mut operations: Vec<(usize, Fraction)> = (0..n)
-        .filter_map(|v| Some((row_of(number(1 << v)?, v), -Fraction::ONE)))
+        .filter_map(|v| Some((row_of(index_of(1 << v)?, v), -Fraction::ONE)))
         .collect();
-    operations.push((row_of(number(all).unwrap(), platform.source()), one.clone()));
+    operations.push((
+        row_of(index_of(all).unwrap(), platform.source()),
+        one.clone(),
+    ));
     columns.push((one.clone(), operations));
     for (i, e) in edges.iter().enumerate() {
         for s in 0..sets.len() {
@@ -139,7 +143,7 @@ pub(crate) fn reduction(platform: &Platform, ports: Ports, ordered: bool) -> Fra
     }
     for (a, &left) in sets.iter().enumerate() {
         for (b, &right) in sets.iter().enumerate() {
-            let Some(made) = number(left | right) else {
+            let Some(made) = index_of(left | right) else {
                 continue;
             };
             if left & right != 0 || left > right {
@@ -181,8 +185,8 @@ pub(crate) fn reduction(platform: &Platform, ports: Ports, ordered: bool) -> Fra
     )
 }
 
-/// `maximise gains * x` under `rows * x <= bounds`, `x >= 0`, with bounds not negative: the simplex
-/// method on a full table, by Bland's rule.
+/// The maximum of `gains * x` subject to `rows * x <= bounds` and `x >= 0`, where no bound is
+/// negative, by the simplex method on a full tableau with Bland's rule.
 fn maximum(
     mut rows: Vec<Vec<Fraction>>,
     mut bounds: Vec<Fraction>,

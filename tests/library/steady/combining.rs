@@ -1,5 +1,4 @@
-//! Reductions with computation, scans and multicasts against brute force: linear programs that list
-//! everything.
+//! Tests of reductions with computation, scans and multicasts, against brute force or their bounds.
 
 use oneport::check::{self, check};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
@@ -12,7 +11,7 @@ use oneport::{Ports, Schedule};
 
 use super::{Random, brute};
 
-/// A strongly connected platform: a ring and some more edges, with times of combining.
+/// A random strongly connected platform: a ring and further edges, with times of combining.
 fn random_platform(random: &mut Random, n: usize, max_edges: usize) -> Platform {
     let mut pairs: Vec<(usize, usize)> = (0..n).map(|v| (v, (v + 1) % n)).collect();
     for _ in 0..2 * n {
@@ -21,21 +20,22 @@ fn random_platform(random: &mut Random, n: usize, max_edges: usize) -> Platform 
             pairs.push((a, b));
         }
     }
-    let number = |random: &mut Random, least: usize| {
-        Fraction::from(least + random.below(5)) / Fraction::from(1 + random.below(3))
+    let number = |random: &mut Random, min: usize| {
+        Fraction::from(min + random.below(5)) / Fraction::from(1 + random.below(3))
     };
     let edges = pairs.into_iter();
     let edges = edges.map(|(a, b)| Edge::new(a, b, number(random, 1)));
     let edges: Vec<Edge> = edges.collect();
-    // Some combine for nothing.
+    // Some nodes combine in no time.
     let compute = (0..n).map(|_| number(random, 0)).collect();
     let root = random.below(n);
     let platform = Platform::new(n, root, None, edges).unwrap();
     platform.with_compute(compute).unwrap()
 }
 
-/// Checked, simulated and run; no slower than promised, no faster than the throughput allows.
-fn schedule_is_right(solution: &Solution, ordered: bool, what: &str) {
+/// Checks, simulates and runs periodic schedules: no slower than their time bound, no faster than
+/// the throughput allows.
+fn assert_schedules_are_correct(solution: &Solution, ordered: bool, what: &str) {
     let platform = solution.platform();
     let periodic = solution.periodic(None, Some(6)).unwrap();
     let cost = periodic.cost(1.0).unwrap();
@@ -54,8 +54,11 @@ fn schedule_is_right(solution: &Solution, ordered: bool, what: &str) {
         let time = prepared.simulate(&cost, 1).time();
         let bound = to_f64(&periodic.time_bound(n));
         assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
-        let least = n as f64 / to_f64(&solution.throughput);
-        assert!(time >= least * (1.0 - 1e-9), "{what}: {time} < {least}");
+        let min_time = n as f64 / to_f64(&solution.throughput);
+        assert!(
+            time >= min_time * (1.0 - 1e-9),
+            "{what}: {time} < {min_time}"
+        );
         constants.push(time - n as f64 / to_f64(&periodic.throughput()));
         if n == periodic.operations() + 1 && n < 50 {
             let name = if ordered { "affine" } else { "sum" };
@@ -72,12 +75,12 @@ fn schedule_is_right(solution: &Solution, ordered: bool, what: &str) {
             assert_eq!(outcome.outputs, expected.unwrap(), "{what}");
         }
     }
-    let most = to_f64(periodic.period()) * periodic.lag() as f64 * (1.0 + 1e-9);
-    assert!(constants.iter().all(|c| *c <= most), "{what}");
+    let max_constant = to_f64(periodic.period()) * periodic.lag() as f64 * (1.0 + 1e-9);
+    assert!(constants.iter().all(|c| *c <= max_constant), "{what}");
 }
 
 #[test]
-fn reductions_with_computation() {
+fn reductions_with_computation_match_brute_force() {
     let mut random = Random(31);
     for round in 0..60 {
         let n = [2, 3, 3, 3, 4][round % 5];
@@ -105,17 +108,17 @@ fn reductions_with_computation() {
                         let other = solve(&platform, operation, ports, Method::Matchings).unwrap();
                         assert_eq!(other.throughput, expected, "{what}");
                     }
-                    schedule_is_right(&solution, ordered, &what);
+                    assert_schedules_are_correct(&solution, ordered, &what);
                 }
             }
         }
     }
 }
 
-/// Combining for nothing: in any order as good as a broadcast on the reversed platform; in rank
-/// order no better.
+/// If combining takes no time, reductions in rank order are no faster than in any order, and two
+/// ranks reduce equally fast.
 #[test]
-fn free_combinations() {
+fn rank_order_gains_nothing_with_free_combining() {
     let mut random = Random(8);
     for _ in 0..15 {
         let n = 2 + random.below(4);
@@ -128,14 +131,14 @@ fn free_combinations() {
             if n == 2 {
                 assert_eq!(ordered.throughput, any.throughput);
             }
-            schedule_is_right(&ordered, true, &free.to_json());
+            assert_schedules_are_correct(&ordered, true, &free.to_json());
         }
     }
 }
 
-/// Many contributions and an operator that takes time: not priced exactly, but between bounds.
+/// The throughput for many contributions and a costly operator is not proved optimal.
 #[test]
-fn many_contributions() {
+fn many_contributions_lie_between_their_bounds() {
     let mut random = Random(4);
     let platform = random_platform(&mut random, 11, 30);
     for ports in [Ports::BI, Ports::UNI] {
@@ -143,15 +146,15 @@ fn many_contributions() {
         assert!(!solution.is_optimal && solution.certificate.is_none());
         let (below, above) = solution.bounds().unwrap().unwrap();
         assert!(below == solution.throughput && below <= above);
-        schedule_is_right(&solution, false, "11 nodes");
+        assert_schedules_are_correct(&solution, false, "11 nodes");
         let ordered = solve(&platform, Operation::ReduceOrdered, ports, Method::Ports).unwrap();
         assert!(ordered.certificate.is_some());
-        schedule_is_right(&ordered, true, "11 nodes in order");
+        assert_schedules_are_correct(&ordered, true, "11 nodes in order");
     }
 }
 
 #[test]
-fn scans() {
+fn scans_lie_between_their_bounds() {
     let mut random = Random(12);
     for round in 0..24 {
         let n = 2 + round % 5;
@@ -166,22 +169,21 @@ fn scans() {
                 let single = best_single(&solution).unwrap();
                 assert_eq!(single.throughput, solution.throughput);
                 assert!(n > 3 || single.is_optimal, "{what}");
-                // Over the link from 0 to 1, combined there.
+                // At least the rate over the link from 0 to 1, with combining at 1.
                 if n == 2 {
                     let edge = &platform.edges()[0];
                     let (cost, time) = (edge.cost.clone(), platform.compute()[1].clone());
                     let busiest = if overlap { cost.max(time) } else { cost + time };
                     assert!(below >= Fraction::ONE / busiest, "{what}");
                 }
-                schedule_is_right(&solution, true, &what);
+                assert_schedules_are_correct(&solution, true, &what);
             }
         }
     }
 }
 
-/// Multicasts against all trees and all matchings; the certificate is there.
 #[test]
-fn multicasts() {
+fn multicasts_match_brute_force_and_have_certificates() {
     let mut random = Random(99);
     for _ in 0..60 {
         let all = super::random_platform(&mut random);

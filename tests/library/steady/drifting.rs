@@ -1,4 +1,4 @@
-//! Guarantees under drifting costs, against all extreme drifts.
+//! Tests of guarantees under drifting costs against all extreme drifts.
 
 use oneport::Ports;
 use oneport::simulate::Prepared;
@@ -8,8 +8,8 @@ use oneport::steady::{
 
 use super::{Random, brute, random_platform};
 
-/// The platform with edge `e` at its upper end where bit `e` of `up` is set, at its nominal cost
-/// otherwise.
+/// The platform with the maximum cost of every edge `e` whose bit in `up` is set, and the nominal
+/// cost of the others.
 fn drifted(platform: &Platform, up: usize) -> Platform {
     let cost = |e: usize, edge: &Edge| match &edge.drift {
         Some(drift) if up >> e & 1 == 1 => &edge.cost * (Fraction::ONE + drift),
@@ -26,11 +26,10 @@ fn with_drifts(platform: &Platform, random: &mut Random) -> Platform {
     Platform::new(platform.nodes(), platform.source(), None, edges).unwrap()
 }
 
-/// Whatever extreme the costs take, a schedule that keeps its slots is as fast as guaranteed, and
-/// there is one where it is no faster; the best guarantee is the least of the optima of all
-/// extremes.
+/// A guarantee is the minimum throughput, over all extreme costs, of a schedule that keeps its
+/// slots. The best guarantee is the minimum of the optimal throughputs over all extreme costs.
 #[test]
-fn guarantees_hold_for_all_extremes() {
+fn guarantees_are_minima_over_all_extremes() {
     let mut random = Random(5);
     for _ in 0..12 {
         let platform = with_drifts(&random_platform(&mut random), &mut random);
@@ -43,35 +42,35 @@ fn guarantees_hold_for_all_extremes() {
             let robust = solution.robustness(&Fraction::ZERO).unwrap();
             assert!(robust.guaranteed <= robust.best_guaranteed);
             assert!(robust.best_guaranteed <= solution.throughput);
-            let (mut least_kept, mut least_best, mut least_robust) = (None, None, None);
+            let (mut min_kept, mut min_best, mut min_robust) = (None, None, None);
             for up in 0..1usize << edges {
                 let now = drifted(&platform, up);
-                // Slots of given length, stretched until their slowest transfer ends.
+                // Each slot is stretched until its slowest transfer ends.
                 let rate = |of: &oneport::steady::Solution| {
                     let lengths = of.slots.iter().map(|slot| {
-                        let longer = slot
+                        let stretch = slot
                             .edges
                             .iter()
                             .map(|&e| &now.edges()[e].cost / &of.platform().edges()[e].cost);
-                        &slot.share * longer.max().unwrap()
+                        &slot.share * stretch.max().unwrap()
                     });
                     &of.throughput / lengths.fold(Fraction::ZERO, |s, l| s + l)
                 };
-                let least = |old: &mut Option<Fraction>, new: Fraction| {
+                let update_min = |old: &mut Option<Fraction>, new: Fraction| {
                     *old = Some(old.take().map_or(new.clone(), |o| o.min(new)));
                 };
-                least(&mut least_kept, rate(&solution));
-                least(&mut least_robust, rate(&robust.best));
-                least(&mut least_best, brute::throughput(&now, ports));
+                update_min(&mut min_kept, rate(&solution));
+                update_min(&mut min_robust, rate(&robust.best));
+                update_min(&mut min_best, brute::throughput(&now, ports));
             }
-            assert_eq!(least_kept.unwrap(), robust.guaranteed);
-            assert_eq!(least_best.unwrap(), robust.best_guaranteed);
-            assert_eq!(least_robust.unwrap(), robust.best_guaranteed);
+            assert_eq!(min_kept.unwrap(), robust.guaranteed);
+            assert_eq!(min_best.unwrap(), robust.best_guaranteed);
+            assert_eq!(min_robust.unwrap(), robust.best_guaranteed);
         }
     }
 }
 
-/// The schedules themselves, simulated under extreme costs, keep what is guaranteed.
+/// Schedules simulated under extreme costs reach their guaranteed throughput.
 #[test]
 fn schedules_keep_their_guarantee() {
     let mut random = Random(17);
@@ -99,9 +98,9 @@ fn schedules_keep_their_guarantee() {
                     let cost = now.cost_model(periodic.elements(), 1.0).unwrap();
                     let time = prepared.simulate(&cost, 1).time();
                     let start = 3.0 * to_f64(&periodic.time_bound(1));
-                    let least = n as f64 / (time - start);
+                    let rate = n as f64 / (time - start);
                     assert!(
-                        least >= to_f64(guaranteed) * (1.0 - 1e-9),
+                        rate >= to_f64(guaranteed) * (1.0 - 1e-9),
                         "{name} {ports:?}"
                     );
                 }
@@ -111,7 +110,7 @@ fn schedules_keep_their_guarantee() {
 }
 
 #[test]
-fn drifts_alike_cost_the_same_everywhere() {
+fn equal_drifts_scale_the_throughput() {
     for (name, ports) in ["clustered:2x3", "fig3"]
         .into_iter()
         .flat_map(|name| [Ports::BI, Ports::UNI].map(|ports| (name, ports)))

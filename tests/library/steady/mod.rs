@@ -1,5 +1,5 @@
-//! Steady-state throughput: against brute force, between methods, and schedules checked, simulated
-//! and run.
+//! Tests of steady-state throughput: against brute force, between methods, and by checking,
+//! simulating and running periodic schedules.
 
 mod brute;
 mod combining;
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// 2 to 6 nodes, a tree and some more edges, costs with denominators up to 3.
+/// A random platform of 2 to 6 nodes: a tree and further edges, costs with denominators up to 3.
 fn random_platform(random: &mut Random) -> Platform {
     let n = 2 + random.below(5);
     let mut pairs: Vec<(usize, usize)> = (1..n).map(|v| (random.below(v), v)).collect();
@@ -55,8 +55,8 @@ fn random_platform(random: &mut Random) -> Platform {
     Platform::new(n, 0, None, edges).unwrap()
 }
 
-/// Rates of routes and slots satisfy every equation, and what is claimed follows.
-fn satisfies_equations(solution: &oneport::steady::Solution) {
+/// Asserts that the routes and slots satisfy every equation and have the claimed throughput.
+fn assert_equations(solution: &oneport::steady::Solution) {
     let platform = solution.platform();
     let total = sum(solution.routes.iter().map(|(_, x)| x.clone()));
     assert_eq!(total, solution.throughput);
@@ -94,7 +94,7 @@ fn satisfies_equations(solution: &oneport::steady::Solution) {
 }
 
 #[test]
-fn random_platforms_by_brute_force() {
+fn throughput_of_random_platforms_matches_brute_force() {
     let mut random = Random(2024);
     for round in 0..220 {
         let platform = random_platform(&mut random);
@@ -109,7 +109,7 @@ fn random_platforms_by_brute_force() {
                     platform.to_json()
                 );
                 assert!(solution.certificate.is_some() && solution.is_optimal);
-                satisfies_equations(&solution);
+                assert_equations(&solution);
             }
             let bound = flow_bound(&platform, ports).unwrap();
             assert!(bound >= expected);
@@ -132,7 +132,7 @@ fn multicasts_lie_between_their_bounds() {
             let solution = solve(&platform, Operation::Multicast, ports, Method::Ports).unwrap();
             let (below, above) = multicast_bounds(&platform, ports).unwrap();
             assert!(below <= solution.throughput && solution.throughput <= above);
-            satisfies_equations(&solution);
+            assert_equations(&solution);
             let other = solve(&platform, Operation::Multicast, ports, Method::Matchings).unwrap();
             assert_eq!(other.throughput, solution.throughput);
         }
@@ -140,37 +140,37 @@ fn multicasts_lie_between_their_bounds() {
 }
 
 #[test]
-fn long_messages() {
+fn long_messages_are_cut_into_packets() {
     let mut edges = generate("fig3", 0).unwrap().edges().to_vec();
     for e in &mut edges {
         e.latency = fraction("1/100");
     }
     let platform = Platform::new(3, 0, None, edges).unwrap();
     let best = best_packets(&platform, Operation::Broadcast, Ports::BI, &fraction("10")).unwrap();
-    // Many packets, but not as many as possible; and not much slower than the source alone needs to
-    // send.
+    // Several packets, but far from the maximum, and a time close to what the source needs to send
+    // the message once.
     assert!(best.count > 4 && best.count < 1000);
     assert!(best.time > 10.0 && best.time < 12.0, "{}", best.time);
 }
 
 #[test]
-fn the_example_of_the_paper() {
+fn the_throughput_of_the_papers_example_is_reproduced() {
     let platform = generate("fig3", 0).unwrap();
     for (ports, expected) in [(Ports::BI, "1"), (Ports::UNI, "2/3")] {
         let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
         assert_eq!(show_fraction(&solution.throughput), expected);
-        satisfies_equations(&solution);
+        assert_equations(&solution);
         let all: Vec<&str> = vec![expected];
         assert_eq!(solution.routes.len(), all.len());
     }
 }
 
 #[test]
-fn complete_graphs_and_triangles() {
+fn complete_graphs_and_triangles_have_the_known_throughput() {
     let of = |name: &str, operation, ports| {
         let platform = generate(name, 0).unwrap();
         let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
-        satisfies_equations(&solution);
+        assert_equations(&solution);
         show_fraction(&solution.throughput)
     };
     assert_eq!(of("ring:3", Operation::Broadcast, Ports::BI), "1");
@@ -183,8 +183,8 @@ fn complete_graphs_and_triangles() {
     }
 }
 
-/// Checked, simulated against the bound, and run with real bytes.
-fn runs(name: &str, operation: Operation, ports: Ports) {
+/// Checks a periodic schedule, compares its simulated time with the bound, and runs it on data.
+fn check_simulate_and_run(name: &str, operation: Operation, ports: Ports) {
     let platform = generate(name, 1).unwrap();
     let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
     let periodic = solution.periodic(None, None).unwrap();
@@ -214,24 +214,23 @@ fn runs(name: &str, operation: Operation, ports: Ports) {
 }
 
 #[test]
-fn schedules_run() {
+fn periodic_schedules_are_correct_and_keep_their_bound() {
     for ports in [Ports::BI, Ports::UNI] {
         for name in ["fig3", "ring:3", "grid:2x3", "clustered:2x3"] {
-            runs(name, Operation::Broadcast, ports);
+            check_simulate_and_run(name, Operation::Broadcast, ports);
         }
         for n in 3..=8 {
-            runs(&format!("complete:{n}"), Operation::Reduce, ports);
+            check_simulate_and_run(&format!("complete:{n}"), Operation::Reduce, ports);
         }
         for operation in Operation::ALL {
-            runs("ring:5", operation, ports);
+            check_simulate_and_run("ring:5", operation, ports);
         }
     }
 }
 
-/// Time for N operations is at most N / rate and a constant that does not grow with N: here up to
-/// thousands.
+/// N operations take at most N / rate plus a constant that does not grow with N.
 #[test]
-fn time_grows_with_the_rate() {
+fn time_is_bounded_by_the_rate_plus_a_constant() {
     let cases = [
         ("fig3", 4000),
         ("ring:3", 4000),
@@ -241,18 +240,17 @@ fn time_grows_with_the_rate() {
         ("clustered:2x4", 3000),
         ("random:10:30", 3000),
     ];
-    for (name, most) in cases {
+    for (name, max_operations) in cases {
         let platform = generate(name, 5).unwrap();
         for ports in [Ports::BI, Ports::UNI] {
             let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
-            // Few elements: long vectors are not what this is about.
             let periodic = solution.periodic(None, None).unwrap();
             let cost = periodic.cost(1.0).unwrap();
             let (rate, best) = (to_f64(&periodic.throughput()), to_f64(&solution.throughput));
             let constant = to_f64(periodic.period()) * periodic.lag() as f64;
-            let mut counts = vec![1, 10, 100, 1000, most];
+            let mut counts = vec![1, 10, 100, 1000, max_operations];
             counts.push(5 * periodic.operations());
-            for n in counts.into_iter().filter(|&n| n <= most) {
+            for n in counts.into_iter().filter(|&n| n <= max_operations) {
                 let schedule = periodic.schedule(n).unwrap();
                 let time = Prepared::new(&schedule, false)
                     .unwrap()
@@ -267,16 +265,16 @@ fn time_grows_with_the_rate() {
 }
 
 #[test]
-fn small_periods() {
+fn short_periods_give_correct_schedules() {
     let platform = generate("random:12:40", 3).unwrap();
     for ports in [Ports::BI, Ports::UNI] {
         let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
-        for longest in ["60", "200"] {
-            let longest = fraction(longest);
-            let periodic = solution.periodic(Some(&longest), Some(60)).unwrap();
+        for max_period in ["60", "200"] {
+            let max_period = fraction(max_period);
+            let periodic = solution.periodic(Some(&max_period), Some(60)).unwrap();
             assert!(periodic.throughput() <= solution.throughput);
             assert!(periodic.loss() >= Fraction::ZERO);
-            assert!(*periodic.period() <= longest);
+            assert!(*periodic.period() <= max_period);
             let schedule: Schedule = periodic.schedule(2 * periodic.operations()).unwrap();
             assert!(check(&schedule, &check::Options::default()).ok());
         }
@@ -287,10 +285,10 @@ fn small_periods() {
     }
 }
 
-/// A longest period is kept to, whatever the elements; and where one operation of the best single
-/// tree fits, the outcome is about as good at least.
+/// No period exceeds its maximum, for any number of elements. Where an operation of the best single
+/// tree fits into the maximum, the throughput is at least about that of the tree.
 #[test]
-fn longest_periods_are_kept() {
+fn periods_do_not_exceed_their_maximum() {
     let mut random = Random(63);
     for round in 0..25 {
         let platform = random_platform(&mut random);
@@ -298,20 +296,20 @@ fn longest_periods_are_kept() {
             let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
             let single = best_single(&solution).unwrap().throughput;
             for part in ["1", "5/4", "7/2", "19/2"] {
-                let longest = fraction(part) / &single;
+                let max_period = fraction(part) / &single;
                 for elements in [None, Some(5), Some(840)] {
                     let what = format!("{round} {ports:?} {part} {elements:?}");
-                    let periodic = match solution.periodic(Some(&longest), elements) {
+                    let periodic = match solution.periodic(Some(&max_period), elements) {
                         Ok(periodic) => periodic,
                         Err(error) => {
-                            // Cut to whole elements, one operation may take a little longer.
+                            // An operation cut to whole elements may take a little longer.
                             let tight = elements.is_some() && part == "1";
                             assert!(error.is_usage(), "{what}: {error}");
                             assert!(tight || elements == Some(5), "{what}: {error}");
                             continue;
                         }
                     };
-                    assert!(*periodic.period() <= longest, "{what}");
+                    assert!(*periodic.period() <= max_period, "{what}");
                     if elements != Some(5) {
                         let part = to_f64(&periodic.throughput()) / to_f64(&single);
                         assert!(part >= 0.99, "{what}: {part}");
@@ -324,7 +322,7 @@ fn longest_periods_are_kept() {
     }
 }
 
-/// Other methods give the same, for all operations whose throughput is proved.
+/// All methods give the same throughput for operations whose throughput is proved.
 #[test]
 fn methods_agree() {
     for ports in [Ports::BI, Ports::UNI] {
@@ -344,7 +342,7 @@ fn methods_agree() {
             assert!(others.iter().all(|(_, t)| same(t)));
         }
     }
-    // The polynomial program is quick on larger platforms, too.
+    // The polynomial program is fast on larger platforms as well.
     let platform = generate("random:40:160", 1).unwrap();
     let solution = solve(&platform, Operation::Reduce, Ports::BI, Method::Ports);
     if let Ok(solution) = solution {
@@ -363,7 +361,7 @@ fn oneport(args: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn command_line() {
+fn the_steady_command_prints_writes_and_refuses() {
     let folder = std::env::temp_dir().join(format!("oneport-steady-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = |name: &str| folder.join(name).to_str().unwrap().to_string();
@@ -411,15 +409,15 @@ fn command_line() {
     let events = trace["traceEvents"].as_array().unwrap();
     let ends = events.iter().filter(|e| e["ph"] == "X").count();
     assert!(ends > 0 && ends.is_multiple_of(2), "{events:?}");
-    for (option, name, says) in [
+    for (option, name, expected) in [
         ("--gantt", "g.png", "traces as FILE.json"),
         ("--draw", "p.json", "FILE.svg"),
     ] {
         let (code, out, err) = oneport(&[&args[..], &[option, &file(name)]].concat());
-        assert!(code == Some(2) && err.contains(says), "{err}");
+        assert!(code == Some(2) && err.contains(expected), "{err}");
         assert!(out.is_empty() && !folder.join(name).exists());
     }
-    // By the polynomial program unasked, by all methods if asked for.
+    // The command verifies with the polynomial program by default, with all methods by `--verify`.
     for (more, count) in [(&[][..], 1), (&["--verify"][..], 2)] {
         let args = ["steady", "--generate", "random:9:30", "--messages", "5"];
         let (code, out, _) = oneport(&[&args[..], &["--json"], more].concat());
@@ -431,8 +429,8 @@ fn command_line() {
         let (_, out, _) = oneport(&[&args[..], more].concat());
         assert!(out.contains("the same          by the polynomial program"));
     }
-    // Costs of very different magnitudes, a platform on which scans go one way, and numbers as long
-    // as they are written.
+    // Costs of very different magnitudes, numbers with many digits, and a platform without paths
+    // back to node 0, which a scan does not need.
     let platform = file("mixed.json");
     let text = r#"{"nodes": 4, "edges": [{"src": 0, "dst": 1, "cost": 1000000}, {"src": 1, "dst": 2, "cost": 1e-9},
         {"src": 2, "dst": 3, "cost": 3.00000000000000000000001e9}, {"src": 0, "dst": 3, "cost": "7/3"}]}"#;
@@ -457,7 +455,7 @@ fn command_line() {
             assert!(others.iter().all(|o| o["throughput"] == json["throughput"]));
         }
     }
-    // Where the best is not known, that is said; an upper bound that is reached is the best.
+    // The output says whether the throughput is optimal, which it is if it equals the upper bound.
     for args in [
         ["--collective", "multicast", "--generate", "star:12"],
         ["--collective", "scan", "--generate", "complete:8"],
@@ -470,12 +468,12 @@ fn command_line() {
         let gap = json["bounds"]["gap"].as_f64().unwrap();
         assert_eq!(json["optimal"], gap == 0.0, "{out}");
         let (_, out, _) = oneport(&args);
-        let said = if gap == 0.0 {
+        let expected = if gap == 0.0 {
             "optimal: it"
         } else {
             "heuristic"
         };
-        assert!(out.contains(said) || json["proved"] == true, "{out}");
+        assert!(out.contains(expected) || json["proved"] == true, "{out}");
     }
     let platform = file("bad.json");
     for (text, expected) in [

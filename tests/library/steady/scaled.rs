@@ -1,5 +1,5 @@
-//! Costs of all magnitudes: throughputs scale exactly with them, and platforms that mix them are
-//! solved.
+//! Tests of costs of all magnitudes: throughputs scale exactly with the costs, and platforms with
+//! mixed magnitudes are solved.
 
 use oneport::Ports;
 use oneport::steady::{
@@ -12,8 +12,8 @@ fn power(exponent: i32) -> Fraction {
     fraction(&format!("1e{exponent}"))
 }
 
-/// 2 to 5 nodes; a tree from node 0, or a ring, and some more edges; sometimes with times of
-/// combining, sometimes with few targets.
+/// A random platform of 2 to 5 nodes: a tree from node 0 or a ring, and further edges; sometimes
+/// with times of combining, sometimes with few targets.
 fn random_platform(random: &mut Random, cost: &dyn Fn(&mut Random) -> Fraction) -> Platform {
     let n = 2 + random.below(4);
     let mut pairs: Vec<(usize, usize)> = match random.below(3) {
@@ -47,7 +47,7 @@ fn random_platform(random: &mut Random, cost: &dyn Fn(&mut Random) -> Fraction) 
         .with_overlap(overlap)
 }
 
-/// 1/3 to 6, times one of these powers of ten.
+/// Random costs: 1/3 to 6, times ten to the power of one of `magnitudes`.
 fn cost_of(magnitudes: &'static [i32]) -> impl Fn(&mut Random) -> Fraction {
     move |random| {
         let part = Fraction::from(1 + random.below(6)) / Fraction::from(1 + random.below(3));
@@ -55,7 +55,7 @@ fn cost_of(magnitudes: &'static [i32]) -> impl Fn(&mut Random) -> Fraction {
     }
 }
 
-/// Magnitudes of the costs of a platform.
+/// Magnitudes that the costs of one platform have.
 const MAGNITUDES: [&[i32]; 7] = [
     &[0],
     &[0, 6],
@@ -68,7 +68,7 @@ const MAGNITUDES: [&[i32]; 7] = [
     &[-60, 0, 60],
 ];
 
-fn times(platform: &Platform, factor: &Fraction) -> Platform {
+fn with_scaled_costs(platform: &Platform, factor: &Fraction) -> Platform {
     let compute = platform.compute().iter().map(|c| c * factor).collect();
     let scaled = platform.with_costs(|_, e| &e.cost * factor).unwrap();
     scaled.with_compute(compute).unwrap()
@@ -83,10 +83,10 @@ fn throughputs_scale_exactly() {
             0 => fraction("355/113"),
             _ => power(random.below(19) as i32 - 9),
         };
-        let scaled = times(&platform, &factor);
+        let scaled = with_scaled_costs(&platform, &factor);
         for ports in [Ports::BI, Ports::UNI] {
             for operation in Operation::ALL {
-                // To search all scans takes long.
+                // Scans on more nodes take too long to search.
                 if operation == Operation::Scan && platform.nodes() > 3 {
                     continue;
                 }
@@ -121,17 +121,17 @@ fn throughputs_scale_exactly() {
 
 /// Both methods, the polynomial program, bounds and brute force agree.
 #[test]
-fn magnitudes_may_be_mixed() {
+fn platforms_with_mixed_magnitudes_are_solved() {
     let mut random = Random(61);
     for round in 0..126 {
         let platform = random_platform(&mut random, &cost_of(MAGNITUDES[round % 7]));
-        agree(&platform, round % 3 == 0);
+        assert_methods_agree(&platform, round % 3 == 0);
     }
 }
 
-/// Exact numbers are found by their remainders modulo primes; costs may well be multiples of those.
+/// The solver finds exact numbers from remainders modulo primes, of which costs may be multiples.
 #[test]
-fn costs_may_be_multiples_of_primes() {
+fn platforms_with_costs_that_are_multiples_of_primes_are_solved() {
     let mut random = Random(2305);
     for round in 0..40 {
         let primes = [(1u64 << 61) - 1, (1 << 61) - 31];
@@ -146,12 +146,12 @@ fn costs_may_be_multiples_of_primes() {
             }
             number
         };
-        agree(&random_platform(&mut random, &cost), round % 3 == 0);
+        assert_methods_agree(&random_platform(&mut random, &cost), round % 3 == 0);
     }
 }
 
-/// What is computed in several ways is the same.
-fn agree(platform: &Platform, all: bool) {
+/// Asserts that all ways to compute a throughput agree.
+fn assert_methods_agree(platform: &Platform, all: bool) {
     let n = platform.nodes();
     for ports in [Ports::BI, Ports::UNI] {
         for operation in Operation::ALL {
@@ -185,15 +185,15 @@ fn agree(platform: &Platform, all: bool) {
     }
 }
 
-/// Where little is left to gain beside what is gained, too.
+/// On these platforms, the last improvements are tiny compared with the throughput.
 #[test]
-fn large_platforms_with_mixed_magnitudes() {
+fn large_platforms_with_mixed_magnitudes_are_solved() {
     for seed in 0..3 {
         let platform = oneport::steady::generate("random:20:90", seed).unwrap();
         let mut random = Random(seed);
         let costs: Vec<Fraction> = (0..90).map(|_| power([0, 6][random.below(2)])).collect();
         let platform = platform.with_costs(|i, e| &e.cost * &costs[i]).unwrap();
-        let scaled = times(&platform, &power(-7));
+        let scaled = with_scaled_costs(&platform, &power(-7));
         for ports in [Ports::BI, Ports::UNI] {
             for operation in [Operation::Broadcast, Operation::Scatter] {
                 let of = |p| solve(p, operation, ports, Method::Ports).unwrap();
@@ -208,9 +208,9 @@ fn large_platforms_with_mixed_magnitudes() {
     }
 }
 
-/// Prefixes need not come back: rank 0 is to receive nothing.
+/// Rank 0 receives nothing in a scan, so the platform needs no path back to it.
 #[test]
-fn scans_go_one_way() {
+fn scans_need_no_path_back() {
     let edges = [(0, 1), (1, 2)].map(|(a, b)| Edge::new(a, b, fraction("2")));
     let platform = Platform::new(3, 0, None, edges.to_vec()).unwrap();
     for ports in [Ports::BI, Ports::UNI] {

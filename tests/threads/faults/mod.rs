@@ -1,12 +1,12 @@
-//! Faulty runs in every mode, each followed by a right one on the same team.
+//! Tests of faulty runs in every mode, each followed by a correct run on the same team.
 //!
-//! A case is the life of one team: schedules and rank programs with faults, drawn from one seed. A
+//! A case uses one team for several schedules or rank programs with faults, drawn from one seed. A
 //! faulty run must end in time, with the data that an independent interpreter computes or with an
-//! error that says what is wrong; the right run after it must end with the right data. Nothing may
-//! be left of a fault but its error.
+//! error that describes it. The correct run after it must give the correct data, because a fault
+//! must have no effect on later runs.
 //!
-//! `ONEPORT_FAULTS=N` runs N cases of each kind instead of a few, `ONEPORT_FAULTS_SEED=S` the one
-//! that a failure names. `tests/sanitize.sh` runs them under sanitizers.
+//! `ONEPORT_FAULTS=N` runs N cases of each kind instead of a few. `ONEPORT_FAULTS_SEED=S` runs the
+//! case that a failure names. `tests/sanitize.sh` runs these tests under sanitizers.
 
 #![allow(clippy::print_stdout, reason = "the counts are printed")]
 
@@ -21,45 +21,47 @@ use std::time::Duration;
 
 use oneport::plan::{Segments, registry};
 use oneport::run::{
-    Clock, Element, Operator, RunOptions, Team, TeamOptions, Workers, inputs, oracle as expected,
+    Clock, Element, Operator, RunOptions, Team, TeamOptions, Workers, inputs,
+    oracle as expected_outputs,
 };
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Error, ErrorKind, Ports, Request, Schedule, Step};
 
 use crate::oracle;
-use crate::support::alone::{alone, is_of_a_team};
+use crate::support::alone::{alone, is_team_thread};
 use crate::support::plans::{self, Plan, Shape, ports};
 use crate::support::random::Random;
 use crate::support::watch::{Watch, number};
 
-/// For runs that must complete, however busy the machine is.
-const PATIENT: Duration = Duration::from_secs(60);
-/// For runs that may never do.
-const SHORT: Duration = Duration::from_millis(25);
+/// For runs that must complete, even on a busy machine.
+const LONG_DEADLINE: Duration = Duration::from_secs(60);
+/// For runs that may never complete.
+const SHORT_DEADLINE: Duration = Duration::from_millis(25);
 
-/// What operators panic with on purpose.
-const BURNT: &str = "burnt down";
+/// Message of the panics that operators cause on purpose.
+const OPERATOR_PANIC: &str = "burnt down";
 
-/// Runs cases until enough have been run.
+/// Runs `case` with every seed. Unless there are few seeds, faulty runs must have ended in at least
+/// three ways: with data, at a deadline, and with a panic.
 fn run_cases(test: &str, case: impl Fn(&mut Random)) {
-    const FEW: u64 = 30;
+    const DEFAULT_CASES: u64 = 30;
     let _alone = alone();
-    hush_ranks();
-    let seeds = seeds(FEW);
-    let many = seeds.end - seeds.start >= FEW;
+    silence_ranks();
+    let seeds = seeds(DEFAULT_CASES);
+    let enough = seeds.end - seeds.start >= DEFAULT_CASES;
     for seed in seeds {
-        let once_more =
+        let command =
             format!("ONEPORT_FAULTS_SEED={seed} cargo test --test threads faults::{test}");
-        let _watch = Watch::new(once_more);
+        let _watch = Watch::new(command);
         case(&mut Random::new(seed));
     }
     let ends = std::mem::take(&mut *ENDS.lock().unwrap());
     println!("{test}: faulty runs ended in {ends:?}");
     let seen = |end| ends.contains_key(end);
-    assert!(!many || ["data", "Deadline", "Panicked"].into_iter().all(seen));
+    assert!(!enough || ["data", "Deadline", "Panicked"].into_iter().all(seen));
 }
 
-/// How often faulty runs ended in which way.
+/// Number of faulty runs that ended in each way.
 static ENDS: Mutex<BTreeMap<&str, usize>> = Mutex::new(BTreeMap::new());
 
 /// Counts how a faulty run ended.
@@ -81,29 +83,29 @@ fn count<R>(result: Result<R, Error>) -> Result<R, Error> {
     result
 }
 
-fn seeds(few: u64) -> Range<u64> {
+fn seeds(default_cases: u64) -> Range<u64> {
     match number("ONEPORT_FAULTS_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("ONEPORT_FAULTS").unwrap_or(few),
+        None => 0..number("ONEPORT_FAULTS").unwrap_or(default_cases),
     }
 }
 
-/// Ranks panic here on purpose: only what the tests themselves have to say is printed.
-fn hush_ranks() {
+/// Suppresses the messages of ranks, which panic here on purpose.
+fn silence_ranks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let thread = std::thread::current();
-            if !thread.name().is_some_and(is_of_a_team) {
+            if !thread.name().is_some_and(is_team_thread) {
                 print(panic);
             }
         }));
     });
 }
 
-/// An element type with an operator that neither commutes nor associates: any other order of
-/// operands shows.
+/// An element type with an operator that is neither commutative nor associative, so that any other
+/// order of operands changes the result.
 trait Value: Element {
     fn of(number: u64) -> Self;
     fn join(self, right: Self) -> Self;
@@ -131,9 +133,9 @@ impl Value for u8 {
     }
 }
 
-/// What every rank starts with.
-fn starts<T: Value>(ranks: usize, len: usize) -> Vec<Vec<T>> {
-    let buffers = plans::starts(ranks, len).into_iter();
+/// The initial buffers of all ranks.
+fn initial_buffers<T: Value>(ranks: usize, len: usize) -> Vec<Vec<T>> {
+    let buffers = plans::initial_buffers(ranks, len).into_iter();
     let values = |buffer: Vec<u64>| buffer.into_iter().map(T::of).collect();
     buffers.map(values).collect()
 }
@@ -146,7 +148,7 @@ fn join<T: Value>() -> Operator<T> {
 fn panicking<T: Value>(fuse: u64) -> Operator<T> {
     let fuse = Arc::new(AtomicU64::new(fuse));
     Operator::new("fuse", false, move |a: T, b| {
-        assert!(fuse.fetch_sub(1, Relaxed) != 0, "{BURNT}");
+        assert!(fuse.fetch_sub(1, Relaxed) != 0, "{OPERATOR_PANIC}");
         a.join(b)
     })
 }
@@ -162,13 +164,13 @@ fn sleeping<T: Value>(fuse: u64, nap: Duration) -> Operator<T> {
     })
 }
 
-/// One of the first combinations, or one of all `n`.
+/// The number of a combination: one of the first 20, or one of all `n`.
 fn fuse(random: &mut Random, n: usize) -> u64 {
-    let most = if random.one_in(2) { n.min(20) } else { n };
-    random.below(most + 1) as u64
+    let max = if random.one_in(2) { n.min(20) } else { n };
+    random.below(max + 1) as u64
 }
 
-/// A team in one of the modes that its life long stays the same.
+/// A team with random options.
 fn team(random: &mut Random, workers: Workers) -> Team {
     let p = if random.one_in(3) {
         2
@@ -176,7 +178,7 @@ fn team(random: &mut Random, workers: Workers) -> Team {
         2 + random.below(11)
     };
     let cores = core_affinity::get_core_ids().unwrap_or_default();
-    // Ranks that share the only core there is never run at the same time.
+    // On one core, no two ranks run at the same time.
     let one = cores.first().filter(|_| random.one_in(4));
     let options = TeamOptions {
         cores: one.map(|core| vec![core.id]),
@@ -187,7 +189,7 @@ fn team(random: &mut Random, workers: Workers) -> Team {
     Team::with(p, &options).unwrap()
 }
 
-/// Random programs for this team, short ones where many ranks have long buffers.
+/// Random programs for this team, with fewer operations if buffers are long.
 fn plan(random: &mut Random, team: &Team, ports: Ports, parts: usize) -> Plan {
     let p = team.ranks();
     let len = match random.below(8) {
@@ -197,20 +199,20 @@ fn plan(random: &mut Random, team: &Team, ports: Ports, parts: usize) -> Plan {
         3..=5 => 100,
         _ => 8,
     };
-    let most = if len > 1000 { 3 * p } else { 12 * p };
+    let max_operations = if len > 1000 { 3 * p } else { 12 * p };
     let shape = Shape {
         ranks: p,
         ports,
         len,
-        operations: 1 + random.below(most),
+        operations: 1 + random.below(max_operations),
         parts,
     };
     Plan::random(random, shape)
 }
 
-/// How a schedule is run: natively or paced, with or without rendezvous, traced or not. `time` is
-/// what it takes at the costs of the interpreter, if it completes; the second result is how many
-/// times as long it takes at these.
+/// Random options of a run: native or paced, eager or rendezvous, traced or not. `time` is the time
+/// of the schedule with the interpreter's costs, if it completes. The second result is the factor
+/// by which these options scale that time.
 fn options<T>(
     random: &mut Random,
     team: &Team,
@@ -221,7 +223,7 @@ fn options<T>(
     let paced = team.workers() == Workers::Ranks && random.one_in(5);
     let mut scale = 1.0;
     if paced {
-        // Powers of two keep sums exact.
+        // Scaling by powers of two keeps sums exact.
         while time.is_some_and(|t| t > 0.0 && 2.0 * scale * t <= PACED_NS) {
             scale *= 2.0;
         }
@@ -238,7 +240,7 @@ fn options<T>(
     (options, scale)
 }
 
-/// The interpreter's costs, for bytes instead of elements.
+/// The interpreter's costs times `scale`, per byte instead of per element.
 fn costs<T>(scale: f64) -> CostModel {
     let [alpha, beta, gamma, gamma_copy] = oracle::COSTS;
     let bytes = size_of::<T>() as f64 / scale;
@@ -247,27 +249,27 @@ fn costs<T>(scale: f64) -> CostModel {
         .gamma_copy(gamma_copy / bytes)
 }
 
-/// A right run, compared with what it must end with.
+/// Checks the results of a correct run.
 fn verify(random: &mut Random, team: &mut Team) {
-    team.set_deadline(PATIENT);
+    team.set_deadline(LONG_DEADLINE);
     if random.one_in(3) {
         registered_algorithm(random, team);
     } else if random.one_in(2) {
-        right_plan::<u8>(random, team);
+        correct_plan::<u8>(random, team);
     } else {
-        right_plan::<u64>(random, team);
+        correct_plan::<u64>(random, team);
     }
     if team.workers() == Workers::Ranks && random.one_in(3) {
         programs::verify(random, team);
     }
 }
 
-fn right_plan<T: Value>(random: &mut Random, team: &mut Team) {
+fn correct_plan<T: Value>(random: &mut Random, team: &mut Team) {
     let ports = ports(random);
     let plan = plan(random, team, ports, 3);
     let schedule = plan.schedule();
     let overlap = random.one_in(2);
-    let data: Vec<Vec<T>> = starts(team.ranks(), plan.len);
+    let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let time = Prepared::new(&schedule, overlap)
         .unwrap()
         .simulate(&costs::<T>(1.0).overlap(overlap), size_of::<T>() as u64)
@@ -299,15 +301,16 @@ fn registered_algorithm(random: &mut Random, team: &mut Team) {
     let name = if keep_order { "affine" } else { "sum" };
     let operator = Operator::<u64>::named(name).unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
-    let wanted = expected(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
+    let expected =
+        expected_outputs(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
     let time = oracle::time(&schedule, false);
     let (options, _) = options::<u64>(random, team, false, time);
     let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
-    assert_eq!(outcome.outputs, wanted, "{} {options:?}", algorithm.name);
+    assert_eq!(outcome.outputs, expected, "{} {options:?}", algorithm.name);
 }
 
-/// Whether `error` is what a run with these programs may end in.
-fn assert_proper(error: &Error, programs: &[Vec<Step>]) {
+/// Checks that `error` is one that a run of these programs may end with.
+fn assert_run_error(error: &Error, programs: &[Vec<Step>]) {
     assert!(!error.to_string().is_empty());
     let exists = |rank: usize, step: usize| {
         assert!(step <= programs[rank].len(), "{error}");
@@ -327,22 +330,21 @@ fn assert_proper(error: &Error, programs: &[Vec<Step>]) {
             exists(rank, step);
             assert!(peer < programs.len(), "{error}");
         }
-        _ => panic!("not what such a run may end in: {error}"),
+        _ => panic!("a run must not end with this error: {error}"),
     }
 }
 
-/// Whether `error` is the panic of an operator, of the rank itself or of the partner that helped
-/// it.
-fn is_burnt(error: &Error) -> bool {
+/// Whether `error` is the panic of an operator, on the rank itself or on a partner that helped it.
+fn is_operator_panic(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Panicked { message, .. } => {
-            message == BURNT || message.starts_with("the operator panicked on rank")
+            message == OPERATOR_PANIC || message.starts_with("the operator panicked on rank")
         }
         _ => false,
     }
 }
 
-/// Whether a step is refused before anything runs.
+/// Whether the schedule has a step that is refused before anything runs.
 fn is_refused(schedule: &Schedule) -> bool {
     let programs = schedule.programs().iter().enumerate();
     programs

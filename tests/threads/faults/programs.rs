@@ -1,5 +1,5 @@
-//! Rank programs with faults: they panic, leave, return errors, sleep, forget what they opened,
-//! name wrong peers and spans.
+//! Tests of rank programs with faults: programs that panic, return early, return errors, sleep,
+//! forget open sends, or name wrong peers and spans.
 
 use std::time::Duration;
 
@@ -9,56 +9,59 @@ use oneport::run::{
 use oneport::{Error, ErrorKind, Order, Span, Step};
 
 use super::{
-    PATIENT, SHORT, Value, assert_proper, costs, count, fuse, is_burnt, is_refused, join, oracle,
-    panicking, plan, run_cases, sleeping, starts, team,
+    LONG_DEADLINE, SHORT_DEADLINE, Value, assert_run_error, costs, count, fuse, initial_buffers,
+    is_operator_panic, is_refused, join, oracle, panicking, plan, run_cases, sleeping, team,
 };
-use crate::support::plans::{self, Plan, put_fault};
+use crate::support::plans::{self, Plan, insert_fault};
 use crate::support::random::Random;
 
-/// Faulty runs in the life of one team.
+/// Number of faulty runs per team.
 const RUNS: usize = 6;
-/// What rank programs panic with on purpose.
-const ENOUGH: &str = "enough";
+/// Message of the panics that rank programs cause on purpose.
+const PROGRAM_PANIC: &str = "enough";
 
 #[test]
-fn rank_programs() {
-    run_cases("programs::rank_programs", |random| {
-        let mut team = team(random, Workers::Ranks);
-        for _ in 0..RUNS {
-            match random.below(4) {
-                0 => faulty::<u64, Unidirectional>(random, &mut team),
-                1 => faulty::<u64, Bidirectional>(random, &mut team),
-                2 => faulty::<u8, Unidirectional>(random, &mut team),
-                _ => faulty::<u8, Bidirectional>(random, &mut team),
+fn faulty_rank_programs_leave_the_team_usable() {
+    run_cases(
+        "programs::faulty_rank_programs_leave_the_team_usable",
+        |random| {
+            let mut team = team(random, Workers::Ranks);
+            for _ in 0..RUNS {
+                match random.below(4) {
+                    0 => faulty_run::<u64, Unidirectional>(random, &mut team),
+                    1 => faulty_run::<u64, Bidirectional>(random, &mut team),
+                    2 => faulty_run::<u8, Unidirectional>(random, &mut team),
+                    _ => faulty_run::<u8, Bidirectional>(random, &mut team),
+                }
+                super::verify(random, &mut team);
+                verify(random, &mut team);
             }
-            super::verify(random, &mut team);
-            verify(random, &mut team);
-        }
-    });
+        },
+    );
 }
 
-/// Right rank programs, compared with what they must end with.
+/// Checks the results of correct rank programs.
 pub(super) fn verify(random: &mut Random, team: &mut Team) {
     if random.one_in(2) {
-        right::<u64, Unidirectional>(random, team);
+        correct_programs::<u64, Unidirectional>(random, team);
     } else {
-        right::<u8, Bidirectional>(random, team);
+        correct_programs::<u8, Bidirectional>(random, team);
     }
 }
 
-fn right<T: Value, P: Model>(random: &mut Random, team: &mut Team) {
+fn correct_programs<T: Value, P: Model>(random: &mut Random, team: &mut Team) {
     let plan = plan(random, team, P::PORTS, 1);
-    let mut buffers: Vec<Vec<T>> = starts(team.ranks(), plan.len);
-    let wanted = plan.outcome(buffers.clone(), T::join);
+    let mut buffers: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
+    let expected = plan.outcome(buffers.clone(), T::join);
     let mut options = scope_options::<T>(random);
     options.record = true;
-    team.set_deadline(PATIENT);
+    team.set_deadline(LONG_DEADLINE);
     let outcome = team
         .scope(&mut buffers, &options, |e: &mut Endpoint<'_, T, P>| {
             perform(e, &plan.programs[e.rank()], None)
         })
         .unwrap();
-    assert_eq!(buffers, wanted);
+    assert_eq!(buffers, expected);
     let schedule = plan.schedule();
     let recorded = outcome
         .schedule(schedule.collective().clone(), schedule.layout().to_vec())
@@ -76,10 +79,10 @@ fn scope_options<T: Value>(random: &mut Random) -> ScopeOptions<T> {
     options
 }
 
-/// What the two port models do differently.
+/// The operations that differ between the two port models.
 trait Model: PortModel {
-    /// Sends through a port that is open while the program does something else.
-    fn send_openly<T: Value>(
+    /// Sends with a guard. Reads the buffer meanwhile, if the port model allows that.
+    fn send_with_guard<T: Value>(
         e: &mut Endpoint<'_, T, Self>,
         to: usize,
         span: Span,
@@ -89,7 +92,7 @@ trait Model: PortModel {
 }
 
 impl Model for Unidirectional {
-    fn send_openly<T: Value>(
+    fn send_with_guard<T: Value>(
         e: &mut Endpoint<'_, T, Self>,
         to: usize,
         span: Span,
@@ -99,53 +102,53 @@ impl Model for Unidirectional {
 }
 
 impl Model for Bidirectional {
-    fn send_openly<T: Value>(
+    fn send_with_guard<T: Value>(
         e: &mut Endpoint<'_, T, Self>,
         to: usize,
         span: Span,
     ) -> Result<(), Error> {
         let (mut out, into) = e.split();
         let open = out.open_send(to, span)?;
-        // What is being sent may be looked at.
+        // The span may be read during the send.
         let sum = into.data().iter().fold(T::default(), |a, &b| a.join(b));
         std::hint::black_box(sum);
         open.wait()
     }
 }
 
-/// What one rank does wrong, at one step of its program.
+/// A fault of one rank, at one step of its program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Panic,
-    /// With a payload that is no text.
+    /// With a payload that is not text.
     PanicWithANumber,
-    /// While a send is open, which the partner may be reading.
+    /// During a send, while the partner may be reading the span.
     PanicWhileSending,
     ReturnAnError,
     Sleep(Duration),
-    /// Forgets the guard of the step's send and goes on.
+    /// Forgets the guard of the step's send, and continues.
     Forget,
     ForgetAndLeave,
     ForgetAndPanic,
-    /// Drops the guard of the step's send at once, which waits for it.
+    /// Drops the guard of the step's send at once, which waits for the send. Not a fault.
     Drop,
-    /// Sends openly, as the port model allows.
-    SendOpenly,
-    /// Talks to a rank that is none, and returns what that brings, or goes on.
+    /// Uses the guard as the port model allows. Not a fault.
+    SendWithGuard,
+    /// Names its own rank or one that does not exist. Returns the error, or ignores it.
     WrongPeer {
         ignored: bool,
     },
-    /// Names a span that is none.
+    /// Names a span outside the buffer.
     WrongSpan {
         ignored: bool,
     },
-    /// A local step between spans that overlap or differ in length.
+    /// Copies or combines between spans that overlap, differ in length, or leave the buffer.
     WrongLocal {
         ignored: bool,
     },
-    /// Waits for all others, who do not come.
+    /// Waits at a barrier that the other ranks do not reach.
     Barrier,
-    /// A message that nobody expects, or one that nobody sends.
+    /// Sends a message that no rank receives, or receives one that no rank sends.
     Unmatched {
         sends: bool,
     },
@@ -164,7 +167,7 @@ impl Fault {
             6 => Fault::ForgetAndLeave,
             7 => Fault::ForgetAndPanic,
             8 => Fault::Drop,
-            9 => Fault::SendOpenly,
+            9 => Fault::SendWithGuard,
             10 => Fault::WrongPeer { ignored: flag },
             11 => Fault::WrongSpan { ignored: flag },
             12 => Fault::WrongLocal { ignored: flag },
@@ -173,16 +176,16 @@ impl Fault {
         }
     }
 
-    /// What a run with this fault alone comes to.
+    /// How a run with only this fault may end.
     fn verdict(self) -> Verdict {
         match self {
             Fault::Drop
-            | Fault::SendOpenly
+            | Fault::SendWithGuard
             | Fault::WrongPeer { ignored: true }
             | Fault::WrongSpan { ignored: true }
-            | Fault::WrongLocal { ignored: true } => Verdict::Right,
-            Fault::Sleep(nap) if nap < SHORT => Verdict::Right,
-            // The send may end all the same, and nothing need be done after it.
+            | Fault::WrongLocal { ignored: true } => Verdict::Succeeds,
+            Fault::Sleep(nap) if nap < SHORT_DEADLINE => Verdict::Succeeds,
+            // The run succeeds if the send completes and nothing later depends on the fault.
             Fault::Sleep(_) | Fault::Forget | Fault::ForgetAndLeave => Verdict::Either,
             _ => Verdict::Fails,
         }
@@ -191,21 +194,22 @@ impl Fault {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
-    Right,
+    Succeeds,
     Either,
     Fails,
 }
 
 /// What the program does after a fault.
 enum Then {
-    /// The step as planned.
+    /// Performs the step as planned.
     Step,
-    /// The fault was in place of the step.
+    /// Skips the step, because the fault replaces it.
     Skip,
+    /// Returns early.
     Leave,
 }
 
-fn faulty<T: Value, P: Model>(random: &mut Random, team: &mut Team) {
+fn faulty_run<T: Value, P: Model>(random: &mut Random, team: &mut Team) {
     let plan = plan(random, team, P::PORTS, 1);
     match random.below(6) {
         0 | 1 => wrong_programs::<T, P>(random, team, &plan),
@@ -214,11 +218,11 @@ fn faulty<T: Value, P: Model>(random: &mut Random, team: &mut Team) {
     }
 }
 
-/// One or two ranks do something that no schedule could say.
+/// Programs in which one or two ranks have a fault that no schedule can express.
 fn faults<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let p = team.ranks();
     let mut at: Vec<Option<(usize, Fault)>> = vec![None; p];
-    let mut verdict = Verdict::Right;
+    let mut verdict = Verdict::Succeeds;
     for _ in 0..1 + random.below(2) {
         let rank = random.below(p);
         let step = random.below(plan.programs[rank].len() + 1);
@@ -233,16 +237,16 @@ fn faults<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan: &Plan)
         .flatten()
         .filter(|f| matches!(f.1, Fault::Unmatched { .. }));
     if barriers.count() == p || unmatched.count() == 2 {
-        // They may meet after all.
+        // The faults may match each other.
         verdict = Verdict::Either;
     }
-    let mut buffers: Vec<Vec<T>> = starts(p, plan.len);
-    let wanted = plan.outcome(buffers.clone(), T::join);
+    let mut buffers: Vec<Vec<T>> = initial_buffers(p, plan.len);
+    let expected = plan.outcome(buffers.clone(), T::join);
     let options = scope_options::<T>(random);
-    team.set_deadline(if verdict == Verdict::Right {
-        PATIENT
+    team.set_deadline(if verdict == Verdict::Succeeds {
+        LONG_DEADLINE
     } else {
-        SHORT
+        SHORT_DEADLINE
     });
     let result = team.scope(&mut buffers, &options, |e: &mut Endpoint<'_, T, P>| {
         let rank = e.rank();
@@ -253,24 +257,28 @@ fn faults<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan: &Plan)
     let what = || format!("{at:?} {options:?} {}", plan.schedule().to_json());
     match (&result, verdict) {
         (Ok(_), Verdict::Fails) => panic!("this cannot succeed: {}", what()),
-        (Err(error), Verdict::Right) => panic!("{error}: {}", what()),
+        (Err(error), Verdict::Succeeds) => panic!("{error}: {}", what()),
         (Ok(_), _) => {
-            // Who leaves does not do what it should.
-            let left = at
+            // A missing or an unmatched message changes the data.
+            let data_may_differ = at
                 .iter()
                 .flatten()
                 .any(|f| matches!(f.1, Fault::ForgetAndLeave | Fault::Unmatched { .. }));
-            assert!(left || buffers == wanted, "wrong data: {}", what());
+            assert!(
+                data_may_differ || buffers == expected,
+                "wrong data: {}",
+                what()
+            );
         }
-        (Err(error), _) => assert_known(error, what),
+        (Err(error), _) => assert_fault_error(error, what),
     }
 }
 
-/// Whether this is an error that one of the faults leads to.
-fn assert_known(error: &Error, what: impl Fn() -> String) {
+/// Checks that `error` is one that a fault may cause.
+fn assert_fault_error(error: &Error, what: impl Fn() -> String) {
     match error.kind() {
         ErrorKind::Panicked { message, .. } => {
-            let known = [ENOUGH, "(no message)"].contains(&message.as_str());
+            let known = [PROGRAM_PANIC, "(no message)"].contains(&message.as_str());
             assert!(known, "{error}: {}", what());
         }
         ErrorKind::System(_) => panic!("{error}: {}", what()),
@@ -278,34 +286,38 @@ fn assert_known(error: &Error, what: impl Fn() -> String) {
     }
 }
 
-/// Steps that a schedule could say, but not a right one.
+/// Programs with faults that a schedule can express.
 fn wrong_programs<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let mut programs = plan.programs.clone();
     let names: Vec<_> = (0..1 + random.below(2))
-        .map(|_| put_fault(random, &mut programs, plan.len, true))
+        .map(|_| insert_fault(random, &mut programs, plan.len, true))
         .collect();
     let schedule = plans::schedule(P::PORTS, plan.len, programs);
-    let mut buffers: Vec<Vec<T>> = starts(team.ranks(), plan.len);
+    let mut buffers: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let options = scope_options::<T>(random);
-    let wanted = if is_refused(&schedule) {
+    let expected = if is_refused(&schedule) {
         None
     } else {
         oracle::execute(&schedule, options.cost.overlap, T::join, buffers.clone())
     };
-    // With two ports, a receive holds up the sends behind it, which a schedule's would not.
-    let must = wanted.is_some() && !P::PORTS.is_bidirectional();
-    team.set_deadline(if must { PATIENT } else { SHORT });
+    // With two ports, a receive delays the sends after it, unlike in a schedule.
+    let must_succeed = expected.is_some() && !P::PORTS.is_bidirectional();
+    team.set_deadline(if must_succeed {
+        LONG_DEADLINE
+    } else {
+        SHORT_DEADLINE
+    });
     let result = team.scope(&mut buffers, &options, |e: &mut Endpoint<'_, T, P>| {
         perform(e, &schedule.programs()[e.rank()], None)
     });
     let what = || format!("{names:?} {options:?} {}", schedule.to_json());
-    match (count(result), wanted) {
-        (Ok(_), Some((wanted, _))) => assert!(buffers == wanted, "wrong data: {}", what()),
+    match (count(result), expected) {
+        (Ok(_), Some((expected, _))) => assert!(buffers == expected, "wrong data: {}", what()),
         (Ok(_), None) => panic!("this cannot complete: {}", what()),
         (Err(error), _) => {
-            assert!(!must, "{error}: {}", what());
+            assert!(!must_succeed, "{error}: {}", what());
             if !error.is_usage() {
-                assert_proper(&error, schedule.programs());
+                assert_run_error(&error, schedule.programs());
             }
         }
     }
@@ -320,20 +332,24 @@ fn bad_operator<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan: 
     } else {
         sleeping(fuse, Duration::from_millis(40))
     };
-    let mut buffers: Vec<Vec<T>> = starts(team.ranks(), plan.len);
-    let wanted = plan.outcome(buffers.clone(), T::join);
-    team.set_deadline(if panics { PATIENT } else { SHORT });
+    let mut buffers: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
+    let expected = plan.outcome(buffers.clone(), T::join);
+    team.set_deadline(if panics {
+        LONG_DEADLINE
+    } else {
+        SHORT_DEADLINE
+    });
     let result = team.scope(&mut buffers, &options, |e: &mut Endpoint<'_, T, P>| {
         perform(e, &plan.programs[e.rank()], None)
     });
     match count(result) {
-        Ok(_) => assert_eq!(buffers, wanted),
-        Err(error) if panics => assert!(is_burnt(&error), "{error}"),
-        Err(error) => assert_proper(&error, &plan.programs),
+        Ok(_) => assert_eq!(buffers, expected),
+        Err(error) if panics => assert!(is_operator_panic(&error), "{error}"),
+        Err(error) => assert_run_error(&error, &plan.programs),
     }
 }
 
-/// Does the steps one after another, and the fault before the step that it names.
+/// Performs the steps in order, and the fault before its step or instead of it.
 fn perform<T: Value, P: Model>(
     e: &mut Endpoint<'_, T, P>,
     steps: &[Step],
@@ -342,11 +358,11 @@ fn perform<T: Value, P: Model>(
     for i in 0..=steps.len() {
         let step = steps.get(i);
         let then = match fault {
-            Some((at, fault)) if at == i => commit(e, fault, step)?,
+            Some((at, fault)) if at == i => perform_fault(e, fault, step)?,
             _ => Then::Step,
         };
         match (then, step) {
-            (Then::Step, Some(step)) => take(e, step)?,
+            (Then::Step, Some(step)) => perform_step(e, step)?,
             (Then::Leave, _) => return Ok(()),
             (Then::Step | Then::Skip, _) => {}
         }
@@ -354,7 +370,7 @@ fn perform<T: Value, P: Model>(
     Ok(())
 }
 
-fn take<T: Value, P: Model>(e: &mut Endpoint<'_, T, P>, step: &Step) -> Result<(), Error> {
+fn perform_step<T: Value, P: Model>(e: &mut Endpoint<'_, T, P>, step: &Step) -> Result<(), Error> {
     match step {
         Step::Send { to, spans, .. } => e.send(*to, spans[0]),
         Step::Recv { from, spans, .. } => e.recv(*from, spans[0]),
@@ -366,15 +382,15 @@ fn take<T: Value, P: Model>(e: &mut Endpoint<'_, T, P>, step: &Step) -> Result<(
     }
 }
 
-/// Does something wrong before `step`, or in its place.
-fn commit<T: Value, P: Model>(
+/// Performs a fault before `step` or instead of it.
+fn perform_fault<T: Value, P: Model>(
     e: &mut Endpoint<'_, T, P>,
     fault: Fault,
     step: Option<&Step>,
 ) -> Result<Then, Error> {
     let (me, p, len) = (e.rank(), e.ranks(), e.data().len());
     let next = (me + 1) % p;
-    // The send that the step is, or one that nobody expects.
+    // The step's own send, or one that no rank expects.
     let send = match step {
         Some(Step::Send { to, spans, .. }) => Some((*to, spans[0])),
         _ => None,
@@ -386,13 +402,13 @@ fn commit<T: Value, P: Model>(
         if ignored { Ok(Then::Step) } else { Err(error) }
     };
     match fault {
-        Fault::Panic => panic!("{ENOUGH}"),
+        Fault::Panic => panic!("{PROGRAM_PANIC}"),
         Fault::PanicWithANumber => std::panic::panic_any(42),
         Fault::PanicWhileSending => {
             let _open = e.open_send(any.0, any.1)?;
-            panic!("{ENOUGH}");
+            panic!("{PROGRAM_PANIC}");
         }
-        Fault::ReturnAnError => Err(Team::new(0).expect_err("no rank")),
+        Fault::ReturnAnError => Err(Team::new(0).expect_err("a team needs a rank")),
         Fault::Sleep(nap) => {
             std::thread::sleep(nap);
             Ok(Then::Step)
@@ -410,14 +426,14 @@ fn commit<T: Value, P: Model>(
         }
         Fault::ForgetAndPanic => {
             std::mem::forget(e.open_send(any.0, any.1)?);
-            panic!("{ENOUGH}");
+            panic!("{PROGRAM_PANIC}");
         }
-        Fault::Drop | Fault::SendOpenly => match send {
+        Fault::Drop | Fault::SendWithGuard => match send {
             Some((to, span)) => {
                 if fault == Fault::Drop {
                     drop(e.open_send(to, span)?);
                 } else {
-                    P::send_openly(e, to, span)?;
+                    P::send_with_guard(e, to, span)?;
                 }
                 Ok(Then::Skip)
             }

@@ -1,4 +1,4 @@
-//! Schedules with faults.
+//! Tests of schedules with faults.
 
 use std::time::Duration;
 
@@ -6,42 +6,47 @@ use oneport::run::{RunOptions, Team, Workers};
 use oneport::{Error, Ports, Schedule};
 
 use super::{
-    PATIENT, SHORT, Value, assert_proper, count, fuse, is_burnt, is_refused, join, options, oracle,
-    panicking, plan, run_cases, sleeping, starts, team, verify,
+    LONG_DEADLINE, SHORT_DEADLINE, Value, assert_run_error, count, fuse, initial_buffers,
+    is_operator_panic, is_refused, join, options, oracle, panicking, plan, run_cases, sleeping,
+    team, verify,
 };
-use crate::support::plans::{self, Plan, ports, put_fault};
+use crate::support::plans::{self, Plan, insert_fault, ports};
 use crate::support::random::Random;
 
-/// Faulty runs in the life of one team.
+/// Number of faulty runs per team.
 const RUNS: usize = 6;
 
 #[test]
-fn schedules_on_threads() {
-    run_cases("schedules::schedules_on_threads", |random| {
-        life(random, Workers::Ranks)
-    });
+fn faulty_schedules_leave_a_team_of_threads_usable() {
+    run_cases(
+        "schedules::faulty_schedules_leave_a_team_of_threads_usable",
+        |random| run_case(random, Workers::Ranks),
+    );
 }
 
 #[test]
-fn schedules_on_one_worker_a_core() {
-    run_cases("schedules::schedules_on_one_worker_a_core", |random| {
-        life(random, Workers::Cores);
-    });
+fn faulty_schedules_leave_a_multiplexed_team_usable() {
+    run_cases(
+        "schedules::faulty_schedules_leave_a_multiplexed_team_usable",
+        |random| {
+            run_case(random, Workers::Cores);
+        },
+    );
 }
 
-fn life(random: &mut Random, workers: Workers) {
+fn run_case(random: &mut Random, workers: Workers) {
     let mut team = team(random, workers);
     for _ in 0..RUNS {
         if random.one_in(2) {
-            fault::<u64>(random, &mut team);
+            faulty_run::<u64>(random, &mut team);
         } else {
-            fault::<u8>(random, &mut team);
+            faulty_run::<u8>(random, &mut team);
         }
         verify(random, &mut team);
     }
 }
 
-fn fault<T: Value>(random: &mut Random, team: &mut Team) {
+fn faulty_run<T: Value>(random: &mut Random, team: &mut Team) {
     let ports = ports(random);
     let plan = plan(random, team, ports, 3);
     match random.below(8) {
@@ -53,32 +58,36 @@ fn fault<T: Value>(random: &mut Random, team: &mut Team) {
     }
 }
 
-/// One to three steps are not what they should be.
+/// Programs with one to three faults.
 fn wrong_programs<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let mut programs = plan.programs.clone();
     let faults: Vec<_> = (0..1 + random.below(3))
-        .map(|_| put_fault(random, &mut programs, plan.len, false))
+        .map(|_| insert_fault(random, &mut programs, plan.len, false))
         .collect();
     let schedule = plans::schedule(plan.ports, plan.len, programs);
     let overlap = random.one_in(2);
-    let data: Vec<Vec<T>> = starts(team.ranks(), plan.len);
-    let wanted = if is_refused(&schedule) {
+    let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
+    let expected = if is_refused(&schedule) {
         None
     } else {
         oracle::execute(&schedule, overlap, T::join, data.clone())
     };
-    let time = wanted.as_ref().map(|w| w.1);
+    let time = expected.as_ref().map(|(_, time)| *time);
     let (options, scale) = options::<T>(random, team, overlap, time);
     let what = || format!("{faults:?} {options:?} {}", schedule.to_json());
-    let deadline = if wanted.is_some() { PATIENT } else { SHORT };
+    let deadline = if expected.is_some() {
+        LONG_DEADLINE
+    } else {
+        SHORT_DEADLINE
+    };
     team.set_deadline(deadline);
     let outcome = count(team.run(&schedule, &data, &join(), &options));
-    match (outcome, wanted) {
-        (Ok(outcome), Some((wanted, time))) => {
-            assert!(outcome.outputs == wanted, "wrong data: {}", what());
+    match (outcome, expected) {
+        (Ok(outcome), Some((expected, time))) => {
+            assert!(outcome.outputs == expected, "wrong data: {}", what());
             assert_eq!(outcome.model_time, scale * time, "{}", what());
         }
-        (Err(error), None) => assert_proper(&error, schedule.programs()),
+        (Err(error), None) => assert_run_error(&error, schedule.programs()),
         (Ok(_), None) => panic!("this cannot complete: {}", what()),
         (Err(error), Some(_)) => panic!("{error}: {}", what()),
     }
@@ -87,55 +96,59 @@ fn wrong_programs<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
 fn panicking_operator<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let (options, _) = options::<T>(random, team, false, None);
     let bad = panicking(fuse(random, 2 * plan.combinations()));
-    let data: Vec<Vec<T>> = starts(team.ranks(), plan.len);
-    team.set_deadline(PATIENT);
+    let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
+    team.set_deadline(LONG_DEADLINE);
     match count(team.run(&plan.schedule(), &data, &bad, &options)) {
         Ok(outcome) => assert_eq!(outcome.outputs, plan.outcome(data, T::join)),
-        Err(error) => assert!(is_burnt(&error), "{error}"),
+        Err(error) => assert!(is_operator_panic(&error), "{error}"),
     }
 }
 
-/// Others wait for a rank whose operator takes its time, until they have waited too long.
+/// Other ranks wait for a rank with a slow operator, possibly beyond the deadline.
 fn slow_operator<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let (options, _) = options::<T>(random, team, false, None);
-    let (nap, deadline) = *random.pick(&[(5, PATIENT), (5, SHORT), (40, SHORT)]);
+    let (nap, deadline) = *random.pick(&[
+        (5, LONG_DEADLINE),
+        (5, SHORT_DEADLINE),
+        (40, SHORT_DEADLINE),
+    ]);
     let slow = sleeping(
         fuse(random, plan.combinations()),
         Duration::from_millis(nap),
     );
-    let data: Vec<Vec<T>> = starts(team.ranks(), plan.len);
+    let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let schedule = plan.schedule();
     team.set_deadline(deadline);
     match count(team.run(&schedule, &data, &slow, &options)) {
         Ok(outcome) => assert_eq!(outcome.outputs, plan.outcome(data, T::join)),
         Err(error) => {
-            assert!(deadline == SHORT, "{error}");
-            assert_proper(&error, schedule.programs());
+            assert!(deadline == SHORT_DEADLINE, "{error}");
+            assert_run_error(&error, schedule.programs());
         }
     }
 }
 
-/// Ranks have fewer ports than the schedule uses.
+/// Ranks with fewer ports than the schedule uses.
 fn fewer_ports<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let (mut options, _) = options::<T>(random, team, false, None);
     options.ports = Some(Ports::UNI);
-    let data: Vec<Vec<T>> = starts(team.ranks(), plan.len);
+    let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let schedule = plan.schedule();
-    team.set_deadline(SHORT);
+    team.set_deadline(SHORT_DEADLINE);
     match count(team.run(&schedule, &data, &join(), &options)) {
         Ok(outcome) => assert_eq!(outcome.outputs, plan.outcome(data, T::join)),
-        Err(error) => assert_proper(&error, schedule.programs()),
+        Err(error) => assert_run_error(&error, schedule.programs()),
     }
 }
 
-/// Nothing runs at all.
+/// Arguments that are refused before anything runs.
 fn bad_request<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let (p, len) = (team.ranks(), plan.len);
     let run = |team: &mut Team, schedule: &Schedule, data: &[Vec<T>], options: &RunOptions| {
         let result = count(team.run(schedule, data, &join(), options));
         result.map(|_| ()).unwrap_err()
     };
-    let mut data: Vec<Vec<T>> = starts(p, len);
+    let mut data: Vec<Vec<T>> = initial_buffers(p, len);
     let (mut options, _) = options::<T>(random, team, false, None);
     let schedule = plan.schedule();
     let error: Error = match random.below(4) {
@@ -151,7 +164,7 @@ fn bad_request<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
             let mut programs = plan.programs.clone();
             programs.push(Vec::new());
             let larger = plans::schedule(plan.ports, len, programs);
-            run(team, &larger, &starts(p + 1, len), &options)
+            run(team, &larger, &initial_buffers(p + 1, len), &options)
         }
         _ => {
             options.repetitions = 0;

@@ -1,5 +1,5 @@
-//! Streamed programs take, to the last bit, the time of the stored schedule; and the
-//! circulant ones are the stored ones.
+//! Tests that a streamed schedule takes the simulated time of the materialized schedule, bit for
+//! bit. This includes circulant planners, which stream without materializing a schedule.
 
 use oneport::plan::{Segments, registry};
 use oneport::schedule::ScheduleSource;
@@ -9,7 +9,7 @@ use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span
 use crate::hand;
 use crate::support::random::Random;
 
-/// Costs that no sum of which is exact, so that only the same sums in the same order give the same
+/// Costs whose sums are inexact, so that only the same additions in the same order give the same
 /// bits.
 fn cost(overlap: bool) -> CostModel {
     CostModel::new(0.1, 0.7)
@@ -18,8 +18,8 @@ fn cost(overlap: bool) -> CostModel {
         .overlap(overlap)
 }
 
-/// Whether the schedule completes.
-fn agree(schedule: &Schedule, name: &str) -> bool {
+/// Asserts that streaming and simulating agree. Returns whether the schedule completes.
+fn compare(schedule: &Schedule, name: &str) -> bool {
     let mut completes = true;
     for overlap in [false, true] {
         let cost = cost(overlap);
@@ -31,7 +31,7 @@ fn agree(schedule: &Schedule, name: &str) -> bool {
         };
         let streamed = match streamed {
             Ok(streamed) => streamed,
-            // Rounds are counted without overlap.
+            // A stream counts rounds without overlap, so the schedule must also complete without.
             Err(_) if Prepared::new(schedule, false).is_err() => continue,
             Err(error) => panic!("{name}, overlap {overlap}: {error}"),
         };
@@ -54,7 +54,7 @@ fn agree(schedule: &Schedule, name: &str) -> bool {
 }
 
 #[test]
-fn every_algorithm() {
+fn streams_of_every_algorithm_take_the_simulated_time() {
     for algorithm in registry::all() {
         for p in (1..=17).chain([31, 32, 33, 64]) {
             for sizes in [vec![0], vec![5], vec![3, 3, 2], vec![5, 1, 0, 4, 2, 7, 1]] {
@@ -69,7 +69,7 @@ fn every_algorithm() {
                     }
                     let schedule = algorithm.plan(&request).unwrap();
                     let name = format!("{} {} p={p} {sizes:?}", algorithm.name, ports.name());
-                    assert!(agree(&schedule, &name));
+                    assert!(compare(&schedule, &name));
                 }
             }
         }
@@ -77,16 +77,16 @@ fn every_algorithm() {
 }
 
 #[test]
-fn schedules_by_hand() {
+fn streams_of_hand_written_schedules_take_the_simulated_time() {
     for p in 2..=9 {
         for (name, schedule) in hand::all(p) {
-            agree(&schedule, &name);
+            compare(&schedule, &name);
         }
     }
 }
 
-/// Programs that grow transfer by transfer, so that they complete; a few steps are then
-/// moved, and some no longer do.
+/// A random schedule. It is built transfer by transfer, so that it completes; then `moves` steps
+/// change their places, after which some schedules deadlock.
 fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
     let p = 1 + random.below(6);
     let k = 1 + random.below(3);
@@ -133,12 +133,12 @@ fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
 }
 
 #[test]
-fn random_programs() {
+fn streams_of_random_schedules_take_the_simulated_time() {
     let mut random = Random::new(1);
     let (mut completed, mut stuck) = (0, 0);
     for i in 0..20_000 {
         let schedule = random_schedule(&mut random, i % 4);
-        if agree(&schedule, &schedule.to_json()) {
+        if compare(&schedule, &schedule.to_json()) {
             completed += 1;
         } else {
             stuck += 1;
@@ -148,8 +148,8 @@ fn random_programs() {
 }
 
 #[test]
-fn long_lists_for_one_port() {
-    // All sends, then all receives, through windows that must be widened.
+fn windows_grow_for_many_waiting_sends() {
+    // All sends of a rank precede its receives, so the windows of the stream must grow.
     let (p, n) = (5, 300);
     let mut b = Schedule::builder(p, Ports::BI, Collective::Allgather);
     for r in 0..p {
@@ -161,7 +161,7 @@ fn long_lists_for_one_port() {
             b.step(r, Step::recv((r + p - 1) % p, Span::new(n + i, 1)));
         }
     }
-    assert!(agree(&b.build().unwrap(), "sends first"));
+    assert!(compare(&b.build().unwrap(), "sends first"));
 }
 
 #[test]
@@ -191,10 +191,10 @@ fn wrong_programs_are_errors() {
     assert!(message([waits(1), waits(0)]).contains("deadlock"));
 }
 
-/// Steps that a [`Schedule`] would refuse.
-struct Bad(Step);
+/// A source with one step that a [`Schedule`] would refuse.
+struct InvalidSource(Step);
 
-impl ScheduleSource for Bad {
+impl ScheduleSource for InvalidSource {
     type Program<'a> = std::iter::Once<Step>;
 
     fn ranks(&self) -> usize {
@@ -225,12 +225,12 @@ fn steps_out_of_bounds_are_errors() {
         Step::send(0, Span::new(0, 1)),
         Step::recv(0, Span::new(usize::MAX, 2)),
     ] {
-        assert!(stream(&Bad(step), &cost(false), 1).is_err());
+        assert!(stream(&InvalidSource(step), &cost(false), 1).is_err());
     }
 }
 
 #[test]
-fn links_that_do_not_exist() {
+fn missing_links_are_errors() {
     let square = vec![vec![None; 2]; 2];
     let cost = CostModel::heterogeneous(oneport::machine::Links {
         alpha: square.clone(),
@@ -246,7 +246,7 @@ fn links_that_do_not_exist() {
 }
 
 #[test]
-fn circulant_broadcasts_reductions_and_both() {
+fn circulant_streams_take_the_simulated_time() {
     for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
         let algorithm = registry::find(kind, "circulant").unwrap();
         assert!(algorithm.is_streamed());
@@ -271,9 +271,9 @@ fn circulant_broadcasts_reductions_and_both() {
     }
 }
 
-/// Every number of ranks and several numbers of blocks take exactly `n - 1 + ceil(log2 p)` rounds.
+/// `n` blocks and `p` ranks take exactly `n - 1 + ceil(log2 p)` rounds.
 #[test]
-fn rounds_are_optimal() {
+fn circulant_streams_take_the_optimal_number_of_rounds() {
     for kind in [Kind::Broadcast, Kind::Reduce] {
         let algorithm = registry::find(kind, "circulant").unwrap();
         for p in 1..=300usize {
