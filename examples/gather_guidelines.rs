@@ -52,7 +52,6 @@ use oneport::plan::choose;
 use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{GatherTree, Problem, binomial, linear, optimal};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
-use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 /// Makes a tree for a problem.
@@ -234,9 +233,7 @@ impl Bench {
         let pairs = schedules.iter().zip(measured);
         pairs
             .map(|(schedule, measured)| {
-                let model = Prepared::new(schedule, false)?
-                    .simulate(&self.cost, 1)
-                    .time();
+                let model = schedule.simulate(&self.cost, 1)?.time();
                 let measured = measured.into_iter().fold(f64::INFINITY, f64::min);
                 Ok(Times { model, measured })
             })

@@ -13,6 +13,13 @@ pub enum ErrorKind {
     Usage(String),
     /// Input that is not a schedule (or profile, or cost file) at all.
     Malformed(String),
+    /// A message between two ranks that the cost model does not link.
+    NoLink {
+        /// Rank that sends.
+        from: usize,
+        /// Rank that receives.
+        to: usize,
+    },
     /// A schedule that is well formed but breaks a rule or computes a wrong result.
     Wrong(String),
     /// A step opened a port that another transfer of the same rank still holds.
@@ -91,7 +98,10 @@ impl Error {
 
     /// Bad usage or unreadable input, as opposed to a failed check or run.
     pub fn is_usage(&self) -> bool {
-        matches!(*self.0, ErrorKind::Usage(_) | ErrorKind::Malformed(_))
+        matches!(
+            *self.0,
+            ErrorKind::Usage(_) | ErrorKind::Malformed(_) | ErrorKind::NoLink { .. }
+        )
     }
 
     /// Exit code the command line gives it: 2 for bad usage or unreadable input, 1 for a failed
@@ -130,6 +140,10 @@ impl fmt::Display for ErrorKind {
             | ErrorKind::Malformed(message)
             | ErrorKind::Wrong(message)
             | ErrorKind::System(message) => fmt::Display::fmt(message, f),
+            ErrorKind::NoLink { from, to } => write!(
+                f,
+                "rank {from} sends to rank {to}, between which the costs have no link"
+            ),
             ErrorKind::PortBusy { rank, port, step } => write!(
                 f,
                 "port busy: rank {rank} cannot open port {port} for step {step} while its earlier transfer is open"

@@ -29,7 +29,7 @@
 //!
 //! // Time it: 3 + 5 - 1 rounds of alpha + beta * 800 bytes.
 //! let cost = CostModel::new(1000.0, 0.5);
-//! let model_time = Prepared::new(&schedule, false)?.simulate(&cost, 4).time();
+//! let model_time = schedule.simulate(&cost, 4)?.time();
 //! assert_eq!(model_time, 7.0 * 1400.0);
 //!
 //! // Run it with real data on real threads.

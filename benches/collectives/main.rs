@@ -268,7 +268,12 @@ impl Bench {
             .expect("a right layout");
         let model = calibrated.then(|| {
             let prepared = Prepared::new(&schedule, false).expect("completes");
-            let time = |cost: &CostModel| prepared.simulate(cost, ELEMENT as u64).time();
+            let time = |cost: &CostModel| {
+                let simulation = prepared
+                    .simulate(cost, ELEMENT as u64)
+                    .expect("valid costs");
+                simulation.time()
+            };
             let line = self.profile().map(Profile::line);
             (
                 time(&request.cost),

@@ -217,8 +217,8 @@ mod tests {
     use oneport::check::{Options, check};
     use oneport::plan::{Segments, pipeline, registry};
     use oneport::run::{Operator, ScopeOptions, Team, inputs, oracle};
-    use oneport::simulate::Prepared;
-    use oneport::{Collective, CostModel, Kind, Ports};
+
+    use oneport::{Collective, CostModel, Kind, Ports, Schedule};
 
     fn request(p: usize, sizes: &[usize], root: usize) -> Request {
         let mut r = Request::new(p, 0);
@@ -267,10 +267,7 @@ mod tests {
             .unwrap()
             .plan(request)
             .unwrap();
-        let time = |schedule| {
-            let prepared = Prepared::new(schedule, false).unwrap();
-            prepared.simulate(&request.cost, 8).rank_times()
-        };
+        let time = |schedule: &Schedule| schedule.simulate(&request.cost, 8).unwrap().rank_times();
         let rank_times = outcome.rank_times.clone();
         assert_eq!(rank_times, time(&planned), "{request:?}");
         // The evaluator skips whole periods, which rounds differently.

@@ -123,7 +123,6 @@ mod tests {
     use super::*;
     use crate::machine::CostModel;
     use crate::plan::{Segments, registry};
-    use crate::simulate::Prepared;
     use crate::simulate::bounds::lower_bound_of;
     use crate::{Kind, Request};
 
@@ -202,10 +201,7 @@ mod tests {
                     continue;
                 }
                 let schedule = algorithm.plan(&request).unwrap();
-                let time = Prepared::new(&schedule, false)
-                    .unwrap()
-                    .simulate(&cost, 1)
-                    .time();
+                let time = schedule.simulate(&cost, 1).unwrap().time();
                 let mut closed = request.clone();
                 if !algorithm.collective.reduces() {
                     closed.cost = closed.cost.gamma(0.0);

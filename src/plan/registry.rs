@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Schedule};
-use crate::simulate::{self, Timed};
+use crate::simulate::Timed;
 
 /// One algorithm for one collective.
 #[derive(Debug, Clone, Copy)]
@@ -157,21 +157,17 @@ impl Planned {
         }
     }
 
-    /// Times it under `cost`, with elements of `element_bytes` bytes. If it is streamed, `watch` is
-    /// called as by [`simulate::stream_watched`].
+    /// Times it under `cost`, with elements of `element_bytes` bytes, by [`simulate::stream`].
     ///
     /// # Errors
-    /// As [`simulate::timed`] for a stored schedule, otherwise as [`simulate::stream`].
+    /// As [`simulate::stream`].
     pub fn timed(
         &self,
         cost: &CostModel,
         element_bytes: u64,
         mut watch: impl FnMut(u64),
     ) -> Result<Timed> {
-        match self {
-            Planned::Stored(schedule) => simulate::timed(schedule, cost, element_bytes),
-            Planned::Streamed(programs) => programs.timed(cost, element_bytes, &mut watch),
-        }
+        self.programs().timed(cost, element_bytes, &mut watch)
     }
 
     /// Stores it as a schedule.
@@ -276,32 +272,10 @@ impl Algorithm {
         }
     }
 
-    /// Whether [`Algorithm::timed`] can time requests whose schedules are too long to store.
+    /// Whether [`Algorithm::planned`] gives a source that times requests whose schedules are too long to
+    /// store.
     pub fn is_streamed(&self) -> bool {
         matches!(self.planner, Planner::Streamed(_))
-    }
-
-    /// Times `request` under its own costs, without storing the schedule if the algorithm can
-    /// stream it.
-    ///
-    /// # Errors
-    /// As [`Algorithm::plan`], and when a message has no link.
-    pub fn timed(&self, request: &Request) -> Result<Timed> {
-        self.timed_watched(request, |_| ())
-    }
-
-    /// As [`Algorithm::timed`]; calls `watch` as [`simulate::stream_watched`] does.
-    ///
-    /// # Errors
-    /// As [`Algorithm::timed`].
-    pub fn timed_watched(&self, request: &Request, watch: impl FnMut(u64)) -> Result<Timed> {
-        let (cost, element_bytes) = (&request.cost, request.element_bytes);
-        match self.planned(request)? {
-            Planned::Stored(schedule) => {
-                simulate::stream_watched(&schedule, cost, element_bytes, watch)
-            }
-            programs @ Planned::Streamed(_) => programs.timed(cost, element_bytes, watch),
-        }
     }
 
     /// The request with the costs that count: a collective that does not combine has no

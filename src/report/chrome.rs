@@ -188,8 +188,7 @@ mod tests {
                 .unwrap();
             let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
             let (lanes, names) = read(&trace.to_chrome_json("test").unwrap());
-            let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
-            let busy = prepared.simulate(&cost, 1).port_busy(&schedule);
+            let busy = schedule.simulate(&cost, 1).unwrap().port_busy(&schedule);
             for (rank, of_rank) in busy.iter().enumerate() {
                 for (list, busy) in of_rank.iter().enumerate() {
                     let lane = &trace.list_name(list);

@@ -8,7 +8,6 @@ use crate::rules::Event;
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::max_time;
 use crate::schedule::{Schedule, Span, Spans, Step};
-use crate::simulate::Prepared;
 
 /// The unit of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,8 +112,8 @@ impl Trace {
         element_bytes: u64,
         unit: Unit,
     ) -> Result<Trace> {
-        let prepared = Prepared::new(schedule, cost.overlap)?;
-        let simulation = prepared.simulate(cost, element_bytes);
+        let simulation = schedule.simulate(cost, element_bytes)?;
+        let prepared = simulation.prepared();
         if !simulation.time().is_finite() {
             return Err(Error::usage(
                 "the model time is not finite: a link that the schedule uses is missing, or costs are too large",
@@ -427,8 +426,7 @@ mod tests {
                     continue;
                 };
                 let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
-                let prepared = Prepared::new(&schedule, false).unwrap();
-                let simulation = prepared.simulate(&cost, 1);
+                let simulation = schedule.simulate(&cost, 1).unwrap();
                 assert_eq!(trace.end(), simulation.time(), "{}", algorithm.name);
                 let mut busy = vec![vec![0.0; schedule.ports().lists()]; p];
                 for a in trace.activities() {

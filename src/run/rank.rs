@@ -13,7 +13,7 @@ use super::scope::ScopeContext;
 use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::tuning::CACHED_PARTNERS;
 use super::wait::{Missed, Stop, Waiter, nanoseconds};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
 
@@ -148,10 +148,7 @@ impl<'t, T: Element> Rank<'t, T> {
         if self.context.line.is_some() || span.len == 0 || self.context.run.cost.linked(from, to) {
             return Ok(());
         }
-        Err(Error::usage(format!(
-            "rank {}: the costs have no link from rank {from} to rank {to}",
-            self.rank
-        )))
+        Err(ErrorKind::NoLink { from, to }.into())
     }
 
     #[inline]

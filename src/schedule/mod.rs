@@ -25,7 +25,7 @@ pub use step::{Order, Step};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, Ports};
 use crate::schedule::collective::Collective;
 
@@ -61,20 +61,18 @@ impl Schedule {
     /// Checks that `cost` has a link for every non-empty message.
     ///
     /// # Errors
-    /// Names the first message without a link.
+    /// [`ErrorKind::NoLink`](crate::ErrorKind::NoLink) for the first message without a link.
     pub fn ensure_links(&self, cost: &CostModel) -> Result<()> {
         if cost.links().is_none() {
             return Ok(());
         }
         for (from, program) in self.programs().iter().enumerate() {
-            for (i, step) in program.iter().enumerate() {
-                if let Step::Send { to, .. } = step
+            for step in program {
+                if let &Step::Send { to, .. } = step
                     && !step.is_empty()
-                    && !cost.linked(from, *to)
+                    && !cost.linked(from, to)
                 {
-                    return Err(Error::usage(format!(
-                        "rank {from}, step {i}: sends to rank {to}, between which the costs have no link"
-                    )));
+                    return Err(ErrorKind::NoLink { from, to }.into());
                 }
             }
         }

@@ -48,7 +48,7 @@ use crate::schedule::collective::Collective;
 ///     }
 /// }
 ///
-/// let timed = simulate::stream(&Star(1000), &CostModel::new(2.0, 1.0), 1)?;
+/// let timed = simulate::stream(&Star(1000), &CostModel::new(2.0, 1.0), 1, |_| ())?;
 /// assert_eq!((timed.time, timed.rounds, timed.messages), (999.0 * 3.0, 999, 999));
 /// assert_eq!(Star(5).materialize()?.steps(), 8);
 /// # Ok::<(), oneport::Error>(())

@@ -462,7 +462,7 @@ mod tests {
                             for (alpha, beta, gamma) in costs {
                                 let cost =
                                     CostModel::new(alpha, beta).gamma(gamma).overlap(overlap);
-                                let time = prepared.simulate(&cost, 4).time();
+                                let time = prepared.simulate(&cost, 4).unwrap().time();
                                 let bounds = lower_bound_of(&schedule, &cost, 4);
                                 assert!(
                                     bounds.largest <= time * (1.0 + 1e-12),
@@ -514,7 +514,7 @@ mod tests {
                         let prepared = Prepared::new(&schedule, false).unwrap();
                         for (alpha, beta, gamma) in costs {
                             let cost = CostModel::new(alpha, beta).gamma(gamma);
-                            let time = prepared.simulate(&cost, 4).time();
+                            let time = prepared.simulate(&cost, 4).unwrap().time();
                             let bounds = lower_bound_of(&schedule, &cost, 4);
                             assert!(
                                 bounds.largest <= time * (1.0 + 1e-12),
@@ -575,12 +575,7 @@ mod tests {
             );
         }
         let schedule = b.build().unwrap();
-        let time = |cost: &CostModel| {
-            Prepared::new(&schedule, false)
-                .unwrap()
-                .simulate(cost, 1)
-                .time()
-        };
+        let time = |cost: &CostModel| schedule.simulate(cost, 1).unwrap().time();
         for cost in [CostModel::new(1.0, 0.0), CostModel::new(0.0, 1.0)] {
             assert_eq!(lower_bound_of(&schedule, &cost, 1).largest, time(&cost));
         }

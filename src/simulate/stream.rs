@@ -32,7 +32,7 @@ use self::slots::{DONE, EMPTY, Slots};
 use self::window::{INITIAL_WINDOW, Kind, Pending, Rank, State};
 use self::worklist::Worklist;
 use super::accesses::{Times, advance};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, OneLine, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::{Node, NodeKind};
@@ -55,31 +55,34 @@ pub struct Timed {
 }
 
 /// Times `programs` under `cost`, with elements of `element_bytes` bytes (1 gives times per
-/// element). The results equal, to the last bit, those of [`Prepared`](super::Prepared) and
-/// [`Schedule::stats`](crate::Schedule::stats) for the stored schedule.
+/// element). The results equal, to the last bit, those of [`Schedule::simulate`] and
+/// [`Schedule::stats`] for the stored schedule.
+///
+/// `watch` is called from time to time with the number of transfers that have ended since the last
+/// call. With [`CostModel::overlap`] every transfer is timed twice, because rounds are counted
+/// without overlap.
 ///
 /// The time is linear in the number of steps for programs whose windows stay narrow (see the
 /// module's documentation in the source).
 ///
-/// # Errors
-/// As [`Prepared::new`](super::Prepared::new) and
-/// [`Prepared::try_simulate`](super::Prepared::try_simulate), and when a step leaves its buffer or
-/// names a rank or port that does not exist.
-pub fn stream(
-    programs: &impl ScheduleSource,
-    cost: &CostModel,
-    element_bytes: u64,
-) -> Result<Timed> {
-    stream_watched(programs, cost, element_bytes, |_| ())
-}
-
-/// As [`stream`], but calls `watch` from time to time with the number of transfers that have ended
-/// since the last call. With [`CostModel::overlap`] every transfer is timed twice, because rounds
-/// are counted without overlap.
+/// ```
+/// use oneport::plan::{Segments, registry};
+/// use oneport::{CostModel, Kind, Request, simulate};
+/// let mut request = Request::new(8, 12);
+/// request.segments = Segments::of_count(12, 4)?;
+/// let schedule = registry::find(Kind::Broadcast, "chain")?.plan(&request)?;
+/// let timed = simulate::stream(&schedule, &CostModel::new(10.0, 1.0), 1, |_| ())?;
+/// assert_eq!((timed.time, timed.rounds, timed.messages), (130.0, 10, 28));
+/// # Ok::<(), oneport::Error>(())
+/// ```
 ///
 /// # Errors
-/// As [`stream`].
-pub fn stream_watched(
+/// As [`Schedule::simulate`], and when a step leaves its buffer or names a rank or port that does
+/// not exist.
+///
+/// [`Schedule::simulate`]: crate::Schedule::simulate
+/// [`Schedule::stats`]: crate::Schedule::stats
+pub fn stream(
     programs: &impl ScheduleSource,
     cost: &CostModel,
     element_bytes: u64,
@@ -322,9 +325,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             )));
         }
         if self.platform && sent > 0 && !self.models[0].cost.linked(from, to) {
-            return Err(Error::usage(format!(
-                "rank {from} sends to rank {to}, between which the costs have no link"
-            )));
+            return Err(ErrorKind::NoLink { from, to }.into());
         }
         let node = Node {
             kind: NodeKind::Transfer,

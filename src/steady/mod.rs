@@ -58,7 +58,7 @@
 //! let periodic = solution.periodic(None, None)?;
 //! let schedule = periodic.schedule(100)?;
 //! assert!(check(&schedule, &check::Options::default()).ok());
-//! let time = Prepared::new(&schedule, false)?.simulate(&periodic.cost(1.0)?, 1).time();
+//! let time = schedule.simulate(&periodic.cost(1.0)?, 1)?.time();
 //! assert_eq!(time, 150.0);
 //! # Ok::<(), oneport::Error>(())
 //! ```

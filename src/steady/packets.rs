@@ -11,7 +11,6 @@ use super::problem::{Operation, solve};
 use super::solve::Method;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::simulate::Prepared;
 
 /// The best way found to send one long message in packets.
 #[derive(Debug, Clone)]
@@ -61,8 +60,7 @@ pub fn best_packets(
             break;
         }
         let schedule = periodic.schedule(count)?;
-        let prepared = Prepared::new(&schedule, false)?;
-        let time = prepared.simulate(&periodic.cost(1.0)?, 1).time();
+        let time = schedule.simulate(&periodic.cost(1.0)?, 1)?.time();
         if best.as_ref().is_none_or(|b| time < b.time) {
             best = Some(Packets {
                 count,

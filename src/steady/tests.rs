@@ -49,8 +49,7 @@ fn schedules() {
                     let report = crate::check::check(&schedule, &crate::check::Options::default());
                     assert!(report.ok(), "{case}: {:?}", report.errors);
                     let cost = periodic.cost(1.0).unwrap();
-                    let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
-                    let time = prepared.simulate(&cost, 1).time();
+                    let time = schedule.simulate(&cost, 1).unwrap().time();
                     let bound = to_f64(&periodic.time_bound(n));
                     assert!(time <= bound * (1.0 + 1e-9), "{case}: {time} > {bound}");
                     assert!(

@@ -207,7 +207,10 @@ fn more_parts_speed_up_an_irregular_allgather() {
         request.segments = Segments::of_count(largest, parts).unwrap();
         request.blocks = Some(sizes.clone());
         request.cost = CostModel::new(100.0, 1.0);
-        let timed = algorithm.timed(&request).unwrap();
+        let timed = algorithm
+            .planned(&request)
+            .and_then(|planned| planned.timed(&request.cost, 1, |_| ()))
+            .unwrap();
         assert_eq!(timed.rounds, parts - 1 + 6);
         #[expect(clippy::cast_precision_loss, reason = "small")]
         let bound = (parts + 5) as f64 * (100.0 + (m / parts + p) as f64);

@@ -241,10 +241,8 @@ fn streamed_programs_equal_the_materialized_schedule() {
                 assert!(steps.all(|s| s.port().unwrap_or(0) == 0));
                 assert!(planned.layouts().eq(schedule.layout().iter().cloned()));
                 let timed = planned.timed(&request.cost, 1, |_| ()).unwrap();
-                assert_eq!(
-                    timed,
-                    oneport::simulate::timed(&schedule, &request.cost, 1).unwrap()
-                );
+                let simulation = schedule.simulate(&request.cost, 1).unwrap();
+                assert_eq!(timed.rank_times, simulation.rank_times());
             }
         }
     }

@@ -8,7 +8,6 @@ use oneport::check::{Options, check};
 use oneport::machine::Links;
 use oneport::plan::{Segments, registry};
 use oneport::run::{Element, ElementType, Operator, RunOptions, Team, inputs, oracle};
-use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Layout, Order, Ports, Request, Schedule, Span, Spans, Step};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
@@ -57,8 +56,7 @@ impl Teams {
         };
         let report = check(schedule, &options);
         prop_assert!(report.ok(), "{report}");
-        let prepared = Prepared::new(schedule, cost.overlap).unwrap();
-        let simulation = prepared.try_simulate(cost, size_of::<T>() as u64).unwrap();
+        let simulation = schedule.simulate(cost, size_of::<T>() as u64).unwrap();
         let mut teams = self.0.borrow_mut();
         let team = teams
             .entry(schedule.ranks())

@@ -8,7 +8,6 @@
 
 use oneport::check::{FindingKind, Options, check};
 use oneport::plan::Segments;
-use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Order, Ports, Schedule, Span, Step};
 use proptest::prelude::*;
 
@@ -98,8 +97,7 @@ fn simulated(schedule: &Schedule, overlap: bool) -> Option<f64> {
         .gamma(gamma)
         .gamma_copy(gamma_copy)
         .overlap(overlap);
-    let prepared = Prepared::new(schedule, overlap).ok()?;
-    Some(prepared.simulate(&cost, 1).time())
+    Some(schedule.simulate(&cost, 1).ok()?.time())
 }
 
 proptest! {
@@ -226,9 +224,8 @@ proptest! {
                 prop_assert!(!report.to_string().is_empty());
                 let _ = s.stats();
                 let _ = s.reversed();
-                if let Ok(prepared) = Prepared::new(&s, false) {
-                    let cost = CostModel::new(1.0, 1.0).gamma(1.0);
-                    prop_assert!(prepared.simulate(&cost, 8).time() >= 0.0);
+                if let Ok(simulation) = s.simulate(&CostModel::new(1.0, 1.0).gamma(1.0), 8) {
+                    prop_assert!(simulation.time() >= 0.0);
                 } else {
                     prop_assert!(!report.ok());
                 }

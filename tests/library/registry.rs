@@ -5,7 +5,6 @@ use oneport::check::{Options, check};
 use oneport::machine::{Piece, Pieces};
 use oneport::plan::{Segments, registry};
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
-use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request};
 
 #[test]
@@ -54,10 +53,7 @@ fn assert_closed_forms(cost: &CostModel) -> Vec<&'static str> {
                     if !algorithm.collective.reduces() {
                         request.cost = request.cost.gamma(0.0);
                     }
-                    let time = Prepared::new(&schedule, false)
-                        .unwrap()
-                        .simulate(&request.cost, 1)
-                        .time();
+                    let time = schedule.simulate(&request.cost, 1).unwrap().time();
                     if let Some(closed) = algorithm.closed_form(&request) {
                         assert_eq!(
                             time,
@@ -191,10 +187,7 @@ fn schedules_with_irregular_blocks_are_correct() {
                     let schedule = algorithm.plan(&request).unwrap();
                     let report = check(&schedule, &Options::default());
                     assert!(report.ok(), "{name}: {:?}", report.errors);
-                    let time = Prepared::new(&schedule, false)
-                        .unwrap()
-                        .simulate(&request.cost, 8)
-                        .time();
+                    let time = schedule.simulate(&request.cost, 8).unwrap().time();
                     let sum = Operator::<u64>::named("sum").unwrap();
                     let data = inputs(schedule.collective(), schedule.layout(), &sum);
                     let options = RunOptions {

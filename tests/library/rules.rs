@@ -401,7 +401,7 @@ fn simulator_follows_the_rules() {
         };
         done += 1;
         let prepared = prepared.unwrap_or_else(|e| panic!("{e}: {}", what()));
-        let simulation = prepared.simulate(&cost, element_bytes);
+        let simulation = prepared.simulate(&cost, element_bytes).unwrap();
         let expected = rank_times(&times);
         assert_eq!(simulation.rank_times(), expected, "{}", what());
         let makespan = expected.iter().copied().fold(0.0, f64::max);

@@ -1,9 +1,10 @@
 //! Tests that a streamed schedule takes the simulated time of the materialized schedule, bit for
 //! bit. This includes circulant planners, which stream without materializing a schedule.
 
+use oneport::plan::registry::Algorithm;
 use oneport::plan::{Segments, registry};
 use oneport::schedule::ScheduleSource;
-use oneport::simulate::{Prepared, stream};
+use oneport::simulate::{Prepared, Timed, stream};
 use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span, Step};
 
 use crate::hand;
@@ -18,12 +19,20 @@ fn cost(overlap: bool) -> CostModel {
         .overlap(overlap)
 }
 
+/// The time of a planned schedule, streamed if the algorithm can.
+fn timed(algorithm: &Algorithm, request: &Request) -> Timed {
+    let planned = algorithm.planned(request).unwrap();
+    planned
+        .timed(&request.cost, request.element_bytes, |_| ())
+        .unwrap()
+}
+
 /// Asserts that streaming and simulating agree. Returns whether the schedule completes.
 fn compare(schedule: &Schedule, name: &str) -> bool {
     let mut completes = true;
     for overlap in [false, true] {
         let cost = cost(overlap);
-        let streamed = stream(schedule, &cost, 3);
+        let streamed = stream(schedule, &cost, 3, |_| ());
         let Ok(prepared) = Prepared::new(schedule, overlap) else {
             assert!(streamed.is_err(), "{name}, overlap {overlap}: {streamed:?}");
             completes = false;
@@ -35,7 +44,7 @@ fn compare(schedule: &Schedule, name: &str) -> bool {
             Err(_) if Prepared::new(schedule, false).is_err() => continue,
             Err(error) => panic!("{name}, overlap {overlap}: {error}"),
         };
-        let simulated = prepared.simulate(&cost, 3);
+        let simulated = prepared.simulate(&cost, 3).unwrap();
         assert_eq!(
             streamed.time.to_bits(),
             simulated.time().to_bits(),
@@ -178,7 +187,7 @@ fn wrong_programs_are_errors() {
     };
     let span = Span::new(0, 2);
     let message = |programs| {
-        let error = stream(&schedule(programs), &cost(false), 1).unwrap_err();
+        let error = stream(&schedule(programs), &cost(false), 1, |_| ()).unwrap_err();
         assert_eq!(error.exit_code(), 1);
         error.to_string()
     };
@@ -225,7 +234,7 @@ fn steps_out_of_bounds_are_errors() {
         Step::send(0, Span::new(0, 1)),
         Step::recv(0, Span::new(usize::MAX, 2)),
     ] {
-        assert!(stream(&InvalidSource(step), &cost(false), 1).is_err());
+        assert!(stream(&InvalidSource(step), &cost(false), 1, |_| ()).is_err());
     }
 }
 
@@ -241,7 +250,7 @@ fn missing_links_are_errors() {
     .unwrap();
     let schedule = registry::find(Kind::Broadcast, "binomial").unwrap();
     let schedule = schedule.plan(&Request::new(2, 3)).unwrap();
-    let error = stream(&schedule, &cost, 1).unwrap_err();
+    let error = stream(&schedule, &cost, 1, |_| ()).unwrap_err();
     assert!(error.to_string().contains("no link"), "{error}");
 }
 
@@ -257,10 +266,9 @@ fn circulant_streams_take_the_simulated_time() {
                 request.root = p / 3;
                 for overlap in [false, true] {
                     request.cost = cost(overlap);
-                    let timed = algorithm.timed(&request).unwrap();
+                    let timed = timed(algorithm, &request);
                     let schedule = algorithm.plan(&request).unwrap();
-                    let prepared = Prepared::new(&schedule, overlap).unwrap();
-                    let simulated = prepared.simulate(&request.cost, 1);
+                    let simulated = schedule.simulate(&request.cost, 1).unwrap();
                     let name = format!("{} p={p} n={n}", kind.name());
                     assert_eq!(timed.time.to_bits(), simulated.time().to_bits(), "{name}");
                     assert_eq!(timed.rank_times, simulated.rank_times(), "{name}");
@@ -282,7 +290,7 @@ fn circulant_streams_take_the_optimal_number_of_rounds() {
                 request.segments = Segments::of_size(n, 1).unwrap();
                 request.root = p * n / 17;
                 request.cost = CostModel::new(4.0, 1.0).gamma(2.0);
-                let timed = algorithm.timed(&request).unwrap();
+                let timed = timed(algorithm, &request);
                 let q = p.next_power_of_two().trailing_zeros() as usize;
                 let rounds = if p == 1 { 0 } else { n - 1 + q };
                 assert_eq!(timed.rounds, rounds, "p={p} n={n}");

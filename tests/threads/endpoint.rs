@@ -6,7 +6,6 @@ use std::time::Duration;
 use oneport::run::{
     Bidirectional, Clock, Endpoint, Operator, ScopeOptions, Team, TeamOptions, Unidirectional,
 };
-use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Error, ErrorKind, Layout, Order, Span};
 use proptest::prelude::*;
 
@@ -56,10 +55,12 @@ fn a_ring_that_sends_first_matches_its_recorded_schedule() {
             let schedule = outcome
                 .schedule(Collective::Allgather, layouts(p, 10 * p))
                 .unwrap();
-            let prepared = Prepared::new(&schedule, overlap).unwrap();
             assert_eq!(
                 times,
-                prepared.simulate(&options(overlap).cost, 8).rank_times()
+                schedule
+                    .simulate(&options(overlap).cost, 8)
+                    .unwrap()
+                    .rank_times()
             );
         }
     }
@@ -138,8 +139,7 @@ proptest! {
         prop_assert_eq!(buffers, same);
         let times = outcome.rank_times.clone();
         let schedule = outcome.schedule(Collective::Allreduce, layouts(p, 24)).unwrap();
-        let prepared = Prepared::new(&schedule, overlap).unwrap();
-        prop_assert_eq!(times, prepared.simulate(&options(overlap).cost, 8).rank_times());
+        prop_assert_eq!(times, schedule.simulate(&options(overlap).cost, 8).unwrap().rank_times());
     }
 }
 

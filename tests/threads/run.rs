@@ -9,7 +9,6 @@ use oneport::run::{
     Clock, Element, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
     inputs, oracle,
 };
-use oneport::simulate::Prepared;
 use oneport::{
     Collective, CostModel, ErrorKind, Kind, Order, Ports, Request, Schedule, Span, Step,
 };
@@ -33,8 +32,9 @@ fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, w
         assert!(eager || !outcome.eager);
         let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
         assert_eq!(outcome.outputs, expected, "{what} {op}");
-        let prepared = Prepared::new(schedule, overlap).unwrap();
-        let simulation = prepared.simulate(&options.cost, size_of::<T>() as u64);
+        let simulation = schedule
+            .simulate(&options.cost, size_of::<T>() as u64)
+            .unwrap();
         assert_eq!(outcome.rank_times, simulation.rank_times(), "{what} {op}");
         assert_eq!(outcome.model_time.to_bits(), simulation.time().to_bits());
         assert_eq!(outcome.wall.len(), 2);

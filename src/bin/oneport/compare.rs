@@ -16,7 +16,7 @@ use crate::args::Common;
 use crate::input::{ScheduleInfo, show_cost, warnings_about};
 use crate::output::{self, Skipped};
 use crate::progress::Progress;
-use crate::task::{Task, Timing, finite, linked, steps};
+use crate::task::{Task, Timing, finite, steps};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
 /// Compare all algorithms for one collective by model time.
@@ -159,15 +159,11 @@ impl TimedAlgorithm {
             Planned::Stored(algorithm.plan(request)?)
         };
         let timed = planned.timed(cost, element_bytes, |more| progress.add(more))?;
-        let time = match &planned {
-            Planned::Stored(schedule) => linked(schedule, cost, timed.time)?,
-            Planned::Streamed(_) => finite(timed.time)?,
-        };
         let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
         let row = Row {
             algorithm: algorithm.name.to_string(),
             root: info.root,
-            time: Number(time),
+            time: Number(finite(timed.time)?),
             ratio: 1.0,
             rounds: timed.rounds,
             messages: timed.messages,

@@ -10,7 +10,6 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::plan::circulant;
 use oneport::rules::Event;
-use oneport::simulate::Prepared;
 use oneport::{CostModel, Order, Schedule, Span, Step};
 
 use crate::args::Common;
@@ -231,8 +230,8 @@ fn spans(spans: &[Span]) -> String {
 /// Formats messages by round. A message's round is the number of messages on the longest chain that
 /// ends with it.
 fn rounds(schedule: &Schedule) -> Result<String> {
-    let prepared = Prepared::new(schedule, false)?;
-    let simulation = prepared.simulate(&CostModel::new(1.0, 0.0), 1);
+    let simulation = schedule.simulate(&CostModel::new(1.0, 0.0), 1)?;
+    let prepared = simulation.prepared();
     let mut table: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (from, program) in schedule.programs().iter().enumerate() {
         for (i, step) in program.iter().enumerate() {

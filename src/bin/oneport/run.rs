@@ -23,7 +23,7 @@ use crate::args::{Common, Dtype, Op, parse_count};
 use crate::draw::File;
 use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output;
-use crate::task::{ensure_memory, linked};
+use crate::task::{ensure_memory, finite};
 use crate::units::{Number, TimeArg, TimeUnit, parse_time};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
@@ -433,10 +433,8 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
         // A schedule that does not complete is left to the run, which reports the error.
         && let Ok(prepared) = Prepared::new(schedule, input.cost.overlap)
     {
-        let time = prepared.simulate(&input.cost, input.element_bytes).time();
-        // A missing link makes the model time infinite.
-        let time = linked(schedule, &input.cost, time)?;
-        args.ensure_ends(time, input.unit)?;
+        let simulation = prepared.simulate(&input.cost, input.element_bytes)?;
+        args.ensure_ends(finite(simulation.time())?, input.unit)?;
     }
     let operator = if schedule.collective().kind().reduces() {
         Operator::<T>::named(args.common.vector.op.name())?

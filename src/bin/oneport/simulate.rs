@@ -11,13 +11,13 @@ use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
 use oneport::simulate::Stats;
 use oneport::simulate::bounds::{LowerBounds, lower_bound_of};
-use oneport::simulate::{self, Prepared, Simulation};
+use oneport::simulate::{self, Simulation};
 use serde::Serialize;
 
 use crate::args::Common;
 use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output;
-use crate::task::{closed_form, linked};
+use crate::task::{closed_form, finite};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
 /// Time a schedule exactly in the cost model.
@@ -118,17 +118,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         stream::Outcome::Nothing => args.common.input()?,
     };
     print_warnings(&args.common, &input.schedule);
-    let timed = simulate::timed(&input.schedule, &input.cost, input.element_bytes)?;
-    let time = linked(&input.schedule, &input.cost, timed.time)?;
-    let prepared = (args.ranks_table || args.critical_path)
-        .then(|| Prepared::new(&input.schedule, input.cost.overlap))
+    let timed = simulate::stream(&input.schedule, &input.cost, input.element_bytes, |_| ())?;
+    let time = finite(timed.time)?;
+    let simulation = (args.ranks_table || args.critical_path)
+        .then(|| input.schedule.simulate(&input.cost, input.element_bytes))
         .transpose()?;
-    let simulation = prepared.as_ref().map(|prepared| {
-        (
-            prepared,
-            prepared.simulate(&input.cost, input.element_bytes),
-        )
-    });
     let bounds = lower_bound_of(&input.schedule, &input.cost, input.element_bytes);
     let lower_bound = bounds.largest;
     let planned = input.planned.as_ref();
@@ -158,11 +152,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         port_busy: simulation
             .as_ref()
             .filter(|_| args.ranks_table)
-            .map(|(_, simulation)| busy(simulation, &input)),
+            .map(|simulation| busy(simulation, &input)),
         critical_path: simulation
             .as_ref()
             .filter(|_| args.critical_path)
-            .map(|(prepared, simulation)| path(prepared, simulation, input.element_bytes)),
+            .map(|simulation| path(simulation, input.element_bytes)),
     };
     if args.common.json {
         output::json(out, &output)?;
@@ -195,7 +189,7 @@ fn print_of(published: &Published, element_bytes: u64) -> Print {
     }
 }
 
-fn busy(simulation: &Simulation<'_>, input: &Input) -> Vec<Vec<Number>> {
+fn busy(simulation: &Simulation, input: &Input) -> Vec<Vec<Number>> {
     let lists = simulation.port_busy(&input.schedule);
     lists
         .into_iter()
@@ -203,9 +197,9 @@ fn busy(simulation: &Simulation<'_>, input: &Input) -> Vec<Vec<Number>> {
         .collect()
 }
 
-fn path(prepared: &Prepared, simulation: &Simulation<'_>, element_bytes: u64) -> Vec<Link> {
+fn path(simulation: &Simulation, element_bytes: u64) -> Vec<Link> {
     let link = |i: usize| {
-        let node = prepared.nodes()[i];
+        let node = simulation.prepared().nodes()[i];
         Link {
             work: match node.kind {
                 NodeKind::Transfer => "transfer",

@@ -11,7 +11,7 @@ use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segments};
 use oneport::run::system;
-use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule, Step};
+use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request};
 
 use crate::args::{Common, Root, Vector, did_you_mean};
 use crate::selection;
@@ -397,7 +397,9 @@ pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::R
     if time.is_finite() {
         return Ok(time);
     }
-    linked(&algorithm.plan(request)?, &request.cost, time)
+    // A message without a link is the more useful error.
+    algorithm.plan(request)?.ensure_links(&request.cost)?;
+    finite(time)
 }
 
 /// Returns the algorithm's closed form, if it describes the executed schedule.
@@ -412,42 +414,10 @@ pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f6
 
 /// Returns `time`, or an error if it is not finite.
 pub(crate) fn finite(time: f64) -> oneport::Result<f64> {
-    if !time.is_finite() {
-        return Err(too_large());
-    }
-    Ok(time)
-}
-
-/// Returns `time`. If it is infinite, the error names a transfer over a missing link.
-pub(crate) fn linked(schedule: &Schedule, cost: &CostModel, time: f64) -> oneport::Result<f64> {
     if time.is_finite() {
         return Ok(time);
     }
-    if cost.links().is_none() {
-        return finite(time);
-    }
-    let missing = schedule
-        .programs()
-        .iter()
-        .enumerate()
-        .find_map(|(from, program)| {
-            program.iter().find_map(|step| match step {
-                Step::Send { to, .. } if !cost.transfer(from, *to, 1).is_finite() => {
-                    Some((from, *to))
-                }
-                _ => None,
-            })
-        });
-    match missing {
-        Some((from, to)) => Err(usage(format!(
-            "the schedule sends from rank {from} to rank {to}, between which the costs have no link"
-        ))),
-        None => Err(too_large()),
-    }
-}
-
-fn too_large() -> Error {
-    usage("the model time is too large to be computed".into())
+    Err(usage("the model time is too large to be computed".into()))
 }
 
 fn usage(message: String) -> Error {

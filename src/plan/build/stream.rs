@@ -23,7 +23,7 @@ pub trait DynScheduleSource {
     /// The buffers of all ranks, in order.
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
 
-    /// Simulates the schedule while generating it, as [`simulate::stream_watched`].
+    /// Simulates the schedule while generating it, as [`simulate::stream`].
     ///
     /// # Errors
     /// As for that function.
@@ -60,7 +60,7 @@ impl<P: ScheduleSource> DynScheduleSource for P {
         element_bytes: u64,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Timed> {
-        simulate::stream_watched(self, cost, element_bytes, watch)
+        simulate::stream(self, cost, element_bytes, watch)
     }
 
     fn materialize(&self) -> Result<Schedule> {

@@ -176,7 +176,6 @@ impl Blocks {
 mod tests {
     use super::*;
     use crate::machine::CostModel;
-    use crate::simulate::Prepared;
 
     #[test]
     fn model_time_is_the_closed_form_for_every_root() {
@@ -186,8 +185,7 @@ mod tests {
             for root in [0, p / 3, p - 1] {
                 request.root = root;
                 let schedule = plan(&request).unwrap();
-                let prepared = Prepared::new(&schedule, false).unwrap();
-                let executed = prepared.simulate(&request.cost, 1).time();
+                let executed = schedule.simulate(&request.cost, 1).unwrap().time();
                 assert_eq!(Some(executed), time(&request), "p={p} root={root}");
             }
         }

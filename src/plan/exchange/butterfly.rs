@@ -150,7 +150,6 @@ fn gather(cube: &Cube, b: &mut Builder, root: usize) {
 mod tests {
     use super::*;
     use crate::machine::CostModel;
-    use crate::simulate::Prepared;
 
     #[test]
     fn every_root_takes_the_same_time() {
@@ -160,8 +159,7 @@ mod tests {
             for root in 0..p {
                 request.root = root;
                 let schedule = plan(&request).unwrap();
-                let prepared = Prepared::new(&schedule, false).unwrap();
-                let executed = prepared.simulate(&request.cost, 1).time();
+                let executed = schedule.simulate(&request.cost, 1).unwrap().time();
                 assert_eq!(Some(executed), time(&request), "p={p} root={root}");
             }
         }

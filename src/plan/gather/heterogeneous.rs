@@ -575,8 +575,7 @@ mod tests {
     fn prove_gather(problem: &Problem, tree: &GatherTree) {
         let blocks: Vec<usize> = problem.sizes().iter().map(|&s| s as usize).collect();
         let schedule = tree.gather(&blocks, crate::Ports::UNI).unwrap();
-        let prepared = crate::simulate::Prepared::new(&schedule, false).unwrap();
-        let simulated = prepared.try_simulate(problem.cost(), 1).unwrap().time();
+        let simulated = schedule.simulate(problem.cost(), 1).unwrap().time();
         assert_eq!(simulated, problem.time(tree));
     }
 

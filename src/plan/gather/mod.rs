@@ -159,7 +159,6 @@ pub(super) mod testing {
     use super::*;
     use crate::check::{Options, check};
     use crate::machine::Ports;
-    use crate::simulate::Prepared;
 
     /// A small deterministic generator (splitmix64).
     pub(crate) struct Random(pub(crate) u64);
@@ -222,8 +221,7 @@ pub(super) mod testing {
             for schedule in [gather, scatter] {
                 let report = check(&schedule, &Options::default());
                 assert!(report.ok(), "{problem:?} {tree:?}: {:?}", report.errors);
-                let prepared = Prepared::new(&schedule, false).unwrap();
-                let simulated = prepared.simulate(&problem.cost, 1).time();
+                let simulated = schedule.simulate(&problem.cost, 1).unwrap().time();
                 assert_eq!(simulated, time, "{problem:?} {tree:?}");
             }
         }

@@ -173,11 +173,13 @@ mod tests {
     use super::*;
     use crate::machine::CostModel;
     use crate::plan::Segments;
-    use crate::simulate::Prepared;
 
     fn executed(request: &Request) -> f64 {
-        let prepared = Prepared::new(&plan(request).unwrap(), false).unwrap();
-        prepared.simulate(&request.cost, 1).time()
+        plan(request)
+            .unwrap()
+            .simulate(&request.cost, 1)
+            .unwrap()
+            .time()
     }
 
     #[test]

@@ -204,7 +204,6 @@ pub fn time(request: &Request) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::plan::Segments;
-    use crate::simulate::Prepared;
     use crate::{CostModel, Ports};
 
     #[test]
@@ -222,8 +221,7 @@ mod tests {
                         r.segments = Segments::of_size(m, s).unwrap();
                         r.ports = ports;
                         r.cost = CostModel::new(alpha, beta).gamma(gamma);
-                        let prepared = Prepared::new(&plan(&r).unwrap(), false).unwrap();
-                        let executed = prepared.simulate(&r.cost, 1).time();
+                        let executed = plan(&r).unwrap().simulate(&r.cost, 1).unwrap().time();
                         assert_eq!(time(&r), Some(executed), "p={p} m={m} s={s} {ports:?}");
                     }
                 }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::published::Symbols;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::registry::{Algorithm, BestSegment};
 use crate::plan::{Request, Segments};
-use crate::simulate;
 
 /// The best segment size found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -118,7 +117,7 @@ pub fn best_segment_within(
 }
 
 /// Returns the model time of `request`: by its closed form or evaluator where there is one for this
-/// request, by simulation otherwise.
+/// request, by simulation otherwise. It is infinite if a message has no link.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -127,15 +126,12 @@ pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
     if let Some(time) = closed_time(algorithm, request) {
         return Ok(time);
     }
-    // `timed` reports a missing link as an error. The simulation below gives an infinite time
-    // instead, as a search needs it.
-    if algorithm.bytes_a_transfer().is_some()
-        && let Ok(timed) = algorithm.timed(request)
-    {
-        return Ok(timed.time);
+    let planned = algorithm.planned(request)?;
+    match planned.timed(&request.cost, request.element_bytes, |_| ()) {
+        Ok(timed) => Ok(timed.time),
+        Err(error) if matches!(error.kind(), ErrorKind::NoLink { .. }) => Ok(f64::INFINITY),
+        Err(error) => Err(error),
     }
-    let schedule = algorithm.plan(request)?;
-    Ok(simulate::timed(&schedule, &request.cost, request.element_bytes)?.time)
 }
 
 /// Segment sizes of one algorithm that have been tried.

@@ -211,12 +211,10 @@ mod tests {
     use super::*;
     use crate::machine::{CostModel, Ports};
     use crate::plan::Segments;
-    use crate::simulate::Prepared;
 
     fn simulated(request: &Request) -> f64 {
         let schedule = plan(request).unwrap();
-        let prepared = Prepared::new(&schedule, false).unwrap();
-        prepared.simulate(&request.cost, 1).time()
+        schedule.simulate(&request.cost, 1).unwrap().time()
     }
 
     #[test]

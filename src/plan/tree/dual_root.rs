@@ -219,7 +219,6 @@ mod tests {
     use super::*;
     use crate::CostModel;
     use crate::plan::Segments;
-    use crate::simulate::Prepared;
 
     #[test]
     fn full_trees_take_the_longest() {
@@ -227,8 +226,11 @@ mod tests {
             let mut request = Request::new(p, q);
             request.segments = Segments::of_count(q, q).unwrap();
             request.cost = CostModel::new(1.0, 0.0);
-            let prepared = Prepared::new(&plan(&request).unwrap(), false).unwrap();
-            let time = prepared.simulate(&request.cost, 1).time();
+            let time = plan(&request)
+                .unwrap()
+                .simulate(&request.cost, 1)
+                .unwrap()
+                .time();
             (time, super::time(&request))
         };
         for p in 2..=130usize {

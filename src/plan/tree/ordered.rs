@@ -144,7 +144,6 @@ mod tests {
     use crate::CostModel;
     use crate::check::{Options, check};
     use crate::machine::Links;
-    use crate::simulate::Prepared;
 
     /// The minimum time of all ordered trees over `i..=j` rooted at `r`, by brute force.
     fn min_time(cost: &CostModel, gamma: f64, i: usize, j: usize, r: usize) -> f64 {
@@ -196,27 +195,18 @@ mod tests {
                     ..Options::default()
                 };
                 assert!(check(&schedule, &options).ok());
-                let time = Prepared::new(&schedule, false)
-                    .unwrap()
-                    .simulate(&cost, 1)
-                    .time();
+                let time = schedule.simulate(&cost, 1).unwrap().time();
                 assert_eq!(time, min_time(&cost, 1.0, 0, p - 1, root), "{p} {root}");
                 times.push(time);
                 let turned = cost.clone().reversed_links().unwrap();
                 let schedule = broadcast(&request).unwrap();
                 assert!(check(&schedule, &Options::default()).ok());
-                let time = Prepared::new(&schedule, false)
-                    .unwrap()
-                    .simulate(&cost, 1)
-                    .time();
+                let time = schedule.simulate(&cost, 1).unwrap().time();
                 assert_eq!(time, min_time(&turned, 0.0, 0, p - 1, root), "{p} {root}");
             }
             request.root_free = true;
             let schedule = plan(&request).unwrap();
-            let time = Prepared::new(&schedule, false)
-                .unwrap()
-                .simulate(&cost, 1)
-                .time();
+            let time = schedule.simulate(&cost, 1).unwrap().time();
             assert_eq!(time, times.into_iter().fold(f64::INFINITY, f64::min));
         }
     }

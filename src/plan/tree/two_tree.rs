@@ -233,7 +233,6 @@ mod tests {
     use super::*;
     use crate::machine::CostModel;
     use crate::plan::Segments;
-    use crate::simulate::Prepared;
 
     #[test]
     fn ranks_are_inner_in_one_tree_and_ports_are_used_once_a_round() {
@@ -279,8 +278,11 @@ mod tests {
                     let mut request = Request::new(p, 2 * q);
                     request.segments = Segments::of_size(2 * q, 2).unwrap();
                     request.cost = CostModel::new(2.0, 1.0).gamma(gamma);
-                    let prepared = Prepared::new(&plan(&request).unwrap(), false).unwrap();
-                    let executed = prepared.simulate(&request.cost, 1).time();
+                    let executed = plan(&request)
+                        .unwrap()
+                        .simulate(&request.cost, 1)
+                        .unwrap()
+                        .time();
                     let mut full = request.clone();
                     full.ranks = p.next_power_of_two();
                     let bound = time(&full).unwrap();

@@ -87,7 +87,7 @@ impl Eager {
             return None;
         }
         let prepared = Prepared::new(schedule, cost.overlap).ok()?;
-        let simulation = prepared.try_simulate(cost, size_of::<T>() as u64).ok()?;
+        let simulation = prepared.simulate(cost, size_of::<T>() as u64).ok()?;
         // If the copies would take too much memory, no message is copied.
         [longest.copied, 0].into_iter().find_map(|copied| {
             Eager::with(
@@ -103,7 +103,7 @@ impl Eager {
     fn with(
         ports: Ports,
         program: &Program<'_>,
-        simulation: &Simulation<'_>,
+        simulation: &Simulation,
         copied: u64,
         element_bytes: usize,
     ) -> Option<Eager> {

@@ -19,7 +19,6 @@ use crate::run::testdata::{Mismatch, RunData};
 use crate::run::tuning::{MAX_RECORDS, WAKE_NS};
 use crate::run::wait::nanoseconds;
 use crate::schedule::{Layout, Schedule, total_len};
-use crate::simulate::Prepared;
 
 /// Whether a run goes at full speed or at the pace of its cost model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -224,10 +223,8 @@ impl Team {
         let mut deadline = self.deadline;
         if paced {
             // Ranks may legitimately wait for as long as the whole run takes.
-            if let Ok(prepared) = Prepared::new(schedule, options.cost.overlap) {
-                let time = prepared
-                    .simulate(&options.cost, size_of::<T>() as u64)
-                    .time();
+            if let Ok(simulation) = schedule.simulate(&options.cost, size_of::<T>() as u64) {
+                let time = simulation.time();
                 deadline = deadline.saturating_add(nanoseconds(time));
                 warnings.extend(self.pace_warning(schedule, time));
             }

@@ -49,7 +49,7 @@ impl Sequence {
         rank: usize,
         steps: &[Step],
         order: &LocalOrder,
-        simulation: &Simulation<'_>,
+        simulation: &Simulation,
         ports: Ports,
         copied: u64,
         lane: impl Fn(usize) -> usize,
@@ -164,11 +164,11 @@ fn steps_in_time_order(
     rank: usize,
     steps: &[Step],
     order: &LocalOrder,
-    simulation: &Simulation<'_>,
+    simulation: &Simulation,
     ports: Ports,
     lane: impl Fn(usize) -> usize,
 ) -> Option<Vec<u32>> {
-    let prepared = simulation.prepared;
+    let prepared = simulation.prepared();
     let end = |event| Some(simulation.finish(prepared.node(rank, event)?));
     // By lane, the time when its last message is taken; by port list, the time when its last
     // message is offered.

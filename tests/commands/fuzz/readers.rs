@@ -73,12 +73,12 @@ fn exercise(schedule: &Schedule) {
         let report = check(schedule, &options);
         assert!(!report.to_string().is_empty());
         let cost = CostModel::new(3.0, 0.25).gamma(0.5).overlap(overlap);
-        let streamed = stream(schedule, &cost, 8);
-        let Ok(prepared) = Prepared::new(schedule, overlap) else {
+        let streamed = stream(schedule, &cost, 8, |_| ());
+        let Ok(simulation) = schedule.simulate(&cost, 8) else {
             assert!(!report.ok() && streamed.is_err());
             continue;
         };
-        let time = prepared.simulate(&cost, 8).time();
+        let time = simulation.time();
         assert!(time >= 0.0);
         if let Ok(streamed) = streamed {
             assert_eq!(streamed.time.to_bits(), time.to_bits());
@@ -123,7 +123,7 @@ fn cost_files() {
         cost.validate().unwrap();
         for schedule in &schedules {
             let prepared = Prepared::new(schedule, false).unwrap();
-            if let Some(simulation) = accepted(prepared.try_simulate(&cost, 8)) {
+            if let Some(simulation) = accepted(prepared.simulate(&cost, 8)) {
                 assert!(simulation.time() >= 0.0);
                 let bound = lower_bound_of(schedule, &cost, 8).largest;
                 assert!(bound >= 0.0, "{bound}");
@@ -157,7 +157,7 @@ fn profiles() {
         };
         assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
         let cost = profile.cost().unwrap();
-        assert!(prepared.simulate(&cost, 8).time() >= 0.0);
+        assert!(prepared.simulate(&cost, 8).unwrap().time() >= 0.0);
         assert!(lower_bound_of(&schedule, &cost, 8).largest >= 0.0);
         for bytes in [0, 1, 1023, 1024, 1 << 40, u64::MAX] {
             assert!(cost.transfer(0, 1, bytes) >= 0.0);

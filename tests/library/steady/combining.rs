@@ -2,7 +2,6 @@
 
 use oneport::check::{self, check};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
-use oneport::simulate::Prepared;
 use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, Solution, best_single, show_fraction, solve,
     to_f64,
@@ -50,8 +49,7 @@ fn assert_schedules_are_correct(solution: &Solution, ordered: bool, what: &str) 
         };
         let report = check(&schedule, &options);
         assert!(report.ok(), "{what}: {:?}", report.errors);
-        let prepared = Prepared::new(&schedule, platform.overlaps()).unwrap();
-        let time = prepared.simulate(&cost, 1).time();
+        let time = schedule.simulate(&cost, 1).unwrap().time();
         let bound = to_f64(&periodic.time_bound(n));
         assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
         let min_time = n as f64 / to_f64(&solution.throughput);

@@ -8,7 +8,6 @@ mod scaled;
 
 use oneport::check::{self, check};
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
-use oneport::simulate::Prepared;
 use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, best_packets, best_single, flow_bound, generate,
     multicast_bounds, parse_fraction, show_fraction, solve, to_f64,
@@ -194,10 +193,7 @@ fn check_simulate_and_run(name: &str, operation: Operation, ports: Ports) {
     let report = check(&schedule, &check::Options::default());
     assert!(report.ok(), "{what}: {:?}", report.errors);
     let cost = periodic.cost(1.0).unwrap();
-    let time = Prepared::new(&schedule, false)
-        .unwrap()
-        .simulate(&cost, 1)
-        .time();
+    let time = schedule.simulate(&cost, 1).unwrap().time();
     let bound = to_f64(&periodic.time_bound(n));
     assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
     let operator = Operator::<u8>::named("sum").unwrap();
@@ -252,10 +248,7 @@ fn time_is_bounded_by_the_rate_plus_a_constant() {
             counts.push(5 * periodic.operations());
             for n in counts.into_iter().filter(|&n| n <= max_operations) {
                 let schedule = periodic.schedule(n).unwrap();
-                let time = Prepared::new(&schedule, false)
-                    .unwrap()
-                    .simulate(&cost, 1)
-                    .time();
+                let time = schedule.simulate(&cost, 1).unwrap().time();
                 let what = format!("{name} {ports:?}, {n}: {time}");
                 assert!(time >= n as f64 / best * (1.0 - 1e-9), "{what}");
                 assert!(time <= n as f64 / rate + constant, "{what}");

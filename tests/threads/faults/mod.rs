@@ -24,7 +24,6 @@ use oneport::run::{
     Clock, Element, Operator, RunOptions, Team, TeamOptions, Workers, inputs,
     oracle as expected_outputs,
 };
-use oneport::simulate::Prepared;
 use oneport::{CostModel, Error, ErrorKind, Ports, Request, Schedule, Step};
 
 use crate::oracle;
@@ -270,9 +269,9 @@ fn correct_plan<T: Value>(random: &mut Random, team: &mut Team) {
     let schedule = plan.schedule();
     let overlap = random.one_in(2);
     let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
-    let time = Prepared::new(&schedule, overlap)
-        .unwrap()
+    let time = schedule
         .simulate(&costs::<T>(1.0).overlap(overlap), size_of::<T>() as u64)
+        .unwrap()
         .time();
     let (options, scale) = options::<T>(random, team, overlap, Some(time));
     let outcome = team.run(&schedule, &data, &join(), &options).unwrap();

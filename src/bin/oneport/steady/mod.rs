@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 use oneport::Ports;
 use oneport::check;
 use oneport::report::{Caption, Trace};
-use oneport::simulate::Prepared;
 use oneport::steady::{
     Fraction, Method, Operation, Periodic, Platform, Solution, best_packets, best_single, generate,
     parse_fraction, platform_svg, show_short, solve, to_f64,
@@ -204,9 +203,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         bail!("the schedule is wrong: {}", error.message);
     }
     let cost = periodic.cost(1.0)?;
-    let model_time = Prepared::new(&schedule, platform.overlaps())?
-        .try_simulate(&cost, 1)?
-        .time();
+    let model_time = schedule.simulate(&cost, 1)?.time();
     let single = best_single(&solution)?;
     let packets = args.size.as_ref();
     let packets = packets

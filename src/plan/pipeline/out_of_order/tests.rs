@@ -4,7 +4,6 @@ use super::broadcast::SplitMix64;
 use super::*;
 use crate::check::{Options, check};
 use crate::plan::{Segments, registry};
-use crate::simulate::Prepared;
 use crate::{CostModel, Kind, Ports};
 
 /// The makespan of a plan, computed independently of the planner from sets of contributions and the
@@ -82,9 +81,9 @@ fn executed(kind: Kind, request: &Request) -> f64 {
     let schedule = algorithm.plan(request).unwrap();
     let report = check(&schedule, &Options::default());
     assert!(report.ok(), "{request:?}: {:?}", report.errors);
-    let prepared = Prepared::new(&schedule, false).unwrap();
-    prepared
+    schedule
         .simulate(&request.cost, request.element_bytes)
+        .unwrap()
         .time()
 }
 

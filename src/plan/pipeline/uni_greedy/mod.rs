@@ -407,7 +407,6 @@ fn push(runs: &mut Vec<Run>, live: usize, free: f64, count: usize, tolerance: f6
 mod tests {
     use super::*;
     use crate::plan::{Segments, registry};
-    use crate::simulate::Prepared;
     use crate::{CostModel, Kind, Ports};
 
     fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Request {
@@ -423,9 +422,9 @@ mod tests {
             .unwrap()
             .plan(request)
             .unwrap();
-        let prepared = Prepared::new(&schedule, false).unwrap();
-        prepared
+        schedule
             .simulate(&request.cost, request.element_bytes)
+            .unwrap()
             .time()
     }
 
