@@ -22,10 +22,13 @@
 //! Model time is therefore a longest path: one number, independent of the order in which steps are
 //! evaluated.
 
+mod accesses;
 mod graph;
 pub(crate) mod matching;
+pub(crate) mod online;
 mod order;
 
+pub(crate) use accesses::{Times, advance};
 pub(crate) use graph::{Graph, Ordered};
 pub use graph::{Node, NodeKind, OrderedGraph};
 pub use order::{Event, LocalOrder, OrderScratch};

@@ -202,7 +202,7 @@ impl<'t, T: Element> Rank<'t, T> {
 
     pub(super) fn close_and_hold(&mut self, memory: &Memory<'t, T>) -> Result<()> {
         self.close_send(memory)?;
-        self.hold(self.clock.lists[self.clock.list(OUT)]);
+        self.hold(self.clock.free(OUT));
         Ok(())
     }
 
@@ -217,8 +217,7 @@ impl<'t, T: Element> Rank<'t, T> {
             Sent::Done(end) => {
                 self.open = None;
                 self.waiter.progressed();
-                self.clock.transferred(OUT, end);
-                self.clock.touched(open.span, false, end);
+                self.clock.transferred(OUT, &[open.span], &[], end);
                 Ok(true)
             }
             Sent::Refused => {
@@ -283,20 +282,18 @@ impl<'t, T: Element> Rank<'t, T> {
         };
         self.waiter.progressed();
         s.state.wake(from);
-        self.clock.transferred(IN, end);
-        let mut done = end;
-        if combine.is_some() {
-            let time = s.cost.combine(self.rank, bytes);
-            if s.cost.overlap {
-                done = end + time;
-            } else {
+        let done = if combine.is_some() {
+            if !s.cost.overlap {
                 // The combination waits for the open send, and all later steps wait for the
                 // combination.
                 self.close_send(memory)?;
-                done = self.clock.compute(time);
             }
-        }
-        self.clock.touched(span, true, done);
+            let time = s.cost.combine(self.rank, bytes);
+            self.clock.combined(&[span], end, time)
+        } else {
+            self.clock.transferred(IN, &[], &[span], end);
+            end
+        };
         self.hold(done);
         Ok(())
     }
@@ -348,13 +345,7 @@ impl<'t, T: Element> Rank<'t, T> {
             Some(order) => Step::combine(src, dst, order),
         });
         memory.local(&[dst], &[src], op);
-        let done = if s.cost.overlap {
-            self.clock.data_ready(self.clock.floor, &[src], &[dst]) + time
-        } else {
-            self.clock.compute(time)
-        };
-        self.clock.touched(src, false, done);
-        self.clock.touched(dst, true, done);
+        let done = self.clock.local(&[src], &[dst], time);
         self.hold(done);
         Ok(())
     }

@@ -7,7 +7,6 @@
 //!   step ([`ScheduleSource`](crate::schedule::ScheduleSource)) and for stored schedules. It builds
 //!   no graph: it is several times as fast and needs a tenth of the memory.
 
-mod accesses;
 pub mod bounds;
 mod stats;
 mod stream;

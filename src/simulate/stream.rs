@@ -11,8 +11,7 @@
 //!
 //! For finished steps only two things are kept: the time from which each port is free, and for each
 //! part of the buffer the times of its last read and write
-//! ([`Accesses`](super::accesses::Accesses)), as long as these are later than the times implied by
-//! all ports. Memory is therefore linear in the number of ranks for programs that keep all of a
+//! ([`OnlineOrder`]), as long as these are later than the times implied by all ports. Memory is therefore linear in the number of ranks for programs that keep all of a
 //! rank's ports busy at about the same time. For other programs it is the size that rule 2 needs:
 //! one entry for each part of a buffer that the steps distinguish.
 //!
@@ -31,11 +30,11 @@ mod worklist;
 use self::slots::{DONE, EMPTY, Slots};
 use self::window::{INITIAL_WINDOW, Kind, Pending, Rank, State};
 use self::worklist::Worklist;
-use super::accesses::{Times, advance};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, OneLine, Ports};
 use crate::rules::matching::rank_u32;
-use crate::rules::{Node, NodeKind};
+use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
+use crate::rules::{Node, NodeKind, Times, advance};
 use crate::schedule::{ScheduleSource, Step};
 
 /// Times and counts of streamed programs.
@@ -278,11 +277,13 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         match state.window[place].state {
             State::Open => return Ok(true),
             State::Transferred => {
-                if place > 0 {
+                if !may_combine(place, self.overlap) {
                     return Ok(true);
                 }
-                let from = self.slots.all_free(rank);
-                self.compute(rank, 0, from);
+                let received = self.slots.get(rank, state.window[place].list()).time;
+                let ports = self.slots.of(rank);
+                let from = OnlineOrder::combining_start(&ports, received, self.overlap);
+                self.compute(rank, place, from);
                 return Ok(false);
             }
             State::Waits => {}
@@ -292,12 +293,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         }
         let step = &mut state.window[place];
         if !step.kind.is_transfer() {
-            let mut from = [0.0; N];
-            if self.overlap {
-                state.wait_for_data(place, &mut from);
-            } else {
-                from = self.slots.all_free(rank);
-            }
+            let ports = self.slots.of(rank);
+            let from = state.order.local_start(&ports, step.access(), self.overlap);
             self.compute(rank, place, from);
             return Ok(false);
         }
@@ -306,8 +303,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         let (key, partner_key) = (step.key(), step.partner_key(rank as u32));
         let sends = step.kind == Kind::Send;
         let list = step.list();
-        let mut time = self.slots.get(rank, list).time;
-        state.wait_for_data(place, &mut time);
+        let free = self.slots.get(rank, list).time;
+        let mut time = state.order.transfer_start(free, step.access());
         let Some((_, theirs)) = self.slots.find(peer, partner_key) else {
             let mine = self.slots.get(rank, list);
             (mine.time, mine.elements, mine.key) = (time, elements, key);
@@ -349,14 +346,20 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
     /// progress further or has left the window.
     #[inline]
     fn transferred(&mut self, rank: usize, place: usize, time: Times<N>) -> bool {
-        let step = &mut self.ranks[rank].window[place];
+        let state = &mut self.ranks[rank];
+        let step = &mut state.window[place];
         if !step.kind.computes() {
-            self.remove(rank, place, &time);
-        } else if self.overlap {
-            self.compute(rank, place, time);
+            let step = state.window.remove(place);
+            let ports = self.slots.of(rank);
+            let order = &mut state.order;
+            order.transferred(&ports, step.access(), self.overlap, &time);
+        } else if may_combine(place, self.overlap) {
+            let ports = self.slots.of(rank);
+            let from = OnlineOrder::combining_start(&ports, time, self.overlap);
+            self.compute(rank, place, from);
         } else {
             step.state = State::Transferred;
-            return place == 0;
+            return false;
         }
         true
     }
@@ -380,40 +383,18 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         let time = end(&self.models, &node, time);
         if self.overlap {
             advance(&mut self.computed[rank], &time);
-            self.remove(rank, place, &time);
-        } else {
-            // All earlier steps have ended, and all later steps start later.
-            state.window.remove(place);
-            state.accesses.clear();
-            self.slots.delay_all(rank, &time);
         }
-    }
-
-    /// Removes the step at `place`, which finished at `time`, and records its accesses unless the
-    /// ports imply them.
-    #[inline]
-    fn remove(&mut self, rank: usize, place: usize, time: &Times<N>) {
-        let state = &mut self.ranks[rank];
         let step = state.window.remove(place);
-        if !self.overlap {
-            let implied = self.slots.min_free(rank);
-            state.accesses.forget(&implied, step.is_long());
-            if time
-                .iter()
-                .zip(&implied)
-                .all(|(time, implied)| time <= implied)
-            {
-                return;
-            }
-        }
-        state.record(&step, time);
+        let mut ports = self.slots.of(rank);
+        let order = &mut state.order;
+        order.computed(&mut ports, step.access(), self.overlap, &time);
     }
 
     /// The finishing times of each rank and of the last one.
-    fn finished(self) -> (Finished, Times<N>) {
+    fn finished(mut self) -> (Finished, Times<N>) {
         let mut makespan = [0.0; N];
         let end = |rank| {
-            let mut end = self.slots.all_free(rank);
+            let mut end = self.slots.of(rank).all_free();
             if let Some(computed) = self.computed.get(rank) {
                 advance(&mut end, computed);
             }

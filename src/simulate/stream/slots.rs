@@ -1,7 +1,8 @@
 //! The open transfers on the ports of all ranks, where partners find each other.
 
 use crate::machine::Ports;
-use crate::simulate::accesses::{Times, advance};
+use crate::rules::online::PortTimes;
+use crate::rules::{Times, advance};
 
 /// The state of one port: an open transfer, a transfer that the partner has finished, or none.
 #[derive(Debug, Clone, Copy)]
@@ -110,21 +111,34 @@ impl<const N: usize> Slots<N> {
         times.chain(unused.map(|more| &more.free))
     }
 
-    /// The time from which all ports of `rank` are free; none may have an open transfer.
+    /// The times from which the ports of `rank` are free; none may have an open transfer.
     #[inline]
-    pub(super) fn all_free(&self, rank: usize) -> Times<N> {
+    pub(super) fn of(&mut self, rank: usize) -> RankSlots<'_, N> {
+        RankSlots { slots: self, rank }
+    }
+}
+
+/// The ports of one rank.
+#[derive(Debug)]
+pub(super) struct RankSlots<'a, const N: usize> {
+    slots: &'a mut Slots<N>,
+    rank: usize,
+}
+
+impl<const N: usize> PortTimes<N> for RankSlots<'_, N> {
+    #[inline]
+    fn all_free(&self) -> Times<N> {
         let mut time = [0.0; N];
-        for free in self.times(rank) {
+        for free in self.slots.times(self.rank) {
             advance(&mut time, free);
         }
         time
     }
 
-    /// A lower bound on the start of every step of `rank` that is not open yet.
     #[inline]
-    pub(super) fn min_free(&self, rank: usize) -> Times<N> {
+    fn min_free(&self) -> Times<N> {
         let mut time = [f64::INFINITY; N];
-        for free in self.times(rank) {
+        for free in self.slots.times(self.rank) {
             for (t, &f) in time.iter_mut().zip(free) {
                 if f < *t {
                     *t = f;
@@ -134,13 +148,12 @@ impl<const N: usize> Slots<N> {
         time
     }
 
-    /// Makes all ports of `rank` free from `time` on; none may have an open transfer.
     #[inline]
-    pub(super) fn delay_all(&mut self, rank: usize, time: &Times<N>) {
-        for slot in &mut self.first[rank].0 {
+    fn delay_all(&mut self, time: &Times<N>) {
+        for slot in &mut self.slots.first[self.rank].0 {
             slot.time = *time;
         }
-        if let Some(more) = self.more.get_mut(rank) {
+        if let Some(more) = self.slots.more.get_mut(self.rank) {
             more.free = *time;
             for slot in &mut more.slots {
                 slot.time = *time;

@@ -8,8 +8,8 @@ use super::slots::key;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::rules::matching::rank_u32;
+use crate::rules::online::{Access, OnlineOrder, Unfinished, must_precede, sort_if_long};
 use crate::schedule::{Span, Spans, Step, total_len};
-use crate::simulate::accesses::{Accesses, Times};
 
 /// Initial window width: one step for each port of a one-ported bidirectional rank, and one between
 /// them.
@@ -20,8 +20,8 @@ pub(super) const INITIAL_WINDOW: usize = 3;
 pub(super) struct Rank<I, const N: usize> {
     program: I,
     pub(super) window: SmallVec<[Pending; INITIAL_WINDOW]>,
-    /// Accesses of finished steps that the times of the free ports do not imply.
-    pub(super) accesses: Accesses<N>,
+    /// The finished steps.
+    pub(super) order: OnlineOrder<N>,
     /// Length of the buffer, in elements.
     len: usize,
     /// Number of steps taken from the program.
@@ -193,25 +193,9 @@ impl Pending {
         })
     }
 
-    /// Whether the step has so many spans that a pass over the whole buffer is no more expensive.
-    #[inline]
-    pub(super) fn is_long(&self) -> bool {
-        is_long(&self.spans)
-    }
-
-    /// As [`Step::reads`].
-    #[inline]
-    pub(super) fn reads(&self) -> &[Span] {
-        match self.kind {
-            Kind::Send => &self.spans,
-            Kind::Recv | Kind::RecvCombine => &[],
-            Kind::Copy | Kind::Combine => &self.spans[self.peer as usize..],
-        }
-    }
-
     /// As [`Step::writes`].
     #[inline]
-    pub(super) fn writes(&self) -> &[Span] {
+    fn writes(&self) -> &[Span] {
         match self.kind {
             Kind::Send => &[],
             Kind::Recv | Kind::RecvCombine => &self.spans,
@@ -226,58 +210,31 @@ impl Pending {
             && (self.kind == Kind::Send) == sends
             && self.state != State::Transferred
     }
+}
 
-    /// Whether `later` waits for this step by rule 2.
+impl Unfinished for Pending {
     #[inline]
-    fn must_precede(&self, later: &Self) -> bool {
-        let overlap_any = |writes: &Self, other: &Self| {
-            any_overlap(writes.writes(), other.writes())
-                || any_overlap(writes.writes(), other.reads())
+    fn access(&self) -> Access<'_> {
+        let reads: &[Span] = match self.kind {
+            Kind::Send => &self.spans,
+            Kind::Recv | Kind::RecvCombine => &[],
+            Kind::Copy | Kind::Combine => &self.spans[self.peer as usize..],
         };
-        overlap_any(self, later) || any_overlap(self.reads(), later.writes())
-    }
-}
-
-/// Whether a list of spans is so long that it is sorted by offset when its step is taken.
-#[inline]
-fn is_long(spans: &[Span]) -> bool {
-    spans.len() > 8
-}
-
-/// Sorts a long list of spans by offset. Neither times nor numbers of elements depend on the order.
-#[inline]
-fn sort_if_long(spans: &mut [Span]) {
-    if is_long(spans) {
-        // A stable sort, because such lists consist of few ascending runs.
-        spans.sort_by_key(|s| s.offset);
-    }
-}
-
-/// Whether a span of one list overlaps a span of the other.
-#[inline]
-fn any_overlap(a: &[Span], b: &[Span]) -> bool {
-    if is_long(a) && is_long(b) {
-        return any_overlap_sorted(a, b);
-    }
-    a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)))
-}
-
-/// As [`any_overlap`], in linear time, for lists that are sorted by offset. Spans within one list
-/// may overlap.
-fn any_overlap_sorted(mut a: &[Span], mut b: &[Span]) -> bool {
-    while let (Some((x, later_a)), Some((y, later_b))) = (a.split_first(), b.split_first()) {
-        if x.overlaps(*y) {
-            return true;
-        }
-        // A span that ends before the other list's next span starts does not overlap later spans
-        // either.
-        if x.len == 0 || x.end() <= y.offset {
-            a = later_a;
-        } else {
-            b = later_b;
+        Access {
+            reads,
+            writes: self.writes(),
         }
     }
-    false
+
+    #[inline]
+    fn port_list(&self) -> Option<usize> {
+        self.kind.is_transfer().then_some(self.list.into())
+    }
+
+    #[inline]
+    fn computes(&self) -> bool {
+        self.kind.computes()
+    }
 }
 
 #[inline]
@@ -298,7 +255,7 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
         Rank {
             program,
             window: SmallVec::new(),
-            accesses: Accesses::default(),
+            order: OnlineOrder::default(),
             len,
             taken: 0,
             ended: false,
@@ -365,79 +322,8 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
     #[inline]
     pub(super) fn may_open(&self, place: usize, overlap: bool) -> bool {
         let step = &self.window[place];
-        let transfer = step.kind.is_transfer();
-        if !overlap && !transfer {
-            return place == 0;
-        }
-        self.window[..place].iter().all(|earlier| {
-            let blocked = (!overlap && earlier.kind.computes())
-                || (transfer && earlier.kind.is_transfer() && earlier.list == step.list)
-                || earlier.must_precede(step);
-            !blocked
-        })
-    }
-
-    /// Delays `from` until finished steps have read and written the data that the step at `place`
-    /// accesses.
-    #[inline]
-    pub(super) fn wait_for_data(&self, place: usize, from: &mut Times<N>) {
-        if self.accesses.is_empty() {
-            return;
-        }
-        let step = &self.window[place];
-        for (spans, writes) in [(step.reads(), false), (step.writes(), true)] {
-            if is_long(spans) {
-                self.accesses.wait_sorted(spans, writes, from);
-            } else {
-                for span in spans {
-                    self.accesses.wait(*span, writes, from);
-                }
-            }
-        }
-    }
-
-    /// Records the accesses of `step`, which finished at `time`.
-    #[inline]
-    pub(super) fn record(&mut self, step: &Pending, time: &Times<N>) {
-        for (spans, writes) in [(step.reads(), false), (step.writes(), true)] {
-            if is_long(spans) {
-                self.accesses.record_sorted(spans, writes, time);
-            } else {
-                for span in spans {
-                    self.accesses.record(*span, writes, time);
-                }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sorted_and_pairwise_overlap_agree() {
-        let mut random = 1u64;
-        let mut below = |n: u64| {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            usize::try_from((random >> 33) % n).unwrap()
-        };
-        let mut seen = [0, 0];
-        for _ in 0..20_000 {
-            let mut list = |n: u64| -> Vec<Span> {
-                let mut spans: Vec<Span> = (0..below(n))
-                    .map(|_| Span::new(below(120), below(4)))
-                    .collect();
-                spans.sort_by_key(|s| s.offset);
-                spans
-            };
-            let (a, b) = (list(7), list(12));
-            let expected = a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
-            assert_eq!(any_overlap_sorted(&a, &b), expected, "{a:?} {b:?}");
-            seen[usize::from(expected)] += 1;
-        }
-        assert!(seen.iter().all(|&n| n > 1000), "{seen:?}");
+        self.window[..place]
+            .iter()
+            .all(|earlier| !must_precede(earlier, step, overlap))
     }
 }

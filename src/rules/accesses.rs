@@ -5,29 +5,28 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::max_time;
 use crate::schedule::Span;
 
-use super::max_time;
-
 /// Times under several cost models at once.
-pub(super) type Times<const N: usize> = [f64; N];
+pub(crate) type Times<const N: usize> = [f64; N];
 
 /// Sets `time` to the maximum of both times, for each model.
 #[inline]
-pub(super) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
+pub(crate) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
     for (t, o) in time.iter_mut().zip(other) {
         *t = max_time(*t, *o);
     }
 }
 
-/// A part of the buffer, with the end of the last step that wrote it and the last end of the steps
-/// that have read it since.
+/// A part of the buffer, with the end of the last step that wrote it, and the last end of that step
+/// and of those that have read it since.
 #[derive(Debug, Clone, Copy)]
 struct Part<const N: usize> {
     start: usize,
     end: usize,
     written: Times<N>,
-    read: Times<N>,
+    accessed: Times<N>,
 }
 
 /// Disjoint parts of one buffer, in order. Between them no access is recorded, and the times are 0.
@@ -45,12 +44,18 @@ impl<const N: usize> Accesses<N> {
 
     /// Delays `time` until a step may read `span` (`writes` false), that is after the last write,
     /// or may write it, that is after the last read and write.
+    #[inline]
     pub(super) fn wait(&self, span: Span, writes: bool, time: &mut Times<N>) {
-        if self.parts.is_empty() || span.len == 0 {
+        if span.len == 0 {
             return;
         }
-        let first = self.parts.partition_point(|part| part.end <= span.offset);
-        Self::wait_for(&self.parts[first..], span, writes, time);
+        let parts = &self.parts[..];
+        let first = match parts {
+            // A single part, as in a rank that sends one buffer repeatedly, needs no search.
+            [only] => usize::from(only.end <= span.offset),
+            _ => parts.partition_point(|part| part.end <= span.offset),
+        };
+        Self::wait_for(&parts[first..], span, writes, time);
     }
 
     /// As [`Accesses::wait`] for each of `spans`, which must be sorted by offset, in one pass over
@@ -68,18 +73,36 @@ impl<const N: usize> Accesses<N> {
     #[inline]
     fn wait_for(parts: &[Part<N>], span: Span, writes: bool, time: &mut Times<N>) {
         for part in parts.iter().take_while(|part| part.start < span.end()) {
-            advance(time, &part.written);
-            if writes {
-                advance(time, &part.read);
-            }
+            advance(
+                time,
+                if writes {
+                    &part.accessed
+                } else {
+                    &part.written
+                },
+            );
         }
     }
 
     /// Records that a step that reads or writes `span` ended at `time`.
+    #[inline]
     pub(super) fn record(&mut self, span: Span, writes: bool, time: &Times<N>) {
-        if span.len == 0 {
-            return;
+        match &mut self.parts[..] {
+            // A rank that sends or receives one buffer repeatedly needs no search.
+            [part] if (part.start, part.end) == (span.offset, span.end()) => {
+                if writes {
+                    (part.written, part.accessed) = (*time, *time);
+                } else {
+                    advance(&mut part.accessed, time);
+                }
+            }
+            _ if span.len == 0 => {}
+            _ => self.record_among(span, writes, time),
         }
+    }
+
+    /// [`Accesses::record`] for parts of any number and a span that is not empty.
+    fn record_among(&mut self, span: Span, writes: bool, time: &Times<N>) {
         let (start, end) = (span.offset, span.end());
         let first = self.cut(start);
         let last = self.cut(end);
@@ -88,7 +111,7 @@ impl<const N: usize> Accesses<N> {
                 start,
                 end,
                 written: *time,
-                read: [0.0; N],
+                accessed: *time,
             };
             if first < last {
                 self.parts[first] = part;
@@ -103,7 +126,7 @@ impl<const N: usize> Accesses<N> {
         while from < end {
             match self.parts.get_mut(at) {
                 Some(part) if part.start == from => {
-                    advance(&mut part.read, time);
+                    advance(&mut part.accessed, time);
                     from = part.end;
                 }
                 next => {
@@ -112,7 +135,7 @@ impl<const N: usize> Accesses<N> {
                         start: from,
                         end: to,
                         written: [0.0; N],
-                        read: *time,
+                        accessed: *time,
                     };
                     self.parts.insert(at, part);
                     from = to;
@@ -150,7 +173,7 @@ impl<const N: usize> Accesses<N> {
                             start: from,
                             end: to,
                             written: [0.0; N],
-                            read: *time,
+                            accessed: *time,
                         });
                     }
                     from = to;
@@ -159,7 +182,7 @@ impl<const N: usize> Accesses<N> {
                 let to = part.end.min(end);
                 if !writes {
                     let mut read = Part { end: to, ..*part };
-                    advance(&mut read.read, time);
+                    advance(&mut read.accessed, time);
                     parts.push(read);
                 }
                 part.start = to;
@@ -173,7 +196,7 @@ impl<const N: usize> Accesses<N> {
                     start,
                     end,
                     written: *time,
-                    read: [0.0; N],
+                    accessed: *time,
                 });
             }
         }
@@ -182,17 +205,31 @@ impl<const N: usize> Accesses<N> {
     }
 
     /// Drops accesses that ended before `time`, if that is cheap or `thorough` is set.
+    #[inline]
     pub(super) fn forget(&mut self, time: &Times<N>, thorough: bool) {
-        let few = self.parts.len() <= 1;
-        if few || thorough || self.parts.len() == self.parts.capacity() {
-            let recent = |t: &Times<N>| t.iter().zip(time).any(|(t, time)| t > time);
-            let recent = |part: &mut Part<N>| recent(&part.written) || recent(&part.read);
-            if !few {
-                self.parts.retain(recent);
-            } else if self.parts.first_mut().is_some_and(|part| !recent(part)) {
-                self.parts.clear();
+        let recent = |part: &mut Part<N>| {
+            let mut times = part.accessed.iter().zip(time);
+            times.any(|(accessed, time)| accessed > time)
+        };
+        match &mut self.parts[..] {
+            [] => {}
+            [only] => {
+                if !recent(only) {
+                    self.parts.clear();
+                }
+            }
+            parts => {
+                if thorough || parts.len() == self.parts.capacity() {
+                    self.parts.retain(recent);
+                }
             }
         }
+    }
+
+    /// Number of parts.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.parts.len()
     }
 
     /// Drops all accesses.
