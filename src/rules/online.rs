@@ -127,9 +127,15 @@ impl<const N: usize> OnlineOrder<N> {
     /// Delays `from` until finished steps have read and written the data of `access` (rule 2).
     #[inline]
     fn wait(&self, access: Access<'_>, from: &mut Times<N>) {
-        if self.accesses.is_empty() {
-            return;
+        match (access.reads, access.writes) {
+            _ if self.accesses.is_empty() => {}
+            (&[span], []) => self.accesses.wait(span, false, from),
+            ([], &[span]) => self.accesses.wait(span, true, from),
+            _ => self.wait_all(access, from),
         }
+    }
+
+    fn wait_all(&self, access: Access<'_>, from: &mut Times<N>) {
         for (spans, writes) in [(access.reads, false), (access.writes, true)] {
             if is_long(spans) {
                 self.accesses.wait_sorted(spans, writes, from);
@@ -240,11 +246,15 @@ impl<const N: usize> PortTimes<N> for OnePorted<N> {
 
     #[inline]
     fn min_free(&self) -> Times<N> {
-        let [first, second] = self.lists;
-        if !self.bidirectional {
-            return first;
+        let mut time = self.lists[0];
+        if self.bidirectional {
+            for (t, &second) in time.iter_mut().zip(&self.lists[1]) {
+                if second < *t {
+                    *t = second;
+                }
+            }
         }
-        std::array::from_fn(|i| first[i].min(second[i]))
+        time
     }
 
     #[inline]
