@@ -204,13 +204,7 @@ fn makespan(p: usize, plan: &[Transfer], transfer_time: &[f64], combine_time: &[
 
 /// Converts a whole number into an integer.
 fn whole(time: f64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most 10"
-    )]
-    let whole = time as usize;
-    whole
+    time as usize
 }
 
 /// A lower bound for whole-number times: counts the transfers that can start in each time unit.

@@ -56,7 +56,6 @@ fn main() -> Result<()> {
     let mut worst: f64 = 0.0;
     for row in tuning.rows.iter().filter(|row| row.best_segment) {
         let (best, segment) = full_sweep(&sweep, row.bytes, &row.algorithm, &mut live)?;
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds for people")]
         let (found, best, bytes) = (row.wall.median as f64, best as f64, row.bytes as f64);
         let rest = if row.algorithm == "chain" { 6.0 } else { 2.0 };
         let formula = (f64::sqrt(rest * ALPHA) + f64::sqrt(BETA * bytes)).powi(2);

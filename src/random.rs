@@ -26,9 +26,7 @@ impl Generator {
     /// A number in `0..n`; 0 for `n = 0`.
     pub fn below(&mut self, n: usize) -> usize {
         let product = u128::from(self.next_u64()) * n as u128;
-        #[expect(clippy::cast_possible_truncation, reason = "below n")]
-        let number = (product >> 64) as usize;
-        number
+        (product >> 64) as usize
     }
 }
 

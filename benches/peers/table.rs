@@ -178,7 +178,6 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a few hundred points")]
 fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     if ratios.is_empty() {
         return None;

@@ -108,7 +108,6 @@ mod tests {
                 outcome.results.iter().all(|recv| *recv == computed),
                 "p={p}"
             );
-            #[expect(clippy::cast_precision_loss, reason = "small")]
             let time = (100 * q + 8 * q.div_ceil(8) * (p - 1)) as f64;
             assert_eq!(outcome.model_time(), time);
         }

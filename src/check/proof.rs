@@ -57,10 +57,6 @@ fn receivers(schedule: &Schedule, graph: &Graph) -> Vec<(u32, u32)> {
                 Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
             };
             let node = graph.event_nodes[graph.rank_events[rank] + event.index()];
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "steps of all ranks fit 31 bits"
-            )]
             if node != NONE {
                 receivers[node as usize] = (rank as u32, i as u32);
             }

@@ -452,7 +452,6 @@ fn in_pieces(pieces: &[Piece], bytes: u64, line: (f64, f64)) -> f64 {
 
 /// Converts a number of bytes; exact up to 2^53.
 #[inline]
-#[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
 fn float(bytes: u64) -> f64 {
     bytes as f64
 }

@@ -273,7 +273,6 @@ impl Fits {
 
     /// Median relative error of `gamma_copy`, or of the pieces that replace it.
     fn copy_error(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "sizes of copies")]
         let predicted = |bytes: u64| match &self.copying {
             Some(curve) => curve.at(bytes),
             None => self.gamma_copy * bytes as f64,
@@ -436,7 +435,6 @@ fn setup_warnings(quick: bool) -> Vec<String> {
         );
     }
     let cores = core_affinity::get_core_ids().map_or(2, |ids| ids.len());
-    #[expect(clippy::cast_precision_loss, reason = "a number of cores")]
     let room = cores as f64 - 1.5;
     if let Some(load) = load_average().filter(|&load| load > room) {
         warnings.push(format!(
@@ -530,7 +528,6 @@ mod tests {
             for bytes in Effort::new(false).sizes() {
                 if work.measures(bytes) {
                     let mut probe = Probe::new(work, bytes).unwrap();
-                    #[expect(clippy::cast_precision_loss, reason = "small")]
                     let time = model(work, bytes as f64);
                     probe.turns = vec![time, 1.05 * time, time, 1.3 * time, time];
                     probes.push(probe);

@@ -48,10 +48,6 @@ impl Measured {
         }
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "sizes stay far below 2^53 bytes"
-    )]
     fn size(&self) -> f64 {
         self.bytes as f64
     }
@@ -134,10 +130,6 @@ impl Curve {
     pub fn at(&self, bytes: u64) -> f64 {
         let i = self.piece(bytes);
         let (alpha, beta) = self.line_of(i);
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "sizes stay far below 2^53 bytes"
-        )]
         let n = bytes as f64;
         alpha + beta * n
     }
@@ -186,7 +178,6 @@ impl Curve {
 
     /// Root mean square of the residuals.
     fn loss(&self, points: &[Measured]) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a count of points")]
         let count = points.len() as f64;
         let squares = points
             .iter()
@@ -199,10 +190,6 @@ impl Curve {
         after.saturating_sub(1).min(self.len() - 1)
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "sizes stay far below 2^53 bytes"
-    )]
     fn line_of(&self, i: usize) -> (f64, f64) {
         let (from, to) = (self.knots[i] as f64, self.knots[i + 1] as f64);
         let beta = (self.values[i + 1] - self.values[i]) / (to - from);
@@ -219,7 +206,6 @@ impl Curve {
                 && before > after
             {
                 runs.truncate(runs.len() - 2);
-                #[expect(clippy::cast_precision_loss, reason = "a handful of knots")]
                 let (m_f, n_f) = (m as f64, n as f64);
                 runs.push(((before * m_f + after * n_f) / (m_f + n_f), m + n));
             }
@@ -238,12 +224,6 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
 }
 
 /// Returns quantile `q` of `values`, interpolated linearly, and sorts them; 0 if they are empty.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a count of samples"
-)]
 pub(crate) fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let Some(last) = values.len().checked_sub(1) else {
@@ -334,10 +314,6 @@ fn least_squares(
             .partition_point(|&k| k <= point.bytes)
             .saturating_sub(1)
             .min(knots.len() - 2);
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "sizes stay far below 2^53 bytes"
-        )]
         let (from, to) = (knots[i] as f64, knots[i + 1] as f64);
         let right = (point.size() - from) / (to - from);
         // The two knots around the point.
@@ -391,7 +367,6 @@ fn solve_system(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
 }
 
 #[cfg(test)]
-#[expect(clippy::cast_precision_loss, reason = "small numbers")]
 mod tests {
     use super::*;
 

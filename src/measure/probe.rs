@@ -277,7 +277,6 @@ impl Bench {
         let outcome = self
             .team
             .run(&probe.schedule, data, &self.operator, &options)?;
-        #[expect(clippy::cast_precision_loss, reason = "a time below 2^53 ns")]
         Ok(outcome.wall.value_at_quantile(0.5) as f64)
     }
 }

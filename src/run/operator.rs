@@ -149,20 +149,10 @@ macro_rules! integer {
         impl Element for $t {
             const TYPE: ElementType = $type;
 
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_possible_wrap,
-                reason = "test values keep the low bits"
-            )]
             fn sample(purpose: Purpose, draw: Draw) -> Self {
                 sample_integer(purpose, draw, <$t>::BITS, <$t>::MIN != 0) as $t
             }
 
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_possible_wrap,
-                reason = "test values keep the low bits"
-            )]
             fn poison(purpose: Purpose, bits: u64) -> Self {
                 poison_integer(purpose, bits, <$t>::BITS, <$t>::MIN != 0) as $t
             }
@@ -197,19 +187,11 @@ macro_rules! float {
         impl Element for $t {
             const TYPE: ElementType = $type;
 
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "test values are exact in the type"
-            )]
             fn sample(purpose: Purpose, draw: Draw) -> Self {
                 const MAX_EXPONENT: u32 = <$t>::MAX_EXP.unsigned_abs();
                 sample_float(purpose, draw, $width, <$t>::MANTISSA_DIGITS, MAX_EXPONENT) as $t
             }
 
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "poison is exact in the type"
-            )]
             fn poison(purpose: Purpose, bits: u64) -> Self {
                 poison_float(purpose, bits) as $t
             }

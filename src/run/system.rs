@@ -58,7 +58,6 @@ impl fmt::Display for InBytes {
             return write!(f, "{} bytes", self.0);
         }
         let power = self.0.ilog2() / 10;
-        #[expect(clippy::cast_precision_loss, reason = "rounded for people")]
         let value = self.0 as f64 / (1u64 << (10 * power)) as f64;
         let decimals = if value < 10.0 { 1 } else { 0 };
         write!(f, "{value:.decimals$} {}", UNITS[power as usize - 1])

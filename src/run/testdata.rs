@@ -568,7 +568,6 @@ fn few_bits(draw: Draw, width: u32) -> u64 {
 
 /// A test value of a float type with `precision` bits of significand and `width` bits in all, made
 /// from `draw.bits`.
-#[expect(clippy::cast_precision_loss, reason = "numbers below 2^precision")]
 pub(super) fn sample_float(
     purpose: Purpose,
     draw: Draw,

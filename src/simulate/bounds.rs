@@ -315,10 +315,6 @@ impl Demand {
     }
 
     fn bounds(&self, p: usize, ports: Ports, element_bytes: u64, cost: &CostModel) -> LowerBounds {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "sizes stay far below 2^53 bytes"
-        )]
         let bytes = element_bytes as f64;
         let (alpha, beta) = min_link(cost);
         let k = number(ports.k().max(1));
@@ -393,7 +389,6 @@ fn steps(n: usize, k: usize) -> u32 {
     steps
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 fn number(n: usize) -> f64 {
     n as f64
 }

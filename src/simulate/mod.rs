@@ -138,13 +138,7 @@ impl Prepared {
     pub(crate) fn rounds(&self) -> usize {
         let mut finish = vec![0.0; self.nodes().len()];
         let rounds = self.simulate_into(&CostModel::new(1.0, 0.0), 1, &mut finish);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count of steps"
-        )]
-        let rounds = rounds as usize;
-        rounds
+        rounds as usize
     }
 
     /// The pass of [`Prepared::simulate`] alone: writes the finishing times by node into `finish`
@@ -290,7 +284,6 @@ mod tests {
                 let s = chain_reduce(p, q);
                 let cost = CostModel::new(1.0, 1.0).gamma(1.0);
                 let time = s.simulate(&cost, 1).unwrap().time();
-                #[expect(clippy::cast_precision_loss, reason = "small")]
                 let expected = (p + q - 2) as f64 * 3.0;
                 assert_eq!(time, expected, "p={p} q={q}");
                 assert_eq!(s.stats().unwrap().segments_held, 1);

@@ -101,11 +101,6 @@ pub fn stream(
         let (run, times) = run(programs, costs, &mut watch)?;
         (times, run)
     };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a count of steps"
-    )]
     let rounds = times[1] as usize;
     Ok(Timed {
         time: times[0],

@@ -212,7 +212,6 @@ fn more_parts_speed_up_an_irregular_allgather() {
             .and_then(|planned| planned.timed(&request.cost, 1, |_| ()))
             .unwrap();
         assert_eq!(timed.rounds, parts - 1 + 6);
-        #[expect(clippy::cast_precision_loss, reason = "small")]
         let bound = (parts + 5) as f64 * (100.0 + (m / parts + p) as f64);
         assert!(timed.time <= bound, "{} {bound}", timed.time);
         timed.time

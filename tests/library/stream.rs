@@ -297,7 +297,6 @@ fn circulant_streams_take_the_optimal_number_of_rounds() {
                 assert_eq!(timed.messages, (p - 1) * n);
                 let closed = algorithm.closed_form(&request);
                 let gamma = if kind == Kind::Reduce { 2.0 } else { 0.0 };
-                #[expect(clippy::cast_precision_loss, reason = "small")]
                 let expected = rounds as f64 * (5.0 + gamma);
                 assert_eq!((timed.time, closed), (expected, Some(expected)));
             }

@@ -309,7 +309,6 @@ fn paced_runs_take_at_least_their_model_time() {
         ..RunOptions::default()
     };
     let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
-    #[expect(clippy::cast_precision_loss)]
     let fastest = outcome.wall.min() as f64;
     // The run must not be faster than the model, up to the histogram's resolution. Benches measure
     // how much slower it is.

@@ -84,7 +84,6 @@ impl<'a> CopyCosts<'a> {
         if bytes >= self.resident {
             return of(bytes);
         }
-        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let part = bytes as f64 / self.resident as f64;
         max_time(of(bytes), part * of(self.resident))
     }

@@ -107,7 +107,6 @@ fn estimate_best(
             }
         }
     }
-    #[expect(clippy::cast_precision_loss, reason = "a few")]
     let mean = sum / orders as f64;
     Ok(mean)
 }
@@ -150,7 +149,6 @@ struct Core {
 
 impl Core {
     fn all(ranks: usize, core_model: &CoreModel, order: usize) -> Vec<Core> {
-        #[expect(clippy::cast_precision_loss, reason = "an arbitrary part")]
         let part = |word: u64| word as f64 / u64::MAX as f64;
         let core = |core| {
             let mut mine: Vec<usize> = (0..ranks)

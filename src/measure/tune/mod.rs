@@ -262,7 +262,6 @@ impl<'a> Run<'a> {
     fn tune_size(&mut self, size: usize, first: bool) -> Result<()> {
         let algorithms = self.sweep.algorithms.len();
         let share = |count: usize| {
-            #[expect(clippy::cast_precision_loss, reason = "a count of sizes or algorithms")]
             let count = count as f64;
             1.0 / count
         };

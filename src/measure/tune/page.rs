@@ -95,7 +95,6 @@ fn table(id: &str, rows: &[&Row]) -> String {
     text += "</tr>\n";
     for row in rows {
         let w = &row.wall;
-        #[expect(clippy::cast_precision_loss, reason = "shown with four digits")]
         let ns = |t: u64| time(t as f64);
         let class = if row.best && id == "all" {
             " class=\"best\""

@@ -260,12 +260,6 @@ impl Search {
     /// The size at `ratio` from the leader, unless one at most as far on that side has been tried.
     fn between(&self, leader: usize, side: Side, ratio: f64) -> Option<usize> {
         let count = self.count(leader);
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "counts below 2^22"
-        )]
         let scaled = |factor: f64| (count as f64 * factor).round() as usize;
         let next = self.even(match side {
             Side::Smaller => scaled(ratio),
@@ -286,7 +280,6 @@ enum Side {
     Larger,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a ratio of sizes")]
 fn distance(a: usize, b: usize) -> f64 {
     let ratio = a.max(1) as f64 / b.max(1) as f64;
     ratio.max(1.0 / ratio)

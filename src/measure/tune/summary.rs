@@ -66,7 +66,6 @@ impl Summary {
             return false;
         }
         self.clearly(other) != Ordering::Equal || {
-            #[expect(clippy::cast_precision_loss, reason = "a comparison with a tolerance")]
             let (low, high) = (
                 self.low.min(other.low) as f64,
                 self.high.max(other.high) as f64,
@@ -92,26 +91,14 @@ impl Summary {
 fn tail(n: usize) -> usize {
     if n > 300 {
         // Normal approximation of the binomial distribution.
-        #[expect(clippy::cast_precision_loss, reason = "a count of repetitions")]
         let half = n as f64 / 2.0;
         let k = half - 0.98 * (2.0 * half).sqrt();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 0 and n/2"
-        )]
         return (k.floor() as usize).saturating_sub(1);
     }
     // P(at most k of n coins show heads), both tails.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        reason = "n is at most 300"
-    )]
     let mut term = 0.5f64.powi(n as i32);
     let (mut sum, mut k) = (term, 0);
     loop {
-        #[expect(clippy::cast_precision_loss, reason = "a count of repetitions")]
         let factor = (n - k) as f64 / (k + 1) as f64;
         term *= factor;
         sum += term;

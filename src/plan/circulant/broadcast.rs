@@ -48,7 +48,6 @@ pub fn time(request: &Request) -> Option<f64> {
 }
 
 /// Number of rounds, `L + q - 1`, or 0 for one rank.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(super) fn rounds(request: &Request) -> f64 {
     if request.ranks < 2 {
         return 0.0;

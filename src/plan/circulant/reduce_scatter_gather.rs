@@ -78,10 +78,6 @@ pub fn time(request: &Request) -> Option<f64> {
         return Some(0.0);
     }
     let moved = crate::machine::bytes(m / p * (p - 1), request.element_bytes);
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "sizes stay far below 2^53 bytes"
-    )]
     let (rounds, moved) = (Circulant::new(p).rounds() as f64, moved as f64);
     let cost = &request.cost;
     Some(2.0 * rounds * cost.alpha + 2.0 * cost.beta * moved + cost.gamma * moved)

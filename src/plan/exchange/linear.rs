@@ -95,6 +95,5 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
 /// `p - 1`, and the number of elements in that many blocks.
 fn of_blocks(request: &Request, b: usize) -> (f64, usize) {
     let others = request.ranks.saturating_sub(1);
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     (others as f64, others * b)
 }

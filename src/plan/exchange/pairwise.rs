@@ -55,7 +55,6 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
 /// Time of the schedule for equal blocks; `None` otherwise.
 pub fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     let rounds = Partners::new(request).rounds as f64;
     let messages = if request.ports.is_bidirectional() {
         rounds

@@ -241,7 +241,6 @@ pub(super) fn rounds_of(request: &Request) -> Option<f64> {
     if p > 1 && !p.is_multiple_of(2) && !request.ports.is_bidirectional() {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     let rounds = p.checked_sub(1)? as f64;
     Some(rounds)
 }

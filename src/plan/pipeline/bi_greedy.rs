@@ -69,7 +69,6 @@ pub fn time(request: &Request) -> Option<f64> {
         return Some(0.0);
     }
     let latency = f64::from(request.ranks.next_power_of_two().trailing_zeros());
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let rounds = latency + (q - 1) as f64;
     Some(rounds * (request.transfer_time(s) + request.combine_time(s)))
 }

@@ -179,7 +179,6 @@ pub fn time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() || last > s || equal.iter().any(|&x| x != s) {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let (p, q) = (request.ranks as f64, request.segments.count() as f64);
     if request.ranks < 2 {
         return Some(0.0);

@@ -305,20 +305,10 @@ pub fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
 struct Size(f64);
 
 impl Size {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to 1..=m"
-    )]
     fn floor(self) -> usize {
         (self.0.floor() as usize).max(1)
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to 1..=m"
-    )]
     fn ceil(self) -> usize {
         (self.0.ceil() as usize).max(1)
     }

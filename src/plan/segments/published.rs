@@ -76,7 +76,6 @@ pub(in crate::plan) struct Symbols {
 
 impl Symbols {
     /// Those of a request, if its costs are linear and the same for all ranks.
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     pub(in crate::plan) fn of(request: &Request) -> Option<Symbols> {
         if !request.cost.is_linear() {
             return None;
@@ -225,11 +224,6 @@ mod tests {
                 assert_eq!(at.best_segment, Some(s));
                 assert!((at.best_time.unwrap() / t - 1.0).abs() < 1e-12);
                 for other in [0.9 * s, 1.1 * s] {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        clippy::cast_sign_loss,
-                        reason = "a size"
-                    )]
                     let r = request(100, 100_000, other as usize, ports);
                     assert!(
                         published(Kind::Reduce, name, &r).unwrap().time > t * 0.999,

@@ -119,7 +119,6 @@ pub fn time(request: &Request) -> Option<f64> {
         return None;
     }
     let levels = f64::from((request.ranks + 1).trailing_zeros());
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let q = q as f64;
     let (tc, tp) = (request.transfer_time(s), request.combine_time(s));
     Some(if request.ports.is_bidirectional() || request.ranks == 3 {

@@ -206,7 +206,6 @@ pub fn time(request: &Request) -> Option<f64> {
     if request.t_comp_local(s) != tp {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let q = q as f64;
     if p == 2 {
         return Some(q * (tc + tp));

@@ -51,7 +51,6 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// `(p - 1)(alpha + beta m + gamma m)`.
 pub fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     let rounds = request.ranks.saturating_sub(1) as f64;
     request
         .closed_forms_hold()

@@ -80,7 +80,6 @@ pub fn time(request: &Request) -> Option<f64> {
     if !request.ranks.is_power_of_two() {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let rounds = (2 * request.ranks.ilog2() as usize + q - 2) as f64;
     Some(rounds * (request.transfer_time(s) + request.combine_time(s)))
 }

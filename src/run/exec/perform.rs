@@ -407,7 +407,6 @@ impl Team {
             .flatten()
             .filter(|s| s.peer().is_some())
             .count();
-        #[expect(clippy::cast_precision_loss, reason = "a count of steps")]
         let floor = halves as f64 * WAKE_NS / self.cores.min(self.ranks()) as f64;
         (floor > model_ns).then(|| {
             format!(

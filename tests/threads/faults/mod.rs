@@ -122,9 +122,7 @@ impl Value for u64 {
 
 impl Value for u8 {
     fn of(number: u64) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "the lowest bits")]
-        let byte = (number ^ number >> 8).wrapping_mul(29) as u8;
-        byte
+        (number ^ number >> 8).wrapping_mul(29) as u8
     }
 
     fn join(self, right: Self) -> Self {

@@ -60,10 +60,6 @@ struct Program<const N: usize> {
 }
 
 impl<const N: usize> Program<N> {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "sizes are exact far beyond any memory"
-    )]
     fn new(problem: &Problem) -> Self {
         let (p, cost) = (problem.ranks(), problem.cost());
         let mut sent = vec![0.0];

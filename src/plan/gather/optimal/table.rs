@@ -59,10 +59,6 @@ impl<'a> Costs<'a> {
             before.push(sum);
             empty_from.push(if size > 0 { r + 1 } else { empty_from[r] });
         }
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "sizes are exact far beyond any memory"
-        )]
         let sent = before.iter().map(|&b| problem.cost().beta * b as f64);
         Costs {
             problem,

@@ -79,7 +79,6 @@ pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64
         .map(|(tc, tp)| tc + tp);
     let longest = steps.fold(0.0, f64::max);
     let half = p / 2;
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     let (ranks, others, pairs) = (p as f64, (p - 1) as f64, half as f64);
 
     let informed = informed_at(p, tc + tp);

@@ -108,12 +108,6 @@ fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort,
 
 /// The caps on concurrent transfers worth trying, the most promising first: the average of a plan
 /// without idle time, its neighbours, and the largest possible number.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "at most p, never negative"
-)]
 fn concurrency_caps(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Vec<usize> {
     let transfer_sum: f64 = transfer_time.iter().sum();
     let cycle = 2.0 * transfer_sum + combine_time.iter().sum::<f64>();

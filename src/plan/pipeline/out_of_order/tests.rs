@@ -98,12 +98,6 @@ fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Requ
 #[test]
 fn executed_times_match_the_plan_and_never_exceed_uni_greedy() {
     let mut random = SplitMix64(3);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "small numbers"
-    )]
     let mut any = |n: usize| (random.unit() * n as f64) as usize;
     for case in 0..250 {
         let (p, q) = (1 + any(if case % 20 == 0 { 70 } else { 20 }), 1 + any(16));

@@ -59,7 +59,6 @@ struct UniGreedy<F> {
 
 impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
     fn new(ranks: usize, elements: usize, costs: F) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
         let idle = (1..usize::BITS)
             .map_while(|j| ranks.checked_sub(1 << j))
             .fold(0.0, |sum, idle| sum + idle as f64);
@@ -68,7 +67,6 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
             elements,
             costs,
             states: States::new(ranks),
-            #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
             idle: idle / ranks.max(1) as f64,
             best: (f64::INFINITY, elements.max(1)),
         }
@@ -124,7 +122,6 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
     ///   the number of ranks that still have to send at most doubles every `tc + tp` of the last
     ///   segment, so `p - 2^j` ranks are idle during the `j`-th such interval.
     /// - Latency: the first segment alone takes `ceil(log2 p)` steps.
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn bound(&self, size: usize) -> f64 {
         if self.ranks < 2 {
             return 0.0;

@@ -325,7 +325,6 @@ impl States {
             if self.repeats(tolerance) {
                 let period = at - earlier_at;
                 let periods = (count - at) / period;
-                #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
                 let jump = periods as f64 * (self.base - earlier_base);
                 self.base += jump;
                 for _ in at + periods * period..count {
