@@ -42,6 +42,9 @@ pub struct Algorithm {
     /// Approximate number of transfers of `p` ranks with `q` segments, which determines the time
     /// and memory of a schedule.
     pub transfers: fn(usize, usize) -> usize,
+    /// Approximate time of planning a schedule, in that of simulating it: more than 1 where planning
+    /// is a search.
+    pub planning_work: u64,
     /// Approximate memory, in bytes, for planning with `p` ranks in addition to the schedule: the
     /// tables of the search for the best tree.
     pub tables: fn(usize) -> u64,

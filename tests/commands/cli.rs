@@ -1,5 +1,6 @@
 //! Tests of every subcommand: its output, JSON fields, exit codes and error messages.
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
@@ -187,6 +188,46 @@ fn simulate_accepts_unequal_segments_several_ports_and_a_free_root() {
     assert_eq!(s["ported"], 2);
     let s = json("simulate reduce -p 3 --root free");
     assert_eq!((&s["root"], &s["root_choice"]), (&0.into(), &"free".into()));
+}
+
+/// The example of Lowery and Langou's section VIII: 41 instead of 44 with ten segments.
+#[test]
+fn unequal_segments_are_searched_for() {
+    let costs = "--ports uni --alpha 0 --beta 1 --gamma 1";
+    let reduce = format!("simulate reduce -a uni-greedy -p 12 --bytes 10 {costs}");
+    let (equal, unequal) = (json(&reduce), json(&format!("{reduce} --segments unequal")));
+    assert_eq!((&equal["time"], &unequal["time"]), (&44.into(), &41.into()));
+    assert_eq!(unequal["segment_choice"], "unequal");
+    let sizes: Vec<u64> = serde_json::from_value(unequal["segment_sizes"].clone()).unwrap();
+    assert_eq!(sizes.iter().sum::<u64>(), 10);
+    let listed: Vec<String> = sizes.iter().map(u64::to_string).collect();
+    let again = json(&format!("{reduce} --segment-sizes {}", listed.join(",")));
+    assert_eq!(again["time"], 41);
+    assert!(equal["segment_sizes"].is_null());
+    // Never slower than equal segments, whatever is chosen; algorithms without segments ignore it.
+    for task in [
+        "allreduce -p 9",
+        "broadcast -p 6 --ports uni",
+        "scan -p 5",
+        "alltoall -p 4",
+    ] {
+        let compare = |options: &str| json(&format!("compare {task} --bytes 4KiB {options}"));
+        let (equal, unequal) = (compare(""), compare("--segments unequal"));
+        let times = |c: &Value| -> HashMap<String, f64> {
+            let rows = c["rows"].as_array().unwrap().iter();
+            let of = |row: &Value| {
+                let name = row["algorithm"].as_str().unwrap().to_string();
+                (name, row["time"].as_f64().unwrap())
+            };
+            rows.map(of).collect()
+        };
+        let (equal, unequal) = (times(&equal), times(&unequal));
+        assert_eq!(equal.len(), unequal.len(), "{task}");
+        assert!(
+            equal.iter().all(|(name, time)| unequal[name] <= *time),
+            "{task}"
+        );
+    }
 }
 
 #[test]

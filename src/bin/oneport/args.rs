@@ -72,15 +72,15 @@ pub(crate) struct Vector {
     )]
     pub(crate) segment: Option<u64>,
 
-    /// Number of segments
+    /// Number of segments, or `unequal` to search for the best sizes, unequal ones included
     #[arg(
         long,
-        value_name = "COUNT",
-        value_parser = parse_count,
+        value_name = "COUNT|unequal",
+        value_parser = parse_segments,
         allow_negative_numbers = true,
         conflicts_with = "segment_sizes"
     )]
-    pub(crate) segments: Option<usize>,
+    pub(crate) segments: Option<SegmentCount>,
 
     /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
     #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',')]
@@ -161,6 +161,15 @@ pub(crate) enum Root {
     Rank(usize),
     /// The algorithm chooses.
     Free,
+}
+
+/// `--segments`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentCount {
+    /// This many segments of equal size.
+    Count(usize),
+    /// As many segments, of such sizes, as a search finds best.
+    Unequal,
 }
 
 /// `--ports`.
@@ -272,6 +281,15 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
             format!("'{text}' is not a count: write a whole number that is not negative")
         }
     })
+}
+
+fn parse_segments(text: &str) -> Result<SegmentCount, String> {
+    if text == "unequal" {
+        return Ok(SegmentCount::Unequal);
+    }
+    parse_count(text)
+        .map(SegmentCount::Count)
+        .map_err(|error| format!("{error}, or 'unequal'"))
 }
 
 pub(crate) fn parse_root(text: &str) -> Result<Root, String> {

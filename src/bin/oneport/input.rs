@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::args::{Common, Root};
 use crate::output;
-use crate::task::{Task, ensure_memory, read_text};
+use crate::task::{SegmentChoice, Task, ensure_memory, read_text};
 use crate::units::{TimeUnit, show_bytes};
 
 /// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
@@ -69,8 +69,11 @@ pub(crate) struct ScheduleInfo {
     pub(crate) segments: Option<usize>,
     /// Bytes of the largest segment.
     pub(crate) segment: Option<u64>,
-    /// `best`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
+    /// `best`, `unequal`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
     pub(crate) segment_choice: Option<&'static str>,
+    /// Bytes of each segment, if a search for unequal sizes found them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) segment_sizes: Option<Vec<u64>>,
     pub(crate) time_unit: &'static str,
     /// Number of cores, if the algorithm was chosen by an estimate for that many.
     #[serde(skip)]
@@ -147,6 +150,7 @@ impl Common {
             segments: None,
             segment: None,
             segment_choice: None,
+            segment_sizes: None,
             time_unit: unit.name(),
             cores: None,
             rule: None,
@@ -218,6 +222,21 @@ impl Input {
     }
 }
 
+/// Lists sizes, with repeated ones counted: `3 B, 4 x 2 B, 1 B`.
+fn show_sizes(sizes: &[u64]) -> String {
+    const MAX_SHOWN: usize = 12;
+    let runs: Vec<&[u64]> = sizes.chunk_by(|a, b| a == b).collect();
+    let show = |run: &&[u64]| match run {
+        [size] => show_bytes(*size),
+        _ => format!("{} x {}", run.len(), show_bytes(run[0])),
+    };
+    let mut shown: Vec<String> = runs.iter().take(MAX_SHOWN).map(show).collect();
+    if runs.len() > MAX_SHOWN {
+        shown.push("...".into());
+    }
+    shown.join(", ")
+}
+
 impl ScheduleInfo {
     /// Describes the schedule that `algorithm` plans for `request`, one of the requests of `task`.
     pub(crate) fn planned(
@@ -229,7 +248,13 @@ impl ScheduleInfo {
         let sizes = request.segments.sizes();
         let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
         let choice = |open: bool, chosen| if open { chosen } else { "given" };
-        let best = algorithm.segmented && task.segments.is_none();
+        let segment_choice = match &task.segments {
+            _ if !algorithm.segmented => "unsegmented",
+            SegmentChoice::Best => "best",
+            SegmentChoice::BestUnequal => "unequal",
+            SegmentChoice::Given(_) => "given",
+            SegmentChoice::Rule(_) => "rules",
+        };
         ScheduleInfo {
             kind: algorithm.collective,
             collective: algorithm.collective.name(),
@@ -251,12 +276,10 @@ impl ScheduleInfo {
             }),
             segments: Some(sizes.len()),
             segment: Some(largest * request.element_bytes),
-            segment_choice: Some(if !algorithm.segmented {
-                "unsegmented"
-            } else if task.segments_by_rule {
-                "rules"
-            } else {
-                choice(best, "best")
+            segment_choice: Some(segment_choice),
+            segment_sizes: (segment_choice == "unequal").then(|| {
+                let bytes = |&elements: &usize| elements as u64 * request.element_bytes;
+                sizes.iter().map(bytes).collect()
             }),
             time_unit: task.unit.name(),
             cores: task.on_cores().map(|c| c.cores),
@@ -288,6 +311,7 @@ impl ScheduleInfo {
         if let (Some(count), Some(segment)) = (info.segments, info.segment) {
             let remark = match info.segment_choice {
                 Some("best") => " (the best number)",
+                Some("unequal") => " at most (the best sizes found)",
                 Some("unsegmented") => " (this algorithm does not segment)",
                 _ => "",
             };
@@ -295,6 +319,9 @@ impl ScheduleInfo {
                 "segments",
                 format!("{count} of {}{remark}", show_bytes(segment)),
             ));
+            if let Some(sizes) = &info.segment_sizes {
+                summary.push(("sizes", show_sizes(sizes)));
+            }
         }
         summary.push(("costs", show_cost(cost, unit)));
         summary

@@ -8,7 +8,7 @@ use oneport::measure::tune::rules::{Query, Rules};
 use oneport::plan::{Segments, registry};
 
 use crate::args::{Common, Dtype};
-use crate::task::{Task, read_text};
+use crate::task::{SegmentChoice, Task, read_text};
 use crate::units::show_bytes;
 
 /// Applies the rules in `path` to `task`. Explicitly given segments are kept.
@@ -45,13 +45,12 @@ pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> 
     algorithm
         .accepts(request)
         .with_context(|| format!("the rules choose {} ({why})", algorithm.name))?;
-    if let (None, Some(segment)) = (&task.segments, choice.segment) {
+    if let (SegmentChoice::Best, Some(segment)) = (&task.segments, choice.segment) {
         // A segment measured with another element size is rounded down to whole elements.
         let elements = usize::try_from(segment / request.element_bytes)
             .unwrap_or(usize::MAX)
             .max(1);
-        task.segments = Some(Segments::of_size(request.elements(), elements)?);
-        task.segments_by_rule = true;
+        task.segments = SegmentChoice::Rule(Segments::of_size(request.elements(), elements)?);
     }
     task.algorithms = vec![algorithm];
     task.rule = Some(why);

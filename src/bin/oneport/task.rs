@@ -13,7 +13,7 @@ use oneport::plan::{Segments, segments};
 use oneport::run::system;
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request};
 
-use crate::args::{Common, Root, Vector, did_you_mean};
+use crate::args::{Common, Root, SegmentCount, Vector, did_you_mean};
 use crate::selection;
 use crate::units::{TimeUnit, parse_size};
 
@@ -41,8 +41,8 @@ const BYTES_PER_TRANSFER: u64 = 2 * 110;
 pub(crate) struct Task {
     /// The request, with the vector in one segment.
     pub(crate) request: Request,
-    /// The segments, or `None` for the best one.
-    pub(crate) segments: Option<Segments>,
+    /// The segments.
+    pub(crate) segments: SegmentChoice,
     /// The candidate algorithms.
     pub(crate) algorithms: Vec<&'static Algorithm>,
     /// Whether the algorithm is to be chosen.
@@ -51,8 +51,6 @@ pub(crate) struct Task {
     pub(crate) root_free: bool,
     /// The selection rule that chose algorithm and segments, if one did.
     pub(crate) rule: Option<String>,
-    /// Whether the selection rule chose the segments.
-    pub(crate) segments_by_rule: bool,
     /// Unit of model times.
     pub(crate) unit: TimeUnit,
     /// Core model of a native run on a machine with a profile. If present, the choice is by
@@ -60,6 +58,29 @@ pub(crate) struct Task {
     pub(crate) core_model: Option<CoreModel>,
     /// Set if only times are needed, so that streamed schedules need not fit into memory.
     pub(crate) timed_only: Option<Timing>,
+}
+
+/// The segments of a task.
+#[derive(Debug, Clone)]
+pub(crate) enum SegmentChoice {
+    /// Those of the best size for the cost model.
+    Best,
+    /// The best ones found for the cost model, of unequal sizes, too.
+    BestUnequal,
+    /// Those of the options.
+    Given(Segments),
+    /// Those of a selection rule.
+    Rule(Segments),
+}
+
+impl SegmentChoice {
+    /// The segments, unless they depend on the algorithm.
+    pub(crate) fn known(&self) -> Option<&Segments> {
+        match self {
+            SegmentChoice::Given(segments) | SegmentChoice::Rule(segments) => Some(segments),
+            SegmentChoice::Best | SegmentChoice::BestUnequal => None,
+        }
+    }
 }
 
 /// Which schedules are timed.
@@ -117,7 +138,6 @@ impl Task {
             algorithms,
             root_free,
             rule: None,
-            segments_by_rule: false,
             unit,
             core_model: None,
             timed_only: None,
@@ -134,12 +154,15 @@ impl Task {
         let mut request = self.request.clone();
         algorithm.accepts(&request)?;
         if algorithm.segmented {
-            request.segments = match &self.segments {
+            request.segments = match self.segments.known() {
                 Some(segments) => segments.clone(),
                 None => self.best_segments(algorithm, &request)?,
             };
         }
         self.ensure_fits_memory(algorithm, &request)?;
+        if algorithm.segmented && matches!(self.segments, SegmentChoice::BestUnequal) {
+            request.segments = best_unequal(algorithm, &request)?;
+        }
         Ok(request)
     }
 
@@ -229,7 +252,7 @@ impl Task {
     pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
         /// An estimate executes every step of every rank.
         const MAX_RANKS: usize = 64;
-        let open = self.segments.is_none() && self.request.ranks <= MAX_RANKS;
+        let open = matches!(self.segments, SegmentChoice::Best) && self.request.ranks <= MAX_RANKS;
         self.core_model.as_ref().filter(|_| open)
     }
 
@@ -251,7 +274,7 @@ impl Task {
 
     /// Whether timing `algorithm` needs a simulation of many steps.
     fn is_expensive(&self, algorithm: &Algorithm, request: &Request) -> bool {
-        self.segments.is_some()
+        self.segments.known().is_some()
             && steps(algorithm, request.ranks, request.segments.count()) > MAX_CHEAP_STEPS
             && closed_form(algorithm, request).is_none()
     }
@@ -262,6 +285,20 @@ impl Task {
             && steps(algorithm, request.ranks, request.segments.count()) > MAX_STEPS
             && segments::closed_time(algorithm, request).is_none()
     }
+}
+
+/// Returns the best segments found, of unequal sizes, too. The request has the best equal ones.
+fn best_unequal(algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
+    /// Steps that all simulations of one search have together: about a second.
+    const MAX_SEARCH_STEPS: u64 = 1 << 25;
+    /// What a search of few steps tries at most.
+    const MAX_TRIALS: u64 = 4000;
+    let steps = steps(algorithm, request.ranks, request.segments.count());
+    let work = steps.saturating_mul(algorithm.planning_work).max(1);
+    let trials = (MAX_SEARCH_STEPS / work).min(MAX_TRIALS) as usize;
+    segments::best_unequal(algorithm, request, trials)
+        .and_then(|best| Segments::of_sizes(best.sizes))
+        .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))
 }
 
 /// Returns the model time of `algorithm` for `request`.
@@ -448,15 +485,15 @@ impl Vector {
             .with_context(|| format!("{what} of {bytes} bytes is too large"))
     }
 
-    /// Returns the vector in one segment, and in the requested segments, if any.
+    /// Returns the vector in one segment, and the requested segments.
     ///
     /// `given` is the size in elements if block sizes determine it.
-    fn segments(&self, given: Option<usize>) -> Result<(Segments, Option<Segments>)> {
+    fn segments(&self, given: Option<usize>) -> Result<(Segments, SegmentChoice)> {
         if let Some(refusal) = self.dtype.and_then(|d| self.op.refuses(d)) {
             bail!(refusal);
         }
         if !self.segment_sizes.is_empty() {
-            return self.unequal(given);
+            return self.listed_segments(given);
         }
         let vector = match (given, self.bytes) {
             (Some(given), _) => given,
@@ -468,10 +505,15 @@ impl Vector {
         };
         let count = match (self.segment, self.segments) {
             (Some(0), _) => bail!("--segment is 0: a segment has at least one element"),
-            (_, Some(0)) => bail!("--segments is 0: a vector has at least one segment"),
+            (_, Some(SegmentCount::Count(0))) => {
+                bail!("--segments is 0: a vector has at least one segment")
+            }
             (Some(segment), _) => vector.div_ceil(self.elements("a segment", segment)?) as u64,
-            (None, Some(count)) => count.min(vector) as u64,
-            (None, None) => return Ok((Segments::whole(vector), None)),
+            (None, Some(SegmentCount::Count(count))) => count.min(vector) as u64,
+            (None, Some(SegmentCount::Unequal)) => {
+                return Ok((Segments::whole(vector), SegmentChoice::BestUnequal));
+            }
+            (None, None) => return Ok((Segments::whole(vector), SegmentChoice::Best)),
         };
         if count > MAX_STEPS {
             bail!(
@@ -482,11 +524,11 @@ impl Vector {
             Some(segment) => Segments::of_size(vector, self.elements("a segment", segment)?)?,
             None => Segments::of_count(vector, count.max(1) as usize)?,
         };
-        Ok((Segments::whole(vector), Some(segments)))
+        Ok((Segments::whole(vector), SegmentChoice::Given(segments)))
     }
 
     /// Like [`Vector::segments`], with individual sizes.
-    fn unequal(&self, given: Option<usize>) -> Result<(Segments, Option<Segments>)> {
+    fn listed_segments(&self, given: Option<usize>) -> Result<(Segments, SegmentChoice)> {
         if self.segment_sizes.contains(&0) {
             bail!("--segment-sizes has a 0: a segment has at least one element");
         }
@@ -511,7 +553,8 @@ impl Vector {
                 segments.elements()
             );
         }
-        Ok((Segments::whole(segments.elements()), Some(segments)))
+        let whole = Segments::whole(segments.elements());
+        Ok((whole, SegmentChoice::Given(segments)))
     }
 }
 

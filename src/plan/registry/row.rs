@@ -24,6 +24,7 @@ pub(in crate::plan) const fn new(
         uniform_links_only: false,
         regular_only: false,
         segmented: false,
+        planning_work: 1,
         transfers: logarithmic,
         tables: |_| 0,
         source: "",

@@ -35,7 +35,7 @@ enum Input {
 /// `SIZE`, `TIME`, `COUNT`, `RANKS`, `LIST` and `NAME` are replaced by valid or almost valid
 /// arguments. Vectors are short where alpha may be 0, because the best segments are then single
 /// bytes.
-const COMMANDS: [(&str, Input); 21] = [
+const COMMANDS: [(&str, Input); 22] = [
     ("check --schedule -", Input::Schedule),
     (
         "check --schedule - --json --most-errors COUNT",
@@ -87,6 +87,10 @@ const COMMANDS: [(&str, Input); 21] = [
     ),
     (
         "simulate broadcast -p 4 --bytes 64KiB --segment SIZE",
+        Input::Nothing,
+    ),
+    (
+        "simulate reduce -p RANKS --bytes 100 --segments unequal --ports uni",
         Input::Nothing,
     ),
     (

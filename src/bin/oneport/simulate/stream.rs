@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use oneport::plan::Segments;
 use oneport::simulate::bounds::lower_bound_of_layouts;
 
 use super::{Args, Output, print_of, print_summary};
@@ -53,11 +54,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     };
     // The best number of segments is not known yet. With the largest possible number the schedule
     // may be long.
-    if !long(
-        task.segments
-            .as_ref()
-            .map_or(task.request.elements().max(1), |s| s.count()),
-    ) {
+    let segments = task.segments.known();
+    if !long(segments.map_or(task.request.elements().max(1), Segments::count)) {
         return Ok(Outcome::Nothing);
     }
     task.timed_only = Some(Timing::Chosen);

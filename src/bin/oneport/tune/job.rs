@@ -7,7 +7,7 @@ use oneport::plan::registry::Algorithm;
 use oneport::{Error, Kind};
 
 use super::{Args, Pace, machine, sizes};
-use crate::args::{Common, Dtype, Op, Vector};
+use crate::args::{Common, Dtype, Op, SegmentCount, Vector};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
 use crate::output::{self, Skipped};
@@ -53,7 +53,7 @@ impl Job {
             vector: Vector {
                 bytes: Some(max_bytes),
                 segment: None,
-                segments: Some(1),
+                segments: Some(SegmentCount::Count(1)),
                 segment_sizes: Vec::new(),
                 dtype: Some(dtype),
                 op: args.op,

@@ -115,6 +115,8 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
+    // 15 ms instead of 55 us for 64 ranks and 13 unequal segments.
+    planning_work: 300,
     ..row::new("out-of-order", Kind::Reduce, plan)
 };
 
