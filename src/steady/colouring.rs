@@ -74,38 +74,50 @@ impl Peeling<'_> {
     /// Finds the next matching. `None` if it cannot cover everything that is tight, because an
     /// overloaded odd set was missed.
     fn next(&mut self) -> Option<Slot> {
-        let links = self.graph.links();
-        let n = self.graph.len();
-        let mut busy = vec![Fraction::ZERO; n];
-        for (&(a, b), w) in links.iter().zip(&self.left) {
-            busy[a] += w;
-            busy[b] += w;
-        }
-        let half = |s: &[usize]| whole((s.len() - 1) / 2);
-        let slack: Vec<Fraction> = (self.sets.iter())
-            .map(|s| half(s) * &self.time - within(self.graph, &self.left, s))
-            .collect();
+        let busy = self.busy_ports();
+        let slack: Vec<Fraction> = self.sets.iter().map(|s| self.slack(s)).collect();
         if slack.iter().any(|a| *a < Fraction::ZERO) {
             return None;
         }
-        let tight = self.sets.iter().zip(&slack).filter(|(_, a)| a.is_zero());
+        let chosen = self.covering_matching(&busy, &slack)?;
+        let share = self.share_until_tight(&chosen, &busy, &slack);
+        self.take(chosen, share)
+    }
+
+    /// Returns how long each port is still busy.
+    fn busy_ports(&self) -> Vec<Fraction> {
+        let mut busy = vec![Fraction::ZERO; self.graph.len()];
+        for (&(a, b), w) in self.graph.links().iter().zip(&self.left) {
+            busy[a] += w;
+            busy[b] += w;
+        }
+        busy
+    }
+
+    /// Returns the time that the remaining matchings can spend on edges within an odd set, beyond
+    /// what its edges need.
+    fn slack(&self, set: &[usize]) -> Fraction {
+        whole((set.len() - 1) / 2) * &self.time - within(self.graph, &self.left, set)
+    }
+
+    /// Returns a matching that covers every tight port and odd set, and as many other edges as
+    /// possible; `None` if there is none.
+    fn covering_matching(&self, busy: &[Fraction], slack: &[Fraction]) -> Option<Vec<usize>> {
+        let tight = self.sets.iter().zip(slack).filter(|(_, a)| a.is_zero());
         let tight: Vec<&Vec<usize>> = tight.map(|(s, _)| s).collect();
         let mut required = busy.iter().filter(|b| **b == self.time).count();
         required += tight.iter().map(|s| (s.len() - 1) / 2).sum::<usize>();
-        let most = self
-            .left
-            .iter()
-            .map(to_f64)
-            .fold(f64::MIN_POSITIVE, f64::max);
-        let counts: Vec<usize> = (links.iter())
+        let counts: Vec<usize> = (self.graph.links().iter())
             .map(|&(a, b)| {
                 let ports = [a, b].iter().filter(|&&v| busy[v] == self.time).count();
                 let inside = |s: &&&Vec<usize>| s.contains(&a) && s.contains(&b);
                 ports + tight.iter().filter(inside).count()
             })
             .collect();
+        let left = self.left.iter().map(to_f64);
+        let most = left.fold(f64::MIN_POSITIVE, f64::max);
         // Tight ports and sets come first, then as many other edges as possible.
-        let unit = 1000 * (n as i64 + 1);
+        let unit = 1000 * (self.graph.len() as i64 + 1);
         let weights: Vec<i64> = (self.left.iter().zip(&counts))
             .map(|(w, &count)| {
                 if w.is_zero() {
@@ -115,31 +127,48 @@ impl Peeling<'_> {
             })
             .collect();
         let chosen = self.graph.heaviest(&weights);
-        if chosen.iter().map(|&e| counts[e]).sum::<usize>() < required {
-            return None;
-        }
-        let mut covered = vec![false; n];
-        for &e in &chosen {
-            covered[links[e].0] = true;
-            covered[links[e].1] = true;
-        }
+        let covered = chosen.iter().map(|&e| counts[e]).sum::<usize>();
+        (covered >= required).then_some(chosen)
+    }
+
+    /// Returns how long a matching can last until one of its edges is finished, or a port or known
+    /// odd set that it does not cover becomes tight.
+    fn share_until_tight(
+        &self,
+        chosen: &[usize],
+        busy: &[Fraction],
+        slack: &[Fraction],
+    ) -> Fraction {
+        let mut covered = vec![false; self.graph.len()];
         let mut share = self.time.clone();
-        for &e in &chosen {
+        for &e in chosen {
+            let (a, b) = self.graph.links()[e];
+            covered[a] = true;
+            covered[b] = true;
             share = share.min(self.left[e].clone());
         }
-        for v in (0..n).filter(|&v| !covered[v]) {
+        for v in (0..covered.len()).filter(|&v| !covered[v]) {
             share = share.min(&self.time - &busy[v]);
         }
-        let used = |s: &[usize]| {
-            let inside = |e: usize| s.contains(&links[e].0) && s.contains(&links[e].1);
-            chosen.iter().filter(|&&e| inside(e)).count()
-        };
-        for (set, slack) in self.sets.iter().zip(&slack) {
-            let idle = (set.len() - 1) / 2 - used(set);
+        for (set, slack) in self.sets.iter().zip(slack) {
+            let idle = self.idle(chosen, set);
             if idle > 0 {
                 share = share.min(slack / whole(idle));
             }
         }
+        share
+    }
+
+    /// Returns how many more edges within an odd set a matching could have.
+    fn idle(&self, chosen: &[usize], set: &[usize]) -> usize {
+        let links = self.graph.links();
+        let inside = |e: usize| set.contains(&links[e].0) && set.contains(&links[e].1);
+        (set.len() - 1) / 2 - chosen.iter().filter(|&&e| inside(e)).count()
+    }
+
+    /// Takes a matching of at most length `share` from the loads, shortened as far as odd sets
+    /// require that were not known. `None` if nothing of it remains.
+    fn take(&mut self, chosen: Vec<usize>, mut share: Fraction) -> Option<Slot> {
         loop {
             let mut left = self.left.clone();
             for &e in &chosen {
@@ -148,13 +177,11 @@ impl Peeling<'_> {
             let time = &self.time - &share;
             if !time.is_zero() {
                 let shares: Vec<Fraction> = left.iter().map(|w| w / &time).collect();
-                let new = violated_sets(self.graph, &shares);
                 let before = share.clone();
-                for set in new {
-                    let slack = half(&set) * &self.time - within(self.graph, &self.left, &set);
-                    let idle = (set.len() - 1) / 2 - used(&set);
+                for set in violated_sets(self.graph, &shares) {
+                    let idle = self.idle(&chosen, &set);
                     if idle > 0 {
-                        share = share.min(slack / whole(idle));
+                        share = share.min(self.slack(&set) / whole(idle));
                     }
                     if !self.sets.contains(&set) {
                         self.sets.push(set);
@@ -289,39 +316,10 @@ pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<us
         capacity[v * size + n] = idle;
         capacity[n * size + v] = idle;
     }
-    let mut up = vec![0; size];
-    let mut cut_above = vec![f64::INFINITY; size];
-    for v in 1..size {
-        let t = up[v];
-        let (flow, side) = minimum_cut(size, &capacity, v, t);
-        cut_above[v] = flow;
-        for u in v + 1..size {
-            if side[u] && up[u] == t {
-                up[u] = v;
-            }
-        }
-        if side[up[t]] {
-            up[v] = up[t];
-            up[t] = v;
-            cut_above[v] = cut_above[t];
-            cut_above[t] = flow;
-        }
-    }
+    let tree = CutTree::new(size, &capacity);
     let mut sets: Vec<Vec<usize>> = Vec::new();
-    for v in (1..size).filter(|&v| cut_above[v] < 1.0 - MIN_VIOLATION) {
-        let below = |mut u: usize| {
-            for _ in 0..size {
-                if u == v {
-                    return true;
-                }
-                if u == 0 {
-                    return false;
-                }
-                u = up[u];
-            }
-            false
-        };
-        let inside: Vec<bool> = (0..size).map(below).collect();
+    for v in (1..size).filter(|&v| tree.cut_above[v] < 1.0 - MIN_VIOLATION) {
+        let inside: Vec<bool> = (0..size).map(|u| tree.is_below(u, v)).collect();
         // The side without the additional node.
         let set: Vec<usize> = (0..n).filter(|&u| inside[u] != inside[n]).collect();
         if set.len() >= 3
@@ -333,6 +331,54 @@ pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<us
         }
     }
     sets
+}
+
+/// A tree of minimum cuts: the smallest cut on the path between two vertices is a minimum cut
+/// between them, and separates the vertices below it from the others. Vertex 0 is the root.
+struct CutTree {
+    /// By vertex, the vertex above it.
+    up: Vec<usize>,
+    /// By vertex, the value of the cut between it and the vertex above it.
+    cut_above: Vec<f64>,
+}
+
+impl CutTree {
+    /// Builds the tree by one minimum cut per vertex (Gusfield 1990).
+    fn new(size: usize, capacity: &[f64]) -> CutTree {
+        let mut up = vec![0; size];
+        let mut cut_above = vec![f64::INFINITY; size];
+        for v in 1..size {
+            let t = up[v];
+            let (flow, side) = minimum_cut(size, capacity, v, t);
+            cut_above[v] = flow;
+            for u in v + 1..size {
+                if side[u] && up[u] == t {
+                    up[u] = v;
+                }
+            }
+            if side[up[t]] {
+                up[v] = up[t];
+                up[t] = v;
+                cut_above[v] = cut_above[t];
+                cut_above[t] = flow;
+            }
+        }
+        CutTree { up, cut_above }
+    }
+
+    /// Whether the path from `u` up to the root leads through `v`; so it does from `v` itself.
+    fn is_below(&self, mut u: usize, v: usize) -> bool {
+        for _ in 0..self.up.len() {
+            if u == v {
+                return true;
+            }
+            if u == 0 {
+                return false;
+            }
+            u = self.up[u];
+        }
+        false
+    }
 }
 
 /// Finds a minimum cut between two vertices. Returns its value and the side of `from`.
