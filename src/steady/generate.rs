@@ -3,6 +3,7 @@
 use super::fraction::{Fraction, whole};
 use super::platform::{Edge, Platform};
 use crate::error::{Error, Result};
+use crate::random::Generator;
 
 /// Limit of the nodes of a generated platform.
 const MAX_NODES: usize = 1000;
@@ -56,43 +57,23 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
             "{name}: a generated platform has 2 to {MAX_NODES} nodes, not {nodes}"
         )))
     };
-    let mut random = Random::new(seed);
+    let mut random = Generator::new(seed);
     let mut links = Links::default();
     let nodes = match kind {
-        "complete" => {
+        "complete" | "ring" | "tree" | "star" => {
             let n = small(count(size)?)?;
-            links.complete(0, n, || whole(1));
-            n
-        }
-        "ring" => {
-            let n = small(count(size)?)?;
-            (0..n - 1).for_each(|v| links.both(v, v + 1, whole(1)));
-            if n > 2 {
-                links.both(n - 1, 0, whole(1));
+            match kind {
+                "complete" => links.complete(0, n, || whole(1)),
+                "ring" => links.ring(n),
+                "tree" => (1..n).for_each(|v| links.both((v - 1) / 2, v, whole(1))),
+                _ => (1..n).for_each(|v| links.both(0, v, whole(1))),
             }
             n
         }
         "grid" => {
             let (rows, columns) = pair('x')?;
             let n = small(rows.saturating_mul(columns))?;
-            for v in 0..n {
-                if v % columns + 1 < columns {
-                    links.both(v, v + 1, whole(1));
-                }
-                if v + columns < n {
-                    links.both(v, v + columns, whole(1));
-                }
-            }
-            n
-        }
-        "tree" => {
-            let n = small(count(size)?)?;
-            (1..n).for_each(|v| links.both((v - 1) / 2, v, whole(1)));
-            n
-        }
-        "star" => {
-            let n = small(count(size)?)?;
-            (1..n).for_each(|v| links.both(0, v, whole(1)));
+            links.grid(n, columns);
             n
         }
         "random" => {
@@ -105,26 +86,17 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
                     n * (n - 1)
                 )));
             }
-            random_links(&mut links, n, edges, &mut random);
+            links.random(n, edges, &mut random);
             n
         }
         "clustered" => {
             let (clusters, each) = pair('x')?;
             let n = small(clusters.saturating_mul(each))?;
-            for c in 0..clusters {
-                links.complete(c * each, each, || whole(1 + random.below(3)));
-            }
-            for a in 0..clusters {
-                for b in 0..a {
-                    links.both(a * each, b * each, whole(5 + random.below(11)));
-                }
-            }
+            links.clustered(clusters, each, &mut random);
             n
         }
         "fig3" if size.is_empty() => {
-            links.add(0, 1, whole(1));
-            links.add(0, 2, whole(1));
-            links.add(1, 2, whole(1) / whole(2));
+            links.fig3();
             3
         }
         _ => return Err(unknown()),
@@ -138,6 +110,7 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
     Platform::new(nodes, 0, None, links.0)
 }
 
+/// The links of a platform.
 #[derive(Debug, Default)]
 struct Links(Vec<Edge>);
 
@@ -158,44 +131,64 @@ impl Links {
             }
         }
     }
+
+    fn ring(&mut self, nodes: usize) {
+        (0..nodes - 1).for_each(|v| self.both(v, v + 1, whole(1)));
+        if nodes > 2 {
+            self.both(nodes - 1, 0, whole(1));
+        }
+    }
+
+    fn grid(&mut self, nodes: usize, columns: usize) {
+        for v in 0..nodes {
+            if v % columns + 1 < columns {
+                self.both(v, v + 1, whole(1));
+            }
+            if v + columns < nodes {
+                self.both(v, v + columns, whole(1));
+            }
+        }
+    }
+
+    /// Adds a random tree from node 0, then edges between random nodes.
+    fn random(&mut self, nodes: usize, edges: usize, random: &mut Generator) {
+        let mut taken = vec![false; nodes * nodes];
+        for v in 0..nodes {
+            taken[v * nodes + v] = true;
+        }
+        for v in 1..nodes {
+            let parent = below(random, v);
+            taken[parent * nodes + v] = true;
+            self.add(parent, v, whole(1 + below(random, 10)));
+        }
+        let mut free: Vec<usize> = (0..nodes * nodes).filter(|&i| !taken[i]).collect();
+        for _ in nodes - 1..edges {
+            let i = free.swap_remove(below(random, free.len()));
+            self.add(i / nodes, i % nodes, whole(1 + below(random, 10)));
+        }
+    }
+
+    /// Adds clusters of `each` nodes, and links between their first nodes.
+    fn clustered(&mut self, clusters: usize, each: usize, random: &mut Generator) {
+        for c in 0..clusters {
+            self.complete(c * each, each, || whole(1 + below(random, 3)));
+        }
+        for a in 0..clusters {
+            for b in 0..a {
+                self.both(a * each, b * each, whole(5 + below(random, 11)));
+            }
+        }
+    }
+
+    fn fig3(&mut self) {
+        self.add(0, 1, whole(1));
+        self.add(0, 2, whole(1));
+        self.add(1, 2, whole(1) / whole(2));
+    }
 }
 
-/// Adds a random tree from node 0, then edges between random nodes.
-fn random_links(links: &mut Links, nodes: usize, edges: usize, random: &mut Random) {
-    let mut taken = vec![false; nodes * nodes];
-    for v in 0..nodes {
-        taken[v * nodes + v] = true;
-    }
-    for v in 1..nodes {
-        let parent = random.below(v);
-        taken[parent * nodes + v] = true;
-        links.add(parent, v, whole(1 + random.below(10)));
-    }
-    let mut free: Vec<usize> = (0..nodes * nodes).filter(|&i| !taken[i]).collect();
-    for _ in nodes - 1..edges {
-        let i = free.swap_remove(random.below(free.len()));
-        links.add(i / nodes, i % nodes, whole(1 + random.below(10)));
-    }
-}
-
-/// A small random generator (splitmix64) with the same numbers on every machine.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
+/// Returns a random number in `0..n`; 0 for `n = 0`. It is a remainder, unlike
+/// [`Generator::below`]: platforms that were generated before must stay the same.
+fn below(random: &mut Generator, n: usize) -> usize {
+    (random.next_u64() % n.max(1) as u64) as usize
 }
