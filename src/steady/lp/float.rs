@@ -11,13 +11,12 @@
 //!   current basis, and the exact method does the rest.
 
 use super::super::fraction::{Fraction, to_finite};
+use super::inverse::inverted;
 
 /// A sum counts as zero below this fraction of its terms.
 const TINY: f64 = 1e-9;
 /// Smallest pivot of a step, as a fraction of the terms of its sum.
 const MIN_PIVOT: f64 = 1e-6;
-/// A basis with a smaller pivot, as a fraction of its row, is treated as singular.
-const MIN_RELATIVE_PIVOT: f64 = 1e-12;
 /// Relative enlargements of the bounds, one after the other.
 const SHIFTS: [f64; 3] = [1e-2, 1e-4, 1e-6];
 /// Limit of the steps between two requests for new columns.
@@ -340,8 +339,17 @@ impl Simplex {
 
     /// Recomputes inverse, values and prices; `None` if the basis has no inverse.
     fn refresh(&mut self) -> Option<()> {
+        self.inverse = self.inverted_basis()?;
+        self.last_refreshed.clone_from(&self.basis);
+        self.barred.clear();
+        self.refresh_values();
+        self.refresh_prices();
+        Some(())
+    }
+
+    /// Returns the inverse of the basis, by rows; `None` if there is none.
+    fn inverted_basis(&self) -> Option<Vec<f64>> {
         let n = self.rows;
-        // Gauss-Jordan elimination on `[basis | identity]`, both by rows.
         let mut matrix = vec![0.0; n * n];
         for (place, &v) in self.basis.iter().enumerate() {
             if v < n {
@@ -351,60 +359,20 @@ impl Simplex {
                 matrix[r * n + place] = a;
             }
         }
-        let mut inverse = vec![0.0; n * n];
-        for i in 0..n {
-            inverse[i * n + i] = 1.0;
-        }
-        let of_row = |row: &[f64]| row.iter().fold(0.0f64, |m, a| m.max(a.abs()));
-        let mut sizes: Vec<f64> = matrix.chunks(n.max(1)).map(of_row).collect();
-        for k in 0..n {
-            let part = |i: usize| matrix[i * n + k].abs() / sizes[i];
-            let at = (k..n).max_by(|&a, &b| part(a).total_cmp(&part(b)))?;
-            let pivot = matrix[at * n + k];
-            if part(at).is_nan() || part(at) <= MIN_RELATIVE_PIVOT {
-                return None;
-            }
-            sizes.swap(at, k);
-            if at != k {
-                for j in 0..n {
-                    matrix.swap(at * n + j, k * n + j);
-                    inverse.swap(at * n + j, k * n + j);
-                }
-            }
-            for j in k..n {
-                matrix[k * n + j] /= pivot;
-            }
-            for j in 0..n {
-                inverse[k * n + j] /= pivot;
-            }
-            let matrix_row = matrix[k * n..(k + 1) * n].to_vec();
-            let inverse_row = inverse[k * n..(k + 1) * n].to_vec();
-            for i in 0..n {
-                let factor = matrix[i * n + k];
-                if i == k || factor == 0.0 {
-                    continue;
-                }
-                for j in k..n {
-                    matrix[i * n + j] -= factor * matrix_row[j];
-                }
-                let target = &mut inverse[i * n..(i + 1) * n];
-                for (t, r) in target.iter_mut().zip(&inverse_row) {
-                    *t -= factor * r;
-                }
-            }
-        }
-        self.inverse = inverse;
-        self.last_refreshed.clone_from(&self.basis);
-        self.barred.clear();
+        inverted(n, matrix)
+    }
+
+    /// Recomputes the values of the basis from the enlarged known values.
+    fn refresh_values(&mut self) {
         self.values.fill(0.0);
         self.value_sizes.fill(0.0);
-        let mut place = vec![None; n + self.columns.len()];
+        let mut place = vec![None; self.rows + self.columns.len()];
         for (i, &v) in self.basis.iter().enumerate() {
             place[v] = Some(i);
         }
         // A variable of the origin that is still in the basis keeps its value. The value of one
         // that has left is expressed in the variables of the current basis.
-        for i in (0..n).filter(|&i| self.shifted[i] != 0.0) {
+        for i in (0..self.rows).filter(|&i| self.shifted[i] != 0.0) {
             let value = self.shifted[i];
             if let Some(at) = place[self.origin[i]] {
                 self.values[at] += value;
@@ -416,6 +384,11 @@ impl Simplex {
                 self.value_sizes[at] += (value * size).abs();
             }
         }
+    }
+
+    /// Recomputes the prices of the rows from the gains of the basis.
+    fn refresh_prices(&mut self) {
+        let n = self.rows;
         self.prices.fill(0.0);
         self.price_sizes.fill(0.0);
         for (place, &v) in self.basis.iter().enumerate() {
@@ -433,7 +406,6 @@ impl Simplex {
                 *size += (gain * r).abs();
             }
         }
-        Some(())
     }
 
     /// Makes dual steps until no value is negative, as far as possible.
@@ -487,7 +459,8 @@ impl Simplex {
     }
 }
 
-/// Random numbers between 0 and 1, the same in every run.
+/// Random numbers between 0 and 1, the same in every run (xorshift64, Marsaglia 2003). They decide
+/// which of many optima the search ends in, so another generator would change trees and periods.
 struct Random(u64);
 
 impl Random {

@@ -38,6 +38,7 @@
 mod exact;
 mod float;
 mod interior;
+mod inverse;
 
 use dashu_int::{IBig, UBig};
 
