@@ -10,9 +10,9 @@
 
 use super::weight::Weight;
 
-/// An arborescence and its proof.
+/// A minimum-cost arborescence and its proof.
 #[derive(Debug, Clone)]
-pub(super) struct Arborescence<W> {
+pub(super) struct MinArborescence<W> {
     /// By node, the edge that enters it; `None` for the root.
     pub(super) edges: Vec<Option<usize>>,
     /// Sets of nodes without the root, with weights (not zero) that add up to the cost.
@@ -36,7 +36,7 @@ pub(super) fn arborescence<W: Weight>(
     root: usize,
     edges: &[(usize, usize)],
     weights: &[W],
-) -> Option<Arborescence<W>> {
+) -> Option<MinArborescence<W>> {
     let mut members: Vec<Vec<usize>> = (0..nodes).map(|v| vec![v]).collect();
     let mut root_now = root;
     let mut current: Vec<(usize, usize, W, usize)> = (edges.iter().zip(weights).enumerate())
@@ -88,7 +88,7 @@ pub(super) fn arborescence<W: Weight>(
         members = next_members;
         root_now = root_above;
     }
-    Some(Arborescence {
+    Some(MinArborescence {
         edges: expanded(nodes, &levels),
         cuts,
     })
@@ -159,6 +159,7 @@ fn expanded<W>(nodes: usize, levels: &[Level<W>]) -> Vec<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Generator;
 
     /// Tries every choice of one incoming edge per node that is an arborescence.
     fn brute(nodes: usize, edges: &[(usize, usize)], weights: &[i64]) -> Option<i64> {
@@ -193,15 +194,10 @@ mod tests {
 
     #[test]
     fn arborescences_are_minimal_and_proved() {
-        let mut state = 99u64;
-        let mut random = |n: u64| {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
+        let mut generator = Generator::new(99);
+        let mut random = |n: usize| generator.below(n);
         for _ in 0..400 {
-            let n = 2 + random(5) as usize;
+            let n = 2 + random(5);
             let mut edges = Vec::new();
             for a in 0..n {
                 for b in 0..n {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::random::Generator;
 use crate::steady::fraction::{parse_fraction, show_fraction};
 
 fn column(gain: &str, entries: &[(usize, &str)]) -> Column<usize> {
@@ -69,26 +70,16 @@ fn large_numbers() {
 /// Exact and floating-point results of random programs agree, and the prices prove them.
 #[test]
 fn random_programs() {
-    let mut state = 12345u64;
-    let mut random = |n: u64| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (state >> 33) % n
-    };
+    let mut generator = Generator::new(12345);
+    let mut random = |n: usize| generator.below(n);
     for _ in 0..60 {
-        let rows = 1 + random(8) as usize;
-        let bounds: Vec<Fraction> = (0..rows).map(|_| whole(random(3) as usize)).collect();
-        let columns: Vec<Column<usize>> = (0..1 + random(12) as usize)
+        let rows = 1 + random(8);
+        let bounds: Vec<Fraction> = (0..rows).map(|_| whole(random(3))).collect();
+        let columns: Vec<Column<usize>> = (0..1 + random(12))
             .map(|i| Column {
-                gain: whole(random(5) as usize),
+                gain: whole(random(5)),
                 entries: (0..rows)
-                    .map(|r| {
-                        (
-                            r,
-                            whole(random(4) as usize + 1) / whole(random(3) as usize + 1),
-                        )
-                    })
+                    .map(|r| (r, whole(random(4) + 1) / whole(random(3) + 1)))
                     .collect(),
                 label: i,
             })
@@ -117,32 +108,27 @@ fn random_programs() {
 /// Other units of rows and columns do not change the result.
 #[test]
 fn units_make_no_difference() {
-    let mut state = 99u64;
-    let mut random = |n: u64| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (state >> 33) % n
-    };
+    let mut generator = Generator::new(99);
+    let mut random = |n: usize| generator.below(n);
     for round in 0..200 {
         let mut unit = || parse_fraction(&format!("1e{}", random(25) as i64 - 12)).unwrap();
         let (row_units, column_units): (Vec<Fraction>, Vec<Fraction>) =
             (0..9).map(|_| (unit(), unit())).unzip();
-        let rows = 1 + random(6) as usize;
-        let bounds: Vec<Fraction> = (0..rows).map(|_| whole(random(4) as usize)).collect();
+        let rows = 1 + random(6);
+        let bounds: Vec<Fraction> = (0..rows).map(|_| whole(random(4))).collect();
         let mut columns: Vec<Column<usize>> = Vec::new();
-        for label in 0..1 + random(9) as usize {
+        for label in 0..1 + random(9) {
             // Some columns have negative entries, as slots do, but none has only negative entries.
-            let first = random(rows as u64) as usize;
-            let mut entries = vec![(first, whole(1 + random(4) as usize))];
+            let first = random(rows);
+            let mut entries = vec![(first, whole(1 + random(4)))];
             for r in first + 1..rows {
                 match random(5) {
-                    0 | 1 => entries.push((r, whole(1 + random(4) as usize))),
+                    0 | 1 => entries.push((r, whole(1 + random(4)))),
                     2 => entries.push((r, -whole(1))),
                     _ => {}
                 }
             }
-            let gain = whole(random(5) as usize);
+            let gain = whole(random(5));
             columns.push(Column {
                 gain,
                 entries,

@@ -11,6 +11,8 @@
 //! Time: `O(n^3)`. A bipartite graph never forms a blossom, and the method is then the Hungarian
 //! method.
 
+mod blossom;
+
 use super::weight::{Whole, min};
 
 /// A matching and its proof. Prices are doubled so that halves stay whole.
@@ -118,6 +120,7 @@ impl<'w, W: Whole> Search<'w, W> {
         self.label[a].clone() + self.label[b].clone() - w.clone() - w.clone()
     }
 
+    /// Keeps `from` for `to` if its edge has less slack than that of the vertex kept so far.
     fn try_slack(&mut self, from: usize, to: usize) {
         let old = self.slack[to];
         if old == 0 || self.excess(self.edge(from, to)) < self.excess(self.edge(old, to)) {
@@ -125,6 +128,7 @@ impl<'w, W: Whole> Search<'w, W> {
         }
     }
 
+    /// Finds the outside vertex whose edge to `to` has the least slack.
     fn find_slack(&mut self, to: usize) {
         self.slack[to] = 0;
         for from in 1..=self.n {
@@ -137,54 +141,8 @@ impl<'w, W: Whole> Search<'w, W> {
         }
     }
 
-    fn enqueue(&mut self, x: usize) {
-        if x <= self.n {
-            self.queue.push(x);
-        } else {
-            for part in self.cycle[x].clone() {
-                self.enqueue(part);
-            }
-        }
-    }
-
-    fn set_outer(&mut self, x: usize, blossom: usize) {
-        self.outer[x] = blossom;
-        if x > self.n {
-            for part in self.cycle[x].clone() {
-                self.set_outer(part, blossom);
-            }
-        }
-    }
-
-    /// Returns the number of steps from the base of a blossom to a part in the direction in which
-    /// it is even. Reverses the cycle if necessary.
-    fn steps_to(&mut self, blossom: usize, part: usize) -> usize {
-        let cycle = &mut self.cycle[blossom];
-        let at = cycle.iter().position(|&p| p == part).unwrap_or(0);
-        if at.is_multiple_of(2) {
-            return at;
-        }
-        cycle[1..].reverse();
-        cycle.len() - at
-    }
-
-    /// Matches `x` over its edge to `y`, and rematches the parts of `x` among themselves.
-    fn set_mate(&mut self, x: usize, y: usize) {
-        let (a, b) = self.edge(x, y);
-        self.mate[x] = b;
-        if x <= self.n {
-            return;
-        }
-        let entered = self.part[x * (self.n + 1) + a];
-        let steps = self.steps_to(x, entered);
-        for i in 0..steps {
-            let (p, q) = (self.cycle[x][i], self.cycle[x][i ^ 1]);
-            self.set_mate(p, q);
-        }
-        self.set_mate(entered, y);
-        self.cycle[x].rotate_left(steps);
-    }
-
+    /// Exchanges matched and unmatched edges on the path from `x` up to the root of its tree, and
+    /// matches `x` with `y`.
     fn augment(&mut self, mut x: usize, mut y: usize) {
         loop {
             let next = self.outer[self.mate[x]];
@@ -215,84 +173,6 @@ impl<'w, W: Whole> Search<'w, W> {
             std::mem::swap(&mut x, &mut y);
         }
         0
-    }
-
-    fn shrink(&mut self, x: usize, base: usize, y: usize) {
-        let (n, width) = (self.n, self.width);
-        let unused = (n + 1..=self.top).find(|&b| self.outer[b] == 0);
-        let b = unused.unwrap_or(self.top + 1);
-        self.top = self.top.max(b);
-        self.label[b] = W::default();
-        self.side[b] = Side::Even;
-        self.mate[b] = self.mate[base];
-        let mut cycle = vec![base];
-        for (i, start) in [x, y].into_iter().enumerate() {
-            if i == 1 {
-                cycle[1..].reverse();
-            }
-            let mut at = start;
-            while at != base {
-                cycle.push(at);
-                let odd = self.outer[self.mate[at]];
-                cycle.push(odd);
-                self.enqueue(odd);
-                at = self.outer[self.parent[odd]];
-            }
-        }
-        self.cycle[b].clone_from(&cycle);
-        self.set_outer(b, b);
-        for v in 1..=self.top {
-            self.edge[b * width + v] = (0, 0);
-            self.edge[v * width + b] = (0, 0);
-        }
-        for v in 0..=n {
-            self.part[b * (n + 1) + v] = 0;
-        }
-        for part in cycle {
-            for v in 1..=self.top {
-                let new = self.edge(part, v);
-                let old = self.edge(b, v);
-                if new.0 != 0 && (old.0 == 0 || self.excess(new) < self.excess(old)) {
-                    self.edge[b * width + v] = new;
-                    self.edge[v * width + b] = self.edge(v, part);
-                }
-            }
-            for v in 1..=n {
-                if self.part[part * (n + 1) + v] != 0 {
-                    self.part[b * (n + 1) + v] = part;
-                }
-            }
-        }
-        self.find_slack(b);
-    }
-
-    fn expand(&mut self, b: usize) {
-        for part in self.cycle[b].clone() {
-            self.set_outer(part, part);
-        }
-        let entered = self.part[b * (self.n + 1) + self.edge(b, self.outer_parent(b)).0];
-        let steps = self.steps_to(b, entered);
-        let cycle = self.cycle[b].clone();
-        for i in (0..steps).step_by(2) {
-            let (odd, even) = (cycle[i], cycle[i + 1]);
-            self.parent[odd] = self.edge(even, odd).0;
-            self.side[odd] = Side::Odd;
-            self.side[even] = Side::Even;
-            self.slack[odd] = 0;
-            self.find_slack(even);
-            self.enqueue(even);
-        }
-        self.side[entered] = Side::Odd;
-        self.parent[entered] = self.parent[b];
-        for &part in &cycle[steps + 1..] {
-            self.side[part] = Side::Free;
-            self.find_slack(part);
-        }
-        self.outer[b] = 0;
-    }
-
-    fn outer_parent(&self, b: usize) -> usize {
-        self.parent[b]
     }
 
     /// Uses a tight edge: grows the tree, shrinks a blossom, or augments the matching. Returns
@@ -442,16 +322,6 @@ impl<'w, W: Whole> Search<'w, W> {
         continues
     }
 
-    fn members(&self, x: usize, into: &mut Vec<usize>) {
-        if x <= self.n {
-            into.push(x - 1);
-        } else {
-            for &part in &self.cycle[x] {
-                self.members(part, into);
-            }
-        }
-    }
-
     fn outcome(self) -> Matching<W> {
         let blossoms = (self.n + 1..=self.top)
             .filter(|&b| self.outer[b] != 0 && self.label[b] != W::default());
@@ -472,6 +342,7 @@ impl<'w, W: Whole> Search<'w, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Generator;
 
     fn brute(n: usize, weights: &[i64], used: u32) -> i64 {
         let Some(v) = (0..n).find(|v| used & (1 << v) == 0) else {
@@ -486,15 +357,10 @@ mod tests {
 
     #[test]
     fn matchings_are_maximal_and_proved() {
-        let mut state = 7u64;
-        let mut random = |n: u64| {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
+        let mut generator = Generator::new(7);
+        let mut random = |n: usize| generator.below(n);
         for round in 0..3000 {
-            let n = 1 + random(9) as usize;
+            let n = 1 + random(9);
             let most = [2, 4, 100][round % 3];
             let density = 1 + random(4);
             let mut weights = vec![0i64; n * n];
