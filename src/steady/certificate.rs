@@ -1,10 +1,10 @@
 //! The proof that no schedule is faster, and a check of it that is independent of how it was found.
 
+use super::demand::{Combining, Demand};
 use super::fraction::{Fraction, sum, whole};
 use super::partial_results::PartialResults;
 use super::platform::{Edge, Platform};
 use super::ports::PortGraph;
-use super::route::{Combining, Demand};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 

@@ -22,8 +22,9 @@
 
 use std::collections::HashMap;
 
+use super::paths::paths_from;
 use super::platform::Platform;
-use super::route::{Task, Work, paths_from};
+use super::route::{Task, Work};
 use super::weight::Weight;
 
 /// The contributions of an operation, and which of them may be combined.

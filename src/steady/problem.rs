@@ -1,12 +1,13 @@
 //! The operations of a series, and the solution: the best throughput and how it is reached.
 
 use super::certificate::Certificate;
+use super::demand::{Combining, Demand};
 use super::flows::flow_bound;
 use super::fraction::{Fraction, common_denominator, lcm, sum, whole};
 use super::partial_results::PartialResults;
 use super::platform::Platform;
 use super::ports::Slot;
-use super::route::{Combining, Demand, Route};
+use super::route::Route;
 use super::scan::best_scan;
 use super::solve::{Method, best_rates};
 use crate::error::{Error, Result};

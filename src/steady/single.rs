@@ -5,10 +5,11 @@
 //! time is NP-hard. On platforms with few trees all of them are tried, with bounds. Otherwise,
 //! trees from several starts are improved by exchanging single edges.
 
+use super::demand::Demand;
 use super::fraction::{Fraction, over_common, whole};
 use super::platform::Platform;
 use super::problem::{Operation, Solution};
-use super::route::{Demand, Route};
+use super::route::Route;
 use super::scan::time_alone;
 use crate::error::{Error, Result};
 

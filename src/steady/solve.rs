@@ -23,13 +23,15 @@ use dashu_int::{IBig, UBig};
 use super::arborescence::arborescence;
 use super::certificate::{Certificate, Proof};
 use super::colouring::{Slotted, general_slots, violated_sets};
+use super::demand::{Combining, Demand};
 use super::fraction::{Fraction, common_denominator, over_common, scaled, to_finite, whole};
 use super::lp::{Column, Optimum, Pricing, maximise};
 use super::matching::maximum;
 use super::partial_results::PartialResults;
+use super::paths::shortest_paths;
 use super::platform::Platform;
 use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
-use super::route::{Combining, Demand, Route, shortest_paths};
+use super::route::Route;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 

@@ -1,0 +1,183 @@
+//! What one operation of a series demands, and the search for the cheapest routes that meet it.
+
+use super::arborescence::arborescence;
+use super::partial_results::PartialResults;
+use super::paths::shortest_paths;
+use super::platform::Platform;
+use super::route::{Part, Route, Task, Work};
+use super::steiner::{nearest_first, steiner};
+use super::weight::Weight;
+
+/// The demand of one operation of a series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Demand {
+    /// The senders.
+    pub(super) roots: Vec<usize>,
+    /// By root, the receivers.
+    pub(super) targets: Vec<Vec<usize>>,
+    /// Whether every target gets a message of its own.
+    pub(super) personal: bool,
+    /// How contributions are combined, where that matters. The operation then has one root.
+    pub(super) combining: Option<Combining>,
+}
+
+/// How contributions are combined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Combining {
+    /// In any way that these partial results allow; priced exactly.
+    Partial(PartialResults),
+    /// Each node combines everything it receives with its own contribution and sends the result.
+    Trees,
+}
+
+/// The cheapest tree to some of the nodes is found exactly for up to this many targets.
+pub(super) const MAX_EXACT_TARGETS: usize = 9;
+
+impl Demand {
+    /// Whether the cheapest routes are found exactly. Trees to many but not all nodes are not.
+    pub(super) fn is_exact(&self, nodes: usize) -> bool {
+        if let Some(combining) = &self.combining {
+            return matches!(combining, Combining::Partial(_));
+        }
+        self.personal
+            || (self.targets.iter()).all(|t| t.len() + 1 == nodes || t.len() <= MAX_EXACT_TARGETS)
+    }
+
+    /// Returns the cheapest route. `weights` (not negative) are those of the edges, followed by
+    /// those of combining on each node. Returns `None` if a target cannot be reached.
+    pub(super) fn cheapest<W: Weight>(&self, platform: &Platform, weights: &[W]) -> Option<Route> {
+        let (weights, computing) = weights.split_at(platform.edges().len());
+        if let Some(combining) = &self.combining {
+            let root = *self.roots.first()?;
+            let work = match combining {
+                Combining::Partial(partials) => {
+                    partials.cheapest(platform, weights, computing, root)
+                }
+                Combining::Trees => combining_tree(platform, weights, computing, root),
+            };
+            return Some(Route {
+                parts: Vec::new(),
+                work: work?,
+            });
+        }
+        let parts = self.roots.iter().zip(&self.targets);
+        let parts = parts.map(|(&root, targets)| self.part(platform, weights, root, targets));
+        Some(Route {
+            parts: parts.collect::<Option<Vec<Part>>>()?,
+            work: Work::default(),
+        })
+    }
+
+    fn part<W: Weight>(
+        &self,
+        platform: &Platform,
+        weights: &[W],
+        root: usize,
+        targets: &[usize],
+    ) -> Option<Part> {
+        let entering = if self.personal {
+            shortest_paths(platform, weights, root).0
+        } else if targets.len() + 1 == platform.nodes() {
+            let edges: Vec<(usize, usize)> =
+                platform.edges().iter().map(|e| (e.src, e.dst)).collect();
+            arborescence(platform.nodes(), root, &edges, weights)?.edges
+        } else if targets.len() <= MAX_EXACT_TARGETS {
+            steiner(platform, weights, root, targets)?
+        } else {
+            nearest_first(platform, weights, root, targets)?
+        };
+        self.pruned(platform, root, targets, &entering)
+    }
+
+    /// Builds the part from the entering edge of each node, without edges that lead to no target.
+    pub(super) fn pruned(
+        &self,
+        platform: &Platform,
+        root: usize,
+        targets: &[usize],
+        entering: &[Option<usize>],
+    ) -> Option<Part> {
+        let mut below = vec![0; platform.nodes()];
+        for &t in targets {
+            let mut v = t;
+            while v != root {
+                below[v] += 1;
+                if below[v] > targets.len() {
+                    return None;
+                }
+                v = platform.edges()[entering[v]?].src;
+            }
+        }
+        let mut children = vec![Vec::new(); platform.nodes()];
+        for v in (0..platform.nodes()).filter(|&v| below[v] > 0) {
+            let e = entering[v]?;
+            children[platform.edges()[e].src].push(e);
+        }
+        let (mut edges, mut messages) = (Vec::new(), Vec::new());
+        let mut open = vec![root];
+        while let Some(v) = open.pop() {
+            for &e in &children[v] {
+                let to = platform.edges()[e].dst;
+                edges.push(e);
+                messages.push(if self.personal { below[to] } else { 1 });
+                open.push(to);
+            }
+        }
+        Some(Part {
+            root,
+            edges,
+            messages,
+        })
+    }
+}
+
+/// Finds the cheapest way in which each node combines everything it receives with its own
+/// contribution and sends one message. It is an arborescence of the reversed edges, where the
+/// weight of an edge includes combining at its end.
+fn combining_tree<W: Weight>(
+    platform: &Platform,
+    weights: &[W],
+    computing: &[W],
+    root: usize,
+) -> Option<Work> {
+    let (n, edges) = (platform.nodes(), platform.edges());
+    let turned: Vec<(usize, usize)> = edges.iter().map(|e| (e.dst, e.src)).collect();
+    let with_computing = weights.iter().zip(edges).map(|(w, e)| {
+        let own = computing.get(e.dst).cloned().unwrap_or_default();
+        w.clone() + own
+    });
+    let with_computing: Vec<W> = with_computing.collect();
+    let leaving = arborescence(n, root, &turned, &with_computing)?.edges;
+    let mut children = vec![Vec::new(); n];
+    for e in leaving.iter().flatten() {
+        children[edges[*e].dst].push(*e);
+    }
+    let mut order = vec![root];
+    let mut at = 0;
+    while at < order.len() {
+        order.extend(children[order[at]].iter().map(|&e| edges[e].src));
+        at += 1;
+    }
+    let mut work = Work {
+        owners: (0..n).collect(),
+        tasks: Vec::new(),
+        results: Vec::new(),
+    };
+    let mut value: Vec<usize> = (0..n).collect();
+    for &v in order.iter().rev() {
+        for &edge in &children[v] {
+            let from = edges[edge].src;
+            let right = work.add(Task::Move {
+                edge,
+                value: value[from],
+            });
+            value[v] = work.add(Task::Combine {
+                node: v,
+                left: value[v],
+                right,
+            });
+        }
+    }
+    work.results = vec![value[root]];
+    Some(work)
+}
