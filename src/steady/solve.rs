@@ -294,21 +294,12 @@ impl Rows<'_> {
     /// exactly.
     fn certificate(&self, value: &Fraction, prices: &[Fraction]) -> Option<Certificate> {
         let demand = self.demand;
-        let nodes = self.platform.nodes();
-        if !demand.is_exact(nodes) {
+        if !demand.is_exact(self.platform.nodes()) {
             return None;
         }
         let edge_prices = self.edge_prices(prices);
         let (ports, odd_sets) = if self.matchings {
-            let (scaled, below) = over_common(&edge_prices);
-            let found = maximum(self.graph.len(), &self.graph.weights(&scaled));
-            let twice = Fraction::from(below * UBig::from(2u8));
-            let of = |w: IBig| Fraction::from(w) / &twice;
-            let sets = found.twice_odd.into_iter().map(|(s, w)| (s, of(w)));
-            (
-                found.twice_prices.into_iter().map(of).collect(),
-                sets.collect(),
-            )
+            self.covering_prices(&edge_prices)
         } else {
             let (ports, sets) = prices.split_at(self.graph.len());
             let sets = self.odd_sets.iter().cloned().zip(sets.iter().cloned());
@@ -319,55 +310,76 @@ impl Rows<'_> {
         let below = common_denominator(&weights);
         let weights: Vec<IBig> = weights.iter().map(|w| scaled(w, &below)).collect();
         let below = Fraction::from(below);
-        let edges: Vec<(usize, usize)> = self
-            .platform
-            .edges()
-            .iter()
-            .map(|e| (e.src, e.dst))
-            .collect();
-        // Unreachable nodes are no targets, so they take the largest distance, which no edge
-        // contradicts.
-        let finite = |far: Vec<Option<IBig>>, most: &IBig| -> Vec<Fraction> {
-            let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
-            far.map(|d| Fraction::from(d) / &below).collect()
-        };
-        let (weights, computing) = weights.split_at(edges.len());
+        let roots = demand.roots.iter().zip(&demand.targets);
+        let proofs = roots.map(|(&root, targets)| self.proof(root, targets, &weights, &below));
+        Some(Certificate {
+            bound: value.clone(),
+            ports,
+            odd_sets,
+            roots: proofs.collect::<Option<Vec<_>>>()?,
+            prices: edge_prices,
+        })
+    }
+
+    /// Returns the cheapest prices of ports and odd sets that cover those of the edges: the dual of
+    /// a heaviest matching.
+    fn covering_prices(
+        &self,
+        edge_prices: &[Fraction],
+    ) -> (Vec<Fraction>, Vec<(Vec<usize>, Fraction)>) {
+        let (scaled, below) = over_common(edge_prices);
+        let found = maximum(self.graph.len(), &self.graph.weights(&scaled));
+        let twice = Fraction::from(below * UBig::from(2u8));
+        let of = |w: IBig| Fraction::from(w) / &twice;
+        let sets = found.twice_odd.into_iter().map(|(s, w)| (s, of(w)));
+        let ports = found.twice_prices.into_iter().map(of);
+        (ports.collect(), sets.collect())
+    }
+
+    /// Builds the proof of what the messages of one root cost at least. The costs of the edges,
+    /// followed by those of combining, are `weights / below`.
+    fn proof(
+        &self,
+        root: usize,
+        targets: &[usize],
+        weights: &[IBig],
+        below: &Fraction,
+    ) -> Option<Proof> {
+        let (platform, nodes) = (self.platform, self.platform.nodes());
+        let (weights, computing) = weights.split_at(platform.edges().len());
         let partial = |partials: &PartialResults, platform: &Platform, weights: &[IBig]| {
             let table = partials.table(platform, weights, computing).costs;
             let all = table.iter().flatten().flatten();
             let most = all.max().cloned().unwrap_or_default();
-            let rows = table.into_iter().map(|row| finite(row, &most));
+            let rows = table.into_iter().map(|row| finite(row, &most, below));
             Some(Proof::Partial(rows.collect()))
         };
-        let proof = |(&root, targets): (&usize, &Vec<usize>)| {
-            if let Some(Combining::Partial(partials)) = &demand.combining {
-                partial(partials, self.platform, weights)
-            } else if demand.personal {
-                let far = shortest_paths(self.platform, weights, root).1;
-                let most = far.iter().flatten().max().cloned().unwrap_or_default();
-                Some(Proof::Potentials(finite(far, &most)))
-            } else if targets.len() + 1 != nodes {
-                let (turned, number) = self.platform.turned();
-                let weights: Vec<IBig> = number.iter().map(|&i| weights[i].clone()).collect();
-                partial(&PartialResults::of_targets(targets), &turned, &weights)
-            } else {
-                let cuts = arborescence(nodes, root, &edges, weights)?.cuts;
-                let cuts = cuts
-                    .into_iter()
-                    .map(|(s, w)| (s, Fraction::from(w) / &below));
-                Some(Proof::Cuts(cuts.collect()))
-            }
-        };
-        Some(Certificate {
-            bound: value.clone(),
-            prices: edge_prices,
-            ports,
-            odd_sets,
-            roots: (demand.roots.iter().zip(&demand.targets))
-                .map(proof)
-                .collect::<Option<Vec<_>>>()?,
-        })
+        if let Some(Combining::Partial(partials)) = &self.demand.combining {
+            partial(partials, platform, weights)
+        } else if self.demand.personal {
+            let far = shortest_paths(platform, weights, root).1;
+            let most = far.iter().flatten().max().cloned().unwrap_or_default();
+            Some(Proof::Potentials(finite(far, &most, below)))
+        } else if targets.len() + 1 != nodes {
+            let (turned, number) = platform.turned();
+            let weights: Vec<IBig> = number.iter().map(|&i| weights[i].clone()).collect();
+            partial(&PartialResults::of_targets(targets), &turned, &weights)
+        } else {
+            let edges = platform.edges().iter();
+            let edges: Vec<(usize, usize)> = edges.map(|e| (e.src, e.dst)).collect();
+            let cuts = arborescence(nodes, root, &edges, weights)?.cuts;
+            let cuts = cuts.into_iter();
+            let cuts = cuts.map(|(s, w)| (s, Fraction::from(w) / below));
+            Some(Proof::Cuts(cuts.collect()))
+        }
     }
+}
+
+/// Divides distances by `below`. Unreachable nodes are no targets, so they take the largest
+/// distance `most`, which no edge contradicts.
+fn finite(far: Vec<Option<IBig>>, most: &IBig, below: &Fraction) -> Vec<Fraction> {
+    let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
+    far.map(|d| Fraction::from(d) / below).collect()
 }
 
 impl Pricing<Label> for Rows<'_> {
