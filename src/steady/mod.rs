@@ -71,6 +71,7 @@ mod demand;
 mod flows;
 mod fraction;
 mod generate;
+mod items;
 mod lp;
 mod matching;
 mod packets;

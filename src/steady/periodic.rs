@@ -21,6 +21,7 @@ use super::colouring::{Slotted, general_slots};
 use super::fraction::{
     Fraction, common_denominator, lcm, magnitude, scaled, to_f64, to_usize, whole,
 };
+use super::items::{Cut, items};
 use super::ports::{PortGraph, Slot, bipartite_slots};
 use super::problem::Solution;
 use super::route::Route;
@@ -61,13 +62,6 @@ pub struct Periodic {
     costs: Vec<Fraction>,
     /// The largest number of periods that an operation takes from its start to its end.
     lag: usize,
-}
-
-/// A slot. For each of its edges (and for nodes that combine), the range of the period's elements
-/// that it carries.
-#[derive(Debug, Clone)]
-pub(super) struct Cut {
-    pub(super) edges: Vec<(usize, std::ops::Range<usize>)>,
 }
 
 impl Solution {
@@ -339,17 +333,16 @@ impl Solution {
                 cuts.push(Cut { edges: cut });
             }
         }
-        let mut periodic = Periodic {
+        let (_, lag) = items(self, &counts, &cuts, elements);
+        Ok(Periodic {
             solution: self.clone(),
             counts,
             slots: cuts,
             elements,
             period,
             costs,
-            lag: 1,
-        };
-        periodic.lag = periodic.items().1;
-        Ok(periodic)
+            lag,
+        })
     }
 
     /// Returns the combinations of a period that take no time, in elements.

@@ -16,14 +16,11 @@
 //! such a rank therefore pass through one accumulator, a region of its buffer, one piece after the
 //! other.
 
-use std::collections::HashMap;
-
-use super::buffer_layout::{BufferLayout, placed, uses};
+use super::buffer_layout::{BufferLayout, placed};
 use super::fraction::{Fraction, to_f64};
+use super::items::{Cut, How, Item, items};
 use super::periodic::Periodic;
-use super::platform::Platform;
 use super::problem::Operation;
-use super::route::{Route, Task};
 use crate::error::{Error, Result};
 use crate::schedule::collective::Collective;
 use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
@@ -32,40 +29,6 @@ use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
 const MAX_TOTAL: usize = 1 << 31;
 /// Limit of the steps of a schedule.
 const MAX_STEPS: usize = 50_000_000;
-
-/// A message that an edge carries, or a combination that a node performs, in every period.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Item {
-    /// Number of periods between the first period of the operation and this item.
-    delay: usize,
-    /// The operation of the period that the item belongs to.
-    operation: usize,
-    /// For messages, the place in the sender's buffer; for combinations, the place of the operand
-    /// that stays unmodified.
-    from: usize,
-    /// For messages, the place in the receiver's buffer; for combinations, the place of the result.
-    to: usize,
-    how: How,
-}
-
-impl Item {
-    const NONE: Item = Item {
-        delay: 0,
-        operation: 0,
-        from: 0,
-        to: 0,
-        how: How::Carry,
-    };
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
-    Carry,
-    /// Computes `to = to ⊕ from`, or `to = from ⊕ to`.
-    Combine(Order),
-    /// Copies the left operand, at this place, to `to` before combining, as other tasks need it.
-    CopyAndCombine(usize),
-}
 
 /// A part of an item that one step handles.
 #[derive(Debug, Clone, Copy)]
@@ -106,9 +69,6 @@ impl Periodic {
         if operations == 0 {
             return Err(Error::usage("a series needs at least one message"));
         }
-        let solution = &self.solution;
-        let layout = BufferLayout::new(solution, operations.saturating_mul(self.elements));
-        let ranks = solution.platform.nodes();
         let periods = self.periods(operations);
         let steps = periods.saturating_mul(2 * self.transfers());
         let total = self.buffers(operations);
@@ -118,53 +78,18 @@ impl Periodic {
                 self.elements, total
             )));
         }
-        let mut builder = Schedule::builder(
-            ranks,
-            solution.ports,
-            layout.collective(solution.is_reversed()),
-        );
+        let solution = &self.solution;
+        let layout = BufferLayout::new(solution, operations.saturating_mul(self.elements));
+        let ranks = solution.platform.nodes();
+        let collective = layout.collective(solution.is_reversed());
+        let mut builder = Schedule::builder(ranks, solution.ports, collective);
         for rank in 0..ranks {
-            let (input, output) = if self.has_tasks() {
-                let own = vec![layout.span(0)];
-                (own, self.results(rank, operations, &layout))
-            } else {
-                layout.input_and_output(rank)
-            };
-            let accumulator = if self.has_tasks() && self.accumulates(rank) {
-                self.elements
-            } else {
-                0
-            };
-            builder.layout(rank, layout.buffer(rank) + accumulator, input, output);
+            self.add_layout(&mut builder, rank, operations, &layout);
         }
-        let items = self.items().0;
+        let (items, _) = items(solution, &self.counts, &self.slots, self.elements);
         for period in 0..periods {
             for slot in &self.slots {
-                let mut receives = Vec::new();
-                for (activity, range) in &slot.edges {
-                    let pieces = self.pieces(&items[*activity], range, period, operations, &layout);
-                    if pieces.is_empty() {
-                        continue;
-                    }
-                    match solution.platform.edges().get(*activity) {
-                        Some(edge) => {
-                            let sent = joined(pieces.iter().map(|p| p.from));
-                            let received = joined(pieces.iter().map(|p| p.to));
-                            builder.step(edge.src, Step::send(edge.dst, sent));
-                            receives.push((edge.dst, Step::recv(edge.src, received)));
-                        }
-                        None => {
-                            let rank = activity - solution.platform.edges().len();
-                            let accumulator = self.accumulates(rank).then(|| layout.buffer(rank));
-                            for piece in pieces {
-                                combine(&mut builder, rank, &piece, accumulator);
-                            }
-                        }
-                    }
-                }
-                for (rank, step) in receives {
-                    builder.step(rank, step);
-                }
+                self.add_slot(&mut builder, slot, &items, period, operations, &layout);
             }
         }
         let schedule = builder.build()?;
@@ -172,6 +97,66 @@ impl Periodic {
             schedule.into_reversed()
         } else {
             Ok(schedule)
+        }
+    }
+
+    /// Adds the buffer of a rank, with its input and output.
+    fn add_layout(
+        &self,
+        builder: &mut Builder,
+        rank: usize,
+        operations: usize,
+        layout: &BufferLayout,
+    ) {
+        let (input, output) = if self.has_tasks() {
+            let own = vec![layout.span(0)];
+            (own, self.results(rank, operations, layout))
+        } else {
+            layout.input_and_output(rank)
+        };
+        let accumulator = if self.has_tasks() && self.accumulates(rank) {
+            self.elements
+        } else {
+            0
+        };
+        builder.layout(rank, layout.buffer(rank) + accumulator, input, output);
+    }
+
+    /// Adds the steps of a slot of a period: all sends and combinations, then all receives.
+    fn add_slot(
+        &self,
+        builder: &mut Builder,
+        slot: &Cut,
+        items: &[Vec<Item>],
+        period: usize,
+        operations: usize,
+        layout: &BufferLayout,
+    ) {
+        let edges = self.solution.platform.edges();
+        let mut receives = Vec::new();
+        for (activity, range) in &slot.edges {
+            let pieces = self.pieces(&items[*activity], range, period, operations, layout);
+            if pieces.is_empty() {
+                continue;
+            }
+            match edges.get(*activity) {
+                Some(edge) => {
+                    let sent = joined(pieces.iter().map(|p| p.from));
+                    let received = joined(pieces.iter().map(|p| p.to));
+                    builder.step(edge.src, Step::send(edge.dst, sent));
+                    receives.push((edge.dst, Step::recv(edge.src, received)));
+                }
+                None => {
+                    let rank = activity - edges.len();
+                    let accumulator = self.accumulates(rank).then(|| layout.buffer(rank));
+                    for piece in pieces {
+                        combine(builder, rank, &piece, accumulator);
+                    }
+                }
+            }
+        }
+        for (rank, step) in receives {
+            builder.step(rank, step);
         }
     }
 
@@ -236,87 +221,6 @@ impl Periodic {
                 .unwrap_or_default();
         }
         Ok((builder.build()?, times))
-    }
-
-    /// Returns the items of a period, by edge in order and then by node, and the largest number of
-    /// periods that an operation takes.
-    ///
-    /// A message leaves in the same period if it is sent in a later slot than it is received in,
-    /// otherwise in the next.
-    pub(super) fn items(&self) -> (Vec<Vec<Item>>, usize) {
-        let platform = &self.solution.platform;
-        let layout = BufferLayout::new(&self.solution, 0);
-        let edges = platform.edges().len();
-        let mut items: Vec<Vec<Item>> = vec![Vec::new(); edges + platform.nodes()];
-        // By activity, where the elements of each slot end.
-        let mut ends: Vec<Vec<(usize, usize)>> = vec![Vec::new(); items.len()];
-        for (slot, cut) in self.slots.iter().enumerate() {
-            for (activity, range) in &cut.edges {
-                ends[*activity].push((range.end, slot));
-            }
-        }
-        let slot_of = |activity: usize, element: usize| {
-            let ends = &ends[activity];
-            let at = ends.partition_point(|(end, _)| *end <= element);
-            ends.get(at).map_or(self.slots.len(), |(_, slot)| *slot)
-        };
-        // Items that come first on their route come first in the period, so that their successors
-        // can still follow in the same period.
-        let routes = self.solution.routes.iter();
-        let routes: Vec<Vec<(usize, Item, Vec<usize>)>> = routes
-            .map(|(route, _)| items_of(route, platform, &layout))
-            .collect();
-        let depths: Vec<Vec<usize>> = routes.iter().map(|route| depths(route)).collect();
-        let mut order: Vec<Vec<(usize, usize, usize)>> = vec![Vec::new(); items.len()];
-        let mut operation = 0;
-        for ((route, depths), &count) in routes.iter().zip(&depths).zip(&self.counts) {
-            for _ in 0..count {
-                for (i, (activity, ..)) in route.iter().enumerate() {
-                    order[*activity].push((depths[i], operation, i));
-                }
-                operation += 1;
-            }
-        }
-        let mut position: Vec<HashMap<usize, usize>> = vec![HashMap::new(); operation];
-        for of_activity in &mut order {
-            of_activity.sort_unstable();
-            for (at, &(_, operation, i)) in of_activity.iter().enumerate() {
-                position[operation].insert(i, at);
-            }
-        }
-        let counts = order.iter().map(Vec::len);
-        for (items, count) in items.iter_mut().zip(counts) {
-            items.resize(count, Item::NONE);
-        }
-        let mut operation = 0;
-        let mut max_delay = 0;
-        for (route, &count) in routes.iter().zip(&self.counts) {
-            // By item of the route, when it is complete: the period and its slot.
-            let mut done: Vec<(usize, usize)> = Vec::with_capacity(route.len());
-            for _ in 0..count {
-                done.clear();
-                for (i, (activity, item, before)) in route.iter().enumerate() {
-                    let at = position[operation][&i];
-                    let first = at * self.elements;
-                    let start = slot_of(*activity, first);
-                    let end = slot_of(*activity, first + self.elements - 1);
-                    let earliest = before.iter().map(|&b| {
-                        let (period, slot) = done[b];
-                        period + usize::from(slot >= start)
-                    });
-                    let delay = earliest.max().unwrap_or(0);
-                    done.push((delay, end));
-                    max_delay = max_delay.max(delay);
-                    items[*activity][at] = Item {
-                        operation,
-                        delay,
-                        ..*item
-                    };
-                }
-                operation += 1;
-            }
-        }
-        (items, max_delay + 1)
     }
 
     /// Returns the elements `range` of an edge's messages or a node's combinations in period
@@ -417,73 +321,4 @@ fn combine(builder: &mut Builder, rank: usize, piece: &Piece, accumulator: Optio
         builder.step(rank, Step::copy(left, piece.to));
     }
     builder.step(rank, Step::combine(piece.from, piece.to, order));
-}
-
-/// Lists the items of one operation on a route. Each comes with the number of its activity and the
-/// list positions of its predecessors.
-fn items_of(
-    route: &Route,
-    platform: &Platform,
-    layout: &BufferLayout,
-) -> Vec<(usize, Item, Vec<usize>)> {
-    let mut items: Vec<(usize, Item, Vec<usize>)> = Vec::new();
-    for (p, part) in route.parts.iter().enumerate() {
-        let blocks = layout.blocks(part, platform);
-        // By node and block, the list position of the item that delivers it.
-        let mut received: HashMap<(usize, usize), usize> = HashMap::new();
-        for (&e, blocks) in part.edges.iter().zip(blocks) {
-            let edge = &platform.edges()[e];
-            for block in blocks {
-                let place = if layout.personal { block } else { p };
-                let item = Item {
-                    from: place,
-                    to: place,
-                    ..Item::NONE
-                };
-                let before = received.get(&(edge.src, block)).copied();
-                received.insert((edge.dst, block), items.len());
-                items.push((e, item, before.into_iter().collect()));
-            }
-        }
-    }
-    let work = &route.work;
-    let at = placed(work, platform);
-    let uses = uses(work);
-    let tasks = work.tasks.iter().enumerate();
-    items.extend(tasks.map(|(i, task)| {
-        let to = at[work.owners.len() + i];
-        let (activity, from, how) = match *task {
-            Task::Move { edge, value } => (edge, at[value], How::Carry),
-            Task::Combine { node, left, right } => {
-                let (from, how) = if uses[left] == 1 {
-                    (at[right], How::Combine(Order::MineFirst))
-                } else if uses[right] == 1 {
-                    (at[left], How::Combine(Order::TheirsFirst))
-                } else {
-                    (at[right], How::CopyAndCombine(at[left]))
-                };
-                (platform.edges().len() + node, from, how)
-            }
-        };
-        let item = Item {
-            from,
-            to,
-            how,
-            ..Item::NONE
-        };
-        let before = task
-            .takes()
-            .filter_map(|v| v.checked_sub(work.owners.len()));
-        (activity, item, before.collect())
-    }));
-    items
-}
-
-/// Returns, by item of a route, the length of the longest chain of items before it.
-fn depths(route: &[(usize, Item, Vec<usize>)]) -> Vec<usize> {
-    let mut depths: Vec<usize> = Vec::with_capacity(route.len());
-    for (_, _, before) in route {
-        depths.push(before.iter().map(|&b| depths[b] + 1).max().unwrap_or(0));
-    }
-    depths
 }
