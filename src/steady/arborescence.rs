@@ -47,12 +47,7 @@ pub(super) fn arborescence<W: Weight>(
     let mut levels: Vec<Level<W>> = Vec::new();
     loop {
         let n = members.len();
-        let mut best: Vec<Option<usize>> = vec![None; n];
-        for (i, (_, to, w, _)) in current.iter().enumerate() {
-            if best[*to].is_none_or(|b: usize| *w < current[b].2) {
-                best[*to] = Some(i);
-            }
-        }
+        let best = cheapest_entering(n, &current);
         for v in (0..n).filter(|&v| v != root_now) {
             let weight = current[best[v]?].2.clone();
             if weight != W::default() {
@@ -92,6 +87,20 @@ pub(super) fn arborescence<W: Weight>(
         edges: expanded(nodes, &levels),
         cuts,
     })
+}
+
+/// Returns, by node, its cheapest incoming edge.
+fn cheapest_entering<W: Weight>(
+    n: usize,
+    edges: &[(usize, usize, W, usize)],
+) -> Vec<Option<usize>> {
+    let mut best: Vec<Option<usize>> = vec![None; n];
+    for (i, (_, to, w, _)) in edges.iter().enumerate() {
+        if best[*to].is_none_or(|b: usize| *w < edges[b].2) {
+            best[*to] = Some(i);
+        }
+    }
+    best
 }
 
 /// Renumbers the nodes so that those of a cycle of cheapest edges share a number. Returns the

@@ -148,31 +148,45 @@ fn smallest_cut<W: Weight>(
             let crosses = |i: &usize| seen[edges[*i].src] && !seen[edges[*i].dst];
             return Some((0..edges.len()).filter(crosses).collect());
         }
-        let mut amount: Option<W> = None;
-        let mut v = target;
-        while let Some((i, forward)) = by[v] {
-            let free = if forward {
-                capacity[i].clone() - flow[i].clone()
-            } else {
-                flow[i].clone()
-            };
-            amount = Some(match amount {
-                None => free,
-                Some(a) => min(a, free),
-            });
-            v = if forward { edges[i].src } else { edges[i].dst };
-        }
-        let Some(amount) = amount else { break };
-        let mut v = target;
-        while let Some((i, forward)) = by[v] {
-            if forward {
-                flow[i] = flow[i].clone() + amount.clone();
-                v = edges[i].src;
-            } else {
-                flow[i] = flow[i].clone() - amount.clone();
-                v = edges[i].dst;
-            }
-        }
+        push_flow(platform, capacity, &mut flow, &by, target)?;
     }
     None
+}
+
+/// Pushes as much flow as fits along the path to `target`, given by the edge through which each node
+/// was reached, and whether forwards. `None` if there is no path.
+fn push_flow<W: Weight>(
+    platform: &Platform,
+    capacity: &[W],
+    flow: &mut [W],
+    by: &[Option<(usize, bool)>],
+    target: usize,
+) -> Option<()> {
+    let edges = platform.edges();
+    let mut amount: Option<W> = None;
+    let mut v = target;
+    while let Some((i, forward)) = by[v] {
+        let free = if forward {
+            capacity[i].clone() - flow[i].clone()
+        } else {
+            flow[i].clone()
+        };
+        amount = Some(match amount {
+            None => free,
+            Some(a) => min(a, free),
+        });
+        v = if forward { edges[i].src } else { edges[i].dst };
+    }
+    let amount = amount?;
+    let mut v = target;
+    while let Some((i, forward)) = by[v] {
+        if forward {
+            flow[i] = flow[i].clone() + amount.clone();
+            v = edges[i].src;
+        } else {
+            flow[i] = flow[i].clone() - amount.clone();
+            v = edges[i].dst;
+        }
+    }
+    Some(())
 }

@@ -49,14 +49,7 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
         let (a, b) = size.split_once(by).ok_or_else(unknown)?;
         Ok::<_, Error>((count(a)?, count(b)?))
     };
-    let small = |nodes: usize| {
-        if (2..=MAX_NODES).contains(&nodes) {
-            return Ok(nodes);
-        }
-        Err(Error::usage(format!(
-            "{name}: a generated platform has 2 to {MAX_NODES} nodes, not {nodes}"
-        )))
-    };
+    let small = |nodes: usize| ensure_small(name, nodes);
     let mut random = Generator::new(seed);
     let mut links = Links::default();
     let nodes = match kind {
@@ -79,13 +72,7 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
         "random" => {
             let (n, edges) = pair(':')?;
             let n = small(n)?;
-            if edges < n - 1 || edges > n * (n - 1) {
-                return Err(Error::usage(format!(
-                    "{name}: {n} nodes have {} to {} edges",
-                    n - 1,
-                    n * (n - 1)
-                )));
-            }
+            ensure_possible(name, n, edges)?;
             links.random(n, edges, &mut random);
             n
         }
@@ -108,6 +95,27 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
         )));
     }
     Platform::new(nodes, 0, None, links.0)
+}
+
+/// Returns `nodes` if so many can be generated.
+fn ensure_small(name: &str, nodes: usize) -> Result<usize> {
+    if (2..=MAX_NODES).contains(&nodes) {
+        return Ok(nodes);
+    }
+    Err(Error::usage(format!(
+        "{name}: a generated platform has 2 to {MAX_NODES} nodes, not {nodes}"
+    )))
+}
+
+/// Checks that so many edges can connect all nodes without two of them being the same.
+fn ensure_possible(name: &str, nodes: usize, edges: usize) -> Result<()> {
+    let (min, max) = (nodes - 1, nodes * (nodes - 1));
+    if (min..=max).contains(&edges) {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "{name}: {nodes} nodes have {min} to {max} edges"
+    )))
 }
 
 /// The links of a platform.

@@ -129,28 +129,7 @@ impl Solution {
         }
         let most = whole(100 * MAX_OPERATIONS) / &self.throughput;
         let most = longest.clone().min(most);
-        let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
-        let mut add = |counts: Vec<usize>| {
-            let operations: usize = counts.iter().sum();
-            let time = all.port_time(&counts);
-            if operations > 0 && time > 0.0 && tried.last().is_none_or(|(_, last)| *last != counts)
-            {
-                tried.push((operations as f64 / time, counts));
-            }
-        };
-        let alone = all.routes.iter();
-        let alone = alone.map(|(route, _)| usize::from(*route == single.route));
-        add(alone.collect());
-        for i in 1..=TRIES {
-            let period = &most * whole(i) / whole(TRIES);
-            let down = |(_, rate): &(Route, Fraction)| to_usize(&(rate * &period).floor());
-            let down: Vec<usize> = all.routes.iter().map(|r| down(r).unwrap_or(0)).collect();
-            let mut filled = down.clone();
-            all.fill(&mut filled, to_f64(&period));
-            add(down);
-            add(filled);
-        }
-        tried.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let tried = all.roundings(&most, &single.route);
         let mut left = (MAX_ROUNDED / all.platform.nodes()).max(MIN_ROUNDED);
         let mut best: Option<Periodic> = None;
         // The estimate counts ports only; odd sets may take longer, and cuts take time. So the best
@@ -182,6 +161,35 @@ impl Solution {
                 single.throughput
             ))
         })
+    }
+
+    /// Returns roundings of the rates to periods of at most `longest`, and `single` alone: numbers
+    /// of operations on the routes, with the rate that the ports allow. The highest rate comes
+    /// first.
+    fn roundings(&self, longest: &Fraction, single: &Route) -> Vec<(f64, Vec<usize>)> {
+        let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
+        let mut add = |counts: Vec<usize>| {
+            let operations: usize = counts.iter().sum();
+            let time = self.port_time(&counts);
+            if operations > 0 && time > 0.0 && tried.last().is_none_or(|(_, last)| *last != counts)
+            {
+                tried.push((operations as f64 / time, counts));
+            }
+        };
+        let alone = self.routes.iter();
+        let alone = alone.map(|(route, _)| usize::from(route == single));
+        add(alone.collect());
+        for i in 1..=TRIES {
+            let period = longest * whole(i) / whole(TRIES);
+            let down = |(_, rate): &(Route, Fraction)| to_usize(&(rate * &period).floor());
+            let down: Vec<usize> = self.routes.iter().map(|r| down(r).unwrap_or(0)).collect();
+            let mut filled = down.clone();
+            self.fill(&mut filled, to_f64(&period));
+            add(down);
+            add(filled);
+        }
+        tried.sort_by(|a, b| b.0.total_cmp(&a.0));
+        tried
     }
 
     /// Returns how long these numbers of operations on the routes take, and slots for them.
@@ -300,14 +308,8 @@ impl Solution {
             }
             ends.push(slot_ends);
         }
-        let operations: usize = counts.iter().sum();
-        let most = (MAX_ELEMENTS / operations.max(1)).clamp(ELEMENTS.0, ELEMENTS.1);
-        let elements = match (elements, usize::try_from(&below)) {
-            (Some(given), _) => given,
-            (None, Ok(exact)) if exact <= most => exact,
-            (None, Ok(exact)) if tight && exact <= MAX_ELEMENTS / operations.max(1) => exact,
-            _ => most,
-        };
+        let elements =
+            elements.unwrap_or_else(|| message_elements(counts.iter().sum(), &below, tight));
         let mut at = vec![0; costs.len()];
         let mut cuts = Vec::with_capacity(slots.len() + 1);
         // Combinations that take no time need no slot and come first.
@@ -362,6 +364,17 @@ impl Solution {
         let free = all.into_iter().enumerate();
         let free = free.filter(|&(v, all)| all > 0 && is_free(v));
         free.map(|(v, all)| (edges + v, 0..all)).collect()
+    }
+}
+
+/// Returns the number of elements of a message: `exact` if messages can be cut exactly then and it
+/// is not too long, with `tight` also if it is longer than usual.
+fn message_elements(operations: usize, exact: &UBig, tight: bool) -> usize {
+    let most = MAX_ELEMENTS / operations.max(1);
+    let usual = most.clamp(ELEMENTS.0, ELEMENTS.1);
+    match usize::try_from(exact) {
+        Ok(exact) if exact <= usual || tight && exact <= most => exact,
+        _ => usual,
     }
 }
 

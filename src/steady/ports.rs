@@ -139,40 +139,11 @@ pub(super) fn rounded(weights: &[f64]) -> Vec<i64> {
 /// columns all have the same sum. Such a matrix is a sum of permutations, which are found one by
 /// one. Each permutation lasts as long as its smallest remaining entry.
 pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot> {
-    let n = graph.len() / 2;
     let (whole, below) = over_common(loads);
-    let mut rows = vec![IBig::ZERO; 2 * n];
-    let mut columns = vec![IBig::ZERO; 2 * n];
-    // Entries of a matrix twice as large: the loads, their transpose, and the missing amounts on
-    // two diagonals.
-    let mut entries: Vec<(usize, usize, IBig, Option<usize>)> = Vec::new();
-    for (i, &(a, b)) in graph.links().iter().enumerate() {
-        if whole[i].is_zero() {
-            continue;
-        }
-        let (row, column) = (a, b - n);
-        rows[row] += &whole[i];
-        columns[column] += &whole[i];
-        entries.push((row, column, whole[i].clone(), Some(i)));
-        entries.push((n + column, n + row, whole[i].clone(), None));
-    }
-    let busiest = rows
-        .iter()
-        .chain(&columns)
-        .max()
-        .cloned()
-        .unwrap_or_default();
-    for v in 0..n {
-        let (out, into) = (&busiest - &rows[v], &busiest - &columns[v]);
-        for (from, to, missing) in [(v, n + v, out), (n + v, v, into)] {
-            if !missing.is_zero() {
-                entries.push((from, to, missing, None));
-            }
-        }
-    }
+    let (mut entries, busiest) = completed(graph, &whole);
     let mut slots: HashMap<Vec<usize>, IBig> = HashMap::new();
     let mut order: Vec<Vec<usize>> = Vec::new();
-    let mut permutation = Permutation::new(2 * n, &entries);
+    let mut permutation = Permutation::new(graph.len(), &entries);
     let mut left = busiest;
     while !left.is_zero() {
         let Some(taken) = permutation.complete(&entries) else {
@@ -206,6 +177,44 @@ pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot
         .collect()
 }
 
+/// An entry of a matrix: row, column, value, and the edge whose load it is.
+type Entry = (usize, usize, IBig, Option<usize>);
+
+/// Completes the loads to a matrix whose rows and columns have the sum of the busiest port. It is
+/// twice as large: the loads, their transpose, and the missing amounts on two diagonals. Returns
+/// its entries and that sum.
+fn completed(graph: &PortGraph, whole: &[IBig]) -> (Vec<Entry>, IBig) {
+    let n = graph.len() / 2;
+    let mut rows = vec![IBig::ZERO; 2 * n];
+    let mut columns = vec![IBig::ZERO; 2 * n];
+    let mut entries: Vec<Entry> = Vec::new();
+    for (i, &(a, b)) in graph.links().iter().enumerate() {
+        if whole[i].is_zero() {
+            continue;
+        }
+        let (row, column) = (a, b - n);
+        rows[row] += &whole[i];
+        columns[column] += &whole[i];
+        entries.push((row, column, whole[i].clone(), Some(i)));
+        entries.push((n + column, n + row, whole[i].clone(), None));
+    }
+    let busiest = rows
+        .iter()
+        .chain(&columns)
+        .max()
+        .cloned()
+        .unwrap_or_default();
+    for v in 0..n {
+        let (out, into) = (&busiest - &rows[v], &busiest - &columns[v]);
+        for (from, to, missing) in [(v, n + v, out), (n + v, v, into)] {
+            if !missing.is_zero() {
+                entries.push((from, to, missing, None));
+            }
+        }
+    }
+    (entries, busiest)
+}
+
 /// A perfect matching of rows and columns over the remaining entries, repaired as entries become 0.
 struct Permutation {
     size: usize,
@@ -215,7 +224,7 @@ struct Permutation {
 }
 
 impl Permutation {
-    fn new(size: usize, entries: &[(usize, usize, IBig, Option<usize>)]) -> Permutation {
+    fn new(size: usize, entries: &[Entry]) -> Permutation {
         let mut by_row = vec![Vec::new(); size];
         for (i, entry) in entries.iter().enumerate() {
             by_row[entry.0].push(i);
@@ -229,7 +238,7 @@ impl Permutation {
     }
 
     /// Completes the matching. Returns the chosen entry of each row.
-    fn complete(&mut self, entries: &[(usize, usize, IBig, Option<usize>)]) -> Option<Vec<usize>> {
+    fn complete(&mut self, entries: &[Entry]) -> Option<Vec<usize>> {
         for row in 0..self.size {
             if let Some(i) = self.row_entry[row]
                 && entries[i].2.is_zero()
@@ -247,7 +256,7 @@ impl Permutation {
     }
 
     /// Finds a shortest augmenting path from a free row and applies it; false if there is none.
-    fn augment(&mut self, row: usize, entries: &[(usize, usize, IBig, Option<usize>)]) -> bool {
+    fn augment(&mut self, row: usize, entries: &[Entry]) -> bool {
         let mut reached_by: Vec<Option<usize>> = vec![None; self.size];
         let mut open = std::collections::VecDeque::from([row]);
         while let Some(at) = open.pop_front() {

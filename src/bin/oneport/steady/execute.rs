@@ -18,21 +18,14 @@ pub(super) fn execute(
     schedule: &Schedule,
     model_time: f64,
 ) -> Result<Run> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let ranks = schedule.ranks();
     let unit = match time_unit {
         Some(us) if *us > Fraction::ZERO => to_f64(us) * 1e3,
         Some(_) => bail!("--time-unit must be more than 0"),
-        None => {
-            // A thread needs some microseconds for each of its transfers, and threads share cores.
-            let steps = schedule.programs().iter().map(Vec::len).max().unwrap_or(1);
-            let needed = steps as f64 * 6_000.0 * ranks.div_ceil(cores) as f64 * 25.0;
-            needed.clamp(3e8, 2e10) / model_time
-        }
+        None => sufficient_time(schedule) / model_time,
     };
     let half = messages / 2;
     let mut team = Team::with(
-        ranks,
+        schedule.ranks(),
         &TeamOptions {
             deadline: Duration::from_secs(60),
             ..TeamOptions::default()
@@ -72,6 +65,16 @@ pub(super) fn execute(
         throughput: rate(wall as f64 - half_wall as f64),
         model_throughput: rate(model - half_model),
     })
+}
+
+/// Returns the nanoseconds in which threads can keep the pace of a schedule: a thread needs some
+/// microseconds for each of its transfers, and threads share cores.
+fn sufficient_time(schedule: &Schedule) -> f64 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let steps = schedule.programs().iter().map(Vec::len).max().unwrap_or(1);
+    let ranks_per_core = schedule.ranks().div_ceil(cores);
+    let needed = steps as f64 * 6_000.0 * ranks_per_core as f64 * 25.0;
+    needed.clamp(3e8, 2e10)
 }
 
 /// Runs a schedule once. Returns whether the result is correct, the wall-clock time in nanoseconds,

@@ -8,20 +8,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use oneport::Ports;
 use oneport::check;
 use oneport::report::{Caption, Trace};
 use oneport::steady::{
     Fraction, Method, Operation, Periodic, Platform, Solution, best_packets, best_single, generate,
     parse_fraction, platform_svg, show_short, solve, to_f64,
 };
+use oneport::{Ports, Schedule};
 
 use crate::args::{PortModel, did_you_mean, parse_count};
 use crate::draw::File;
 use crate::output;
 use crate::task::read_text;
 use execute::execute;
-use report::{Bounds, Drift, LongMessage, Output, Recomputed, Repeated, SingleTree, exact};
+use report::{Bounds, Drift, LongMessage, Output, Recomputed, exact};
 
 /// The best throughput of a series of operations on a platform, and its schedule
 ///
@@ -126,84 +126,29 @@ pub(crate) struct Args {
 /// Solves, plans, checks and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let platform = args.platform()?;
-    let operation = args.collective.unwrap_or(if platform.targets_all() {
-        Operation::Broadcast
-    } else {
-        Operation::Multicast
-    });
+    let operation = args.operation(&platform);
     let ports = match args.ports {
         PortModel::Uni => Ports::UNI,
         PortModel::Bi => Ports::BI,
     };
-    output::writable(&[
-        ("-o", args.output.as_deref()),
-        ("--draw", args.draw.as_deref()),
-        ("--gantt", args.gantt.as_deref()),
-    ])?;
-    if let Some(path) = &args.draw
-        && File::of(path)? == File::Json
-    {
-        bail!("--draw makes a picture: name the file FILE.svg");
-    }
-    let gantt = args.gantt.as_deref().map(File::of).transpose()?;
+    let gantt = args.check_files()?;
     let solution = solve(&platform, operation, ports, Method::default())?;
-    let mut verified = true;
-    let mut recomputed = Vec::new();
-    for (by, throughput) in solution.recomputed(args.verify) {
-        // The throughput has its own proof. An error here is only reported.
-        match throughput {
-            Ok(throughput) => {
-                if throughput != solution.throughput {
-                    verified = false;
-                    output::error(&format!(
-                        "the throughput is {}, which is proved, but {throughput} by {by}: please report this platform",
-                        solution.throughput
-                    ));
-                }
-                recomputed.push((by, throughput));
-            }
-            Err(error) => {
-                verified &= !args.verify;
-                output::note(&format!(
-                    "the throughput is not compared with {by}: {error}"
-                ));
-            }
-        }
-    }
-    let drift = args
-        .drift
-        .as_ref()
-        .map(|d| solution.robustness(d))
-        .transpose()?;
+    let (recomputed, agree) = recompute(&solution, args.verify);
+    let drift = args.drift.as_ref().map(|d| solution.robustness(d));
+    let drift = drift.transpose()?;
     // The robust solution is planned and timed with the worst costs.
     let mut solution = match &drift {
         Some(drift) if args.robust => drift.best.clone(),
         _ => solution,
     };
-    let bounds = solution.bounds().unwrap_or_else(|error| {
-        output::note(&format!("the throughput's bounds are not known: {error}"));
-        None
-    });
-    if let Some((_, upper)) = &bounds {
-        solution.is_optimal |= solution.throughput == *upper;
-    }
+    let bounds = bounds(&mut solution);
     let solution = solution;
     let periodic = args.periodic(&solution)?;
     let messages = args
         .messages
         .unwrap_or_else(|| default_messages(&periodic, args.run));
-    let schedule = periodic.schedule(messages)?;
-    let options = check::Options {
-        keep_order: matches!(operation, Operation::ReduceOrdered | Operation::Scan),
-        overlap: platform.overlaps(),
-        ..check::Options::default()
-    };
-    let report = check::check(&schedule, &options);
-    if let Some(error) = report.errors.first() {
-        bail!("the schedule is wrong: {}", error.message);
-    }
-    let cost = periodic.cost(1.0)?;
-    let model_time = schedule.simulate(&cost, 1)?.time();
+    let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
+    let model_time = schedule.simulate(&periodic.cost(1.0)?, 1)?.time();
     let single = best_single(&solution)?;
     let packets = args.size.as_ref();
     let packets = packets
@@ -215,70 +160,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     } else {
         None
     };
-    if let Some(path) = &args.output {
-        let text = serde_json::to_string(&schedule)?;
-        output::write_file(path, text.as_bytes())?;
-    }
-    if let Some(path) = &args.draw {
-        output::write_file(path, platform_svg(&solution).as_bytes())?;
-    }
-    if let (Some(path), Some(file)) = (&args.gantt, gantt) {
-        output::write_file(path, one_period(&periodic, file)?.as_bytes())?;
-    }
+    args.write_files(&solution, &periodic, &schedule, gantt)?;
     let right = run.as_ref().is_none_or(|r| r.verified);
     let output = Output {
-        collective: operation.name(),
-        ports: ports.name(),
-        nodes: platform.nodes(),
-        edges: platform.edges().len(),
-        throughput: exact(&solution.throughput),
-        optimal: solution.is_optimal,
-        proved: solution.certificate.is_some(),
-        recomputed: (recomputed.into_iter())
-            .map(|(method, t)| Recomputed {
-                method,
-                throughput: exact(&t),
-            })
-            .collect(),
-        trees: report::trees(&solution),
-        matchings: report::matchings(&solution),
-        period: report::period(&solution),
-        schedule: Repeated {
-            period: exact(periodic.period()),
-            messages_per_period: periodic.operations(),
-            elements: periodic.elements(),
-            throughput: exact(&periodic.throughput()),
-            loss: to_f64(&periodic.loss()),
-            messages,
-            model_time,
-            reached: messages as f64 / model_time / to_f64(&solution.throughput),
-            checked: true,
-        },
-        single_tree: SingleTree {
-            throughput: exact(&single.throughput),
-            optimal: single.is_optimal,
-        },
-        drift: drift.map(|d| Drift {
-            guaranteed: exact(&d.guaranteed),
-            best_guaranteed: exact(&d.best_guaranteed),
-        }),
-        bounds: bounds.map(|(lower, upper)| Bounds {
-            gap: to_f64(&(&upper / &solution.throughput)) - 1.0,
-            lower: exact(&lower),
-            upper: exact(&upper),
-        }),
-        long_message: packets.map(|p| LongMessage {
-            packets: p.count,
-            model_time: p.time,
-        }),
+        recomputed,
+        drift: drift.as_ref().map(Drift::new),
+        bounds,
+        long_message: packets.as_ref().map(LongMessage::new),
         run,
+        ..Output::new(&solution, &periodic, &single, messages, model_time)
     };
     if args.json {
         output::json(out, &output)?;
     } else {
         report::print(out, &solution, &periodic, &single, &output)?;
     }
-    if right && verified {
+    if right && agree {
         return Ok(ExitCode::SUCCESS);
     }
     out.flush()?;
@@ -288,7 +185,118 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     Ok(ExitCode::from(1))
 }
 
+/// Computes bounds of the throughput, where its optimum is NP-hard to find. It is optimal if it
+/// reaches the upper one.
+fn bounds(solution: &mut Solution) -> Option<Bounds> {
+    let bounds = solution.bounds().unwrap_or_else(|error| {
+        output::note(&format!("the throughput's bounds are not known: {error}"));
+        None
+    });
+    let (lower, upper) = bounds?;
+    solution.is_optimal |= solution.throughput == upper;
+    Some(Bounds {
+        gap: to_f64(&(&upper / &solution.throughput)) - 1.0,
+        lower: exact(&lower),
+        upper: exact(&upper),
+    })
+}
+
+/// Computes the throughput by other methods, by all with `all`. Returns the results, and whether
+/// they agree with the throughput.
+fn recompute(solution: &Solution, all: bool) -> (Vec<Recomputed>, bool) {
+    let mut agree = true;
+    let mut recomputed = Vec::new();
+    for (method, throughput) in solution.recomputed(all) {
+        // The throughput has its own proof. An error here is only reported.
+        match throughput {
+            Ok(throughput) => {
+                if throughput != solution.throughput {
+                    agree = false;
+                    output::error(&format!(
+                        "the throughput is {}, which is proved, but {throughput} by {method}: please report this platform",
+                        solution.throughput
+                    ));
+                }
+                recomputed.push(Recomputed {
+                    method,
+                    throughput: exact(&throughput),
+                });
+            }
+            Err(error) => {
+                agree &= !all;
+                output::note(&format!(
+                    "the throughput is not compared with {method}: {error}"
+                ));
+            }
+        }
+    }
+    (recomputed, agree)
+}
+
+/// Builds the schedule of so many operations and checks it.
+fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Result<Schedule> {
+    let schedule = periodic.schedule(messages)?;
+    let options = check::Options {
+        keep_order: matches!(
+            periodic.solution().operation,
+            Operation::ReduceOrdered | Operation::Scan
+        ),
+        overlap,
+        ..check::Options::default()
+    };
+    let report = check::check(&schedule, &options);
+    if let Some(error) = report.errors.first() {
+        bail!("the schedule is wrong: {}", error.message);
+    }
+    Ok(schedule)
+}
+
 impl Args {
+    /// Returns the operation: by default a broadcast, or a multicast if not all nodes are targets.
+    fn operation(&self, platform: &Platform) -> Operation {
+        self.collective.unwrap_or(if platform.targets_all() {
+            Operation::Broadcast
+        } else {
+            Operation::Multicast
+        })
+    }
+
+    /// Checks that the files can be written. Returns the kind of the Gantt chart's file.
+    fn check_files(&self) -> Result<Option<File>> {
+        output::writable(&[
+            ("-o", self.output.as_deref()),
+            ("--draw", self.draw.as_deref()),
+            ("--gantt", self.gantt.as_deref()),
+        ])?;
+        if let Some(path) = &self.draw
+            && File::of(path)? == File::Json
+        {
+            bail!("--draw makes a picture: name the file FILE.svg");
+        }
+        self.gantt.as_deref().map(File::of).transpose()
+    }
+
+    /// Writes the schedule and the pictures.
+    fn write_files(
+        &self,
+        solution: &Solution,
+        periodic: &Periodic,
+        schedule: &Schedule,
+        gantt: Option<File>,
+    ) -> Result<()> {
+        if let Some(path) = &self.output {
+            let text = serde_json::to_string(schedule)?;
+            output::write_file(path, text.as_bytes())?;
+        }
+        if let Some(path) = &self.draw {
+            output::write_file(path, platform_svg(solution).as_bytes())?;
+        }
+        if let (Some(path), Some(file)) = (&self.gantt, gantt) {
+            output::write_file(path, one_period(periodic, file)?.as_bytes())?;
+        }
+        Ok(())
+    }
+
     /// Returns the periodic schedule. Without a given longest period it tries some lengths and
     /// takes the one that reaches the most, because start-up counts.
     fn periodic(&self, solution: &Solution) -> Result<Periodic> {

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport::steady::{
-    Fraction, Operation, Periodic, Route, Single, Solution, Task, show_fraction, show_short, to_f64,
+    Fraction, Operation, Packets, Periodic, Robustness, Route, Single, Solution, Task,
+    show_fraction, show_short, to_f64,
 };
 use serde::Serialize;
 
@@ -38,6 +39,50 @@ pub(super) struct Output {
     pub(super) long_message: Option<LongMessage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<Run>,
+}
+
+impl Output {
+    /// The output without what is requested by options.
+    pub(super) fn new(
+        solution: &Solution,
+        periodic: &Periodic,
+        single: &Single,
+        messages: usize,
+        model_time: f64,
+    ) -> Output {
+        Output {
+            collective: solution.operation.name(),
+            ports: solution.ports.name(),
+            nodes: solution.platform().nodes(),
+            edges: solution.platform().edges().len(),
+            throughput: exact(&solution.throughput),
+            optimal: solution.is_optimal,
+            proved: solution.certificate.is_some(),
+            recomputed: Vec::new(),
+            trees: trees(solution),
+            matchings: matchings(solution),
+            period: period(solution),
+            schedule: Repeated {
+                period: exact(periodic.period()),
+                messages_per_period: periodic.operations(),
+                elements: periodic.elements(),
+                throughput: exact(&periodic.throughput()),
+                loss: to_f64(&periodic.loss()),
+                messages,
+                model_time,
+                reached: messages as f64 / model_time / to_f64(&solution.throughput),
+                checked: true,
+            },
+            single_tree: SingleTree {
+                throughput: exact(&single.throughput),
+                optimal: single.is_optimal,
+            },
+            drift: None,
+            bounds: None,
+            long_message: None,
+            run: None,
+        }
+    }
 }
 
 /// Bounds for problems whose optimum is NP-hard to find.
@@ -144,6 +189,24 @@ pub(super) struct Run {
     pub(super) model_throughput: f64,
 }
 
+impl Drift {
+    pub(super) fn new(robustness: &Robustness) -> Drift {
+        Drift {
+            guaranteed: exact(&robustness.guaranteed),
+            best_guaranteed: exact(&robustness.best_guaranteed),
+        }
+    }
+}
+
+impl LongMessage {
+    pub(super) fn new(packets: &Packets) -> LongMessage {
+        LongMessage {
+            packets: packets.count,
+            model_time: packets.time,
+        }
+    }
+}
+
 pub(super) fn exact(value: &Fraction) -> Exact {
     Exact {
         fraction: show_fraction(value),
@@ -151,7 +214,7 @@ pub(super) fn exact(value: &Fraction) -> Exact {
     }
 }
 
-pub(super) fn trees(solution: &Solution) -> Vec<Tree> {
+fn trees(solution: &Solution) -> Vec<Tree> {
     let tree = |(route, weight): &(Route, Fraction)| {
         let parts = route.parts.iter();
         let edges = parts.clone().flat_map(|p| p.edges.iter().copied());
@@ -189,7 +252,7 @@ fn tasks(solution: &Solution, route: &Route) -> Vec<TreeTask> {
     tasks.collect()
 }
 
-pub(super) fn matchings(solution: &Solution) -> Vec<Matching> {
+fn matchings(solution: &Solution) -> Vec<Matching> {
     let slots = solution.slots.iter().map(|slot| Matching {
         weight: show_fraction(&slot.share),
         weight_float: to_f64(&slot.share),
@@ -199,7 +262,7 @@ pub(super) fn matchings(solution: &Solution) -> Vec<Matching> {
 }
 
 /// A number if JSON readers keep it exact, a string otherwise.
-pub(super) fn period(solution: &Solution) -> serde_json::Value {
+fn period(solution: &Solution) -> serde_json::Value {
     let period = solution.period();
     match u64::try_from(&period) {
         Ok(small) if small < 1 << 53 => small.into(),
@@ -228,6 +291,7 @@ fn plain(value: f64) -> String {
     }
 }
 
+/// Prints the summary, and the first trees and matchings.
 pub(super) fn print(
     out: &mut dyn Write,
     solution: &Solution,
@@ -235,6 +299,33 @@ pub(super) fn print(
     single: &Single,
     output: &Output,
 ) -> Result<()> {
+    let mut summary = throughput_lines(solution, single, output);
+    summary.extend(schedule_lines(periodic, output));
+    summary.extend(optional_lines(solution, output));
+    output::summary(out, &summary)?;
+    let trees = output.trees.iter().map(|tree| {
+        let way = if tree.tasks.is_empty() {
+            links(&tree.edges)
+        } else {
+            named(&tree.tasks)
+        };
+        (&tree.weight, way)
+    });
+    writeln!(out)?;
+    weighted(out, "trees", trees)?;
+    let matchings = output.matchings.iter();
+    weighted(
+        out,
+        "matchings",
+        matchings.map(|m| (&m.weight, links(&m.edges))),
+    )
+}
+
+/// A line of the summary: name and text.
+type Line = (&'static str, String);
+
+/// Returns the lines of the platform and its throughput.
+fn throughput_lines(solution: &Solution, single: &Single, output: &Output) -> Vec<Line> {
     let why = match (output.optimal, output.proved, &output.bounds) {
         (true, true, _) => "optimal, proved by a dual certificate".to_string(),
         (true, false, _) => "optimal: it reaches its upper bound".to_string(),
@@ -244,152 +335,129 @@ pub(super) fn print(
         ),
         (false, _, None) => "the best found by a heuristic, not known to be optimal".to_string(),
     };
-    let mut summary = vec![
-        (
-            "platform",
-            format!(
-                "{} nodes, {} links, source {}",
-                output.nodes,
-                output.edges,
-                solution.platform().source()
-            ),
-        ),
-        (
-            "series of",
-            format!("{}, {} ports", output.collective, output.ports),
-        ),
-        (
-            "throughput",
-            format!(
-                "{} a time unit ({}; {why})",
-                show_short(&solution.throughput),
-                short(output.throughput.float)
-            ),
-        ),
-        (
-            "best single tree",
-            format!(
-                "{}{}",
-                show_short(&single.throughput),
-                if single.is_optimal {
-                    ""
-                } else {
-                    " (best found)"
-                }
-            ),
-        ),
-        (
-            "schedule",
-            format!(
-                "{} operations in a period of {}, {} elements a message: {} a time unit, loss {:.3}%",
-                periodic.operations(),
-                show_short(periodic.period()),
-                periodic.elements(),
-                short(output.schedule.throughput.float),
-                100.0 * output.schedule.loss
-            ),
-        ),
-        (
-            "model time",
-            format!(
-                "{} for {} operations: {} a time unit with start and end, {:.2}% of the throughput",
-                plain(output.schedule.model_time),
-                output.schedule.messages,
-                short(output.schedule.messages as f64 / output.schedule.model_time),
-                100.0 * output.schedule.reached
-            ),
-        ),
+    let platform = format!(
+        "{} nodes, {} links, source {}",
+        output.nodes,
+        output.edges,
+        solution.platform().source()
+    );
+    let series = format!("{}, {} ports", output.collective, output.ports);
+    let throughput = format!(
+        "{} a time unit ({}; {why})",
+        show_short(&solution.throughput),
+        short(output.throughput.float)
+    );
+    let mut lines = vec![
+        ("platform", platform),
+        ("series of", series),
+        ("throughput", throughput),
     ];
     let same = output.recomputed.iter();
     let same = same.filter(|r| r.throughput.fraction == output.throughput.fraction);
     let methods: Vec<&str> = same.map(|r| r.method).collect();
     if !methods.is_empty() {
-        let methods = methods.join(", and by ");
-        summary.insert(3, ("the same", format!("by {methods}")));
+        lines.push(("the same", format!("by {}", methods.join(", and by "))));
     }
-    if let Some(drift) = &output.drift {
-        summary.push((
-            "under drift",
-            format!(
-                "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({}, {})",
-                drift.guaranteed.fraction,
-                drift.best_guaranteed.fraction,
-                short(drift.guaranteed.float),
-                short(drift.best_guaranteed.float)
-            ),
-        ));
-    }
-    if let Some(bounds) = &output.bounds {
-        summary.push((
-            "bounds",
-            format!(
-                "{} to {} ({} to {}; {})",
-                bounds.lower.fraction,
-                bounds.upper.fraction,
-                short(bounds.lower.float),
-                short(bounds.upper.float),
-                match solution.operation {
-                    Operation::Multicast => "by scatters, by flows",
-                    Operation::Scan => "what was found, the last rank's prefix alone",
-                    _ => "what was found, free combinations or busy processors",
-                }
-            ),
-        ));
-    }
-    if let Some(long) = &output.long_message {
-        summary.push((
-            "long message",
-            format!("best in {} packets: time {}", long.packets, long.model_time),
-        ));
-    }
-    if let Some(run) = &output.run {
-        summary.push((
-            "run",
-            format!(
-                "{}, {:.3} s; {} a time unit measured over the second half of the operations, {} in the model",
-                if run.verified { "verified" } else { "WRONG" },
-                run.wall as f64 * 1e-9,
-                short(run.throughput),
-                short(run.model_throughput)
-            ),
-        ));
-    }
-    output::summary(out, &summary)?;
-    let edges = |edges: &[(usize, usize)]| {
-        let all = edges.iter().map(|(a, b)| match a == b {
-            true => format!("{a}+"),
-            false => format!("{a}->{b}"),
-        });
-        all.collect::<Vec<String>>().join(" ")
+    let best_found = if single.is_optimal {
+        ""
+    } else {
+        " (best found)"
     };
-    writeln!(out, "\ntrees:")?;
-    for tree in output.trees.iter().take(MAX_LINES) {
-        let way = if tree.tasks.is_empty() {
-            edges(&tree.edges)
-        } else {
-            named(&tree.tasks)
-        };
-        writeln!(out, "  {}  {way}", tree.weight)?;
+    let single = format!("{}{best_found}", show_short(&single.throughput));
+    lines.push(("best single tree", single));
+    lines
+}
+
+/// Returns the lines of the periodic schedule and of the schedule of all operations.
+fn schedule_lines(periodic: &Periodic, output: &Output) -> [Line; 2] {
+    let schedule = &output.schedule;
+    let period = format!(
+        "{} operations in a period of {}, {} elements a message: {} a time unit, loss {:.3}%",
+        periodic.operations(),
+        show_short(periodic.period()),
+        periodic.elements(),
+        short(schedule.throughput.float),
+        100.0 * schedule.loss
+    );
+    let model_time = format!(
+        "{} for {} operations: {} a time unit with start and end, {:.2}% of the throughput",
+        plain(schedule.model_time),
+        schedule.messages,
+        short(schedule.messages as f64 / schedule.model_time),
+        100.0 * schedule.reached
+    );
+    [("schedule", period), ("model time", model_time)]
+}
+
+/// Returns the lines of what was requested by options, and of bounds.
+fn optional_lines(solution: &Solution, output: &Output) -> Vec<Line> {
+    let drift = output.drift.as_ref().map(|drift| {
+        let text = format!(
+            "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({}, {})",
+            drift.guaranteed.fraction,
+            drift.best_guaranteed.fraction,
+            short(drift.guaranteed.float),
+            short(drift.best_guaranteed.float)
+        );
+        ("under drift", text)
+    });
+    let bounds = output.bounds.as_ref().map(|bounds| {
+        let text = format!(
+            "{} to {} ({} to {}; {})",
+            bounds.lower.fraction,
+            bounds.upper.fraction,
+            short(bounds.lower.float),
+            short(bounds.upper.float),
+            match solution.operation {
+                Operation::Multicast => "by scatters, by flows",
+                Operation::Scan => "what was found, the last rank's prefix alone",
+                _ => "what was found, free combinations or busy processors",
+            }
+        );
+        ("bounds", text)
+    });
+    let long_message = output.long_message.as_ref().map(|long| {
+        let text = format!("best in {} packets: time {}", long.packets, long.model_time);
+        ("long message", text)
+    });
+    let run = output.run.as_ref().map(|run| {
+        let text = format!(
+            "{}, {:.3} s; {} a time unit measured over the second half of the operations, {} in the model",
+            if run.verified { "verified" } else { "WRONG" },
+            run.wall as f64 * 1e-9,
+            short(run.throughput),
+            short(run.model_throughput)
+        );
+        ("run", text)
+    });
+    let lines = [drift, bounds, long_message, run];
+    lines.into_iter().flatten().collect()
+}
+
+/// Prints a title, and the first weights, each with its text.
+fn weighted<'a>(
+    out: &mut dyn Write,
+    title: &str,
+    lines: impl ExactSizeIterator<Item = (&'a String, String)>,
+) -> Result<()> {
+    let more = lines.len().saturating_sub(MAX_LINES);
+    writeln!(out, "{title}:")?;
+    for (weight, text) in lines.take(MAX_LINES) {
+        writeln!(out, "  {weight}  {text}")?;
     }
-    if output.trees.len() > MAX_LINES {
-        writeln!(
-            out,
-            "  and {} more (--json)",
-            output.trees.len() - MAX_LINES
-        )?;
-    }
-    writeln!(out, "matchings:")?;
-    for matching in output.matchings.iter().take(MAX_LINES) {
-        writeln!(out, "  {}  {}", matching.weight, edges(&matching.edges))?;
-    }
-    if output.matchings.len() > MAX_LINES {
-        writeln!(
-            out,
-            "  and {} more (--json)",
-            output.matchings.len() - MAX_LINES
-        )?;
+    if more > 0 {
+        writeln!(out, "  and {more} more (--json)")?;
     }
     Ok(())
+}
+
+/// Formats links as `0->1`, and the combining of a node as `1+`.
+fn links(edges: &[(usize, usize)]) -> String {
+    let all = edges.iter().map(|(a, b)| match a == b {
+        true => format!("{a}+"),
+        false => format!("{a}->{b}"),
+    });
+    all.collect::<Vec<String>>().join(" ")
 }
 
 /// Formats tasks: `1->0 [1]` moves the contribution of rank 1, `0+ [0 1]` combines on node 0.
