@@ -2,32 +2,32 @@
 
 use super::platform::Platform;
 use super::problem::{Operation, Solution};
-use super::route::{Part, Task, Work};
+use super::route::{Arborescence, Task, TaskGraph};
 use crate::schedule::Span;
 use crate::schedule::collective::Collective;
 
 /// Returns, by value, how many tasks and results use it.
-pub(super) fn uses(work: &Work) -> Vec<usize> {
-    let mut uses = vec![0; work.owners.len() + work.tasks.len()];
-    let taken = work.tasks.iter().flat_map(Task::takes);
-    for value in taken.chain(work.results.iter().copied()) {
+pub(super) fn uses(task_graph: &TaskGraph) -> Vec<usize> {
+    let mut uses = vec![0; task_graph.owners.len() + task_graph.tasks.len()];
+    let taken = task_graph.tasks.iter().flat_map(Task::operands);
+    for value in taken.chain(task_graph.results.iter().copied()) {
         uses[value] += 1;
     }
     uses
 }
 
 /// Returns, by value, its place in the buffer of its node; contributions are at place 0.
-pub(super) fn placed(work: &Work, platform: &Platform) -> Vec<usize> {
-    let uses = uses(work);
-    let nodes = work.nodes(platform);
+pub(super) fn placed(task_graph: &TaskGraph, platform: &Platform) -> Vec<usize> {
+    let uses = uses(task_graph);
+    let nodes = task_graph.nodes(platform);
     let mut next = vec![1; platform.nodes()];
-    let mut at = vec![0; work.owners.len()];
-    for (i, task) in work.tasks.iter().enumerate() {
+    let mut at = vec![0; task_graph.owners.len()];
+    for (i, task) in task_graph.tasks.iter().enumerate() {
         let place = match *task {
             Task::Combine { left, .. } if uses[left] == 1 => at[left],
             Task::Combine { right, .. } if uses[right] == 1 => at[right],
             _ => {
-                let next = &mut next[nodes[work.owners.len() + i]];
+                let next = &mut next[nodes[task_graph.owners.len() + i]];
                 *next += 1;
                 *next - 1
             }
@@ -66,8 +66,8 @@ impl<'a> BufferLayout<'a> {
         };
         let mut counts = vec![same; ranks];
         for (route, _) in &solution.routes {
-            let nodes = route.work.nodes(&solution.platform);
-            for (place, node) in placed(&route.work, &solution.platform)
+            let nodes = route.task_graph.nodes(&solution.platform);
+            for (place, node) in placed(&route.task_graph, &solution.platform)
                 .into_iter()
                 .zip(nodes)
             {
@@ -103,17 +103,17 @@ impl<'a> BufferLayout<'a> {
         Span::new(self.offset(block), self.len)
     }
 
-    /// Returns, by edge of a part, the blocks that it carries (block 0 where messages are not
+    /// Returns, by edge of a tree, the blocks that it carries (block 0 where messages are not
     /// personal).
-    pub(super) fn blocks(&self, part: &Part, platform: &Platform) -> Vec<Vec<usize>> {
+    pub(super) fn blocks(&self, tree: &Arborescence, platform: &Platform) -> Vec<Vec<usize>> {
         if !self.personal {
-            return vec![vec![0]; part.edges.len()];
+            return vec![vec![0]; tree.edges.len()];
         }
         let mut entering = vec![None; self.ranks];
-        for (i, &e) in part.edges.iter().enumerate() {
+        for (i, &e) in tree.edges.iter().enumerate() {
             entering[platform.edges()[e].dst] = Some((i, platform.edges()[e].src));
         }
-        let mut blocks = vec![Vec::new(); part.edges.len()];
+        let mut blocks = vec![Vec::new(); tree.edges.len()];
         let mut deliver = |block: usize, target: usize| {
             let mut v = target;
             while let Some((i, from)) = entering[v] {
@@ -122,8 +122,8 @@ impl<'a> BufferLayout<'a> {
             }
         };
         if self.operation == Operation::Alltoall {
-            for t in (0..self.ranks).filter(|&t| t != part.root) {
-                deliver(part.root * self.ranks + t, t);
+            for t in (0..self.ranks).filter(|&t| t != tree.root) {
+                deliver(tree.root * self.ranks + t, t);
             }
         } else {
             for (i, &t) in self.targets.iter().enumerate() {

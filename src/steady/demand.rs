@@ -4,7 +4,7 @@ use super::arborescence::arborescence;
 use super::partial_results::PartialResults;
 use super::paths::shortest_paths;
 use super::platform::Platform;
-use super::route::{Part, Route, Task, Work};
+use super::route::{Arborescence, Route, Task, TaskGraph};
 use super::steiner::{nearest_first, steiner};
 use super::weight::Weight;
 
@@ -49,32 +49,32 @@ impl Demand {
         let (weights, computing) = weights.split_at(platform.edges().len());
         if let Some(combining) = &self.combining {
             let root = *self.roots.first()?;
-            let work = match combining {
+            let task_graph = match combining {
                 Combining::Partial(partials) => {
                     partials.cheapest(platform, weights, computing, root)
                 }
                 Combining::Trees => combining_tree(platform, weights, computing, root),
             };
             return Some(Route {
-                parts: Vec::new(),
-                work: work?,
+                trees: Vec::new(),
+                task_graph: task_graph?,
             });
         }
-        let parts = self.roots.iter().zip(&self.targets);
-        let parts = parts.map(|(&root, targets)| self.part(platform, weights, root, targets));
+        let trees = self.roots.iter().zip(&self.targets);
+        let trees = trees.map(|(&root, targets)| self.tree(platform, weights, root, targets));
         Some(Route {
-            parts: parts.collect::<Option<Vec<Part>>>()?,
-            work: Work::default(),
+            trees: trees.collect::<Option<Vec<Arborescence>>>()?,
+            task_graph: TaskGraph::default(),
         })
     }
 
-    fn part<W: Weight>(
+    fn tree<W: Weight>(
         &self,
         platform: &Platform,
         weights: &[W],
         root: usize,
         targets: &[usize],
-    ) -> Option<Part> {
+    ) -> Option<Arborescence> {
         let entering = if self.personal {
             shortest_paths(platform, weights, root).0
         } else if targets.len() + 1 == platform.nodes() {
@@ -89,14 +89,14 @@ impl Demand {
         self.pruned(platform, root, targets, &entering)
     }
 
-    /// Builds the part from the entering edge of each node, without edges that lead to no target.
+    /// Builds the tree from the entering edge of each node, without edges that lead to no target.
     pub(super) fn pruned(
         &self,
         platform: &Platform,
         root: usize,
         targets: &[usize],
         entering: &[Option<usize>],
-    ) -> Option<Part> {
+    ) -> Option<Arborescence> {
         let mut below = vec![0; platform.nodes()];
         for &t in targets {
             let mut v = t;
@@ -123,7 +123,7 @@ impl Demand {
                 open.push(to);
             }
         }
-        Some(Part {
+        Some(Arborescence {
             root,
             edges,
             messages,
@@ -139,7 +139,7 @@ fn combining_tree<W: Weight>(
     weights: &[W],
     computing: &[W],
     root: usize,
-) -> Option<Work> {
+) -> Option<TaskGraph> {
     let (n, edges) = (platform.nodes(), platform.edges());
     let turned: Vec<(usize, usize)> = edges.iter().map(|e| (e.dst, e.src)).collect();
     let with_computing = weights.iter().zip(edges).map(|(w, e)| {
@@ -158,7 +158,7 @@ fn combining_tree<W: Weight>(
         order.extend(children[order[at]].iter().map(|&e| edges[e].src));
         at += 1;
     }
-    let mut work = Work {
+    let mut task_graph = TaskGraph {
         owners: (0..n).collect(),
         tasks: Vec::new(),
         results: Vec::new(),
@@ -167,17 +167,17 @@ fn combining_tree<W: Weight>(
     for &v in order.iter().rev() {
         for &edge in &children[v] {
             let from = edges[edge].src;
-            let right = work.add(Task::Move {
+            let right = task_graph.add(Task::Move {
                 edge,
                 value: value[from],
             });
-            value[v] = work.add(Task::Combine {
+            value[v] = task_graph.add(Task::Combine {
                 node: v,
                 left: value[v],
                 right,
             });
         }
     }
-    work.results = vec![value[root]];
-    Some(work)
+    task_graph.results = vec![value[root]];
+    Some(task_graph)
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::buffer_layout::{BufferLayout, placed, uses};
 use super::platform::Platform;
 use super::problem::Solution;
-use super::route::{Route, Task, Work};
+use super::route::{Route, Task, TaskGraph};
 use crate::schedule::Order;
 
 /// A slot of a period. For each of its edges (and for nodes that combine), the range of the
@@ -182,18 +182,18 @@ impl ItemOrder {
 /// Lists the items of one operation on a route.
 fn items_of(route: &Route, platform: &Platform, layout: &BufferLayout) -> Vec<RouteItem> {
     let mut items = message_items(route, platform, layout);
-    items.extend(task_items(&route.work, platform));
+    items.extend(task_items(&route.task_graph, platform));
     items
 }
 
 /// Lists the messages of the arborescences of one operation.
 fn message_items(route: &Route, platform: &Platform, layout: &BufferLayout) -> Vec<RouteItem> {
     let mut items: Vec<RouteItem> = Vec::new();
-    for (p, part) in route.parts.iter().enumerate() {
-        let blocks = layout.blocks(part, platform);
+    for (p, tree) in route.trees.iter().enumerate() {
+        let blocks = layout.blocks(tree, platform);
         // By node and block, the list position of the item that delivers it.
         let mut received: HashMap<(usize, usize), usize> = HashMap::new();
-        for (&e, blocks) in part.edges.iter().zip(blocks) {
+        for (&e, blocks) in tree.edges.iter().zip(blocks) {
             let edge = &platform.edges()[e];
             for block in blocks {
                 let place = if layout.personal { block } else { p };
@@ -216,12 +216,12 @@ fn message_items(route: &Route, platform: &Platform, layout: &BufferLayout) -> V
 }
 
 /// Lists the transfers and combinations of the tasks of one operation.
-fn task_items(work: &Work, platform: &Platform) -> Vec<RouteItem> {
-    let at = placed(work, platform);
-    let uses = uses(work);
-    let tasks = work.tasks.iter().enumerate();
+fn task_items(task_graph: &TaskGraph, platform: &Platform) -> Vec<RouteItem> {
+    let at = placed(task_graph, platform);
+    let uses = uses(task_graph);
+    let tasks = task_graph.tasks.iter().enumerate();
     let items = tasks.map(|(i, task)| {
-        let to = at[work.owners.len() + i];
+        let to = at[task_graph.owners.len() + i];
         let (activity, from, how) = match *task {
             Task::Move { edge, value } => (edge, at[value], How::Carry),
             Task::Combine { node, left, right } => {
@@ -242,8 +242,8 @@ fn task_items(work: &Work, platform: &Platform) -> Vec<RouteItem> {
             ..Item::NONE
         };
         let before = task
-            .takes()
-            .filter_map(|v| v.checked_sub(work.owners.len()));
+            .operands()
+            .filter_map(|v| v.checked_sub(task_graph.owners.len()));
         RouteItem {
             activity,
             item,

@@ -102,7 +102,7 @@ pub use platform::{Edge, Platform};
 pub use ports::Slot;
 pub use problem::{Operation, Solution, solve};
 pub use robust::Robustness;
-pub use route::{Part, Route, Task, Work};
+pub use route::{Arborescence, Route, Task, TaskGraph};
 pub use single::{Single, best_single};
 pub use solve::Method;
 pub use unroll::StepTimes;

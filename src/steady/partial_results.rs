@@ -24,7 +24,7 @@ use std::collections::HashMap;
 
 use super::paths::paths_from;
 use super::platform::Platform;
-use super::route::{Task, Work};
+use super::route::{Task, TaskGraph};
 use super::weight::Weight;
 
 /// The contributions of an operation, and which of them may be combined.
@@ -181,22 +181,22 @@ impl PartialResults {
         prices: &[W],
         computing: &[W],
         root: usize,
-    ) -> Option<Work> {
+    ) -> Option<TaskGraph> {
         let table = self.table(platform, prices, computing);
-        let mut work = Work {
+        let mut task_graph = TaskGraph {
             owners: self.owners.clone(),
-            ..Work::default()
+            ..TaskGraph::default()
         };
         let own = self.owners.iter().enumerate();
         let mut made = own.map(|(i, &v)| ((self.single(i), v), i)).collect();
-        let whole = table.extract(platform, (self.all(), root), &mut made, &mut work)?;
-        work.results = vec![whole];
-        Some(work)
+        let whole = table.extract(platform, (self.all(), root), &mut made, &mut task_graph)?;
+        task_graph.results = vec![whole];
+        Some(task_graph)
     }
 }
 
 impl<W> Table<W> {
-    /// Adds the tasks to `work` that make the partial result `goal.0` on node `goal.1`. `made` maps
+    /// Adds the tasks to `task_graph` that make the partial result `goal.0` on node `goal.1`. `made` maps
     /// a partial result and a node to its value, and is extended. Returns the value of the goal;
     /// `None` if it cannot be made.
     pub(super) fn extract(
@@ -204,7 +204,7 @@ impl<W> Table<W> {
         platform: &Platform,
         goal: (usize, usize),
         made: &mut HashMap<(usize, usize), usize>,
-        work: &mut Work,
+        task_graph: &mut TaskGraph,
     ) -> Option<usize> {
         self.costs[goal.0][goal.1].as_ref()?;
         let mut open = vec![goal];
@@ -242,7 +242,7 @@ impl<W> Table<W> {
                     }
                 },
             };
-            made.insert(state, work.add(task));
+            made.insert(state, task_graph.add(task));
             open.pop();
         }
         made.get(&goal).copied()

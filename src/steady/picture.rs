@@ -209,13 +209,13 @@ fn draw_nodes(svg: &mut Svg, solution: &Solution, circle: &Circle) {
 /// One line per tree: its weight and as many links as fit. Empty if there are many trees, or if a
 /// route is more than a single tree.
 fn trees(solution: &Solution, characters: usize) -> Vec<String> {
-    let is_tree = |(route, _): &(Route, Fraction)| route.parts.len() == 1;
+    let is_tree = |(route, _): &(Route, Fraction)| route.trees.len() == 1;
     if solution.routes.len() > MAX_TREES || !solution.routes.iter().all(is_tree) {
         return Vec::new();
     }
     let line = |(route, weight): &(Route, Fraction)| {
         let mut line = format!("{}:", label_of(weight));
-        for &e in route.parts.iter().flat_map(|part| &part.edges) {
+        for &e in route.trees.iter().flat_map(|tree| &tree.edges) {
             let (from, to) = solution.link(e);
             let link = format!(" {from}\u{2192}{to}");
             if line.chars().count() + link.chars().count() + 4 > characters {

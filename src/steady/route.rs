@@ -7,15 +7,15 @@ use super::platform::Platform;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Route {
     /// The arborescences, by root.
-    pub parts: Vec<Part>,
+    pub trees: Vec<Arborescence>,
     /// The transfers and combinations, where the route consists of tasks.
-    pub work: Work,
+    pub task_graph: TaskGraph,
 }
 
 /// The transfers and combinations of one operation. Values are numbered: first the contributions,
 /// then the results of the tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Work {
+pub struct TaskGraph {
     /// By contribution, the node that owns it.
     pub owners: Vec<usize>,
     /// The tasks, each after the tasks that produce its operands.
@@ -47,7 +47,7 @@ pub enum Task {
 
 impl Task {
     /// The operands of the task.
-    pub fn takes(&self) -> impl Iterator<Item = usize> {
+    pub fn operands(&self) -> impl Iterator<Item = usize> {
         let (first, second) = match *self {
             Task::Move { value, .. } => (value, None),
             Task::Combine { left, right, .. } => (left, Some(right)),
@@ -56,7 +56,7 @@ impl Task {
     }
 }
 
-impl Work {
+impl TaskGraph {
     /// Adds a task and returns the number of the value that it produces.
     pub(super) fn add(&mut self, task: Task) -> usize {
         self.tasks.push(task);
@@ -68,7 +68,7 @@ impl Work {
         let mut delays: Vec<usize> = Vec::with_capacity(self.tasks.len());
         for task in &self.tasks {
             let earlier = task
-                .takes()
+                .operands()
                 .filter_map(|v| v.checked_sub(self.owners.len()));
             delays.push(earlier.map(|t| delays[t] + 1).max().unwrap_or(0));
         }
@@ -79,7 +79,7 @@ impl Work {
     pub fn contents(&self) -> Vec<Vec<usize>> {
         let mut contents: Vec<Vec<usize>> = (0..self.owners.len()).map(|i| vec![i]).collect();
         for task in &self.tasks {
-            contents.push(task.takes().flat_map(|v| contents[v].clone()).collect());
+            contents.push(task.operands().flat_map(|v| contents[v].clone()).collect());
         }
         contents
     }
@@ -96,7 +96,7 @@ impl Work {
 
 /// The arborescence of one root.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Part {
+pub struct Arborescence {
     /// The root.
     pub root: usize,
     /// The edges, by their number in the platform. Each edge comes after the one that enters its
@@ -109,25 +109,25 @@ pub struct Part {
 
 impl Route {
     /// A route of one arborescence.
-    pub(super) fn of(part: Part) -> Route {
+    pub(super) fn of(tree: Arborescence) -> Route {
         Route {
-            parts: vec![part],
-            work: Work::default(),
+            trees: vec![tree],
+            task_graph: TaskGraph::default(),
         }
     }
 
     /// Returns the messages by edge: `(edge, messages)`, sorted by edge.
     pub fn loads(&self) -> Vec<(usize, usize)> {
         let mut loads: Vec<(usize, usize)> = Vec::new();
-        for part in &self.parts {
+        for tree in &self.trees {
             loads.extend(
-                part.edges
+                tree.edges
                     .iter()
                     .copied()
-                    .zip(part.messages.iter().copied()),
+                    .zip(tree.messages.iter().copied()),
             );
         }
-        loads.extend(self.work.tasks.iter().filter_map(|task| match *task {
+        loads.extend(self.task_graph.tasks.iter().filter_map(|task| match *task {
             Task::Move { edge, .. } => Some((edge, 1)),
             Task::Combine { .. } => None,
         }));
@@ -137,7 +137,7 @@ impl Route {
     /// Returns the combinations by node: `(node, combinations)`, sorted by node. Empty where
     /// combining is free and happens on reception.
     pub fn combinations(&self) -> Vec<(usize, usize)> {
-        let tasks = self.work.tasks.iter().filter_map(|task| match *task {
+        let tasks = self.task_graph.tasks.iter().filter_map(|task| match *task {
             Task::Combine { node, .. } => Some((node, 1)),
             Task::Move { .. } => None,
         });
@@ -155,10 +155,10 @@ impl Route {
 
     /// Returns the largest number of edges that a message passes, or of tasks in a chain.
     pub fn depth(&self, platform: &Platform) -> usize {
-        let part = |part: &Part| part.depths(platform).into_iter().max().unwrap_or(0);
-        let tree = self.parts.iter().map(part).max().unwrap_or(0);
-        let tasks = self.work.delays().into_iter().max();
-        tree.max(tasks.map_or(0, |d| d + 1))
+        let depth = |tree: &Arborescence| tree.depths(platform).into_iter().max().unwrap_or(0);
+        let edges = self.trees.iter().map(depth).max().unwrap_or(0);
+        let tasks = self.task_graph.delays().into_iter().max();
+        edges.max(tasks.map_or(0, |d| d + 1))
     }
 }
 
@@ -175,8 +175,8 @@ fn added(mut pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
     pairs
 }
 
-impl Part {
-    /// Returns, by edge of the part, its distance from the root in edges, itself included.
+impl Arborescence {
+    /// Returns, by edge of the tree, its distance from the root in edges, itself included.
     pub(crate) fn depths(&self, platform: &Platform) -> Vec<usize> {
         let mut depth = vec![0; platform.nodes()];
         let mut depths = Vec::with_capacity(self.edges.len());

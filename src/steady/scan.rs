@@ -24,7 +24,7 @@ use super::fraction::{Fraction, to_finite, whole};
 use super::partial_results::PartialResults;
 use super::platform::Platform;
 use super::ports::{PortGraph, Slot, bipartite_slots};
-use super::route::{Route, Task, Work};
+use super::route::{Route, Task, TaskGraph};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 
@@ -67,19 +67,19 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
     for upwards in [true, false] {
         let mut prices: Vec<f64> = scans.costs.iter().map(to_finite).collect();
         for round in 0..rounds {
-            let work = scans.priced(&prices, upwards)?;
-            let busy = scans.busy(&work);
-            scans.keep(work, &busy)?;
+            let task_graph = scans.priced(&prices, upwards)?;
+            let busy = scans.busy(&task_graph);
+            scans.keep(task_graph, &busy)?;
             scans.raise_prices(&mut prices, &busy, round);
         }
     }
     let is_optimal = n <= MAX_SEARCHED && scans.search()?;
-    let Some((time, work)) = scans.best else {
+    let Some((time, task_graph)) = scans.best else {
         return Err(Error::system("no scan was found"));
     };
     let route = Route {
-        parts: Vec::new(),
-        work,
+        trees: Vec::new(),
+        task_graph,
     };
     let loads = shares(&scans.costs, platform, &route, &time);
     let slots = match fitted(&scans.graph, &loads)? {
@@ -175,7 +175,7 @@ struct Scans<'a> {
     partials: PartialResults,
     splits: Vec<Vec<(usize, usize)>>,
     into: Vec<Vec<usize>>,
-    best: Option<(Fraction, Work)>,
+    best: Option<(Fraction, TaskGraph)>,
 }
 
 /// A partial result, by number, on a node.
@@ -210,12 +210,12 @@ impl<'a> Scans<'a> {
 
     /// Adds all prefixes one by one, each in the cheapest way given the partial results made so
     /// far.
-    fn priced(&self, prices: &[f64], upwards: bool) -> Result<Work> {
+    fn priced(&self, prices: &[f64], upwards: bool) -> Result<TaskGraph> {
         let n = self.platform.nodes();
         let (edges, computing) = prices.split_at(self.platform.edges().len());
-        let mut work = Work {
+        let mut task_graph = TaskGraph {
             owners: self.partials.owners.clone(),
-            ..Work::default()
+            ..TaskGraph::default()
         };
         let mut made: HashMap<State, usize> =
             (0..n).map(|i| ((self.partials.single(i), i), i)).collect();
@@ -232,26 +232,26 @@ impl<'a> Scans<'a> {
                 });
             let goal = self.goal(i);
             table
-                .extract(self.platform, goal, &mut made, &mut work)
+                .extract(self.platform, goal, &mut made, &mut task_graph)
                 .ok_or_else(|| Error::system("a prefix was not found"))?;
         }
-        work.results = (0..n).map(|i| made[&self.goal(i)]).collect();
-        Ok(work)
+        task_graph.results = (0..n).map(|i| made[&self.goal(i)]).collect();
+        Ok(task_graph)
     }
 
     /// Returns the times of the activities of one operation.
-    fn loads(&self, work: &Work) -> Vec<Fraction> {
+    fn loads(&self, task_graph: &TaskGraph) -> Vec<Fraction> {
         let route = Route {
-            parts: Vec::new(),
-            work: work.clone(),
+            trees: Vec::new(),
+            task_graph: task_graph.clone(),
         };
         shares(&self.costs, self.platform, &route, &whole(1))
     }
 
     /// Returns how long each port is busy.
-    fn busy(&self, work: &Work) -> Vec<f64> {
+    fn busy(&self, task_graph: &TaskGraph) -> Vec<f64> {
         let mut busy = vec![0.0; self.graph.len()];
-        for (&(a, b), load) in self.graph.links().iter().zip(self.loads(work)) {
+        for (&(a, b), load) in self.graph.links().iter().zip(self.loads(task_graph)) {
             let load = to_finite(&load);
             busy[a] += load;
             busy[b] += load;
@@ -259,17 +259,17 @@ impl<'a> Scans<'a> {
         busy
     }
 
-    /// Keeps `work` if it is the best so far.
-    fn keep(&mut self, work: Work, busy: &[f64]) -> Result<()> {
+    /// Keeps `task_graph` if it is the best so far.
+    fn keep(&mut self, task_graph: TaskGraph, busy: &[f64]) -> Result<()> {
         let min_time = busy.iter().copied().fold(0.0, f64::max);
         if let Some((time, _)) = &self.best
             && min_time > to_finite(time) * (1.0 + 1e-9)
         {
             return Ok(());
         }
-        let time = time_of(&self.graph, &self.loads(&work))?;
+        let time = time_of(&self.graph, &self.loads(&task_graph))?;
         if self.best.as_ref().is_none_or(|(best, _)| time < *best) {
-            self.best = Some((time, work));
+            self.best = Some((time, task_graph));
         }
         Ok(())
     }
@@ -308,9 +308,9 @@ impl<'a> Scans<'a> {
             return Ok(());
         }
         let Some(&state) = search.order.get(search.at) else {
-            let work = search.work(self);
-            let busy = self.busy(&work);
-            return self.keep(work, &busy);
+            let task_graph = search.task_graph(self);
+            let busy = self.busy(&task_graph);
+            return self.keep(task_graph, &busy);
         };
         let (set, v) = state;
         if self.partials.single(v) == set || search.made.contains_key(&state) {
@@ -384,11 +384,11 @@ impl Search {
     }
 
     /// Returns the tasks of a decided route.
-    fn work(&self, scans: &Scans<'_>) -> Work {
+    fn task_graph(&self, scans: &Scans<'_>) -> TaskGraph {
         let (n, edges) = (scans.platform.nodes(), scans.platform.edges().len());
-        let mut work = Work {
+        let mut task_graph = TaskGraph {
             owners: scans.partials.owners.clone(),
-            ..Work::default()
+            ..TaskGraph::default()
         };
         let mut value: HashMap<State, usize> =
             (0..n).map(|i| ((scans.partials.single(i), i), i)).collect();
@@ -415,14 +415,14 @@ impl Search {
                         right: value[&needs[1]],
                     },
                 };
-                value.insert(state, work.add(task));
+                value.insert(state, task_graph.add(task));
                 open.pop();
             } else {
                 open.extend(missing);
             }
         }
         let results = (0..n).filter_map(|i| value.get(&scans.goal(i)).copied());
-        work.results = results.collect();
-        work
+        task_graph.results = results.collect();
+        task_graph
     }
 }

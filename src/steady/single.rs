@@ -72,10 +72,10 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
         is_optimal = search.search_all();
         if let Some(entering) = search.best {
             min_time = search.min_time;
-            if let Some(part) =
+            if let Some(tree) =
                 demand.pruned(platform, demand.roots[0], &demand.targets[0], &entering)
             {
-                route = Route::of(part);
+                route = Route::of(tree);
             }
         }
     }
@@ -113,7 +113,7 @@ fn exchanged(
     min_time: &Fraction,
 ) -> Option<(Fraction, Route)> {
     let mut entering = vec![None; platform.nodes()];
-    for &e in &route.parts[0].edges {
+    for &e in &route.trees[0].edges {
         entering[platform.edges()[e].dst] = Some(e);
     }
     for (i, e) in platform.edges().iter().enumerate() {
@@ -122,10 +122,10 @@ fn exchanged(
             continue;
         };
         if old != i
-            && let Some(part) =
+            && let Some(tree) =
                 demand.pruned(platform, demand.roots[0], &demand.targets[0], &entering)
         {
-            let tried = Route::of(part);
+            let tried = Route::of(tree);
             let time = busy(platform, &tried, bidirectional);
             if time < *min_time {
                 return Some((time, tried));

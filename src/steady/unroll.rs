@@ -267,7 +267,7 @@ impl Periodic {
     /// Whether operations consist of tasks.
     fn has_tasks(&self) -> bool {
         let mut routes = self.solution.routes.iter();
-        routes.any(|(route, _)| !route.work.owners.is_empty())
+        routes.any(|(route, _)| !route.task_graph.owners.is_empty())
     }
 
     /// Returns the spans where a rank finds the results of its tasks, by operation.
@@ -275,8 +275,11 @@ impl Periodic {
         let platform = &self.solution.platform;
         let mut of_period: Vec<Option<usize>> = Vec::new();
         for ((route, _), &count) in self.solution.routes.iter().zip(&self.counts) {
-            let (nodes, at) = (route.work.nodes(platform), placed(&route.work, platform));
-            let results = &route.work.results;
+            let (nodes, at) = (
+                route.task_graph.nodes(platform),
+                placed(&route.task_graph, platform),
+            );
+            let results = &route.task_graph.results;
             let own = match self.solution.operation {
                 Operation::Scan => results.get(rank),
                 _ => results.first().filter(|&&v| nodes[v] == rank),

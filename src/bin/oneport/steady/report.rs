@@ -216,14 +216,18 @@ pub(super) fn exact(value: &Fraction) -> Exact {
 
 fn trees(solution: &Solution) -> Vec<Tree> {
     let tree = |(route, weight): &(Route, Fraction)| {
-        let parts = route.parts.iter();
-        let edges = parts.clone().flat_map(|p| p.edges.iter().copied());
-        let moves = route.work.tasks.iter().filter_map(|task| match *task {
-            Task::Move { edge, .. } => Some(edge),
-            Task::Combine { .. } => None,
-        });
+        let trees = route.trees.iter();
+        let edges = trees.clone().flat_map(|t| t.edges.iter().copied());
+        let moves = route
+            .task_graph
+            .tasks
+            .iter()
+            .filter_map(|task| match *task {
+                Task::Move { edge, .. } => Some(edge),
+                Task::Combine { .. } => None,
+            });
         let edges = edges.chain(moves).map(|e| solution.link(e));
-        let messages: Vec<usize> = parts.flat_map(|p| p.messages.iter().copied()).collect();
+        let messages: Vec<usize> = trees.flat_map(|t| t.messages.iter().copied()).collect();
         Tree {
             weight: show_fraction(weight),
             weight_float: to_f64(weight),
@@ -240,8 +244,11 @@ fn trees(solution: &Solution) -> Vec<Tree> {
 }
 
 fn tasks(solution: &Solution, route: &Route) -> Vec<TreeTask> {
-    let made = route.work.contents().split_off(route.work.owners.len());
-    let tasks = route.work.tasks.iter().zip(made);
+    let made = route
+        .task_graph
+        .contents()
+        .split_off(route.task_graph.owners.len());
+    let tasks = route.task_graph.tasks.iter().zip(made);
     let tasks = tasks.map(|(task, ranks)| match *task {
         Task::Move { edge, .. } => {
             let (from, to) = solution.link(edge);
