@@ -39,6 +39,10 @@ use crate::machine::Ports;
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
+/// # Source
+/// The flow program for broadcasts and multicasts of Beaumont, Marchal and Robert. Broadcasts reach
+/// it by J. Edmonds (1973): edge-disjoint branchings.
+///
 /// # Errors
 /// When a target cannot be reached.
 pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
@@ -153,8 +157,8 @@ fn smallest_cut<W: Weight>(
     None
 }
 
-/// Pushes as much flow as fits along the path to `target`, given by the edge through which each node
-/// was reached, and whether forwards. `None` if there is no path.
+/// Pushes as much flow as fits along the path to `target`. `by` gives, by node, the edge through
+/// which it was reached, and whether in the edge's direction. `None` if there is no path.
 fn push_flow<W: Weight>(
     platform: &Platform,
     capacity: &[W],

@@ -17,7 +17,7 @@ use crate::machine::Ports;
 pub struct Packets {
     /// Number of packets.
     pub count: usize,
-    /// Model time of the whole message.
+    /// Model time of the whole message, in time units of the platform.
     pub time: f64,
     /// The periodic schedule of the packets; each of its operations sends one packet.
     pub periodic: Periodic,

@@ -196,9 +196,9 @@ impl PartialResults {
 }
 
 impl<W> Table<W> {
-    /// Adds the tasks to `task_graph` that make the partial result `goal.0` on node `goal.1`. `made` maps
-    /// a partial result and a node to its value, and is extended. Returns the value of the goal;
-    /// `None` if it cannot be made.
+    /// Adds the tasks to `task_graph` that make the partial result `goal.0` on node `goal.1`.
+    /// `made` maps a partial result and a node to its value, and is extended. Returns the value of
+    /// the goal; `None` if it cannot be made.
     pub(super) fn extract(
         &self,
         platform: &Platform,

@@ -183,7 +183,20 @@ pub struct Solution {
     pub(super) platform: Platform,
 }
 
-/// Computes the optimal throughput of a series of operations on `platform`.
+/// Computes the optimal throughput of a series of operations on `platform`, in operations per time
+/// unit of the platform.
+///
+/// # Source
+/// The linear programs of O. Beaumont, L. Marchal, Y. Robert (broadcasts, multicasts) and A.
+/// Legrand, L. Marchal, Y. Robert (scatters, reductions); see the documentation of the
+/// [module](super).
+///
+/// # Complexity
+/// With [`Method::Ports`], the program has a row for each port and violated odd set, with
+/// [`Method::Matchings`] one for each edge. Its columns are routes, generated on demand. One takes
+/// `O(nodes * edges)` for an arborescence, `O(nodes^2 + edges)` for paths from one root,
+/// `O(3^k nodes + 2^k nodes^2)` for a tree to `k` targets, and `O(nodes^4)` for a reduction in rank
+/// order.
 ///
 /// # Errors
 /// When a target cannot be reached, or the ports are not one-ported.

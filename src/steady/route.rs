@@ -46,7 +46,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// The operands of the task.
+    /// The numbers of the values that the task reads: one for a move, two for a combination.
     pub fn operands(&self) -> impl Iterator<Item = usize> {
         let (first, second) = match *self {
             Task::Move { value, .. } => (value, None),
@@ -94,7 +94,8 @@ impl TaskGraph {
     }
 }
 
-/// The arborescence of one root.
+/// The tree along which the messages of one root travel: away from the root, or towards it on the
+/// reversed platform of gathers and free reductions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Arborescence {
     /// The root.

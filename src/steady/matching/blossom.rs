@@ -54,7 +54,8 @@ impl<W: Whole> Search<'_, W> {
         self.cycle[x].rotate_left(steps);
     }
 
-    /// Makes a blossom of the cycle from `base` to `x`, over the edge between `x` and `y`, and back.
+    /// Makes a blossom of the cycle from `base` to `x`, over the edge between `x` and `y`, and back
+    /// to `base`.
     pub(super) fn shrink(&mut self, x: usize, base: usize, y: usize) {
         let (n, width) = (self.n, self.width);
         let unused = (n + 1..=self.top).find(|&b| self.outer[b] == 0);
