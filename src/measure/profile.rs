@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::estimate::CoreModel;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Links, Pieces, refuses_cost};
+use crate::run::tuning::{OWN_WORK_NS, WORKER_SWITCH_SHARE};
 use crate::run::{Workers, longest_messages};
 
 /// The result of [`calibrate`](super::calibrate()): times in nanoseconds, sizes in bytes.
@@ -170,20 +171,18 @@ impl Profile {
     /// for [`choose_native`](super::estimate::choose_native). Returns `None` if every rank has a
     /// thread and the cost of sharing a core was not measured.
     pub fn core_model(&self, workers: Workers, ranks: usize, cores: usize) -> Option<CoreModel> {
-        /// A rank's own work for a message in nanoseconds, excluding the wait for a cache line: the
-        /// time of a short message between two nearby cores, without the handover.
-        const OWN_WORK: f64 = 60.0;
         let longest = longest_messages(workers, ranks, cores);
         let pieces = self.pieces.as_ref();
         let first = pieces.and_then(|p| p.transfer.first());
-        let overhead = first.map_or(self.alpha, |piece| piece.alpha).min(OWN_WORK);
+        let overhead = first
+            .map_or(self.alpha, |piece| piece.alpha)
+            .min(OWN_WORK_NS);
         let multiplexed = workers == Workers::Cores;
         Some(CoreModel {
             cores,
             overhead,
-            // A worker switches between its ranks without the operating system.
             switch: if multiplexed {
-                overhead / 2.0
+                overhead * WORKER_SWITCH_SHARE
             } else {
                 self.shared_alpha?
             },

@@ -19,7 +19,7 @@ pub mod system;
 mod team;
 mod testdata;
 mod transfer;
-mod tuning;
+pub(crate) mod tuning;
 mod wait;
 
 pub use clock::clock_work;

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use super::tuning::SPARE_BYTES;
 use crate::error::{Error, Result};
 
 /// Memory that this process may use in addition to what it uses now: see [`available_memory`].
@@ -141,10 +142,6 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Memory that must remain besides a thread's stack: for its signal stack, its first
-    /// allocations, and the allocations of the thread that starts it.
-    const SPARE: u64 = 2 << 20;
-
     /// A gate through which no thread has passed.
     pub fn new() -> Gate {
         Gate {
@@ -166,7 +163,7 @@ impl Gate {
             let _ = receiver.recv();
         }
         self.waiting = true;
-        let needed = (stack_bytes as u64).saturating_add(Self::SPARE);
+        let needed = (stack_bytes as u64).saturating_add(SPARE_BYTES);
         match process_limit() {
             Some(available) if available.bytes < needed => {
                 self.waiting = false;

@@ -8,6 +8,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::placement::Placement;
 use super::transfer::{ScopedJob, run_on_all};
+use super::tuning::{DEFAULT_MAX_THREADS, MAPPINGS_PER_THREAD, STACK_BYTES};
 use super::wait::{TeamState, ask_for_precise_timers};
 use crate::error::{Error, Result};
 use crate::run::system::Gate;
@@ -47,7 +48,7 @@ impl Default for TeamOptions {
     fn default() -> Self {
         TeamOptions {
             cores: None,
-            stack_bytes: 256 << 10,
+            stack_bytes: STACK_BYTES,
             deadline: Duration::from_secs(10),
             share_copies: true,
             workers: Workers::Ranks,
@@ -179,15 +180,15 @@ impl Team {
 
     /// The largest number of ranks that a team with a thread per rank can have on this system.
     ///
-    /// Each thread takes four memory mappings (a stack, a signal stack and their guard pages), and
-    /// a thread that cannot get its own would abort the process. A fifth mapping per thread is left
-    /// for everything else.
+    /// The system limits the memory mappings of a process, and a thread that cannot get its own
+    /// would abort the process.
     pub fn max_ranks() -> usize {
-        const MAPPINGS_A_THREAD: usize = 5;
         std::fs::read_to_string("/proc/sys/vm/max_map_count")
             .ok()
             .and_then(|text| text.trim().parse::<usize>().ok())
-            .map_or(8192, |mappings| mappings / MAPPINGS_A_THREAD)
+            .map_or(DEFAULT_MAX_THREADS, |mappings| {
+                mappings / MAPPINGS_PER_THREAD
+            })
     }
 
     /// Number of ranks.

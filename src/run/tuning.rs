@@ -33,6 +33,20 @@ pub(crate) const MAX_PIECE_BYTES: usize = 256 << 10;
 /// Number of pieces of a message whose pieces are neither smallest nor largest.
 pub(crate) const PIECES: usize = 16;
 
+/// Number of pieces that a partner claims first, of the `pieces` of a message: most of its half.
+/// Then it claims one at a time, so that the faster side copies more.
+pub(crate) fn first_claim(pieces: usize) -> usize {
+    (3 * pieces / 8).max(1)
+}
+
+/// Polls of a receiver that waits for its sender's pieces, after which it yields once. Between them
+/// it spins: the sender is copying on another core, unless it has lost that core.
+pub(crate) const SPINS_PER_PIECE_YIELD: u32 = 1024;
+
+/// Pairs of spans of two messages up to which each pair is compared. With more pairs, the spans are
+/// sorted first.
+pub(crate) const MAX_COMPARED_SPANS: usize = 64;
+
 /// Elements from which on the check for wide vectors pays.
 pub(crate) const MIN_WIDE_ELEMENTS: usize = 64;
 
@@ -79,12 +93,15 @@ fn last_level_cache() -> Option<usize> {
 /// who wait copy longer messages together.
 pub(crate) const MAX_EAGER_BYTES: u64 = 1 << 10;
 
-/// Limits in bytes of the longest eager message that is copied, where threads share cores. Between
-/// them it is 1 KiB times the square of the number of ranks per core. Measured with 2, 4 and 8
-/// ranks per core.
-pub(crate) const MIN_COPIED_BYTES: u64 = 8 << 10;
-/// See [`MIN_COPIED_BYTES`]. The copies must stay in the caches.
-pub(crate) const MAX_COPIED_BYTES: u64 = 32 << 10;
+/// Bytes of the longest eager message that is copied, where `ranks_per_core` threads share a core:
+/// 1 KiB times the square of their number, within limits. Measured with 2, 4 and 8 ranks per core.
+pub(crate) fn max_copied_bytes(ranks_per_core: u64) -> u64 {
+    const MIN_COPIED_BYTES: u64 = 8 << 10;
+    /// The copies must stay in the caches.
+    const MAX_COPIED_BYTES: u64 = 32 << 10;
+    let square = ranks_per_core.saturating_mul(ranks_per_core);
+    (square << 10).clamp(MIN_COPIED_BYTES, MAX_COPIED_BYTES)
+}
 
 /// Bytes of all copies of eager messages of a run.
 pub(crate) const MAX_SLOT_BYTES: usize = 64 << 20;
@@ -181,6 +198,32 @@ pub(crate) const MAX_BLOCK: Duration = Duration::from_secs(1);
 
 /// Percentage of the cores' time from which on a run warns that other processes had it.
 pub(crate) const MIN_FOREIGN_PERCENT: u64 = 5;
+
+// Estimates: see `measure::Profile::core_model`
+
+/// Nanoseconds of a rank's own work for a message, excluding the wait for a cache line: the time of
+/// a short message between two nearby cores, without the handover.
+pub(crate) const OWN_WORK_NS: f64 = 60.0;
+
+/// Time that a worker takes to switch between two of its ranks, as a part of their own work for a
+/// message. It switches without the operating system.
+pub(crate) const WORKER_SWITCH_SHARE: f64 = 0.5;
+
+// Threads
+
+/// Bytes of a thread's stack, unless [`TeamOptions`](crate::run::TeamOptions) say otherwise.
+pub(crate) const STACK_BYTES: usize = 256 << 10;
+
+/// Bytes of memory that must remain besides a thread's stack: for its signal stack, its first
+/// allocations, and the allocations of the thread that starts it.
+pub(crate) const SPARE_BYTES: u64 = 2 << 20;
+
+/// Memory mappings per thread. Each thread takes four (a stack, a signal stack and their guard
+/// pages); a fifth is left for everything else.
+pub(crate) const MAPPINGS_PER_THREAD: usize = 5;
+
+/// The largest number of threads where the system does not report its limit of memory mappings.
+pub(crate) const DEFAULT_MAX_THREADS: usize = 8192;
 
 // Memory
 

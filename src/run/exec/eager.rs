@@ -28,9 +28,7 @@ use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::team::Workers;
 use crate::run::transfer::{Due, INLINE_BYTES, Lane, RankMemory, Received, RecvOp, Slots, Wire};
-use crate::run::tuning::{
-    EAGER_SPINS, MAX_COPIED_BYTES, MAX_EAGER_BYTES, MAX_SLOT_BYTES, MIN_COPIED_BYTES,
-};
+use crate::run::tuning::{EAGER_SPINS, MAX_EAGER_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
 use crate::run::wait::Stop;
 use crate::schedule::{Schedule, Span, Step, total_len};
 use crate::simulate::{Prepared, Simulation};
@@ -40,8 +38,7 @@ use crate::simulate::{Prepared, Simulation};
 /// Where every rank has a core, partners who wait copy long messages together, so only short
 /// messages are eager. Where ranks share cores, each wait costs switches between ranks, which take
 /// the longer the more ranks a core has. Copying messages that will be overwritten saves some of
-/// these waits, but the copies must stay in the caches. The limits were measured with 2, 4 and 8
-/// ranks per core.
+/// these waits, but the copies must stay in the caches.
 pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
     if ranks <= cores {
         return Longest {
@@ -49,11 +46,8 @@ pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> 
             borrowed: MAX_EAGER_BYTES,
         };
     }
-    let each = (ranks / cores.max(1)) as u64;
     let copied = match workers {
-        Workers::Ranks => {
-            (each.saturating_mul(each) << 10).clamp(MIN_COPIED_BYTES, MAX_COPIED_BYTES)
-        }
+        Workers::Ranks => max_copied_bytes((ranks / cores.max(1)) as u64),
         // A rank that waits does not occupy the worker.
         Workers::Cores => MAX_EAGER_BYTES,
     };

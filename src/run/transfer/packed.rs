@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::copy::copy;
 use crate::run::element::Element;
 use crate::run::operator::Operator;
+use crate::run::tuning::MAX_COMPARED_SPANS;
 use crate::schedule::{Order, Span};
 
 /// A message: `spans` of the buffer that starts at `base`.
@@ -174,7 +175,7 @@ pub(crate) fn any_overlap(a: &[Span], b: &[Span]) -> bool {
 }
 
 fn any_of_many(a: &[Span], b: &[Span]) -> bool {
-    if a.len() * b.len() <= 64 {
+    if a.len() * b.len() <= MAX_COMPARED_SPANS {
         return a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
     }
     let (a, b) = (sorted(a), sorted(b));

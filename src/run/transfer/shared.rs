@@ -8,7 +8,9 @@ use super::packed::{Packed, RecvOp};
 use super::protocol::Pieces;
 use super::sync::{spin_loop, yield_now};
 use crate::run::element::Element;
-use crate::run::tuning::{MAX_PIECE_BYTES, MIN_PIECE_BYTES, PIECES};
+use crate::run::tuning::{
+    MAX_PIECE_BYTES, MIN_PIECE_BYTES, PIECES, SPINS_PER_PIECE_YIELD, first_claim,
+};
 
 /// A message, its destination, and how it is divided into pieces.
 pub(super) struct Shared<'m, T> {
@@ -49,11 +51,10 @@ impl Division {
         }
     }
 
-    /// How many pieces to claim after `own` pieces: most of one half at first, then one at a time,
-    /// so that the faster side copies more.
+    /// How many pieces to claim after `own` pieces.
     fn claim(self, own: usize) -> usize {
         if own == 0 {
-            (3 * self.pieces / 8).max(1)
+            first_claim(self.pieces)
         } else {
             1
         }
@@ -130,7 +131,7 @@ impl Drop for AllPieces<'_> {
         let mut polls = 0u32;
         while self.pieces.finished(self.count - own).is_none() {
             polls = polls.wrapping_add(1);
-            if polls.is_multiple_of(1024) {
+            if polls.is_multiple_of(SPINS_PER_PIECE_YIELD) {
                 yield_now();
             } else {
                 spin_loop();

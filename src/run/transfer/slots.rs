@@ -9,6 +9,8 @@ use crate::run::tuning::CACHE_LINE_BYTES as LINE;
 #[repr(C, align(64))]
 struct Line(UnsafeCell<[u8; LINE]>);
 
+const _: () = assert!(align_of::<Line>() == LINE);
+
 /// Slots for messages, each a range of cache lines that starts at a line number. A lane (one
 /// direction between two ranks) has one slot.
 #[derive(Debug)]
