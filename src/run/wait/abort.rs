@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
-use super::Line;
 use crate::error::Error;
 
 /// Whether a run is aborted, and why.
 #[derive(Debug, Default)]
 pub(super) struct Abort {
-    aborted: Line<AtomicBool>,
+    aborted: CachePadded<AtomicBool>,
     /// The first failure, and whether it is only a consequence of another rank's failure.
     failure: Mutex<Option<(Error, bool)>>,
 }
@@ -25,17 +25,17 @@ impl Abort {
             *failure = Some((error, follows));
         }
         drop(failure);
-        self.aborted.0.store(true, Ordering::Release);
+        self.aborted.store(true, Ordering::Release);
     }
 
     #[inline]
     pub(super) fn is_aborted(&self) -> bool {
-        self.aborted.0.load(Ordering::Relaxed)
+        self.aborted.load(Ordering::Relaxed)
     }
 
     /// Returns the failure, if there was one, and forgets it. Call while no rank is inside a run.
     pub(super) fn take(&self) -> Option<Error> {
-        self.aborted.0.store(false, Ordering::Relaxed);
+        self.aborted.store(false, Ordering::Relaxed);
         self.failure.lock().take().map(|(error, _)| error)
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::Line;
+use crossbeam_utils::CachePadded;
+
 use super::barrier::{Arrival, Barrier};
 use super::state::TeamState;
 use super::waiter::{Stop, Waiter};
@@ -15,7 +16,7 @@ use crate::run::tuning::BARRIER_SPINS;
 pub(super) struct Arrivals {
     barrier: Barrier,
     /// The first rank that has finished its program in this run, or [`NOBODY`].
-    departed: Line<AtomicUsize>,
+    departed: CachePadded<AtomicUsize>,
 }
 
 /// No rank.
@@ -37,14 +38,14 @@ impl Arrivals {
     pub(super) fn new(group_of: &[usize]) -> Self {
         Arrivals {
             barrier: Barrier::new(group_of),
-            departed: Line(AtomicUsize::new(NOBODY)),
+            departed: CachePadded::new(AtomicUsize::new(NOBODY)),
         }
     }
 
     /// Forgets what a failed run leaves behind. Call while no rank is inside a run.
     pub(super) fn reset(&self) {
         self.barrier.reset();
-        self.departed.0.store(NOBODY, Ordering::Relaxed);
+        self.departed.store(NOBODY, Ordering::Relaxed);
     }
 }
 
@@ -53,11 +54,10 @@ impl TeamState {
     /// for it at a barrier learn that it will not come.
     pub(crate) fn depart(&self, rank: usize, run: u64) {
         self.leave(rank, run);
-        let first = self.arrivals.departed.0.load(Ordering::Relaxed) == NOBODY
+        let first = self.arrivals.departed.load(Ordering::Relaxed) == NOBODY
             && self
                 .arrivals
                 .departed
-                .0
                 .compare_exchange(NOBODY, rank, Ordering::Release, Ordering::Relaxed)
                 .is_ok();
         if first {
@@ -94,7 +94,7 @@ impl TeamState {
             if stop.is_none() && !waiter.long() {
                 continue;
             }
-            let departed = self.arrivals.departed.0.load(Ordering::Acquire);
+            let departed = self.arrivals.departed.load(Ordering::Acquire);
             if departed != NOBODY {
                 // If the departed rank had arrived here, the barrier would be open by now, or the
                 // run aborted: see "Barrier" in the parent module.

@@ -7,18 +7,20 @@
 //! rank of a core need not yield, since all other ranks of its core are waiting too. It spins for a
 //! moment instead, and arrives first at the next barrier.
 
+use crossbeam_utils::CachePadded;
+
 use super::sync::{AtomicUsize, Ordering};
 
 /// Counts arrivals. The last rank to arrive opens the barrier, and thereby begins the next
 /// generation.
 #[derive(Debug)]
 pub(crate) struct Barrier {
-    groups: Box<[Line<Group>]>,
+    groups: Box<[CachePadded<Group>]>,
     /// By rank: its group.
     group_of: Box<[usize]>,
     /// Number of groups whose ranks have all arrived.
-    arrived: Line<AtomicUsize>,
-    generation: Line<AtomicUsize>,
+    arrived: CachePadded<AtomicUsize>,
+    generation: CachePadded<AtomicUsize>,
 }
 
 /// The ranks that share a core.
@@ -27,10 +29,6 @@ struct Group {
     size: usize,
     arrived: AtomicUsize,
 }
-
-#[derive(Debug)]
-#[repr(align(128))]
-struct Line<T>(T);
 
 /// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +54,7 @@ impl Barrier {
             sizes[group] += 1;
         }
         let group = |size| {
-            Line(Group {
+            CachePadded::new(Group {
                 size,
                 arrived: AtomicUsize::new(0),
             })
@@ -64,15 +62,15 @@ impl Barrier {
         Barrier {
             groups: sizes.into_iter().map(group).collect(),
             group_of: group_of.into(),
-            arrived: Line(AtomicUsize::new(0)),
-            generation: Line(AtomicUsize::new(0)),
+            arrived: CachePadded::new(AtomicUsize::new(0)),
+            generation: CachePadded::new(AtomicUsize::new(0)),
         }
     }
 
     /// `rank` arrives.
     pub(crate) fn arrive(&self, rank: usize) -> Arrival {
-        let generation = self.generation.0.load(Ordering::Acquire);
-        let group = &self.groups[self.group_of[rank]].0;
+        let generation = self.generation.load(Ordering::Acquire);
+        let group = &self.groups[self.group_of[rank]];
         if group.size > 1 {
             if group.arrived.fetch_add(1, Ordering::AcqRel) + 1 < group.size {
                 return Arrival::Waits {
@@ -83,15 +81,14 @@ impl Barrier {
             // No rank arrives again before it has seen the next generation.
             group.arrived.store(0, Ordering::Relaxed);
         }
-        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 < self.groups.len() {
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 < self.groups.len() {
             return Arrival::Waits {
                 generation,
                 last_here: true,
             };
         }
-        self.arrived.0.store(0, Ordering::Relaxed);
+        self.arrived.store(0, Ordering::Relaxed);
         self.generation
-            .0
             .store(generation.wrapping_add(1), Ordering::Release);
         Arrival::Opened
     }
@@ -99,22 +96,22 @@ impl Barrier {
     /// The current generation: what [`Barrier::arrive`] returns to a rank that has to wait now.
     #[inline]
     pub(crate) fn generation(&self) -> usize {
-        self.generation.0.load(Ordering::Acquire)
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Whether the barrier of generation `awaited` has opened.
     #[inline]
     pub(crate) fn is_open(&self, awaited: usize) -> bool {
-        self.generation.0.load(Ordering::Acquire) != awaited
+        self.generation.load(Ordering::Acquire) != awaited
     }
 
     /// Forgets the ranks that arrived and gave up, and begins a new generation. Call while no rank
     /// uses the barrier.
     pub(crate) fn reset(&self) {
-        self.generation.0.fetch_add(1, Ordering::Relaxed);
+        self.generation.fetch_add(1, Ordering::Relaxed);
         for group in &self.groups {
-            group.0.arrived.store(0, Ordering::Relaxed);
+            group.arrived.store(0, Ordering::Relaxed);
         }
-        self.arrived.0.store(0, Ordering::Relaxed);
+        self.arrived.store(0, Ordering::Relaxed);
     }
 }

@@ -19,6 +19,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
 use super::load::Load;
@@ -34,7 +35,7 @@ const BLOCKS: u32 = 2;
 /// only time is lost.
 #[derive(Debug)]
 pub(crate) struct Contention {
-    cores: Box<[Core]>,
+    cores: Box<[CachePadded<Core>]>,
     /// The system's numbers of these cores.
     ids: Vec<usize>,
     epoch: Instant,
@@ -46,7 +47,6 @@ pub(crate) struct Contention {
 
 /// The state of one core. Times are in nanoseconds; points in time count from the epoch.
 #[derive(Debug)]
-#[repr(align(128))]
 struct Core {
     mode: AtomicU32,
     patience: Duration,
@@ -64,13 +64,15 @@ impl Contention {
     /// Starts in `YIELDS`. `ranks` gives the number of ranks on each core, `ids` the system's
     /// numbers of the cores.
     pub(crate) fn new(ranks: impl Iterator<Item = u32>, ids: Vec<usize>, epoch: Instant) -> Self {
-        let core = |ranks| Core {
-            mode: AtomicU32::new(YIELDS),
-            patience: PATIENCE + SWITCH * ranks,
-            until: AtomicU64::new(0),
-            given: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            block: AtomicU64::new(0),
+        let core = |ranks| {
+            CachePadded::new(Core {
+                mode: AtomicU32::new(YIELDS),
+                patience: PATIENCE + SWITCH * ranks,
+                until: AtomicU64::new(0),
+                given: AtomicU64::new(0),
+                lost: AtomicU64::new(0),
+                block: AtomicU64::new(0),
+            })
         };
         Contention {
             cores: ranks.map(core).collect(),

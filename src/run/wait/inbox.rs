@@ -15,6 +15,8 @@
 //! taken whole, so no rank is mistaken for another (no ABA problem). `tests/model` checks this
 //! file.
 
+use crossbeam_utils::CachePadded;
+
 use super::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// No rank.
@@ -22,9 +24,8 @@ const NONE: usize = usize::MAX;
 
 /// A list of ranks: any worker adds to it, and its owner takes it.
 #[derive(Debug)]
-#[repr(align(128))]
 pub(crate) struct Inbox {
-    last: AtomicUsize,
+    last: CachePadded<AtomicUsize>,
 }
 
 /// The entry of a rank in its owner's list.
@@ -46,7 +47,7 @@ impl QueueNode {
 impl Inbox {
     pub(crate) fn new() -> Self {
         Inbox {
-            last: AtomicUsize::new(NONE),
+            last: CachePadded::new(AtomicUsize::new(NONE)),
         }
     }
 

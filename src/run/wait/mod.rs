@@ -81,8 +81,3 @@ pub(crate) use inbox::{Inbox, QueueNode};
 pub(crate) use pace::{ask_for_precise_timers, nanoseconds, sleep_until};
 pub(crate) use state::TeamState;
 pub(crate) use waiter::{Stop, Waiter};
-
-/// A value in cache lines of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Line<T>(T);

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Line;
+use crossbeam_utils::CachePadded;
+
 #[cfg(target_os = "linux")]
 use crate::run::tuning::TIMER_SLACK_NS;
 use crate::run::tuning::{EARLY, PACE_SLICE};
@@ -14,14 +15,14 @@ pub(super) struct Pace {
     epoch: Instant,
     /// The latest time until which a rank sleeps, in nanoseconds since the epoch. Until then no
     /// rank is late.
-    until: Line<AtomicU64>,
+    until: CachePadded<AtomicU64>,
 }
 
 impl Pace {
     pub(super) fn new(epoch: Instant) -> Self {
         Pace {
             epoch,
-            until: Line::default(),
+            until: CachePadded::default(),
         }
     }
 
@@ -32,8 +33,8 @@ impl Pace {
         if !left.is_zero() {
             let until = instant.saturating_duration_since(self.epoch).as_nanos();
             let until = u64::try_from(until).unwrap_or(u64::MAX);
-            if self.until.0.load(Ordering::Relaxed) < until {
-                self.until.0.fetch_max(until, Ordering::Relaxed);
+            if self.until.load(Ordering::Relaxed) < until {
+                self.until.fetch_max(until, Ordering::Relaxed);
             }
         }
         while left > 2 * PACE_SLICE && !is_over() {
@@ -47,13 +48,13 @@ impl Pace {
 
     /// The latest time until which a rank sleeps to keep its pace.
     pub(super) fn until(&self) -> Instant {
-        let since = Duration::from_nanos(self.until.0.load(Ordering::Relaxed));
+        let since = Duration::from_nanos(self.until.load(Ordering::Relaxed));
         self.epoch + since
     }
 
     /// Forgets these times. Call while no rank is inside a run.
     pub(super) fn reset(&self) {
-        self.until.0.store(0, Ordering::Relaxed);
+        self.until.store(0, Ordering::Relaxed);
     }
 }
 

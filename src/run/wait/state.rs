@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use crossbeam_utils::CachePadded;
+
 use super::abort::Abort;
 use super::arrivals::Arrivals;
 use super::contention::Contention;
@@ -13,7 +15,7 @@ use crate::error::Error;
 /// What the ranks of a team know of each other outside transfers.
 #[derive(Debug)]
 pub(crate) struct TeamState {
-    pub(super) rank_states: Box<[RankState]>,
+    pub(super) rank_states: Box<[CachePadded<RankState>]>,
     /// By rank: the number of its core.
     core_of: Box<[usize]>,
     pub(crate) contention: Contention,
@@ -23,10 +25,8 @@ pub(crate) struct TeamState {
     pub(super) pace: Pace,
 }
 
-/// The state of one rank, in a cache line of its own. Nobody writes it while messages are
-/// transferred.
+/// The state of one rank. Nobody writes it while messages are transferred.
 #[derive(Debug, Default)]
-#[repr(align(128))]
 pub(super) struct RankState {
     pub(super) parker: Parker,
     /// The last run that this rank has finished.
@@ -49,7 +49,7 @@ impl TeamState {
             ranks[core] += 1;
         }
         TeamState {
-            rank_states: core_of.iter().map(|_| RankState::default()).collect(),
+            rank_states: core_of.iter().map(|_| CachePadded::default()).collect(),
             core_of: core_of.into(),
             contention: Contention::new(ranks.into_iter(), ids, epoch),
             oversubscribed: core_of.len() > cores,
