@@ -13,9 +13,10 @@ use std::sync::Once;
 
 use oneport::{Order, Span};
 
-use super::memory::{Due, RankMemory, Received, SendSpans};
+use super::memory::{RankMemory, SendSpans};
 use super::packed::RecvOp;
 use super::protocol::{Sent, Wire};
+use super::receive::{Due, Received};
 use super::scenarios::{two_ranks, until};
 use super::slots::Slots;
 use crate::buffers::{Buffer, Operator, OperatorFailed, begin, check, read};

@@ -51,6 +51,8 @@ mod sources {
 
     #[path = "../../src/run/wait/barrier.rs"]
     mod barrier;
+    #[path = "../../src/run/transfer/in_flight.rs"]
+    mod in_flight;
     #[path = "../../src/run/wait/inbox.rs"]
     mod inbox;
     #[path = "../../src/run/transfer/lazy.rs"]
@@ -61,6 +63,10 @@ mod sources {
     mod parker;
     #[path = "../../src/run/transfer/protocol.rs"]
     mod protocol;
+    #[path = "../../src/run/transfer/receive.rs"]
+    mod receive;
+    #[path = "../../src/run/transfer/send.rs"]
+    mod send;
     #[path = "../../src/run/transfer/shared.rs"]
     mod shared;
     #[path = "../../src/run/transfer/slots.rs"]

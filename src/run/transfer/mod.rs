@@ -6,7 +6,10 @@
 //! | file | content |
 //! |---|---|
 //! | `protocol` | the states of a transfer: which side may touch what when, and why that is safe |
-//! | `memory` | a rank's buffer: sends out of it, receives into it, local steps |
+//! | `memory` | a rank's buffer while transfers are open: what may be written, local steps |
+//! | `send` | sends out of the buffer |
+//! | `receive` | receives into the buffer |
+//! | `in_flight` | lent messages whose sender did not wait |
 //! | `packed` | a message as a sequence of spans |
 //! | `copy` | copying bytes |
 //! | `shared` | long messages that both partners copy |
@@ -17,12 +20,15 @@
 #![allow(unsafe_code)]
 
 mod copy;
+mod in_flight;
 mod kernels;
 mod lazy;
 mod memory;
 mod packed;
 mod protocol;
+mod receive;
 mod scoped_job;
+mod send;
 mod shared;
 mod slots;
 #[cfg(test)]
@@ -30,9 +36,10 @@ mod tests;
 
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
-pub(crate) use memory::{Due, RankMemory, Received, SendSpans};
+pub(crate) use memory::{RankMemory, SendSpans};
 pub(crate) use packed::{RecvOp, any_overlap};
 pub(crate) use protocol::{INLINE_BYTES, Lane, Sent, Wire};
+pub(crate) use receive::{Due, Received};
 pub(crate) use scoped_job::{ScopedJob, run_on_all};
 pub(crate) use slots::Slots;
 

@@ -1,9 +1,10 @@
 //! Unit tests of transfers from memory to memory, on one thread. They have a file of their own
 //! because `tests/model` compiles the source files as well.
 
-use super::memory::{Due, RankMemory, Received, SendSpans};
+use super::memory::{RankMemory, SendSpans};
 use super::packed::RecvOp;
 use super::protocol::{Lane, Pieces, Sent, Wire};
+use super::receive::{Due, Received};
 use crate::run::operator::Operator;
 use crate::schedule::{Order, Span};
 

@@ -1,0 +1,189 @@
+//! Receives into a rank's buffer, from memory that the sender lends or from the lane itself.
+
+use super::copy::{copy_short, fetch};
+use super::memory::RankMemory;
+use super::packed::{Packed, RecvOp, self_overlap};
+use super::protocol::{Lane, Parcel, Target, Wire};
+use super::shared::{Division, Shared};
+use crate::rules::max_time;
+use crate::run::element::Element;
+use crate::schedule::{Span, total_len};
+
+/// The receiver's part of a transfer's model time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Due {
+    /// Model time at which the receiver may start.
+    pub(crate) ready: f64,
+    /// Model time that the transfer takes.
+    pub(crate) takes: f64,
+}
+
+impl Due {
+    /// Model time at which the transfer ends, if the sender may start at `theirs`.
+    #[inline]
+    pub(crate) fn end(self, theirs: f64) -> f64 {
+        max_time(self.ready, theirs) + self.takes
+    }
+}
+
+/// The result of an attempt to receive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Received {
+    /// No message is offered.
+    Nothing,
+    /// Received; the model time at which the transfer ended.
+    Done(f64),
+    /// The message had another length (in elements), and was refused.
+    Length(usize),
+    /// Refused, because the operator panicked on the sender while it helped to combine the message.
+    Poisoned,
+}
+
+impl<T: Element> RankMemory<'_, '_, T> {
+    /// Receives the message offered by `from`, if there is one. With `share`, both partners copy a
+    /// long message.
+    ///
+    /// # Panics
+    /// When a span leaves the buffer or is being sent.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        wire: &Wire,
+        from: usize,
+        spans: &[Span],
+        op: RecvOp<'_, T>,
+        share: bool,
+        due: Due,
+    ) -> Received {
+        let lane = wire.lane(from, self.rank);
+        let taken = lane.take(|address| {
+            if let [span] = spans {
+                fetch(address, span.len.saturating_mul(size_of::<T>()));
+            }
+        });
+        let Some(mut parcel) = taken else {
+            return Received::Nothing;
+        };
+        if !parcel.borrowed
+            && let ([span], RecvOp::Copy) = (spans, op)
+            && span.len == parcel.length as usize
+            && span.end() <= self.len
+            && self.conflict(spans).is_none()
+            && !self.in_flight.overlaps(spans)
+        {
+            // SAFETY: the span is in bounds.
+            let to = unsafe { self.base.add(span.offset) };
+            // SAFETY: the payload holds a message of that many bytes. The span is not being sent,
+            // so only this rank's thread touches it.
+            unsafe {
+                copy_short(to.cast(), parcel.payload.bytes(), span.len * size_of::<T>());
+            }
+            let end = due.end(parcel.clock);
+            lane.finish(end);
+            return Received::Done(end);
+        }
+        self.take_in(wire, from, parcel, spans, op, share, due)
+    }
+
+    /// Receives a message that was taken from its lane.
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "the receive's, and the parcel")]
+    fn take_in(
+        &mut self,
+        wire: &Wire,
+        from: usize,
+        mut parcel: Parcel,
+        spans: &[Span],
+        op: RecvOp<'_, T>,
+        share: bool,
+        due: Due,
+    ) -> Received {
+        let lane = wire.lane(from, self.rank);
+        let refusal = Refusal(lane);
+        spans.iter().for_each(|s| self.check_bounds(*s));
+        let sent = self.conflict(spans).is_some() || self.in_flight.overlaps(spans);
+        assert!(!sent, "a span being sent");
+        let expected = total_len(spans);
+        let inline_span;
+        let (base, from_spans): (*mut T, &[Span]) = if !parcel.borrowed {
+            inline_span = Span::new(0, parcel.length as usize);
+            (
+                parcel.payload.bytes().cast(),
+                std::slice::from_ref(&inline_span),
+            )
+        } else if parcel.length == 0 {
+            inline_span = Span::new(0, parcel.payload.element_count());
+            (parcel.payload.start(), std::slice::from_ref(&inline_span))
+        } else {
+            // SAFETY: the sender lends its spans and its buffer until the lane is finished or
+            // refused.
+            let spans = unsafe {
+                std::slice::from_raw_parts(parcel.payload.first_span(), parcel.length as usize)
+            };
+            (parcel.payload.start(), spans)
+        };
+        let message = Packed {
+            base,
+            spans: from_spans,
+        };
+        let found = total_len(from_spans);
+        if found != expected {
+            drop(refusal);
+            return Received::Length(found);
+        }
+        let mine = self.packed(spans);
+        let division = Division::of::<T>(expected, self.streams_from);
+        // Where spans overlap, two pieces may be the same memory, so the receiver alone copies them
+        // one after another.
+        if parcel.borrowed && share && division.pieces > 1 && !self_overlap(spans) {
+            let shared = Shared {
+                mine,
+                message,
+                op,
+                division,
+                backwards: self.rank > from,
+            };
+            if !self.receive_shared(wire, from, &shared) {
+                drop(refusal);
+                return Received::Poisoned;
+            }
+        } else {
+            // SAFETY: the message is lent for reading until `finish`. The spans are in bounds and
+            // not being sent, and only this rank's thread writes them.
+            unsafe { op.apply(&mine, &message, 0..expected, division.stream) };
+        }
+        std::mem::forget(refusal);
+        let end = due.end(parcel.clock);
+        lane.finish(end);
+        Received::Done(end)
+    }
+
+    /// Receives a message together with its sender. This rank's spans must be disjoint. False if
+    /// the sender failed.
+    fn receive_shared(&self, wire: &Wire, from: usize, shared: &Shared<'_, T>) -> bool {
+        let pieces = wire.pieces(from, self.rank);
+        pieces.open(Target {
+            base: shared.mine.base.cast(),
+            spans: shared.mine.spans,
+            combine: match shared.op {
+                RecvOp::Copy => None,
+                RecvOp::Reduce(_, order) => Some(order),
+            },
+            pieces: shared.division.pieces,
+        });
+        wire.lane(from, self.rank).share();
+        // SAFETY: the message is lent for reading until `finish`. The spans are in bounds, disjoint
+        // and not being sent. Besides this rank's thread only the sender writes them, and only in
+        // pieces that it has claimed.
+        unsafe { shared.receive(pieces) }
+    }
+}
+
+/// Refuses the message on drop: a receiver that panics must not leave its sender waiting.
+struct Refusal<'w>(&'w Lane);
+
+impl Drop for Refusal<'_> {
+    fn drop(&mut self) {
+        self.0.refuse();
+    }
+}

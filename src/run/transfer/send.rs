@@ -1,0 +1,218 @@
+//! Sends out of a rank's buffer: lending or copying a message, and helping its receiver.
+
+use super::copy::copy_short;
+use super::memory::{OpenSend, RankMemory, SendSpans};
+use super::packed::{Packed, RecvOp};
+use super::protocol::{INLINE_BYTES, Lane, Parcel, Payload, Sent, Wire};
+use super::shared::{Claimed, Division, Shared};
+use super::slots::Slots;
+use crate::run::element::Element;
+use crate::run::operator::Operator;
+use crate::schedule::{Span, total_len};
+
+impl<'r, T: Element> RankMemory<'_, 'r, T> {
+    /// Opens a send on port list `list`. `clock` is the model time at which this rank may start it.
+    ///
+    /// # Panics
+    /// When the list has an open send, or a span leaves the buffer.
+    #[inline]
+    pub(crate) fn open_send(
+        &self,
+        list: usize,
+        wire: &'r Wire,
+        to: usize,
+        spans: SendSpans<'r>,
+        clock: f64,
+    ) {
+        assert!(self.open[list].get().is_none(), "one open send a port");
+        let parcel = self.parcel(&spans, clock);
+        self.open[list].set(Some(OpenSend { wire, to, spans }));
+        wire.lane(self.rank, to).offer(parcel);
+    }
+
+    /// Offers a message and does not wait for its receiver. If the message lends memory, its spans
+    /// cannot be written until it has been received. The lane must be [free](Lane::is_free).
+    ///
+    /// # Panics
+    /// When a span leaves the buffer.
+    #[inline]
+    pub(crate) fn send_spans(&mut self, lane: &'r Lane, spans: &'r [Span]) {
+        let parcel = match spans {
+            [span] => self.parcel(&SendSpans::One(*span), 0.0),
+            spans => self.parcel(&SendSpans::Many(spans), 0.0),
+        };
+        self.in_flight.forget(lane);
+        if parcel.borrowed {
+            self.in_flight.add(lane, spans);
+        }
+        lane.offer(parcel);
+    }
+
+    #[inline]
+    fn parcel(&self, spans: &SendSpans<'_>, clock: f64) -> Parcel {
+        let span = match spans {
+            SendSpans::One(span) => *span,
+            SendSpans::Many(spans) => return self.parcel_of_many(spans, clock),
+        };
+        self.check_bounds(span);
+        let bytes = span.len * size_of::<T>();
+        let mut parcel = Parcel {
+            clock,
+            borrowed: bytes > INLINE_BYTES,
+            length: 0,
+            payload: Payload::EMPTY,
+        };
+        // SAFETY: the span is in bounds.
+        let start = unsafe { self.base.add(span.offset) };
+        if parcel.borrowed {
+            parcel.payload = Payload::elements(start, span.len);
+        } else {
+            parcel.length = short_length(span.len);
+            // SAFETY: a payload has room for a message that is not lent. The span is in bounds, and
+            // only this rank's thread could write it, which does not meanwhile.
+            unsafe { copy_short(parcel.payload.bytes(), start.cast(), bytes) };
+        }
+        parcel
+    }
+
+    /// Copies a message into its lane, or into the lane's slot, and does not wait for the receiver.
+    /// The lane must be [free](Lane::is_free).
+    ///
+    /// # Panics
+    /// When a span leaves the buffer, or the message is longer than the slot.
+    #[inline]
+    pub(crate) fn post(&mut self, lane: &Lane, spans: &[Span], slots: &Slots, slot: u32) {
+        self.in_flight.forget(lane);
+        spans.iter().for_each(|s| self.check_bounds(*s));
+        let elements = total_len(spans);
+        let bytes = elements * size_of::<T>();
+        let mut parcel = Parcel {
+            clock: 0.0,
+            borrowed: bytes > INLINE_BYTES,
+            length: 0,
+            payload: Payload::EMPTY,
+        };
+        let base = if parcel.borrowed {
+            let (start, room) = slots.room(slot);
+            assert!(bytes <= room, "a slot for the longest message of its lane");
+            parcel.payload = Payload::elements(start, elements);
+            start
+        } else {
+            parcel.length = short_length(elements);
+            parcel.payload.bytes()
+        };
+        if let ([span], false) = (spans, parcel.borrowed) {
+            // SAFETY: the span is in bounds.
+            let start = unsafe { self.base.add(span.offset) };
+            // SAFETY: a payload has room for a message that is not lent. Only this rank's thread
+            // could write the span, and it does not meanwhile.
+            unsafe { copy_short(base, start.cast(), bytes) };
+        } else {
+            let message = Packed {
+                base: base.cast::<T>(),
+                spans: &[Span::new(0, elements)],
+            };
+            // SAFETY: the payload or the slot has room for the message, is aligned for every
+            // element type, and belongs to the sender while the lane is free. The spans are in
+            // bounds, and only this rank's thread could write them, which does not meanwhile.
+            unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
+        }
+        lane.offer(parcel);
+    }
+
+    fn parcel_of_many(&self, spans: &[Span], clock: f64) -> Parcel {
+        spans.iter().for_each(|s| self.check_bounds(*s));
+        let elements = total_len(spans);
+        let mut parcel = Parcel {
+            clock,
+            borrowed: elements * size_of::<T>() > INLINE_BYTES,
+            length: 0,
+            payload: Payload::EMPTY,
+        };
+        if parcel.borrowed {
+            parcel.length = u32::try_from(spans.len()).expect("fewer than 2^32 spans");
+            parcel.payload = Payload::spans(self.base, spans.as_ptr());
+        } else {
+            parcel.length = short_length(elements);
+            let message = Packed {
+                base: parcel.payload.bytes().cast::<T>(),
+                spans: &[Span::new(0, elements)],
+            };
+            // SAFETY: a payload has room for a message that is not lent, and is aligned for every
+            // element type. The spans are in bounds, and only this rank's thread could write them,
+            // which does not meanwhile.
+            unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
+        }
+        parcel
+    }
+
+    /// The state of the open send of `list`. Copies pieces of the message if the receiver asks for
+    /// it. `Done` and `Refused` close the send.
+    #[inline]
+    pub(crate) fn poll_send(&self, list: usize, operator: &Operator<T>) -> Sent {
+        let Some(open) = self.open[list].get() else {
+            return Sent::Refused;
+        };
+        let sent = open.wire.lane(self.rank, open.to).sent();
+        match sent {
+            Sent::Shared => {
+                self.help(open, operator);
+                Sent::Waiting
+            }
+            Sent::Done(_) | Sent::Refused => {
+                self.open[list].set(None);
+                sent
+            }
+            Sent::Waiting => sent,
+        }
+    }
+
+    /// Whether [`RankMemory::poll_send`] would make progress.
+    #[inline]
+    pub(crate) fn send_has_progress(&self, list: usize) -> bool {
+        self.open[list]
+            .get()
+            .is_some_and(|open| open.wire.lane(self.rank, open.to).has_answer())
+    }
+
+    /// Sender: copies pieces of a message into the receiver's memory.
+    #[cold]
+    fn help(&self, open: OpenSend<'r>, operator: &Operator<T>) {
+        let pieces = open.wire.pieces(self.rank, open.to);
+        let target = pieces.target();
+        let op = match target.combine {
+            None => RecvOp::Copy,
+            Some(order) => RecvOp::Reduce(operator, order),
+        };
+        let spans = open.spans.as_slice();
+        let division = Division::of::<T>(total_len(spans), self.streams_from);
+        let mut own = 0;
+        while let Some(claimed) = Claimed::more(pieces, division, own) {
+            let first = own;
+            own += claimed.count;
+            // SAFETY: the receiver waits for every claimed piece before it finishes, so its spans
+            // still exist.
+            let their_spans = unsafe { &*target.spans };
+            let shared = Shared {
+                mine: Packed {
+                    base: target.base.cast(),
+                    spans: their_spans,
+                },
+                message: self.packed(spans),
+                op,
+                division,
+                backwards: self.rank > open.to,
+            };
+            // SAFETY: for the same reason the receiver's memory still exists. Nobody else touches
+            // these pieces of it, because the receiver's spans are disjoint. The message is this
+            // rank's own memory, which is lent and not written while the send is open.
+            unsafe { shared.copy(first, claimed.count) };
+            claimed.copied();
+        }
+    }
+}
+
+#[inline]
+fn short_length(elements: usize) -> u32 {
+    u32::try_from(elements).expect("at most 16")
+}
