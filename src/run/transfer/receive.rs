@@ -104,29 +104,12 @@ impl<T: Element> RankMemory<'_, '_, T> {
         let sent = self.conflict(spans).is_some() || self.in_flight.overlaps(spans);
         assert!(!sent, "a span being sent");
         let expected = total_len(spans);
-        let inline_span;
-        let (base, from_spans): (*mut T, &[Span]) = if !parcel.borrowed {
-            inline_span = Span::new(0, parcel.length as usize);
-            (
-                parcel.payload.bytes().cast(),
-                std::slice::from_ref(&inline_span),
-            )
-        } else if parcel.length == 0 {
-            inline_span = Span::new(0, parcel.payload.element_count());
-            (parcel.payload.start(), std::slice::from_ref(&inline_span))
-        } else {
-            // SAFETY: the sender lends its spans and its buffer until the lane is finished or
-            // refused.
-            let spans = unsafe {
-                std::slice::from_raw_parts(parcel.payload.first_span(), parcel.length as usize)
-            };
-            (parcel.payload.start(), spans)
-        };
-        let message = Packed {
-            base,
-            spans: from_spans,
-        };
-        let found = total_len(from_spans);
+        let (borrowed, clock) = (parcel.borrowed, parcel.clock);
+        let mut one_span = Span::new(0, 0);
+        // SAFETY: the parcel was taken from the lane. The message is no longer used when `finish`
+        // or the drop of `refusal` hands the lane back.
+        let message = unsafe { message_of(&mut parcel, &mut one_span) };
+        let found = total_len(message.spans);
         if found != expected {
             drop(refusal);
             return Received::Length(found);
@@ -135,7 +118,7 @@ impl<T: Element> RankMemory<'_, '_, T> {
         let division = Division::of::<T>(expected, self.streams_from);
         // Where spans overlap, two pieces may be the same memory, so the receiver alone copies them
         // one after another.
-        if parcel.borrowed && share && division.pieces > 1 && !self_overlap(spans) {
+        if borrowed && share && division.pieces > 1 && !self_overlap(spans) {
             let shared = Shared {
                 mine,
                 message,
@@ -153,7 +136,7 @@ impl<T: Element> RankMemory<'_, '_, T> {
             unsafe { op.apply(&mine, &message, 0..expected, division.stream) };
         }
         std::mem::forget(refusal);
-        let end = due.end(parcel.clock);
+        let end = due.end(clock);
         lane.finish(end);
         Received::Done(end)
     }
@@ -176,6 +159,34 @@ impl<T: Element> RankMemory<'_, '_, T> {
         // and not being sent. Besides this rank's thread only the sender writes them, and only in
         // pieces that it has claimed.
         unsafe { shared.receive(pieces) }
+    }
+}
+
+/// The message of `parcel`: in the parcel itself, or in memory that the sender lends. `one_span` is
+/// room for the span of a contiguous message.
+///
+/// # Safety
+/// The parcel was taken from its lane, and the lane is neither finished nor refused while the
+/// message is used.
+#[inline]
+unsafe fn message_of<'p, T>(parcel: &'p mut Parcel, one_span: &'p mut Span) -> Packed<'p, T> {
+    let length = parcel.length as usize;
+    if parcel.borrowed && length > 0 {
+        // SAFETY: the sender lends its spans and its buffer until the lane is finished or refused,
+        // which the caller guarantees not to happen while the message is used.
+        let spans = unsafe { std::slice::from_raw_parts(parcel.payload.first_span(), length) };
+        let base = parcel.payload.start();
+        return Packed { base, spans };
+    }
+    let (base, elements) = if parcel.borrowed {
+        (parcel.payload.start(), parcel.payload.element_count())
+    } else {
+        (parcel.payload.bytes().cast(), length)
+    };
+    *one_span = Span::new(0, elements);
+    Packed {
+        base,
+        spans: std::slice::from_ref(one_span),
     }
 }
 
