@@ -5,9 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::element::{Element, ElementType};
-use super::testdata::{
-    Draw, Purpose, affine, poison_float, poison_integer, sample_float, sample_integer,
-};
+use super::testdata::{Draw, Purpose, poison_float, poison_integer, sample_float, sample_integer};
 use super::transfer::combine_each;
 use crate::error::{Error, Result};
 use crate::schedule::Order;
@@ -232,6 +230,13 @@ fn affine_maps(name: &str) -> Option<Operator<u64>> {
         purpose: Purpose::Affine,
         ..Operator::new("affine", false, affine)
     })
+}
+
+/// `f ⊕ g` for maps `x → a x + b` packed as `a << 32 | b`: `f` after `g`.
+fn affine(f: u64, g: u64) -> u64 {
+    let low = |x: u64| x & 0xffff_ffff;
+    let (a, b, c, d) = (f >> 32, low(f), g >> 32, low(g));
+    low(a.wrapping_mul(c)) << 32 | low(a.wrapping_mul(d).wrapping_add(b))
 }
 
 integer!(u8, ElementType::U8, |_| None);

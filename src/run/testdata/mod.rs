@@ -1,0 +1,36 @@
+//! Test data: inputs that reveal a wrong schedule, and the outputs that every rank must hold after
+//! a right one.
+//!
+//! - Values: a test value is a function of the data set, the rank and the index, made from 64
+//!   scrambled bits. So no value tells anything about another, and nothing repeats. The operator
+//!   determines how the bits become a value ([`Purpose`]).
+//! - No identities: a value is never an identity of an operator (0 and 1 among them), since a
+//!   contribution that is lost, or counted twice, would then change nothing.
+//! - Visibility: the result shows as many contributions as possible. Sums of floats are exact,
+//!   factors can be divided out again, and for minima and maxima a different rank holds the extreme
+//!   value of each element.
+//! - Poison: the rest of a buffer holds values that no input has and that spoil whatever they are
+//!   combined with.
+//! - Repetitions: both inputs and poison change from repetition to repetition, so data left over
+//!   from an earlier one are as wrong as data never written.
+//!
+//! | file | content |
+//! |---|---|
+//! | `values` | the values of inputs |
+//! | `poison` | the values that fill the rest of a buffer |
+//! | `oracle` | the right outputs, computed sequentially |
+//! | `digest` | hashes of outputs |
+//! | `run_data` | the data of a run: filling buffers, finding the first wrong element |
+
+mod digest;
+mod oracle;
+mod poison;
+mod run_data;
+mod values;
+
+pub use oracle::{inputs, oracle};
+pub(crate) use poison::{poison_float, poison_integer};
+pub use run_data::Mismatch;
+pub(crate) use run_data::{RunData, Wrong, packed};
+pub(crate) use values::{Draw, Purpose};
+pub(crate) use values::{sample_float, sample_integer};

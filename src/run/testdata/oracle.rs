@@ -1,0 +1,129 @@
+//! The right outputs of a collective, computed sequentially without a schedule.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::values::{Purpose, Samples};
+use crate::error::Result;
+use crate::run::element::Element;
+use crate::run::operator::Operator;
+use crate::schedule::collective::{Collective, Expected, Totals};
+use crate::schedule::{Layout, Order, total_len};
+
+/// Inputs for every rank: `inputs[rank]` holds the elements of the rank's input spans in order.
+///
+/// Values are scrambled, and never an identity of an operator (0 and 1 among them). Sums and
+/// products of floats are exact while `ranks` is below the type's precision, so every order of
+/// combining gives the same bits. Each repetition of
+/// [`Team::run_verified`](crate::run::Team::run_verified) has other values; these are the first.
+///
+/// # Complexity
+/// Linear in the number of elements.
+pub fn inputs<T: Element>(
+    collective: &Collective,
+    layout: &[Layout],
+    operator: &Operator<T>,
+) -> Vec<Vec<T>> {
+    let samples = Samples::new(purpose(collective, operator), layout.len(), 0);
+    let ranks = layout.iter().enumerate();
+    ranks
+        .map(|(rank, l)| {
+            let mut input = vec![T::default(); total_len(&l.input)];
+            samples.fill(rank, 0, &mut input);
+            input
+        })
+        .collect()
+}
+
+/// The contents that every rank's output spans must have, computed from the inputs sequentially in
+/// rank order, without a schedule.
+///
+/// # Errors
+/// As [`Collective::promises`].
+pub fn oracle<T: Element>(
+    collective: &Collective,
+    layout: &[Layout],
+    operator: &Operator<T>,
+    inputs: &[Vec<T>],
+) -> Result<Vec<Vec<T>>> {
+    let input = |rank: usize, part: Range<usize>| Cow::Borrowed(&inputs[rank][part]);
+    let mut outputs = Vec::with_capacity(layout.len());
+    each_output(collective, layout, operator, input, |output, _| {
+        outputs.push(output.to_vec());
+    })?;
+    Ok(outputs)
+}
+
+pub(super) fn purpose<T: Element>(collective: &Collective, operator: &Operator<T>) -> Purpose {
+    if collective.kind().reduces() {
+        operator.purpose()
+    } else {
+        Purpose::Any
+    }
+}
+
+/// Calls `take` for each rank in turn with its expected output, and with whether that differs from
+/// the expected output of the previous rank.
+pub(super) fn each_output<'i, T: Element>(
+    collective: &Collective,
+    layout: &[Layout],
+    operator: &Operator<T>,
+    input: impl Fn(usize, Range<usize>) -> Cow<'i, [T]>,
+    mut take: impl FnMut(&[T], bool),
+) -> Result<()> {
+    let totals = Totals::new(collective, layout);
+    let mut combined = Combined::default();
+    let (mut before, mut output) = (None, Vec::new());
+    for rank in 0..layout.len() {
+        let promises = totals.promises(rank)?;
+        let differs = before.as_ref() != Some(&promises);
+        if differs {
+            output.clear();
+            for expected_totals in &promises {
+                output.extend_from_slice(combined.of(expected_totals, operator, &input));
+            }
+            before = Some(promises);
+        }
+        take(&output, differs);
+    }
+    Ok(())
+}
+
+/// The last combination. The next one of a scan continues it with one more rank.
+#[derive(Debug, Default)]
+struct Combined<T> {
+    ranks: Range<usize>,
+    part: Range<usize>,
+    values: Vec<T>,
+}
+
+impl<T: Element> Combined<T> {
+    fn of<'i>(
+        &mut self,
+        expected_totals: &Expected,
+        operator: &Operator<T>,
+        input: impl Fn(usize, Range<usize>) -> Cow<'i, [T]>,
+    ) -> &[T] {
+        let part = expected_totals.offset..expected_totals.offset + expected_totals.len;
+        let ranks = expected_totals.ranks.clone();
+        let goes_on = self.part == part
+            && !self.ranks.is_empty()
+            && self.ranks.start == ranks.start
+            && self.ranks.end <= ranks.end;
+        if !goes_on {
+            self.values.clear();
+            self.values
+                .extend_from_slice(&input(ranks.start, part.clone()));
+            self.ranks = ranks.start..ranks.start + 1;
+        }
+        for rank in self.ranks.end..ranks.end {
+            operator.combine(
+                &mut self.values,
+                &input(rank, part.clone()),
+                Order::MineFirst,
+            );
+        }
+        (self.ranks, self.part) = (ranks, part);
+        &self.values
+    }
+}

@@ -1,0 +1,235 @@
+//! The data of a run: what fills the buffers before each repetition, and what must come out.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use super::digest::digest;
+use super::oracle::{each_output, purpose};
+use super::values::{Purpose, Samples, scrambled};
+use crate::error::Result;
+use crate::run::element::Element;
+use crate::run::operator::Operator;
+use crate::run::tuning::{MAX_TEST_DIGESTS, MAX_TEST_ELEMENTS};
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, Span, total_len};
+
+/// The first wrong element of a run's outputs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Mismatch<T> {
+    /// The repetition, counted from 0 and including the warm-up.
+    pub repetition: usize,
+    /// The rank.
+    pub rank: usize,
+    /// The element's index in the rank's output.
+    pub index: usize,
+    /// The right value.
+    pub expected: T,
+    /// The value in the output.
+    pub found: T,
+}
+
+impl<T: fmt::Display> fmt::Display for Mismatch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch {
+            repetition,
+            rank,
+            index,
+            expected,
+            found,
+        } = self;
+        write!(
+            f,
+            "rank {rank}, output element {index}: expected {expected}, found {found} (repetition {repetition})"
+        )
+    }
+}
+
+/// The input data of a run, and what is needed to verify its outputs.
+#[derive(Debug)]
+pub(crate) struct RunData<'d, T> {
+    layout: &'d [Layout],
+    purpose: Purpose,
+    inputs: Inputs<'d, T>,
+}
+
+#[derive(Debug)]
+enum Inputs<'d, T> {
+    /// Given by the caller and the same in each repetition. Outputs are not verified.
+    Given(&'d [Vec<T>]),
+    /// Test data, one set after another, with the expected outputs.
+    Sampled(ExpectedOutputs<'d, T>),
+}
+
+/// Digests of the expected outputs: for each data set, rank by rank.
+#[derive(Debug)]
+struct ExpectedOutputs<'d, T> {
+    collective: &'d Collective,
+    operator: &'d Operator<T>,
+    sets: usize,
+    digests: Vec<u64>,
+}
+
+/// A wrong output: the repetition, and the output's contents.
+pub(crate) type Wrong<T> = (usize, Vec<T>);
+
+impl<'d, T: Element> RunData<'d, T> {
+    pub(crate) fn given(
+        collective: &Collective,
+        layout: &'d [Layout],
+        operator: &Operator<T>,
+        inputs: &'d [Vec<T>],
+    ) -> Self {
+        RunData {
+            layout,
+            purpose: purpose(collective, operator),
+            inputs: Inputs::Given(inputs),
+        }
+    }
+
+    /// Test data for `repetitions` repetitions. Each has a data set of its own as long as that is
+    /// cheap; otherwise at least four repetitions in a row have different data.
+    ///
+    /// # Errors
+    /// As [`Collective::promises`].
+    pub(crate) fn sampled(
+        collective: &'d Collective,
+        layout: &'d [Layout],
+        operator: &'d Operator<T>,
+        repetitions: usize,
+    ) -> Result<Self> {
+        /// Minimum number of data sets, whatever they cost.
+        const MIN_SETS: usize = 4;
+        let lengths = layout
+            .iter()
+            .map(|l| total_len(&l.input).saturating_add(total_len(&l.output)));
+        let elements = lengths.fold(1, usize::saturating_add);
+        let cheap = (MAX_TEST_ELEMENTS / elements).min(MAX_TEST_DIGESTS / layout.len().max(1));
+        let sets = repetitions.min(cheap.max(MIN_SETS));
+        let mut data = RunData {
+            layout,
+            purpose: purpose(collective, operator),
+            inputs: Inputs::Sampled(ExpectedOutputs {
+                collective,
+                operator,
+                sets,
+                digests: Vec::new(),
+            }),
+        };
+        let mut digests = Vec::with_capacity(sets * layout.len());
+        for set in 0..sets {
+            let mut last = 0;
+            data.each_expected(set, |output, differs| {
+                if differs {
+                    last = digest(std::iter::once(output));
+                }
+                digests.push(last);
+            })?;
+        }
+        if let Inputs::Sampled(expected) = &mut data.inputs {
+            expected.digests = digests;
+        }
+        Ok(data)
+    }
+
+    fn samples(&self, set: usize) -> Samples {
+        Samples::new(self.purpose, self.layout.len(), set)
+    }
+
+    fn each_expected(&self, set: usize, take: impl FnMut(&[T], bool)) -> Result<()> {
+        let Inputs::Sampled(expected) = &self.inputs else {
+            return Ok(());
+        };
+        let samples = self.samples(set);
+        let input = |rank: usize, part: Range<usize>| {
+            let mut values = vec![T::default(); part.len()];
+            samples.fill(rank, part.start, &mut values);
+            Cow::Owned(values)
+        };
+        each_output(
+            expected.collective,
+            self.layout,
+            expected.operator,
+            input,
+            take,
+        )
+    }
+
+    /// Whether outputs are verified.
+    pub(crate) fn is_verified(&self) -> bool {
+        matches!(self.inputs, Inputs::Sampled(_))
+    }
+
+    /// Fills the buffer of `rank` for a repetition: input in the input spans, poison everywhere
+    /// else.
+    pub(crate) fn fill(&self, rank: usize, repetition: usize, buffer: &mut [T]) {
+        let poisons = scrambled(repetition as u64, rank as u64);
+        buffer.fill(T::poison(self.purpose, poisons));
+        let mut first = 0;
+        for span in &self.layout[rank].input {
+            let values = &mut buffer[span.offset..span.end()];
+            match &self.inputs {
+                Inputs::Given(inputs) => {
+                    values.copy_from_slice(&inputs[rank][first..first + span.len]);
+                }
+                Inputs::Sampled(expected) => {
+                    let samples = self.samples(repetition % expected.sets);
+                    samples.fill(rank, first, values);
+                }
+            }
+            first += span.len;
+        }
+    }
+
+    /// The output of `rank` after a repetition, if it is wrong.
+    pub(crate) fn wrong(&self, rank: usize, repetition: usize, buffer: &[T]) -> Option<Wrong<T>> {
+        let Inputs::Sampled(expected) = &self.inputs else {
+            return None;
+        };
+        let output = &self.layout[rank].output;
+        let found = digest(output.iter().map(|s| &buffer[s.offset..s.end()]));
+        let set = repetition % expected.sets;
+        let right = found == expected.digests[set * self.layout.len() + rank];
+        (!right).then(|| (repetition, packed(buffer, output)))
+    }
+
+    /// The first wrong element in `wrong`, the wrong output of `rank`.
+    ///
+    /// # Errors
+    /// As [`Collective::promises`].
+    pub(crate) fn mismatch(&self, rank: usize, wrong: &Wrong<T>) -> Result<Option<Mismatch<T>>> {
+        let Inputs::Sampled(expected) = &self.inputs else {
+            return Ok(None);
+        };
+        let (repetition, found) = wrong;
+        let (mut mismatch, mut at) = (None, 0);
+        self.each_expected(repetition % expected.sets, |output, _| {
+            if at == rank {
+                let mut pairs = output.iter().zip(found).enumerate();
+                mismatch = pairs.find_map(|(index, (&expected, &found))| {
+                    // Compare all bits, as the digest does.
+                    let bits = |value| digest(std::iter::once([value].as_slice()));
+                    (bits(expected) != bits(found)).then_some(Mismatch {
+                        repetition: *repetition,
+                        rank,
+                        index,
+                        expected,
+                        found,
+                    })
+                });
+            }
+            at += 1;
+        })?;
+        Ok(mismatch)
+    }
+}
+
+/// The elements of `spans`, one after another.
+pub(crate) fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
+    spans
+        .iter()
+        .flat_map(|s| &buffer[s.offset..s.end()])
+        .copied()
+        .collect()
+}

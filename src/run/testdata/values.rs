@@ -1,0 +1,343 @@
+//! The values of test inputs, made from scrambled bits for the operator that combines them.
+
+use crate::random::Generator;
+use crate::run::element::Element;
+
+/// What test values are used for, which determines how they are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Purpose {
+    /// They are moved, or combined by an unknown operator: any values.
+    Any,
+    /// They are added: odd integers, so that no multiple of one vanishes, and floats whose sums are
+    /// exact.
+    Sum,
+    /// They are multiplied: integers that have an inverse and a large order, and floats that are
+    /// powers of two.
+    Product,
+    /// The smallest is kept: a different rank holds it for each element.
+    Min,
+    /// The largest is kept: a different rank holds it for each element.
+    Max,
+    /// Bitwise and: few bits are zero, so that most zeros of the result come from one rank.
+    And,
+    /// Bitwise or: few bits are one, so that most ones of the result come from one rank.
+    Or,
+    /// Affine maps are composed: factors as for products.
+    Affine,
+}
+
+/// The scrambled bits from which one test value is made.
+#[derive(Debug, Clone, Copy)]
+#[doc(hidden)]
+pub struct Draw {
+    /// As many low bits as the type has; the others are 0.
+    bits: u64,
+    /// 64 bits of the element's index, the same for all ranks.
+    shared: u64,
+    rank: usize,
+    ranks: usize,
+}
+
+impl Draw {
+    /// Whether this rank holds the extreme value of the element.
+    fn wins(&self) -> bool {
+        (u128::from(self.shared) * self.ranks as u128) >> 64 == self.rank as u128
+    }
+}
+
+/// Number `n` of the pseudo-random sequence of `key`.
+pub(super) fn scrambled(key: u64, n: u64) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    Generator::new(key.wrapping_add(n.wrapping_mul(STEP))).next_u64()
+}
+
+/// One set of test data: the inputs of all ranks, as a function.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Samples {
+    purpose: Purpose,
+    ranks: usize,
+    /// Key of all values of this set.
+    key: u64,
+}
+
+impl Samples {
+    pub(super) fn new(purpose: Purpose, ranks: usize, set: usize) -> Samples {
+        const SEED: u64 = 0x6f6e_6570_6f72_7421;
+        Samples {
+            purpose,
+            ranks,
+            key: scrambled(SEED, set as u64),
+        }
+    }
+
+    /// Writes elements `first..` of `rank`'s input into `values`.
+    pub(super) fn fill<T: Element>(&self, rank: usize, first: usize, values: &mut [T]) {
+        let per_word = size_of::<u64>() / size_of::<T>();
+        let width = 8 * size_of::<T>();
+        let mask = u64::MAX >> (64 - width);
+        let key = scrambled(self.key, 1 + rank as u64);
+        let shares = !matches!(self.purpose, Purpose::Any | Purpose::Sum | Purpose::Affine);
+        let mut word = scrambled(key, (first / per_word) as u64);
+        for (i, value) in (first..).zip(values) {
+            let lane = i % per_word;
+            if lane == 0 {
+                word = scrambled(key, (i / per_word) as u64);
+            }
+            let draw = Draw {
+                bits: (word >> (lane * width)) & mask,
+                shared: if shares {
+                    scrambled(self.key ^ u64::MAX, i as u64)
+                } else {
+                    0
+                },
+                rank,
+                ranks: self.ranks,
+            };
+            *value = T::sample(self.purpose, draw);
+        }
+    }
+}
+
+/// A test value of an integer type of `width` bits, at least 8.
+pub(crate) fn sample_integer(purpose: Purpose, draw: Draw, width: u32, signed: bool) -> u64 {
+    let mask = u64::MAX >> (64 - width);
+    let top = 1 << (width - 1);
+    let bits = draw.bits;
+    match purpose {
+        // Not 0, 1 or -1, not the smallest or largest number (signed or unsigned), and not poison.
+        Purpose::Any => (bits & top) | (bits & (top - 1)).clamp(FEW, top - 2),
+        // Not 1 or -1.
+        Purpose::Sum => (bits | 1).clamp(3, mask - 2),
+        Purpose::Product => factor(bits),
+        Purpose::Max => largest(bits, draw.wins(), width) ^ if signed { top } else { 0 },
+        Purpose::Min => (mask - largest(bits, draw.wins(), width)) ^ if signed { top } else { 0 },
+        Purpose::Or => few_bits(draw, width),
+        Purpose::And => mask - few_bits(draw, width),
+        Purpose::Affine => factor(bits >> 32) << 32 | (bits & 0xffff_ffff | 1),
+    }
+}
+
+/// One more than the number of values reserved for poison.
+pub(super) const FEW: u64 = 5;
+
+/// A factor that is 3 or 5 modulo 8: it has the largest order modulo a power of two, and is never 1
+/// or -1.
+fn factor(bits: u64) -> u64 {
+    bits & !7 | if bits & 4 == 0 { 3 } else { 5 }
+}
+
+/// A number in the lower half of the numbers of `width` bits or, if it `wins`, in the upper half.
+fn largest(bits: u64, wins: bool, width: u32) -> u64 {
+    let half = 1 << (width - 1);
+    if wins {
+        half + 2 + (bits >> 1) - (bits >> 4)
+    } else {
+        (bits >> 1).clamp(2, half - 3)
+    }
+}
+
+/// A number with one bit that all ranks have, and few others: each other bit is set with a
+/// probability of about one over the number of ranks, at most a quarter.
+fn few_bits(draw: Draw, width: u32) -> u64 {
+    let halvings = draw.ranks.next_power_of_two().ilog2().max(2);
+    let mut more = Generator::new(scrambled(draw.shared ^ draw.bits, draw.rank as u64));
+    let few = (1..halvings).fold(draw.bits, |few, _| few & more.next_u64());
+    // Not the lowest or the highest bit: 1 and the smallest and largest signed numbers are
+    // identities.
+    let common = 1 << (1 + draw.shared % u64::from(width - 2));
+    if (few | common).count_ones() >= width - 1 {
+        common
+    } else {
+        few | common
+    }
+}
+
+/// A test value of a float type with `precision` bits of significand and `width` bits in all, made
+/// from `draw.bits`.
+pub(crate) fn sample_float(
+    purpose: Purpose,
+    draw: Draw,
+    width: u32,
+    precision: u32,
+    max_exponent: u32,
+) -> f64 {
+    let sign = if draw.bits & 1 == 0 { 1.0 } else { -1.0 };
+    let (rest, rest_bits) = (draw.bits >> 1, width - 1);
+    // In `[1, 2)`, with all bits of the significand.
+    let fraction = {
+        let significand = rest >> (rest_bits - (precision - 1)) | 1 << (precision - 1);
+        significand as f64 / (1u64 << (precision - 1)) as f64
+    };
+    match purpose {
+        Purpose::Sum => {
+            // Integers so small that sums stay below `2^precision`.
+            let values = ((1u64 << precision) / draw.ranks.max(1) as u64).max(4) - 2;
+            let number = (u128::from(rest) * u128::from(values)) >> rest_bits;
+            sign * (2 + number) as f64
+        }
+        Purpose::Product => {
+            // Powers of two such that the product over all ranks neither overflows nor underflows.
+            // With many ranks, some contribute only a sign.
+            let room = u64::from(max_exponent - 2);
+            let ranks = draw.ranks.max(1) as u64;
+            let stride = ranks.div_ceil(room);
+            let max = if stride > 1 { 1 } else { room / ranks };
+            let number = (u128::from(rest) * u128::from(2 * max + 1)) >> rest_bits;
+            let number = u64::try_from(number).unwrap_or(max);
+            let turn = draw.rank as u64 + draw.shared % stride;
+            if number == max || !turn.is_multiple_of(stride) {
+                -1.0
+            } else {
+                // `2^(number - max)`, by its bits: the exponent, with bias 1023, is stored above
+                // the 52 bits of the significand.
+                sign * f64::from_bits((1023 + number - max) << 52)
+            }
+        }
+        Purpose::Max | Purpose::Min => {
+            let value = if draw.wins() {
+                512.0 * fraction
+            } else {
+                2.0 * fraction
+            };
+            if purpose == Purpose::Max {
+                value
+            } else {
+                -value
+            }
+        }
+        // Absolute value in `[2, 2^9)`.
+        _ => sign * fraction * f64::from(2u32 << (draw.bits >> 1 & 7)),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::run::operator::Operator;
+
+    pub(in super::super) fn values<T: Element>(
+        purpose: Purpose,
+        p: usize,
+        set: usize,
+        rank: usize,
+        n: usize,
+    ) -> Vec<T> {
+        let mut values = vec![T::default(); n];
+        Samples::new(purpose, p, set).fill(rank, 0, &mut values);
+        values
+    }
+
+    /// Checks that the result of combining 6 ranks reveals each faulty contribution in some of 400
+    /// elements: one that is missing, counted twice or three times, or replaced by another rank's.
+    fn check_visible<T: Element>(name: &str) {
+        let Ok(op) = Operator::<T>::named(name) else {
+            return;
+        };
+        let forgives = ["min", "max", "band", "bor"].contains(&name);
+        let (p, n) = (6, 400);
+        let inputs: Vec<Vec<T>> = (0..p).map(|r| values(op.purpose(), p, 0, r, n)).collect();
+        let combine = |ranks: &[usize]| -> Vec<T> {
+            let one = |i: usize| {
+                let values = ranks.iter().map(|&r| inputs[r][i]);
+                values.reduce(|a, b| op.apply(a, b))
+            };
+            (0..n).filter_map(one).collect()
+        };
+        let right = combine(&[0, 1, 2, 3, 4, 5]);
+        let shows = |ranks: &[usize]| {
+            let wrong = combine(ranks);
+            right.iter().zip(wrong).filter(|&(&a, b)| a != b).count()
+        };
+        for rank in 0..p {
+            let peers: Vec<usize> = (0..p).filter(|&r| r != rank).collect();
+            let context = format!("{name} {} rank {rank}", T::TYPE.name());
+            assert!(shows(&peers) > n / 20, "{context} missing");
+            let instead = [&peers[..], &[(rank + 1) % p]].concat();
+            assert!(shows(&instead) > n / 20, "{context} replaced");
+            if !forgives {
+                let twice = [&[0, 1, 2, 3, 4, 5], &[rank][..]].concat();
+                assert!(shows(&twice) > n * 9 / 10, "{context} twice");
+            }
+            if !forgives && name != "bxor" {
+                let thrice = [&[0, 1, 2, 3, 4, 5], &[rank, rank][..]].concat();
+                assert!(shows(&thrice) > n / 2, "{context} three times");
+            }
+        }
+    }
+
+    #[test]
+    fn results_show_every_contribution() {
+        for name in Operator::<u8>::NAMES {
+            check_visible::<u8>(name);
+            check_visible::<i32>(name);
+            check_visible::<i64>(name);
+            check_visible::<u64>(name);
+            check_visible::<f32>(name);
+            check_visible::<f64>(name);
+        }
+    }
+
+    #[test]
+    fn values_have_no_period_and_differ_between_ranks_and_sets() {
+        let bytes = values::<u8>(Purpose::Any, 8, 0, 0, 1 << 16);
+        for shift in (1..5000).chain([8192, 1 << 15]) {
+            let same = bytes[shift..].iter().zip(&bytes).filter(|(a, b)| a == b);
+            let (same, all) = (same.count(), bytes.len() - shift);
+            assert!(same < all / 100, "{same} of {all} repeat after {shift}");
+        }
+        let mut seen = HashSet::new();
+        for set in 0..20 {
+            for rank in 0..20 {
+                for value in values::<u64>(Purpose::Any, 20, set, rank, 100) {
+                    assert!(seen.insert(value), "set {set}, rank {rank}: {value} again");
+                }
+            }
+        }
+        // A part of an input equals that part of the whole, wherever it begins.
+        for first in 0..20 {
+            let mut part = [0u8; 30];
+            Samples::new(Purpose::Any, 8, 0).fill(0, first, &mut part);
+            assert_eq!(part, bytes[first..first + 30]);
+        }
+    }
+
+    #[test]
+    fn float_results_do_not_depend_on_the_order() {
+        for name in ["sum", "prod", "min", "max"] {
+            for p in [2, 7, 64, 500, 3000] {
+                let op = Operator::<f32>::named(name).unwrap();
+                let inputs: Vec<Vec<f32>> =
+                    (0..p).map(|r| values(op.purpose(), p, 0, r, 50)).collect();
+                for i in 0..50 {
+                    let v: Vec<f32> = inputs.iter().map(|input| input[i]).collect();
+                    let combine = |order: &mut dyn Iterator<Item = f32>| {
+                        order.reduce(|a, b| op.apply(a, b)).unwrap()
+                    };
+                    let forwards = combine(&mut v.iter().copied());
+                    let backwards = combine(&mut v.iter().rev().copied());
+                    let mut sorted = v.clone();
+                    sorted.sort_by(|a, b| b.abs().total_cmp(&a.abs()).then(b.total_cmp(a)));
+                    let by_size = combine(&mut sorted.iter().copied());
+                    assert_eq!([forwards, forwards], [backwards, by_size], "{name} p={p}");
+                    assert!(forwards.is_finite() && forwards != 0.0, "{name} p={p}");
+                    let exact = v.iter().map(|&x| f64::from(x)).sum::<f64>();
+                    assert!(name != "sum" || f64::from(forwards) == exact);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn affine_is_associative_and_does_not_commute() {
+        let op = Operator::<u64>::named("affine").unwrap();
+        let v = values::<u64>(Purpose::Affine, 50, 0, 1, 50);
+        for w in v.windows(3) {
+            let (a, b, c) = (w[0], w[1], w[2]);
+            assert_eq!(op.apply(op.apply(a, b), c), op.apply(a, op.apply(b, c)));
+            assert_ne!(op.apply(a, b), op.apply(b, a));
+        }
+    }
+}
