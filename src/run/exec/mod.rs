@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `perform` | a run of one schedule: options, repetitions, outcome |
 //! | `program` | a schedule prepared for execution |
-//! | `executor` | one rank's program, where every transfer is a rendezvous |
+//! | `executor` | what all executors of one rank's program can do |
+//! | `rendezvous` | one rank's program, where every transfer is a rendezvous |
+//! | `event_times` | the model clock of one rank's program |
+//! | `held_ports` | the ports that a rank's open transfers hold |
 //! | `eager` | one rank's program, where senders do not wait |
 //! | `sequence` | the order of a rank's steps where senders do not wait |
 //! | `multiplexed` | several ranks' programs on one worker |
@@ -12,11 +15,14 @@
 //! | `recorder` | when each step takes place |
 
 mod eager;
+mod event_times;
 mod executor;
+mod held_ports;
 mod multiplexed;
 mod perform;
 mod program;
 mod recorder;
+mod rendezvous;
 mod repeat;
 pub(crate) mod sequence;
 

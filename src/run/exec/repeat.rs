@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::eager::{Eager, EagerExecutor};
-use super::executor::{Executor, RankExecutor};
+use super::executor::RankExecutor;
 use super::multiplexed::{Worker, WorkerSet};
 use super::program::Program;
 use super::recorder::Recorder;
+use super::rendezvous::RendezvousExecutor;
 use crate::error::{Error, Result};
 use crate::run::context::RunContext;
 use crate::run::element::Element;
@@ -174,9 +175,9 @@ impl Thread<'_> {
         let own = || self.own.clone();
         let executor = |rank: usize| {
             let recorder = R::new(program.ranks[rank].steps.len(), job.epoch);
-            Executor::new(rank, program, context, recorder)
+            RendezvousExecutor::new(rank, program, context, recorder)
         };
-        let mut executors: Vec<Executor<'j, T, R>> = own().map(executor).collect();
+        let mut executors: Vec<RendezvousExecutor<'j, T, R>> = own().map(executor).collect();
         let eager_executor = |rank| Some(EagerExecutor::new(rank, job.eager?, program, context));
         let mut eager_executors: Vec<EagerExecutor<'j, T>> =
             own().filter_map(eager_executor).collect();
@@ -198,7 +199,7 @@ impl Thread<'_> {
             if eager {
                 eager_executors.iter_mut().for_each(EagerExecutor::begin);
             } else {
-                executors.iter_mut().for_each(Executor::begin);
+                executors.iter_mut().for_each(RendezvousExecutor::begin);
             }
             let run = job.first_run + n as u64;
             let start = self.start_together(context.state, job.epoch, context.paced)?;
@@ -277,7 +278,7 @@ impl<T> Job<'_, T> {
 
 impl<T: Element> RankReport<T> {
     fn new<R: Recorder>(
-        executor: &mut Executor<'_, T, R>,
+        executor: &mut RendezvousExecutor<'_, T, R>,
         buffer: &[T],
         layout: &Layout,
         wrong: Option<Wrong<T>>,
