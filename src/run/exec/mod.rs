@@ -2,7 +2,9 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `perform` | a run of one schedule: options, repetitions, outcome |
+//! | `perform` | a run of one schedule, and its options |
+//! | `outcome` | what a run returns: times, data |
+//! | `warnings` | what a reader of the times should know |
 //! | `program` | a schedule prepared for execution |
 //! | `executor` | what all executors of one rank's program can do |
 //! | `rendezvous` | one rank's program, where every transfer is a rendezvous |
@@ -19,12 +21,15 @@ mod event_times;
 mod executor;
 mod held_ports;
 mod multiplexed;
+mod outcome;
 mod perform;
 mod program;
 mod recorder;
 mod rendezvous;
 mod repeat;
 pub(crate) mod sequence;
+mod warnings;
 
 pub(crate) use eager::longest_messages;
-pub use perform::{Clock, Outcome, RunOptions};
+pub use outcome::Outcome;
+pub use perform::{Clock, RunOptions};

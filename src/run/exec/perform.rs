@@ -1,13 +1,12 @@
-//! Running a schedule on a team: options, repetitions, and the outcome with its times and data.
+//! Running a schedule on a team: what the options ask for, and what the team and the schedule allow.
 
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-
 use super::eager::{Eager, longest_messages};
+use super::outcome::Outcome;
 use super::program::Program;
 use super::recorder::{Off, Recorder, Stopwatch};
-use super::repeat::{Job, RankReport, Reports, repeat_on_all};
+use super::repeat::{Job, repeat_on_all};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::rules::max_time;
@@ -15,8 +14,8 @@ use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::team::{Team, Workers};
-use crate::run::testdata::{Mismatch, RunData};
-use crate::run::tuning::{MAX_RECORDS, WAKE_NS};
+use crate::run::testdata::RunData;
+use crate::run::tuning::MAX_RECORDS;
 use crate::run::wait::nanoseconds;
 use crate::schedule::{Layout, Schedule, total_len};
 
@@ -71,53 +70,6 @@ impl Default for RunOptions {
             trace: false,
             eager: true,
         }
-    }
-}
-
-/// The result of a run.
-#[derive(Debug, Clone)]
-pub struct Outcome<T> {
-    /// The contents of every rank's output spans after the last repetition, in order.
-    pub outputs: Vec<Vec<T>>,
-    /// Model time as executed: carried along with the messages, and equal to what
-    /// [`crate::simulate`] computes.
-    pub model_time: f64,
-    /// Model time at which each rank finished.
-    pub rank_times: Vec<f64>,
-    /// Wall-clock time of every timed repetition, in nanoseconds. Where every rank has a core, it
-    /// is the time of the slowest rank. In oversubscribed, multiplexed and paced runs it is the
-    /// time from the first start to the last end.
-    pub wall: Histogram<u64>,
-    /// The exact sum of these times; the histogram's buckets round.
-    pub wall_total: Duration,
-    /// Whether every thread was pinned to its core.
-    pub pinned: bool,
-    /// Whether ranks outnumber cores.
-    pub oversubscribed: bool,
-    /// Whether each rank or each core had a thread.
-    pub workers: Workers,
-    /// Whether senders did not wait for their receivers: [`RunOptions::eager`].
-    pub eager: bool,
-    /// What a reader of the wall-clock times should know.
-    pub warnings: Vec<String>,
-    /// The first wrong element, in the first repetition with wrong outputs, if there was one: see
-    /// [`Team::run_verified`].
-    pub mismatch: Option<Mismatch<T>>,
-    /// Number of repetitions, including the warm-up, after which every rank's output was compared.
-    /// It is 0 for a run on inputs given by the caller.
-    pub compared: usize,
-    /// By rank and step, if [`RunOptions::trace`] is set: when the step of the last repetition
-    /// opened its port, or started to compute, and when it ended, in nanoseconds of wall-clock
-    /// time since the first rank started. [`Trace::wall`](crate::report::Trace::wall) makes a
-    /// trace of them. A message is combined while it arrives. Under a paced clock, a step
-    /// lasts until the model lets it end, however soon its bytes have moved.
-    pub step_times: Option<Vec<Vec<(u64, u64)>>>,
-}
-
-impl<T> Outcome<T> {
-    /// Whether every rank's output was compared after every repetition and was right each time.
-    pub fn is_verified(&self) -> bool {
-        self.compared > 0 && self.mismatch.is_none()
     }
 }
 
@@ -209,6 +161,7 @@ impl Team {
         }
     }
 
+    /// As [`Team::run_on`], with recorder `R`.
     fn run_recorded<'d, T: Element, R: Recorder>(
         &mut self,
         schedule: &'d Schedule,
@@ -218,68 +171,22 @@ impl Team {
     ) -> Result<Outcome<T>> {
         self.accepts(schedule, operator, options)?;
         let program = Program::new(schedule, options.cost.overlap)?;
-        let paced = options.clock == Clock::Paced;
-        let mut warnings = Vec::new();
-        let mut deadline = self.deadline;
-        if paced {
-            // Ranks may legitimately wait for as long as the whole run takes.
-            if let Ok(simulation) = schedule.simulate(&options.cost, size_of::<T>() as u64) {
-                let time = simulation.time();
-                deadline = deadline.saturating_add(nanoseconds(time));
-                warnings.extend(self.pace_warning(schedule, time));
+        let paced_time = match options.clock {
+            Clock::Native => None,
+            Clock::Paced => {
+                let simulation = schedule.simulate(&options.cost, size_of::<T>() as u64);
+                simulation.ok().map(|s| s.time())
             }
-        } else if self.oversubscribed() && self.workers == Workers::Ranks {
-            warnings.push(format!(
-                "{} ranks on {}: wall-clock includes waiting for a core; try the paced clock",
-                self.ranks(),
-                cores_in_words(self.cores)
-            ));
-        }
-        if self.unpaid_cores > 0 {
-            warnings.push(format!(
-                "the CPU quota of this process grants {} of the {} cores that ranks are pinned to: the system stops them when it is spent",
-                self.cores,
-                self.cores + self.unpaid_cores
-            ));
-        }
-        if !self.pinned {
-            warnings
-                .push("the system refused to pin some ranks: they may move between cores".into());
-        }
-        let buffers = schedule.layout().iter().map(|l| l.len);
-        let buffers = buffers
-            .fold(0, usize::saturating_add)
-            .saturating_mul(size_of::<T>());
-        let enforced = options.ports.unwrap_or(schedule.ports());
-        let waits = !options.eager || paced || R::ON;
-        let eager = if waits || enforced != schedule.ports() {
-            None
-        } else {
-            Eager::of::<T>(
-                schedule,
-                &program,
-                &options.cost,
-                longest_messages(self.workers, self.ranks(), self.cores),
-            )
         };
+        let mut warnings = self.warnings(schedule, options.clock, paced_time);
+        let eager = self.eager::<T, R>(schedule, &program, options);
         // Eager repetitions carry no model clock, so it needs a repetition of its own.
         let warmup = options.warmup.max(usize::from(eager.is_some()));
         let repetitions = self.repetitions(warmup, options.repetitions)?;
         let data = data(repetitions)?;
         let first_run = self.runs + 1;
         self.runs += repetitions as u64;
-        let context = RunContext {
-            enforced,
-            deadline,
-            ..RunContext::new(
-                self,
-                operator,
-                &options.cost,
-                schedule.ports(),
-                options.clock,
-                buffers,
-            )
-        };
+        let context = self.context(schedule, operator, options, paced_time);
         let job = Job {
             schedule,
             program: &program,
@@ -295,63 +202,68 @@ impl Team {
         if let Some(failure) = self.state.take_failure() {
             return Err(failure);
         }
-        let Reports { mut ranks, walls } =
-            reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
-        warnings.extend(self.state.contention.percent_by_others().map(|part| {
-            format!(
-                "other processes, or the host of this machine, had {part}% of the time of the ranks' cores: wall-clock includes waiting for them"
-            )
-        }));
-        let step_times = R::ON.then(|| {
-            let last = walls.iter().filter_map(|w| w.last());
-            let origin = last.map(|w| w.0).min().unwrap_or(0);
-            let since = |(start, end): (u64, u64)| {
-                (start.saturating_sub(origin), end.saturating_sub(origin))
-            };
-            let of_rank = |r: &mut RankReport<T>| {
-                let recorded = std::mem::take(&mut r.recorded);
-                recorded.into_iter().map(since).collect()
-            };
-            ranks.iter_mut().map(of_rank).collect()
-        });
-        let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
-        let mut total_ns = 0u64;
-        let whole = paced || self.oversubscribed() || self.workers == Workers::Cores;
-        for n in warmup..repetitions {
-            let spans = walls.iter().map(|w| w[n]);
-            let time = if whole {
-                let first = spans.clone().map(|w| w.0).min().unwrap_or(0);
-                spans.map(|w| w.1).max().unwrap_or(0).saturating_sub(first)
-            } else {
-                spans.map(|(entry, exit)| exit - entry).max().unwrap_or(0)
-            };
-            total_ns = total_ns.saturating_add(time);
-            wall.record(time)
-                .map_err(|e| Error::system(e.to_string()))?;
-        }
-        let wrong = ranks.iter().enumerate();
-        let wrong = wrong.filter_map(|(rank, r)| Some((rank, r.wrong.as_ref()?)));
-        let first_wrong = wrong.min_by_key(|(_, wrong)| wrong.0);
-        let mismatch = match first_wrong {
-            Some((rank, wrong)) => data.mismatch(rank, wrong)?,
-            None => None,
-        };
-        let rank_times: Vec<f64> = ranks.iter().map(|r| r.model_time).collect();
+        let mut reports = reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
+        warnings.extend(self.foreign_warning());
+        let whole = context.paced || self.oversubscribed() || self.workers == Workers::Cores;
+        let (wall, wall_total) = reports.wall_times(warmup, whole)?;
+        let rank_times = reports.rank_times();
         Ok(Outcome {
-            mismatch,
+            mismatch: reports.mismatch(&data)?,
             compared: if data.is_verified() { repetitions } else { 0 },
             model_time: rank_times.iter().copied().fold(0.0, max_time),
             rank_times,
-            outputs: ranks.into_iter().map(|r| r.output).collect(),
+            step_times: R::ON.then(|| reports.step_times()),
+            outputs: reports.ranks.into_iter().map(|r| r.output).collect(),
             wall,
-            wall_total: Duration::from_nanos(total_ns),
+            wall_total,
             pinned: self.pinned,
             oversubscribed: self.oversubscribed(),
             workers: self.workers,
             eager: eager.is_some(),
             warnings,
-            step_times,
         })
+    }
+
+    /// The eager form of `schedule`, if it can run so with these options.
+    fn eager<T: Element, R: Recorder>(
+        &self,
+        schedule: &Schedule,
+        program: &Program<'_>,
+        options: &RunOptions,
+    ) -> Option<Eager> {
+        let waits = !options.eager || options.clock == Clock::Paced || R::ON;
+        if waits || options.ports.is_some_and(|p| p != schedule.ports()) {
+            return None;
+        }
+        let longest = longest_messages(self.workers, self.ranks(), self.cores);
+        Eager::of::<T>(schedule, program, &options.cost, longest)
+    }
+
+    /// What all ranks share in a run of `schedule`, which takes `paced_time` nanoseconds if it is
+    /// paced.
+    fn context<'r, T>(
+        &'r self,
+        schedule: &Schedule,
+        operator: &'r Operator<T>,
+        options: &'r RunOptions,
+        paced_time: Option<f64>,
+    ) -> RunContext<'r, T> {
+        let lengths = schedule.layout().iter().map(|l| l.len);
+        let elements = lengths.fold(0, usize::saturating_add);
+        // Paced ranks may legitimately wait for as long as the whole run takes.
+        let pace = paced_time.map_or(Duration::ZERO, nanoseconds);
+        RunContext {
+            enforced: options.ports.unwrap_or(schedule.ports()),
+            deadline: self.deadline.saturating_add(pace),
+            ..RunContext::new(
+                self,
+                operator,
+                &options.cost,
+                schedule.ports(),
+                options.clock,
+                elements.saturating_mul(size_of::<T>()),
+            )
+        }
     }
 
     /// The number of all repetitions, if the start and end of each can be kept for each thread.
@@ -368,6 +280,7 @@ impl Team {
         }
     }
 
+    /// Refuses what does not fit together.
     fn accepts<T: Element>(
         &self,
         schedule: &Schedule,
@@ -397,27 +310,6 @@ impl Team {
         }
         Ok(())
     }
-
-    /// A warning if the cores cannot wake the ranks as often as the schedule needs within its model
-    /// time.
-    fn pace_warning(&self, schedule: &Schedule, model_ns: f64) -> Option<String> {
-        let halves = schedule
-            .programs()
-            .iter()
-            .flatten()
-            .filter(|s| s.peer().is_some())
-            .count();
-        let floor = halves as f64 * WAKE_NS / self.cores.min(self.ranks()) as f64;
-        (floor > model_ns).then(|| {
-            format!(
-                "{} ranks on {} cannot keep this pace: about {:.2} ms of switching for {:.2} ms of model time; use a larger alpha, fewer ranks or fewer segments",
-                self.ranks(),
-                cores_in_words(self.cores),
-                floor * 1e-6,
-                model_ns * 1e-6
-            )
-        })
-    }
 }
 
 /// Refuses inputs that do not fill the input spans exactly.
@@ -439,8 +331,4 @@ fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn cores_in_words(cores: usize) -> String {
-    format!("{cores} core{}", if cores == 1 { "" } else { "s" })
 }

@@ -1,0 +1,117 @@
+//! The outcome of a run, made from the reports of its threads.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::repeat::{RankReport, Reports};
+use crate::error::{Error, Result};
+use crate::run::element::Element;
+use crate::run::team::Workers;
+use crate::run::testdata::{Mismatch, RunData};
+
+/// The result of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome<T> {
+    /// The contents of every rank's output spans after the last repetition, in order.
+    pub outputs: Vec<Vec<T>>,
+    /// Model time as executed: carried along with the messages, and equal to what
+    /// [`crate::simulate`] computes.
+    pub model_time: f64,
+    /// Model time at which each rank finished.
+    pub rank_times: Vec<f64>,
+    /// Wall-clock time of every timed repetition, in nanoseconds. Where every rank has a core, it
+    /// is the time of the slowest rank. In oversubscribed, multiplexed and paced runs it is the
+    /// time from the first start to the last end.
+    pub wall: Histogram<u64>,
+    /// The exact sum of these times; the histogram's buckets round.
+    pub wall_total: Duration,
+    /// Whether every thread was pinned to its core.
+    pub pinned: bool,
+    /// Whether ranks outnumber cores.
+    pub oversubscribed: bool,
+    /// Whether each rank or each core had a thread.
+    pub workers: Workers,
+    /// Whether senders did not wait for their receivers: [`RunOptions::eager`](super::RunOptions::eager).
+    pub eager: bool,
+    /// What a reader of the wall-clock times should know.
+    pub warnings: Vec<String>,
+    /// The first wrong element, in the first repetition with wrong outputs, if there was one: see
+    /// [`Team::run_verified`](crate::run::Team::run_verified).
+    pub mismatch: Option<Mismatch<T>>,
+    /// Number of repetitions, including the warm-up, after which every rank's output was compared.
+    /// It is 0 for a run on inputs given by the caller.
+    pub compared: usize,
+    /// By rank and step, if [`RunOptions::trace`](super::RunOptions::trace) is set: when the step of the last repetition
+    /// opened its port, or started to compute, and when it ended, in nanoseconds of wall-clock
+    /// time since the first rank started. [`Trace::wall`](crate::report::Trace::wall) makes a
+    /// trace of them. A message is combined while it arrives. Under a paced clock, a step
+    /// lasts until the model lets it end, however soon its bytes have moved.
+    pub step_times: Option<Vec<Vec<(u64, u64)>>>,
+}
+
+impl<T> Outcome<T> {
+    /// Whether every rank's output was compared after every repetition and was right each time.
+    pub fn is_verified(&self) -> bool {
+        self.compared > 0 && self.mismatch.is_none()
+    }
+}
+
+impl<T: Element> Reports<T> {
+    /// The wall-clock times of the repetitions after the first `warmup`, and their sum. With
+    /// `whole`, a time lasts from the first start to the last end; otherwise it is the slowest
+    /// thread's.
+    pub(super) fn wall_times(
+        &self,
+        warmup: usize,
+        whole: bool,
+    ) -> Result<(Histogram<u64>, Duration)> {
+        let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
+        let mut total_ns = 0u64;
+        let repetitions = self.walls.first().map_or(0, Vec::len);
+        for n in warmup..repetitions {
+            let spans = self.walls.iter().map(|w| w[n]);
+            let time = if whole {
+                let first = spans.clone().map(|w| w.0).min().unwrap_or(0);
+                spans.map(|w| w.1).max().unwrap_or(0).saturating_sub(first)
+            } else {
+                spans.map(|(entry, exit)| exit - entry).max().unwrap_or(0)
+            };
+            total_ns = total_ns.saturating_add(time);
+            wall.record(time)
+                .map_err(|e| Error::system(e.to_string()))?;
+        }
+        Ok((wall, Duration::from_nanos(total_ns)))
+    }
+
+    /// By rank: the model time at which it finished.
+    pub(super) fn rank_times(&self) -> Vec<f64> {
+        self.ranks.iter().map(|r| r.model_time).collect()
+    }
+
+    /// By rank and step: start and end in the last repetition, since its first start.
+    pub(super) fn step_times(&mut self) -> Vec<Vec<(u64, u64)>> {
+        let last = self.walls.iter().filter_map(|w| w.last());
+        let origin = last.map(|w| w.0).min().unwrap_or(0);
+        let since =
+            |(start, end): (u64, u64)| (start.saturating_sub(origin), end.saturating_sub(origin));
+        let of_rank = |r: &mut RankReport<T>| {
+            let recorded = std::mem::take(&mut r.recorded);
+            recorded.into_iter().map(since).collect()
+        };
+        self.ranks.iter_mut().map(of_rank).collect()
+    }
+
+    /// The first wrong element, in the first repetition with wrong outputs, if there was one.
+    ///
+    /// # Errors
+    /// As [`RunData::mismatch`].
+    pub(super) fn mismatch(&self, data: &RunData<'_, T>) -> Result<Option<Mismatch<T>>> {
+        let wrong = self.ranks.iter().enumerate();
+        let wrong = wrong.filter_map(|(rank, r)| Some((rank, r.wrong.as_ref()?)));
+        match wrong.min_by_key(|(_, wrong)| wrong.0) {
+            Some((rank, wrong)) => data.mismatch(rank, wrong),
+            None => Ok(None),
+        }
+    }
+}
