@@ -59,6 +59,30 @@ pub struct ScopeOutcome<R> {
 }
 
 impl<R> ScopeOutcome<R> {
+    /// The outcome that all ranks report; `record` says whether their steps were recorded.
+    fn new(
+        reports: impl ExactSizeIterator<Item = Option<Report<R>>>,
+        record: bool,
+        ports: Ports,
+    ) -> Result<Self> {
+        let mut outcome = ScopeOutcome {
+            results: Vec::with_capacity(reports.len()),
+            rank_times: Vec::with_capacity(reports.len()),
+            programs: record.then(Vec::new),
+            ports,
+        };
+        for report in reports {
+            let (result, time, steps) =
+                report.ok_or_else(|| Error::system("a rank's thread is gone"))?;
+            outcome.results.push(result);
+            outcome.rank_times.push(time);
+            if let (Some(all), Some(steps)) = (&mut outcome.programs, steps) {
+                all.push(steps);
+            }
+        }
+        Ok(outcome)
+    }
+
     /// Model time at which the last rank finished.
     pub fn model_time(&self) -> f64 {
         self.rank_times.iter().copied().fold(0.0, max_time)
@@ -165,20 +189,7 @@ impl Team {
         R: Send,
         F: Fn(&mut Endpoint<'_, T, P>) -> Result<R> + Sync,
     {
-        if self.workers() == Workers::Cores {
-            return Err(Error::usage(
-                "rank programs need a thread for each rank, this team has one for each core",
-            ));
-        }
-        options.cost.validate()?;
-        options.cost.covers(self.ranks())?;
-        if buffers.len() != self.ranks() {
-            return Err(Error::usage(format!(
-                "{} buffers for a team of {} ranks",
-                buffers.len(),
-                self.ranks()
-            )));
-        }
+        self.accepts_scope(buffers.len(), options)?;
         self.runs += 1;
         let bytes = buffers.iter().map(|b| b.len()).sum::<usize>() * size_of::<T>();
         let (operator, cost) = (&options.operator, &options.cost);
@@ -197,54 +208,82 @@ impl Team {
             };
         let slots: Vec<Mutex<Slot<'_, T, R>>> =
             buffers.iter_mut().map(|b| Mutex::new((b, None))).collect();
-        let rank_main = |rank: usize| {
+        self.run_on_all(&|rank| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let memory = RankMemory::new(rank, buffer, 1, context.run.streams_from);
-            let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, &context, start), memory);
-            let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
-            let step = endpoint.steps();
-            // Finishing may run the operator once more, which may panic too.
-            let result = result.and_then(|value| {
-                catch_unwind(AssertUnwindSafe(|| {
-                    let value = value?;
-                    let (time, record) = endpoint.finish()?;
-                    Ok((value, time, record))
-                }))
-            });
-            let follows = endpoint.follows();
-            // Open sends are retracted before any rank hears of a failure.
-            drop(endpoint);
-            match result {
-                Ok(Ok(done)) => *report = Some(done),
-                Ok(Err(error)) if follows => self.state.fail_after(error),
-                Ok(Err(error)) => self.state.fail(error),
-                Err(payload) => self
-                    .state
-                    .fail(panicked(rank, step, panic_message(&*payload))),
-            }
-            self.state.depart(rank, context.number);
-        };
-        self.run_on_all(&rank_main);
+            *report = run_rank(rank, buffer, &context, start, &body);
+        });
         if let Some(failure) = self.state.take_failure() {
             return Err(failure);
         }
-        let mut outcome = ScopeOutcome {
-            results: Vec::with_capacity(self.ranks()),
-            rank_times: Vec::with_capacity(self.ranks()),
-            programs: options.record.then(Vec::new),
-            ports: P::PORTS,
-        };
-        for slot in slots {
-            let (_, report) = slot.into_inner();
-            let (result, time, record) =
-                report.ok_or_else(|| Error::system("a rank's thread is gone"))?;
-            outcome.results.push(result);
-            outcome.rank_times.push(time);
-            if let (Some(all), Some(one)) = (&mut outcome.programs, record) {
-                all.push(one);
-            }
-        }
-        Ok(outcome)
+        let reports = slots.into_iter().map(|slot| slot.into_inner().1);
+        ScopeOutcome::new(reports, options.record, P::PORTS)
     }
+
+    /// Refuses what does not fit together.
+    fn accepts_scope<T>(&self, buffers: usize, options: &ScopeOptions<T>) -> Result<()> {
+        if self.workers() == Workers::Cores {
+            return Err(Error::usage(
+                "rank programs need a thread for each rank, this team has one for each core",
+            ));
+        }
+        options.cost.validate()?;
+        options.cost.covers(self.ranks())?;
+        if buffers != self.ranks() {
+            return Err(Error::usage(format!(
+                "{} buffers for a team of {} ranks",
+                buffers,
+                self.ranks()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Runs `body` as the program of `rank` from `start` on. Returns the rank's report; if it failed,
+/// the team's state then has the failure.
+fn run_rank<'t, T, P, R>(
+    rank: usize,
+    buffer: &'t mut [T],
+    context: &'t ScopeContext<'t, T>,
+    start: Instant,
+    body: &impl Fn(&mut Endpoint<'_, T, P>) -> Result<R>,
+) -> Option<Report<R>>
+where
+    T: Element,
+    P: PortModel,
+{
+    let memory = RankMemory::new(rank, buffer, 1, context.run.streams_from);
+    let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, context, start), memory);
+    let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
+    let step = endpoint.steps();
+    // Finishing may run the operator once more, which may panic too.
+    let result = result.and_then(|value| {
+        catch_unwind(AssertUnwindSafe(|| {
+            let value = value?;
+            let (time, record) = endpoint.finish()?;
+            Ok((value, time, record))
+        }))
+    });
+    let follows = endpoint.follows();
+    // Open sends are retracted before any rank hears of a failure.
+    drop(endpoint);
+    let state = context.run.state;
+    let report = match result {
+        Ok(Ok(report)) => Some(report),
+        Ok(Err(error)) => {
+            if follows {
+                state.fail_after(error);
+            } else {
+                state.fail(error);
+            }
+            None
+        }
+        Err(payload) => {
+            state.fail(panicked(rank, step, panic_message(&*payload)));
+            None
+        }
+    };
+    state.depart(rank, context.number);
+    report
 }

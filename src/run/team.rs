@@ -116,9 +116,10 @@ impl Team {
         }
         let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;
         let threads = placement.threads();
+        let (report, reports) = unbounded();
         let mut team = Team {
             jobs: Vec::with_capacity(threads),
-            reports: bounded(0).1,
+            reports,
             threads: Vec::with_capacity(threads),
             ranks,
             workers: options.workers,
@@ -130,52 +131,50 @@ impl Team {
             pinned: false,
             runs: 0,
         };
-        let (report, reports) = unbounded();
+        team.pinned = team.start_threads(&placement, options.stack_bytes, &report)?;
+        Ok(team)
+    }
+
+    /// Starts a thread for each core of `placement`, which reports its jobs on `report`. Returns
+    /// whether all threads are pinned.
+    fn start_threads(
+        &mut self,
+        placement: &Placement,
+        stack_bytes: usize,
+        report: &Sender<()>,
+    ) -> Result<bool> {
+        let threads = placement.threads();
         let (ready, started) = unbounded();
-        team.reports = reports;
         let mut gate = Gate::new();
-        for rank in 0..threads {
-            let pass = gate.wait(options.stack_bytes).map_err(|e| {
-                Error::usage(format!("cannot start thread {rank} of {threads}: {e}"))
+        for thread in 0..threads {
+            let pass = gate.wait(stack_bytes).map_err(|e| {
+                Error::usage(format!("cannot start thread {thread} of {threads}: {e}"))
             })?;
             let (sender, jobs) = bounded::<ScopedJob>(1);
             let (report, ready) = (report.clone(), ready.clone());
-            let core = placement.pins.get(rank).copied();
-            let thread = std::thread::Builder::new()
-                .name(match options.workers {
-                    Workers::Ranks => format!("rank {rank}"),
-                    Workers::Cores => format!("worker {rank}"),
+            let core = placement.pins.get(thread).copied();
+            let handle = std::thread::Builder::new()
+                .name(match self.workers {
+                    Workers::Ranks => format!("rank {thread}"),
+                    Workers::Cores => format!("worker {thread}"),
                 })
-                .stack_size(options.stack_bytes)
+                .stack_size(stack_bytes)
                 .spawn(move || {
                     // `set_for_current` says whether the kernel agreed.
                     let pinned = core.is_some_and(core_affinity::set_for_current);
                     ask_for_precise_timers();
                     let _ = ready.send(pinned);
                     drop(pass);
-                    for scoped_job in jobs {
-                        // Jobs catch the panics of ranks, but dropping a panic's payload may panic
-                        // again. That must not end the thread, because the others would wait for
-                        // its report.
-                        if let Err(payload) =
-                            catch_unwind(AssertUnwindSafe(|| scoped_job.run(rank)))
-                        {
-                            std::mem::forget(payload);
-                        }
-                        let _ = report.send(());
-                    }
+                    serve(thread, &jobs, &report);
                 })
                 .map_err(|e| {
-                    Error::system(format!("cannot start thread {rank} of {threads}: {e}"))
+                    Error::system(format!("cannot start thread {thread} of {threads}: {e}"))
                 })?;
-            team.jobs.push(sender);
-            team.threads.push(thread);
+            self.jobs.push(sender);
+            self.threads.push(handle);
         }
-        team.pinned = started
-            .iter()
-            .take(threads)
-            .fold(true, |all, one| all & one);
-        Ok(team)
+        let pinned = started.iter().take(threads);
+        Ok(pinned.fold(true, |all, one| all & one))
     }
 
     /// The largest number of ranks that a team with a thread per rank can have on this system.
@@ -254,6 +253,19 @@ impl Drop for Team {
     }
 }
 
+/// Runs the jobs of thread `thread` until their channel is closed.
+fn serve(thread: usize, jobs: &Receiver<ScopedJob>, report: &Sender<()>) {
+    for scoped_job in jobs {
+        // Jobs catch the panics of ranks, but dropping a panic's payload may panic again. That must
+        // not end the thread, because the others would wait for its report.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| scoped_job.run(thread))) {
+            std::mem::forget(payload);
+        }
+        let _ = report.send(());
+    }
+}
+
+/// The message of a panic, if it has one.
 pub(super) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()
