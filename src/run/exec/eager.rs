@@ -94,6 +94,8 @@ impl Eager {
         })
     }
 
+    /// The eager form of a schedule, in which overwritten messages of up to `copied` bytes are
+    /// copied.
     fn with(
         ports: Ports,
         program: &Program<'_>,
@@ -108,47 +110,62 @@ impl Eager {
         };
         let ranks = || program.ranks.iter().enumerate();
         let sequences: Vec<Sequence> = ranks().map(sequence).collect::<Option<_>>()?;
-        // For each rank: the steps whose messages are copied, and their lanes.
-        let copies = |rank: usize| {
-            let program = &program.ranks[rank];
-            let copied = sequences[rank].actions().iter().filter(|a| a.copied);
-            let copied = copied.map(|a| a.step as usize);
-            copied.map(move |i| {
-                let up = program.steps[i].peer() > Some(rank);
-                (i, 2 * program.wire[i] as usize + usize::from(up))
-            })
-        };
-        // The length of each lane's longest message in cache lines, which then becomes the line at
-        // which its slot starts.
-        let mut slots = vec![0u32; 2 * program.wires.len()];
-        for (rank, program) in ranks() {
-            for (i, lane) in copies(rank) {
-                let bytes = program.steps[i].len() * element_bytes;
-                if bytes > INLINE_BYTES {
-                    slots[lane] = slots[lane].max(Slots::lines(bytes));
-                }
-            }
-        }
-        let mut end = 0u32;
-        for slot in &mut slots {
-            let lines = std::mem::replace(slot, end);
-            end = end.checked_add(lines)?;
-        }
-        if Slots::bytes(end) > MAX_SLOT_BYTES {
+        let (slots, lines) = slots_of_lanes(program, &sequences, element_bytes)?;
+        if Slots::bytes(lines) > MAX_SLOT_BYTES {
             return None;
         }
         let slot = |(rank, program): (usize, &RankProgram<'_>)| {
             let mut slot = vec![0; program.steps.len()];
-            copies(rank).for_each(|(i, lane)| slot[i] = slots[lane]);
+            for (i, lane) in copies(rank, program, &sequences[rank]) {
+                slot[i] = slots[lane];
+            }
             slot
         };
         let slot = ranks().map(slot).collect();
         Some(Eager {
-            slots: Slots::new(end),
+            slots: Slots::new(lines),
             sequences,
             slot,
         })
     }
+}
+
+/// The steps of `rank` whose messages are copied, and the number of the lane of each.
+fn copies(
+    rank: usize,
+    program: &RankProgram<'_>,
+    sequence: &Sequence,
+) -> impl Iterator<Item = (usize, usize)> {
+    let copied = sequence.actions().iter().filter(|a| a.copied);
+    copied.map(move |action| {
+        let i = action.step as usize;
+        let up = program.steps[i].peer() > Some(rank);
+        (i, 2 * program.wire[i] as usize + usize::from(up))
+    })
+}
+
+/// By lane: the cache line at which its slot starts, and the number of lines of all slots. A slot
+/// has room for the longest copied message of its lane. `None` if there are too many lines.
+fn slots_of_lanes(
+    program: &Program<'_>,
+    sequences: &[Sequence],
+    element_bytes: usize,
+) -> Option<(Vec<u32>, u32)> {
+    let mut lines = vec![0u32; 2 * program.wires.len()];
+    for (rank, (program, sequence)) in program.ranks.iter().zip(sequences).enumerate() {
+        for (i, lane) in copies(rank, program, sequence) {
+            let bytes = program.steps[i].len() * element_bytes;
+            if bytes > INLINE_BYTES {
+                lines[lane] = lines[lane].max(Slots::lines(bytes));
+            }
+        }
+    }
+    let mut end = 0u32;
+    for slot in &mut lines {
+        let lines = std::mem::replace(slot, end);
+        end = end.checked_add(lines)?;
+    }
+    Some((lines, end))
 }
 
 /// One rank's progress through its sequence.

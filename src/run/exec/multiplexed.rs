@@ -132,6 +132,29 @@ impl<'f> Worker<'f> {
         Ok(())
     }
 
+    /// Waits a little for the ranks of other workers, one of which has to make progress first: this
+    /// worker has polled in vain `idle_polls` times. Fails if no rank can make progress any more.
+    fn wait<'j, T: Element>(
+        &self,
+        idle_polls: u32,
+        waiter: &mut Waiter<'_>,
+        programs: &mut [impl RankExecutor<'j, T>],
+        memories: &mut [RankMemory<'_, 'j, T>],
+        run: u64,
+    ) -> Result<(), Failure> {
+        let alone = self.workers.inboxes.len() == 1;
+        if alone || (idle_polls >= WORKER_POLLS_BEFORE_CHECK && idle_polls.is_power_of_two()) {
+            self.check(programs, memories, run)?;
+        }
+        if alone && self.ready.borrow().is_empty() {
+            return Err(self.timeout_error(programs));
+        }
+        waiter.pause(None).map_err(|stop| match stop {
+            Stop::Aborted => Failure::Aborted,
+            Stop::Deadline => self.timeout_error(programs),
+        })
+    }
+
     /// The error of the first unfinished rank.
     fn timeout_error<'j, T: Element>(&self, programs: &[impl RankExecutor<'j, T>]) -> Failure {
         match programs.iter().find(|p| !p.is_done()) {
@@ -192,9 +215,6 @@ impl RunOnce for Worker<'_> {
             if unfinished == 0 {
                 return Ok(());
             }
-            // No rank to poll: a rank of another worker, if there is one, has to make progress
-            // first.
-            let alone = self.workers.inboxes.len() == 1;
             // A receiver that asks its sender to copy pieces does not notify it. Messages are
             // shared only where each worker has one rank, so this worker polls its one rank for
             // that.
@@ -205,17 +225,7 @@ impl RunOnce for Worker<'_> {
                 continue;
             }
             idle_polls = idle_polls.saturating_add(1);
-            if alone || (idle_polls >= WORKER_POLLS_BEFORE_CHECK && idle_polls.is_power_of_two()) {
-                self.check(programs, memories, run)?;
-            }
-            if alone && self.ready.borrow().is_empty() {
-                return Err(self.timeout_error(programs));
-            }
-            match waiter.pause(None) {
-                Ok(()) => {}
-                Err(Stop::Aborted) => return Err(Failure::Aborted),
-                Err(Stop::Deadline) => return Err(self.timeout_error(programs)),
-            }
+            self.wait(idle_polls, &mut waiter, programs, memories, run)?;
         }
     }
 }

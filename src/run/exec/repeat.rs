@@ -188,12 +188,7 @@ impl Thread<'_> {
         let mut walls = job.walls()?;
         let mut wrong: Vec<Option<Wrong<T>>> = own().map(|_| None).collect();
         for n in 0..job.repetitions {
-            let mut memories: Vec<RankMemory<'_, 'j, T>> = Vec::with_capacity(self.own.len());
-            for (rank, buffer) in own().zip(&mut buffers) {
-                job.data.fill(rank, n, buffer);
-                let lists = program.ranks[rank].lists.len();
-                memories.push(RankMemory::new(rank, buffer, lists, context.streams_from));
-            }
+            let mut memories = self.fill(job, n, &mut buffers);
             // Only the first repetition carries the model clock.
             let eager = job.eager.is_some() && n > 0;
             if eager {
@@ -223,6 +218,23 @@ impl Thread<'_> {
             RankReport::new(executor, &buffer, &layout[rank], wrong)
         });
         Ok((reports.collect(), walls))
+    }
+
+    /// Fills the ranks' buffers for repetition `n`.
+    fn fill<'b, 'j, T: Element>(
+        &self,
+        job: &Job<'j, T>,
+        n: usize,
+        buffers: &'b mut [Vec<T>],
+    ) -> Vec<RankMemory<'b, 'j, T>> {
+        let streams_from = job.context.streams_from;
+        let mut memories = Vec::with_capacity(self.own.len());
+        for (rank, buffer) in self.own.clone().zip(buffers) {
+            job.data.fill(rank, n, buffer);
+            let lists = job.program.ranks[rank].lists.len();
+            memories.push(RankMemory::new(rank, buffer, lists, streams_from));
+        }
+        memories
     }
 
     /// Waits for all threads, without a deadline: they are setting up or finishing a repetition,
