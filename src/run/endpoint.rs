@@ -368,7 +368,7 @@ impl<T: Element> RecvPort<'_, '_, T> {
     ///
     /// ```compile_fail,E0502
     /// # use oneport::run::{Endpoint, Bidirectional};
-    /// fn written_under_the_eyes(e: &mut Endpoint<f32, Bidirectional>) -> oneport::Result<f32> {
+    /// fn written_while_borrowed(e: &mut Endpoint<f32, Bidirectional>) -> oneport::Result<f32> {
     ///     let (_out, mut into) = e.split();
     ///     let data = into.data();
     ///     into.recv(1, 0..4)?; // would write what `data` shows: does not compile

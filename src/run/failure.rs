@@ -1,4 +1,4 @@
-//! How a rank fails: the errors of steps, said once for every executor and for endpoints.
+//! How a rank fails: the errors of steps, for all executors and for endpoints.
 
 use crate::error::{Error, ErrorKind};
 use crate::schedule::Step;

@@ -266,7 +266,7 @@ where
         }))
     });
     let follows = endpoint.follows();
-    // Open sends are retracted before any rank hears of a failure.
+    // Open sends are retracted before any rank learns of a failure.
     drop(endpoint);
     let state = context.run.state;
     let report = match result {

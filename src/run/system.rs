@@ -48,7 +48,7 @@ impl fmt::Display for AvailableMemory {
     }
 }
 
-/// Displays a number of bytes for people: `512 bytes`, `2.5 GiB`.
+/// Displays a number of bytes in a readable unit: `512 bytes`, `2.5 GiB`.
 #[derive(Debug, Clone, Copy)]
 struct InBytes(u64);
 

@@ -90,7 +90,7 @@ fn last_level_cache() -> Option<usize> {
 // Messages whose senders do not wait: see `exec::eager`
 
 /// Bytes of the longest eager message where every rank has a core or a place on a worker. Partners
-/// who wait copy longer messages together.
+/// that wait copy longer messages together.
 pub(crate) const MAX_EAGER_BYTES: u64 = 1 << 10;
 
 /// Bytes of the longest eager message that is copied, where `ranks_per_core` threads share a core:
@@ -140,8 +140,8 @@ pub(crate) fn yields(ranks: usize) -> u32 {
 /// and again.
 pub(crate) const POLLS_PER_CHECK: u32 = 16;
 
-/// Polls in vain after which a worker of a multiplexed run checks its ranks for such partners. It
-/// checks again whenever the number has doubled.
+/// Polls without progress after which a worker of a multiplexed run checks its ranks for such
+/// partners. It checks again whenever the number has doubled.
 pub(crate) const WORKER_POLLS_BEFORE_CHECK: u32 = 1024;
 
 /// The longest sleep where ranks outnumber cores: a sleeping rank polls this often without being
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_does_not_fit_goes_past_the_caches() {
+    fn only_runs_that_exceed_the_cache_are_streamed() {
         assert_eq!(streams_from(0), usize::MAX);
         assert!(streams_from(usize::MAX) <= 1 << 20);
     }

@@ -35,7 +35,7 @@ use crate::simulate::{Prepared, Simulation};
 
 /// The longest messages for which a sender does not wait, with `ranks` ranks on `cores` cores.
 ///
-/// Where every rank has a core, partners who wait copy long messages together, so only short
+/// Where every rank has a core, partners that wait copy long messages together, so only short
 /// messages are eager. Where ranks share cores, each wait costs switches between ranks, which take
 /// the longer the more ranks a core has. Copying messages that will be overwritten saves some of
 /// these waits, but the copies must stay in the caches.

@@ -133,7 +133,7 @@ impl<'f> Worker<'f> {
     }
 
     /// Waits a little for the ranks of other workers, one of which has to make progress first: this
-    /// worker has polled in vain `idle_polls` times. Fails if no rank can make progress any more.
+    /// worker has polled `idle_polls` times without progress. Fails if no rank can make progress.
     fn wait<'j, T: Element>(
         &self,
         idle_polls: u32,

@@ -1,4 +1,4 @@
-//! Running a schedule on a team: what the options ask for, and what the team and the schedule allow.
+//! Running a schedule on a team, as the options say.
 
 use std::time::{Duration, Instant};
 
@@ -239,8 +239,7 @@ impl Team {
         Eager::of::<T>(schedule, program, &options.cost, longest)
     }
 
-    /// What all ranks share in a run of `schedule`, which takes `paced_time` nanoseconds if it is
-    /// paced.
+    /// What all ranks share in a run of `schedule`. A paced run takes `paced_time` nanoseconds.
     fn context<'r, T>(
         &'r self,
         schedule: &Schedule,

@@ -85,7 +85,7 @@ impl Sequence {
         copied: u64,
         lane: impl Fn(usize) -> usize,
     ) {
-        let mut borrowed = Sent::default();
+        let mut borrowed = SentSpans::default();
         let mut ended = Vec::new();
         // By lane: the last message; it is not yet known to have been taken.
         let mut last = std::collections::HashMap::new();
@@ -118,13 +118,13 @@ impl Sequence {
 
 /// Spans of sent messages, by position in the buffer.
 #[derive(Debug, Default)]
-struct Sent {
+struct SentSpans {
     /// Offset, end and step of each span, ascending.
     spans: Vec<(usize, usize, u32)>,
     longest: usize,
 }
 
-impl Sent {
+impl SentSpans {
     fn add(&mut self, span: Span, step: u32) {
         let entry = (span.offset, span.end(), step);
         let at = self.spans.partition_point(|other| *other < entry);

@@ -6,7 +6,7 @@ use crate::run::tuning::WAKE_NS;
 use crate::schedule::Schedule;
 
 impl Team {
-    /// What is known before a run of `schedule`, which takes `paced_time` nanoseconds if it is paced.
+    /// What is known before a run of `schedule`. A paced run takes `paced_time` nanoseconds.
     pub(super) fn warnings(
         &self,
         schedule: &Schedule,

@@ -62,7 +62,7 @@ pub(super) unsafe fn copy_short(dst: *mut u8, src: *const u8, bytes: usize) {
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize, stream: bool) {
     if stream {
         // SAFETY: guaranteed by the caller.
-        unsafe { copy_past_caches(dst, src, bytes) };
+        unsafe { copy_streaming(dst, src, bytes) };
     } else {
         // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(src, dst, bytes) };
@@ -75,7 +75,7 @@ pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize, stream: bo
 /// As [`copy`].
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
-unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
+unsafe fn copy_streaming(dst: *mut u8, src: *const u8, bytes: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     const LINE: usize = CACHE_LINE_BYTES;
     // Only whole lines are streamed; the rest on either side is copied normally.
@@ -115,7 +115,7 @@ unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
 /// # Safety
 /// As [`copy`].
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn copy_past_caches(dst: *mut u8, src: *const u8, bytes: usize) {
+unsafe fn copy_streaming(dst: *mut u8, src: *const u8, bytes: usize) {
     // SAFETY: guaranteed by the caller.
     unsafe { std::ptr::copy_nonoverlapping(src, dst, bytes) };
 }

@@ -82,13 +82,13 @@ impl<T: Element> RankMemory<'_, '_, T> {
             lane.finish(end);
             return Received::Done(end);
         }
-        self.take_in(wire, from, parcel, spans, op, share, due)
+        self.receive_taken(wire, from, parcel, spans, op, share, due)
     }
 
     /// Receives a message that was taken from its lane.
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "the receive's, and the parcel")]
-    fn take_in(
+    fn receive_taken(
         &mut self,
         wire: &Wire,
         from: usize,

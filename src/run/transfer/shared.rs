@@ -144,7 +144,7 @@ impl Drop for AllPieces<'_> {
 ///
 /// If this is dropped before the pieces are copied, because an operator panicked, it marks them as
 /// poisoned, together with all pieces that nobody has claimed: the receiver must neither wait for
-/// them for ever nor treat them as received.
+/// them forever nor treat them as received.
 pub(super) struct Claimed<'w> {
     pieces: &'w Pieces,
     of: usize,

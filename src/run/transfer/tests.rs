@@ -29,7 +29,7 @@ fn sixteen_bytes_travel_in_a_lane() {
 }
 
 #[test]
-fn messages_that_go_past_the_caches_arrive() {
+fn streamed_messages_arrive() {
     let sum = Operator::<i32>::named("sum").unwrap();
     let due = Due {
         ready: 0.0,

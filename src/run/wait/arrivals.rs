@@ -11,16 +11,16 @@ use super::state::TeamState;
 use super::waiter::{Stop, Waiter};
 use crate::run::tuning::BARRIER_SPINS;
 
-/// Who has arrived at the team's barrier, and who never will.
+/// Which ranks have arrived at the team's barrier, and whether one never will.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     barrier: Barrier,
-    /// The first rank that has finished its program in this run, or [`NOBODY`].
+    /// The first rank that has finished its program in this run, or [`NO_RANK`].
     departed: CachePadded<AtomicUsize>,
 }
 
 /// No rank.
-const NOBODY: usize = usize::MAX;
+const NO_RANK: usize = usize::MAX;
 
 /// Why a barrier did not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +38,14 @@ impl Arrivals {
     pub(super) fn new(group_of: &[usize]) -> Self {
         Arrivals {
             barrier: Barrier::new(group_of),
-            departed: CachePadded::new(AtomicUsize::new(NOBODY)),
+            departed: CachePadded::new(AtomicUsize::new(NO_RANK)),
         }
     }
 
     /// Forgets what a failed run leaves behind. Call while no rank is inside a run.
     pub(super) fn reset(&self) {
         self.barrier.reset();
-        self.departed.store(NOBODY, Ordering::Relaxed);
+        self.departed.store(NO_RANK, Ordering::Relaxed);
     }
 }
 
@@ -54,11 +54,11 @@ impl TeamState {
     /// for it at a barrier learn that it will not come.
     pub(crate) fn depart(&self, rank: usize, run: u64) {
         self.leave(rank, run);
-        let first = self.arrivals.departed.load(Ordering::Relaxed) == NOBODY
+        let first = self.arrivals.departed.load(Ordering::Relaxed) == NO_RANK
             && self
                 .arrivals
                 .departed
-                .compare_exchange(NOBODY, rank, Ordering::Release, Ordering::Relaxed)
+                .compare_exchange(NO_RANK, rank, Ordering::Release, Ordering::Relaxed)
                 .is_ok();
         if first {
             self.wake_all();
@@ -95,7 +95,7 @@ impl TeamState {
                 continue;
             }
             let departed = self.arrivals.departed.load(Ordering::Acquire);
-            if departed != NOBODY {
+            if departed != NO_RANK {
                 // If the departed rank had arrived here, the barrier would be open by now, or the
                 // run aborted: see "Barrier" in the parent module.
                 if self.arrivals.barrier.is_open(generation) {
@@ -136,7 +136,7 @@ impl TeamState {
                 last_here,
             } => {
                 if last_here {
-                    // All ranks of this core have arrived, so yielding to them would be in vain.
+                    // All ranks of this core have arrived, so yielding to them is useless.
                     for _ in 0..BARRIER_SPINS {
                         if self.arrivals.barrier.is_open(generation) {
                             return None;

@@ -1,4 +1,4 @@
-//! A barrier whose users choose themselves how they wait.
+//! A barrier that only counts arrivals: its users decide how they wait.
 //!
 //! Ranks that share a core count their arrivals in a counter of their own, whose cache line never
 //! leaves that core. Only the last rank of each core increments the counter that all cores share.

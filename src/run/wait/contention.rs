@@ -109,7 +109,7 @@ impl Contention {
         }
     }
 
-    /// Begins a run. Reading the load takes some 20 us, so it is read only in a team's first run
+    /// Begins a run. Reading the load takes about 20 us, so it is read only in a team's first run
     /// and where ranks block.
     pub(crate) fn begin(&self, first_run: bool) {
         let read_load = first_run || self.any_blocks();

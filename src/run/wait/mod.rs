@@ -21,7 +21,7 @@
 //!
 //! | waiting rank | rank that it waits for |
 //! |---|---|
-//! | 1. polls in vain, spins, yields | 1. hands something over |
+//! | 1. polls without success, spins, yields | 1. hands something over |
 //! | 2. announces that it will sleep (`prepare`), fence | 2. `wake`: fence |
 //! | 3. polls once more | 3. `wake`: looks for the announcement |
 //! | 4. sleeps, or after progress does not (`cancel`) | 4. if there is one: `unpark` |
@@ -36,7 +36,7 @@
 //!
 //! | leaving rank | partner that waits for it |
 //! |---|---|
-//! | 1. finishes its last step | 1. polls its transfer in vain |
+//! | 1. finishes its last step | 1. polls its transfer without success |
 //! | 2. `leave`: stores the number of the run (release) | 2. `has_left`: loads it (acquire) |
 //! | | 3. if the rank has left: polls once more |
 //!

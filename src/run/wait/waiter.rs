@@ -20,8 +20,8 @@ pub(crate) enum Stop {
 ///
 /// 1. Spin, if ranks do not outnumber cores: the partner is running on another core.
 /// 2. Yield, at once if ranks outnumber cores: the partner may need this core.
-/// 3. Sleep, after some hundred yields in vain, so that an idle team does not load the machine; or
-///    at once where another process keeps the core busy
+/// 3. Sleep, after some hundred yields without progress, so that an idle team does not load the
+///    machine; or at once where another process keeps the core busy
 ///    ([`Contention`](super::contention::Contention)).
 #[derive(Debug)]
 pub(crate) struct Waiter<'c> {
