@@ -20,6 +20,7 @@
 mod chrome;
 mod gantt;
 mod legend;
+mod segments;
 pub(crate) mod svg;
 mod trace;
 mod traffic;

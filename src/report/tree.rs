@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Caption;
+use super::segments::segments;
 use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, width};
-use super::trace::segments;
 use super::traffic::Flow;
 use crate::error::{Error, Result};
 use crate::schedule::collective::Kind;

@@ -35,6 +35,10 @@
 //! (`gamma m`, 0 for a broadcast). A broadcast is a reduction reversed, with the links in the
 //! opposite direction.
 
+mod binary;
+
+pub use binary::binary;
+
 use super::{GatherTree, Problem};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
@@ -55,17 +59,6 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     let mut program = Program::new(&platform)?;
     program.fill()?;
     program.tree(problem.root())
-}
-
-/// The best binary tree.
-///
-/// # Errors
-/// When there are more than [`MAX_RANKS`] ranks, or the links do not connect them.
-pub fn binary(problem: &Problem) -> Result<GatherTree> {
-    let platform = Platform::of(problem)?;
-    let mut program = Program::new(&platform)?;
-    program.fill_binary();
-    program.binary_tree(problem.root())
 }
 
 /// The best ordered tree for a reduction of `size` bytes to `root`, or to the best root if `None`.
@@ -385,224 +378,7 @@ impl<'a> Program<'a> {
         }
         Ok(tree)
     }
-
-    /// The time at which `to`, ready at `time`, has received `range`, and the best root of the
-    /// range.
-    fn received(&self, time: f64, range: Range, to: usize) -> (f64, usize) {
-        let mut best = (f64::INFINITY, range.0);
-        for from in range.0..=range.1 {
-            let end = max_time(time, self.at(range.0, range.1, from))
-                + self.platform.message(from, to, range);
-            if end < best.0 {
-                best = (end, from);
-            }
-        }
-        best
-    }
-
-    fn fill_binary(&mut self) {
-        let p = self.platform.ranks();
-        for i in (0..p).rev() {
-            // The times at which i has received [i+1, k], by k; and at which r has received [i,
-            // r-1] and copied its own block, by r.
-            let mut first = vec![f64::INFINITY; p];
-            let mut middle = vec![f64::INFINITY; p];
-            for j in i + 1..p {
-                first[j] = self.received(self.platform.copy[i], (i + 1, j), i).0;
-                middle[j] = self.received(0.0, (i, j - 1), j).0 + self.platform.copy[j];
-                let two = (i + 1..j).map(|k| self.received(first[k], (k + 1, j), i).0);
-                *self.cell(i, j, i) = two.fold(first[j], f64::min);
-                for (r, &ready) in middle.iter().enumerate().take(j).skip(i + 1) {
-                    *self.cell(i, j, r) = self.received(ready, (r + 1, j), r).0;
-                }
-                let two = (i..j - 1).map(|k| {
-                    let ready = self.received(0.0, (i, k), j).0;
-                    self.received(ready, (k + 1, j - 1), j).0 + self.platform.copy[j]
-                });
-                *self.cell(i, j, j) = two.fold(middle[j], f64::min);
-            }
-        }
-    }
-
-    /// The ranges that `r` receives in the best tree over `[i, j]` rooted at it, in order, and the
-    /// number of them before its copy.
-    fn children(&self, i: usize, j: usize, r: usize) -> (Vec<Last>, usize) {
-        let copy = self.platform.copy[r];
-        let receive = |time: f64, range: Range| {
-            let (end, from) = self.received(time, range, r);
-            (end, Last { range, from })
-        };
-        if i == j {
-            return (Vec::new(), 0);
-        }
-        if i < r && r < j {
-            let (ready, left) = receive(0.0, (i, r - 1));
-            return (vec![left, receive(ready + copy, (r + 1, j)).1], 1);
-        }
-        // All other ranks are on one side, in one or two ranges.
-        let (a, b, start) = if r == i {
-            (i + 1, j, copy)
-        } else {
-            (i, j - 1, 0.0)
-        };
-        let (mut best, alone) = receive(start, (a, b));
-        let mut children = vec![alone];
-        for k in a..b {
-            let (ready, one) = receive(start, (a, k));
-            let (end, two) = receive(ready, (k + 1, b));
-            if end < best {
-                best = end;
-                children = vec![one, two];
-            }
-        }
-        let copy_after = if r == i { 0 } else { children.len() };
-        (children, copy_after)
-    }
-
-    fn binary_tree(&self, root: Option<usize>) -> Result<GatherTree> {
-        let p = self.platform.ranks();
-        let root = self.root(root)?;
-        let mut tree = GatherTree::bare(p, root);
-        let mut work = vec![((0, p - 1), root)];
-        while let Some(((i, j), r)) = work.pop() {
-            let (children, copy_after) = self.children(i, j, r);
-            for (slot, child) in children.iter().enumerate() {
-                if slot == copy_after {
-                    tree.copy_now(r);
-                }
-                tree.receive(r, child.from, 0);
-                work.push((child.range, child.from));
-            }
-            if copy_after == children.len() {
-                tree.copy_now(r);
-            }
-        }
-        Ok(tree)
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::{Random, prove};
-    use super::super::{binary as homogeneous_binary, optimal};
-    use super::*;
-    use crate::machine::Links;
-
-    fn links(random: &mut Random, p: usize, missing: u64) -> CostModel {
-        let mut matrix = |top: u64| -> Vec<Vec<Option<f64>>> {
-            (0..p)
-                .map(|_| (0..p).map(|_| Some(random.below(top) as f64)).collect())
-                .collect()
-        };
-        let (mut alpha, mut beta) = (matrix(50), matrix(6));
-        for i in 0..p {
-            for j in 0..p {
-                // Neighbours are always linked.
-                if i.abs_diff(j) > 1 && random.below(100) < missing {
-                    (alpha[i][j], beta[i][j]) = (None, None);
-                }
-            }
-        }
-        CostModel::heterogeneous(Links {
-            alpha,
-            beta,
-            gamma: (0..p).map(|_| random.below(4) as f64).collect(),
-            gamma_copy: (0..p).map(|_| random.below(4) as f64).collect(),
-        })
-        .unwrap()
-    }
-
-    /// Evaluates the equations directly.
-    fn evaluate_directly(program: &mut Program<'_>) {
-        let p = program.platform.ranks();
-        for j in 0..p {
-            for i in (0..j).rev() {
-                for r in i..=j {
-                    let last = program.last(i, j, r);
-                    let (range, from) = (last.range, last.from);
-                    let copy = program.platform.copy[r];
-                    let message = program.platform.message(from, r, range);
-                    let other = program.at(range.0, range.1, from);
-                    let time = if range == (i + 1, j) {
-                        max_time(if r == i { copy } else { f64::NAN }, other) + message
-                    } else if range == (i, j - 1) {
-                        other + message + copy
-                    } else if range.0 == i {
-                        max_time(program.at(range.1 + 1, j, r), other) + message
-                    } else {
-                        max_time(program.at(i, range.0 - 1, r), other) + message
-                    };
-                    *program.cell(i, j, r) = time;
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_table_satisfies_the_equations() {
-        let mut random = Random(41);
-        for round in 0..300 {
-            let p = 1 + random.below(11) as usize;
-            let cost = links(&mut random, p, if round % 3 == 0 { 30 } else { 0 });
-            let problem = Problem::new(random.sizes(p), cost, None).unwrap();
-            let platform = Platform::of(&problem).unwrap();
-            let mut fast = Program::new(&platform).unwrap();
-            fast.fill().unwrap();
-            let mut slow = Program::new(&platform).unwrap();
-            evaluate_directly(&mut slow);
-            assert_eq!(fast.cells, slow.cells, "{problem:?}");
-            let mut binary = Program::new(&platform).unwrap();
-            binary.fill_binary();
-            for root in (0..p).map(Some).chain([None]) {
-                let problem = problem.clone().with_root(root).unwrap();
-                for (program, plan) in [
-                    (&fast, tree as fn(&Problem) -> Result<GatherTree>),
-                    (&binary, super::binary),
-                ] {
-                    let Ok(tree) = plan(&problem) else { continue };
-                    let time = program.at(0, p - 1, tree.root());
-                    assert_eq!(problem.time(&tree), time, "{problem:?}");
-                    assert!(tree.is_weakly_ordered());
-                    if round % 20 == 0 && round % 3 != 0 {
-                        prove_gather(&problem, &tree);
-                    }
-                }
-            }
-        }
-    }
-
-    /// As [`prove`], for the gather only: a scatter takes the links in the opposite direction.
-    fn prove_gather(problem: &Problem, tree: &GatherTree) {
-        let blocks: Vec<usize> = problem.sizes().iter().map(|&s| s as usize).collect();
-        let schedule = tree.gather(&blocks, crate::Ports::UNI).unwrap();
-        let simulated = schedule.simulate(problem.cost(), 1).unwrap().time();
-        assert_eq!(simulated, problem.time(tree));
-    }
-
-    #[test]
-    fn equal_links_give_the_homogeneous_optimum() {
-        let mut random = Random(42);
-        for _ in 0..100 {
-            let p = 1 + random.below(14) as usize;
-            let (alpha, beta, gamma) = (random.below(30), random.below(4), random.below(4));
-            let [alpha, beta, gamma] = [alpha, beta, gamma].map(|c| c as f64);
-            let sizes = random.sizes(p);
-            let equal = CostModel::heterogeneous(Links {
-                alpha: vec![vec![Some(alpha); p]; p],
-                beta: vec![vec![Some(beta); p]; p],
-                gamma: Vec::new(),
-                gamma_copy: vec![gamma; p],
-            });
-            let plain = CostModel::new(alpha, beta).gamma_copy(gamma);
-            for root in [None, Some(p / 2)] {
-                let on =
-                    |cost: &CostModel| Problem::new(sizes.clone(), cost.clone(), root).unwrap();
-                let (one, other) = (on(equal.as_ref().unwrap()), on(&plain));
-                let time = |tree: Result<GatherTree>| other.time(&tree.unwrap());
-                assert_eq!(time(tree(&one)), time(optimal::tree(&other)));
-                assert_eq!(time(binary(&one)), time(homogeneous_binary::tree(&other)));
-                prove(&other, &tree(&one).unwrap());
-            }
-        }
-    }
-}
+mod tests;

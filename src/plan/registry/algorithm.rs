@@ -1,0 +1,341 @@
+//! [`Algorithm`], a row of the registry: what an algorithm can do, and how it is planned and timed.
+
+use std::borrow::Cow;
+
+use super::planner::{Planned, Planner};
+use super::{Reduction, of};
+use crate::error::Result;
+use crate::machine::Ports;
+use crate::plan::build::stream::Stream;
+use crate::plan::refusal::{Reason, Refusal};
+use crate::plan::segments::{Best, Published, Symbols};
+use crate::plan::tree::reduce_broadcast;
+use crate::plan::{MAX_TRANSFERS, Request};
+use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
+
+/// One algorithm for one collective.
+#[derive(Debug, Clone, Copy)]
+pub struct Algorithm {
+    /// Name, unique within the collective.
+    pub name: &'static str,
+    /// The collective that the algorithm performs.
+    pub collective: Kind,
+    /// Port models it can be planned for.
+    pub ports: PortModels,
+    /// Whether it requires an operator that commutes.
+    pub commutative_only: bool,
+    /// Whether it requires links with equal costs.
+    pub uniform_links_only: bool,
+    /// Whether it requires blocks of equal size.
+    pub regular_only: bool,
+    /// Whether it splits the vector, or every block, into the request's segments.
+    pub segmented: bool,
+    /// Approximate number of transfers of `p` ranks with `q` segments, which determines the time
+    /// and memory of a schedule.
+    pub transfers: fn(usize, usize) -> usize,
+    /// Approximate time of planning a schedule, in that of simulating it: more than 1 where planning
+    /// is a search.
+    pub planning_work: u64,
+    /// Approximate memory, in bytes, for planning with `p` ranks in addition to the schedule: the
+    /// tables of the search for the best tree.
+    pub tables: fn(usize) -> u64,
+    /// The publication it comes from.
+    pub source: &'static str,
+    /// Number of communication rounds, in the field's symbols.
+    pub rounds: &'static str,
+    /// Number of elements moved by all ranks together.
+    pub volume: &'static str,
+    /// The largest number of ranks it is planned for where links differ.
+    pub max_ranks_with_links: Option<usize>,
+    /// How it is planned.
+    pub planner: Planner,
+    /// The closed form of the time as executed.
+    pub(in crate::plan) closed_form: ClosedForm,
+    /// The smallest number of ranks, at least this one, that the closed form covers.
+    pub(in crate::plan) covered_ranks: fn(usize) -> usize,
+    /// How the best size of equal segments is found, where the vector is split.
+    pub(in crate::plan) best_segment: BestSegment,
+    /// What a published table prints for it.
+    pub(in crate::plan) published: Option<fn(&Symbols) -> Option<Published>>,
+}
+
+/// A function of the request, `None` for requests that it does not cover.
+pub(in crate::plan) type Formula = fn(&Request) -> Option<f64>;
+
+/// The closed form of an algorithm's time.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::plan) enum ClosedForm {
+    /// There is none.
+    None,
+    /// The formula.
+    Of(Formula),
+    /// The formula of a reduction to rank 0, then again without computation: a broadcast.
+    ReduceThenBroadcast(Formula),
+}
+
+/// How the best size of equal segments is found.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::plan) enum BestSegment {
+    /// By a search over the number of segments.
+    Search,
+    /// The closed form is least at this size, a real number.
+    Formula(fn(&Symbols) -> f64),
+    /// By a search of its own, `None` for requests that it does not cover.
+    Own(fn(&Algorithm, &Request) -> Result<Option<Best>>),
+}
+
+/// Port models an algorithm is planned for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum PortModels {
+    Uni,
+    Bi,
+    Both,
+}
+
+impl PortModels {
+    /// Whether the port model of `ports` is included.
+    pub fn allow(self, ports: Ports) -> bool {
+        match self {
+            PortModels::Uni => !ports.is_bidirectional(),
+            PortModels::Bi => ports.is_bidirectional(),
+            PortModels::Both => true,
+        }
+    }
+
+    /// `"uni"`, `"bi"` or `"uni, bi"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            PortModels::Uni => "uni",
+            PortModels::Bi => "bi",
+            PortModels::Both => "uni, bi",
+        }
+    }
+}
+
+impl Algorithm {
+    /// Plans `request`.
+    ///
+    /// # Errors
+    /// When there is no rank, the root is out of range, a cost is not a valid time, the costs
+    /// describe too few ranks, the schedule would be too long, or the algorithm does not support
+    /// these ports or this operator (the message names one that does).
+    pub fn plan(&self, request: &Request) -> Result<Schedule> {
+        self.accepts(request)?;
+        match self.planner {
+            Planner::Direct(plan) => plan(request),
+            Planner::ReduceBroadcast(plan) => reduce_broadcast::plan(request, plan),
+            Planner::Streamed(_)
+            | Planner::Reduction(_)
+            | Planner::BroadcastOf(_)
+            | Planner::AllreduceOf(_) => self.planned(request)?.materialize(),
+            Planner::ReverseOf(plan) => {
+                let mut request = request.without_computation();
+                // Only reductions have operands to keep in order: a broadcast need not pass through
+                // rank 0.
+                request.keep_order &= self.collective.reduces();
+                if self.collective == Kind::ReduceScatter && request.blocks.is_none() {
+                    let sizes = request
+                        .reduce_scatter_spans()
+                        .iter()
+                        .map(|s| s.len)
+                        .collect();
+                    request.blocks = Some(sizes);
+                }
+                plan(&request)?.into_reversed()
+            }
+        }
+    }
+
+    /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`].
+    pub fn planned(&self, request: &Request) -> Result<Planned> {
+        self.accepts(request)?;
+        Ok(Planned::Streamed(match self.planner {
+            Planner::Streamed(programs) => programs(request)?,
+            Planner::Reduction(plan) => Box::new(Stream(plan(request)?)),
+            Planner::BroadcastOf(plan) => Box::new(Reduction::backwards(request, plan)?),
+            Planner::AllreduceOf(plan) => Box::new(Reduction::compose(request, plan)?),
+            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::ReduceBroadcast(_) => {
+                return Ok(Planned::Stored(self.plan(request)?));
+            }
+        }))
+    }
+
+    /// Approximate memory per transfer, in bytes, while the result of [`Algorithm::planned`]
+    /// exists; `None` if that is a stored schedule.
+    pub fn bytes_a_transfer(&self) -> Option<u64> {
+        match self.planner {
+            Planner::Streamed(_) => Some(0),
+            // A planned transfer, which takes up to twice its size while the list grows, and its
+            // two halves.
+            Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
+            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::ReduceBroadcast(_) => None,
+        }
+    }
+
+    /// Whether [`Algorithm::planned`] gives a source that times requests whose schedules are too long to
+    /// store.
+    pub fn is_streamed(&self) -> bool {
+        matches!(self.planner, Planner::Streamed(_))
+    }
+
+    /// The request with the costs that count: a collective that does not combine has no
+    /// computation.
+    pub(in crate::plan) fn effective<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
+        if self.collective.reduces() {
+            Cow::Borrowed(request)
+        } else {
+            Cow::Owned(request.without_computation())
+        }
+    }
+
+    /// Whether it has a closed form of its time as executed, for some requests at least.
+    pub fn has_closed_form(&self) -> bool {
+        !matches!(self.closed_form, ClosedForm::None)
+    }
+
+    /// The closed form of its time as executed: `None` where there is none for `request`. Closed
+    /// forms are stated for one port, costs that are the same for all ranks, and roots to which
+    /// nothing has to be forwarded.
+    pub fn closed_form(&self, request: &Request) -> Option<f64> {
+        match self.closed_form {
+            ClosedForm::None => None,
+            ClosedForm::Of(time) => time(&self.effective(request)),
+            ClosedForm::ReduceThenBroadcast(time) => {
+                let request = Request {
+                    root: 0,
+                    ..request.clone()
+                };
+                Some(time(&request)? + time(&request.without_computation())?)
+            }
+        }
+    }
+
+    /// What a published table prints for it: `None` where none covers it, for `p <= 3`, for an
+    /// empty vector, and where costs differ from rank to rank or are not linear.
+    ///
+    /// ```
+    /// use oneport::plan::registry;
+    /// use oneport::{CostModel, Kind, Ports, Request};
+    /// let mut request = Request::new(64, 1000);
+    /// request.ports = Ports::UNI;
+    /// request.cost = CostModel::new(10.0, 1.0);
+    /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
+    /// assert_eq!(chain.table, "Table I");
+    /// assert_eq!(chain.time, 63.0 * 1010.0);
+    /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn published(&self, request: &Request) -> Option<Published> {
+        let covered =
+            request.ranks > 3 && request.elements() > 0 && self.ports.allow(request.ports);
+        let published = self.published.filter(|_| covered)?;
+        published(&Symbols::of(&self.effective(request))?)
+    }
+
+    /// For which requests it is not, besides those that its ports and its operator exclude: in
+    /// words, or empty.
+    pub fn restrictions(&self) -> String {
+        let mut all = Vec::new();
+        if self.uniform_links_only {
+            all.push("links that cost the same".to_string());
+        }
+        if self.regular_only {
+            all.push("blocks of one size".to_string());
+        }
+        if let Some(max) = self.max_ranks_with_links {
+            all.push(format!("at most {max} ranks where links differ"));
+        }
+        all.join("; ")
+    }
+
+    /// The row as a base for another collective, whose time and best segments are others.
+    pub(in crate::plan) const fn for_another_collective(self) -> Algorithm {
+        Algorithm {
+            best_segment: BestSegment::Search,
+            published: None,
+            ..self
+        }
+    }
+
+    /// Checks whether [`Algorithm::plan`] accepts `request`.
+    ///
+    /// # Errors
+    /// Why it does not, and the algorithms that may: the [`Error`] of [`Algorithm::plan`] as data.
+    pub fn accepts(&self, request: &Request) -> Result<(), Refusal> {
+        self.check(request)
+            .map_err(|reason| self.refusal(request, reason))
+    }
+
+    /// The refusal of `request` for `reason`, with the alternatives of the registry.
+    pub fn refusal(&self, request: &Request, reason: Reason) -> Refusal {
+        let lacks_restriction = |a: &Algorithm| match reason {
+            Reason::BlockSizes => !a.regular_only,
+            Reason::Links => !a.uniform_links_only,
+            Reason::Commutativity => !a.commutative_only,
+            _ => true,
+        };
+        let alternatives = match reason.is_restriction() {
+            true => of(self.collective)
+                .filter(|a| lacks_restriction(a) && a.ports.allow(request.ports))
+                .map(|a| a.name)
+                .collect(),
+            false => Vec::new(),
+        };
+        Refusal {
+            algorithm: self.name,
+            collective: self.collective,
+            reason,
+            alternatives,
+        }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Reason> {
+        request.validate().map_err(Reason::Invalid)?;
+        let ranks = request.ranks;
+        let segments = if self.segmented {
+            request.segments.count()
+        } else {
+            1
+        };
+        if (self.transfers)(ranks, segments) > MAX_TRANSFERS {
+            return Err(Reason::TooManySteps { ranks, segments });
+        }
+        self.check_blocks(request)?;
+        if self.uniform_links_only && request.cost.links().is_some() {
+            return Err(Reason::Links);
+        }
+        if !self.ports.allow(request.ports) {
+            return Err(Reason::Ports(request.ports));
+        }
+        if self.commutative_only && request.keep_order && self.collective.reduces() {
+            return Err(Reason::Commutativity);
+        }
+        Ok(())
+    }
+
+    /// Checks the block sizes: only collectives with blocks may have them, and only some algorithms
+    /// support unequal ones.
+    fn check_blocks(&self, request: &Request) -> Result<(), Reason> {
+        let (ranks, elements) = (request.ranks, request.elements());
+        match &request.blocks {
+            None => {
+                let has_one_vector =
+                    !self.collective.has_blocks() || self.collective == Kind::ReduceScatter;
+                if !has_one_vector && elements.checked_mul(ranks).is_none() {
+                    return Err(Reason::BlocksOverflow { ranks, elements });
+                }
+                Ok(())
+            }
+            Some(_) if !self.collective.has_blocks() => Err(Reason::OneVector),
+            Some(blocks) if self.regular_only && blocks.iter().any(|&b| b != blocks[0]) => {
+                Err(Reason::BlockSizes)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}

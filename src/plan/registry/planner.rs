@@ -1,0 +1,100 @@
+//! How an algorithm is planned, and the result: a stored schedule, or programs that are streamed.
+
+use super::{DynScheduleSource, Reduction};
+use crate::error::Result;
+use crate::machine::{CostModel, Ports};
+use crate::plan::Request;
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, Schedule};
+use crate::simulate::Timed;
+
+/// How the schedule of an algorithm is planned.
+#[derive(Debug, Clone, Copy)]
+pub enum Planner {
+    /// The function plans the schedule itself.
+    Direct(fn(&Request) -> Result<Schedule>),
+    /// The schedule is the reversal of the function's schedule for gamma = 0.
+    ReverseOf(fn(&Request) -> Result<Schedule>),
+    /// The function returns programs that are streamed through the first port of each kind. They
+    /// can be stored, or timed without storing them.
+    Streamed(fn(&Request) -> Result<Box<dyn DynScheduleSource>>),
+    /// The function plans a reduction. Its transfers are stored compactly, and not as steps if only
+    /// times are needed.
+    Reduction(fn(&Request) -> Result<Reduction>),
+    /// A broadcast: the reversal of the function's reduction for gamma = 0.
+    BroadcastOf(fn(&Request) -> Result<Reduction>),
+    /// An allreduce: the function's reduction, followed by the reversal of its reduction for gamma
+    /// = 0.
+    AllreduceOf(fn(&Request) -> Result<Reduction>),
+    /// The same, from a schedule.
+    ReduceBroadcast(fn(&Request) -> Result<Schedule>),
+}
+
+/// The result of planning a request: see [`Algorithm::planned`](super::Algorithm::planned).
+#[allow(missing_debug_implementations, reason = "may be any programs")]
+pub enum Planned {
+    /// A stored schedule.
+    Stored(Schedule),
+    /// Programs that need not be stored.
+    Streamed(Box<dyn DynScheduleSource>),
+}
+
+impl Planned {
+    /// The collective that it performs.
+    pub fn collective(&self) -> Collective {
+        self.programs().collective()
+    }
+
+    /// The port model.
+    pub fn ports(&self) -> Ports {
+        self.programs().ports()
+    }
+
+    /// The buffers of all ranks, in rank order.
+    pub fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
+        self.programs().layouts()
+    }
+
+    /// Whether a step uses a port other than the first of its kind.
+    pub fn uses_several_ports(&self) -> bool {
+        match self {
+            Planned::Stored(schedule) => {
+                let mut steps = schedule.programs().iter().flatten();
+                steps.any(|step| step.port().is_some_and(|port| port > 0))
+            }
+            Planned::Streamed(_) => false,
+        }
+    }
+
+    /// Times it under `cost`, with elements of `element_bytes` bytes, by
+    /// [`simulate::stream`](crate::simulate::stream).
+    ///
+    /// # Errors
+    /// As [`simulate::stream`](crate::simulate::stream).
+    pub fn timed(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+        mut watch: impl FnMut(u64),
+    ) -> Result<Timed> {
+        self.programs().timed(cost, element_bytes, &mut watch)
+    }
+
+    /// Stores it as a schedule.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`].
+    pub fn materialize(self) -> Result<Schedule> {
+        match self {
+            Planned::Stored(schedule) => Ok(schedule),
+            Planned::Streamed(programs) => programs.materialize(),
+        }
+    }
+
+    fn programs(&self) -> &dyn DynScheduleSource {
+        match self {
+            Planned::Stored(schedule) => schedule,
+            Planned::Streamed(programs) => programs.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Tests of the lower bounds: the formulas of the tables, and no schedule is faster than its
+//! bounds.
+
+use super::*;
+use crate::machine::Links;
+use crate::plan::{Request, Segments, registry};
+use crate::simulate::Prepared;
+use crate::{Order, Span, Step};
+
+const COST: fn() -> CostModel = || CostModel::new(7.0, 3.0).gamma(2.0);
+
+#[test]
+fn symbols_of_the_tables() {
+    let of = |kind, ports, p, m| {
+        let b = lower_bound(kind, ports, p, m, 1, &COST());
+        (b.latency, b.bandwidth, b.computation)
+    };
+    let (uni, bi) = (Ports::UNI, Ports::BI);
+    assert_eq!(of(Kind::Broadcast, bi, 9, 8), (28.0, 24.0, 0.0));
+    assert_eq!(of(Kind::Reduce, bi, 8, 8), (21.0, 24.0, 14.0));
+    assert_eq!(of(Kind::Reduce, uni, 3, 6), (14.0, 36.0, 8.0)); // 2 beta m
+    assert_eq!(of(Kind::Reduce, uni, 4, 6), (14.0, 27.0, 9.0)); // 3/2 beta m
+    assert_eq!(of(Kind::Reduce, uni, 2, 6), (7.0, 18.0, 6.0)); // beta m
+    assert_eq!(of(Kind::Gather, bi, 4, 6), (14.0, 54.0, 0.0));
+    assert_eq!(of(Kind::Scatter, uni, 4, 6), (14.0, 54.0, 0.0));
+    assert_eq!(of(Kind::Allgather, bi, 4, 6), (14.0, 54.0, 0.0));
+    assert_eq!(of(Kind::Allgather, uni, 4, 6), (14.0, 108.0, 0.0));
+    assert_eq!(of(Kind::ReduceScatter, bi, 4, 24), (14.0, 54.0, 36.0));
+    assert_eq!(of(Kind::Allreduce, bi, 4, 24), (14.0, 108.0, 36.0));
+    assert_eq!(of(Kind::Allreduce, uni, 4, 24), (14.0, 216.0, 36.0));
+    assert_eq!(of(Kind::Alltoall, bi, 4, 6), (14.0, 54.0, 0.0));
+    assert_eq!(of(Kind::Alltoall, uni, 4, 6), (14.0, 108.0, 0.0));
+    assert_eq!(of(Kind::Broadcast, bi.with_k(2), 9, 8), (14.0, 12.0, 0.0));
+    assert_eq!(of(Kind::Broadcast, bi.with_k(usize::MAX), 9, 8).0, 7.0);
+    for kind in Kind::ALL {
+        assert_eq!(of(kind, bi, 1, 8), (0.0, 0.0, 0.0));
+        assert_eq!(of(kind, uni, 0, 8), (0.0, 0.0, 0.0));
+        assert_eq!(of(kind, uni, 8, 0), (0.0, 0.0, 0.0));
+    }
+}
+
+#[test]
+fn no_planned_schedule_is_faster_than_its_bounds() {
+    let costs = [
+        (7.0, 3.0, 2.0),
+        (0.0, 1.0, 0.0),
+        (1.0, 0.0, 0.0),
+        (0.0, 0.0, 1.0),
+        (1.0, 1.0, 1.0),
+    ];
+    for algorithm in registry::all() {
+        for ports in [Ports::UNI, Ports::BI] {
+            for p in 1..=20 {
+                for (m, s) in [(0, 1), (1, 1), (5, 2), (40, 40), (40, 1), (64, 8)] {
+                    for overlap in [false, true] {
+                        let mut r = Request::new(p, m);
+                        r.ports = ports;
+                        r.segments = Segments::of_size(m, s).unwrap();
+                        let Ok(schedule) = algorithm.plan(&r) else {
+                            continue;
+                        };
+                        let prepared = Prepared::new(&schedule, overlap).unwrap();
+                        for (alpha, beta, gamma) in costs {
+                            let cost = CostModel::new(alpha, beta).gamma(gamma).overlap(overlap);
+                            let time = prepared.simulate(&cost, 4).unwrap().time();
+                            let bounds = lower_bound_of(&schedule, &cost, 4);
+                            assert!(
+                                bounds.largest <= time * (1.0 + 1e-12),
+                                "{} {p} {m} {ports:?}: {bounds:?}, {time}",
+                                algorithm.name
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Tests irregular blocks: one huge block, some or all blocks empty.
+#[test]
+fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
+    let costs = [
+        (7.0, 3.0, 2.0),
+        (0.0, 1.0, 0.0),
+        (1.0, 0.0, 0.0),
+        (0.0, 0.0, 1.0),
+    ];
+    let mut compared = 0;
+    for p in (1..=12).chain([16, 31]) {
+        let sizes: [Vec<usize>; 4] = [
+            (0..p).map(|r| if r == p / 3 { 50 } else { 0 }).collect(),
+            (0..p)
+                .map(|r| if r == p - 1 { 200 } else { r % 3 })
+                .collect(),
+            (0..p).map(|r| (7 * r + 3) % (p + 2)).collect(),
+            vec![0; p],
+        ];
+        for blocks in sizes {
+            let (all, max) = (
+                blocks.iter().sum(),
+                blocks.iter().copied().max().unwrap_or(0),
+            );
+            for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
+                for ports in [Ports::UNI, Ports::BI] {
+                    let of_vector = algorithm.collective == Kind::ReduceScatter;
+                    let mut r = Request::new(p, if of_vector { all } else { max });
+                    r.blocks = Some(blocks.clone());
+                    r.ports = ports;
+                    r.root = p / 2;
+                    let Ok(schedule) = algorithm.plan(&r) else {
+                        continue;
+                    };
+                    let prepared = Prepared::new(&schedule, false).unwrap();
+                    for (alpha, beta, gamma) in costs {
+                        let cost = CostModel::new(alpha, beta).gamma(gamma);
+                        let time = prepared.simulate(&cost, 4).unwrap().time();
+                        let bounds = lower_bound_of(&schedule, &cost, 4);
+                        assert!(
+                            bounds.largest <= time * (1.0 + 1e-12),
+                            "{} {p} {blocks:?} {ports:?}: {bounds:?}, {time}",
+                            algorithm.name
+                        );
+                        compared += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 1000);
+}
+
+/// `max_r (M - m_r) beta` for allgatherv; the sums over all partners for alltoallv.
+#[test]
+fn bounds_of_irregular_blocks() {
+    let bounds = |kind, name, ports| {
+        let mut r = Request::new(4, 9);
+        r.blocks = Some(vec![2, 9, 0, 5]);
+        r.ports = ports;
+        if kind == Kind::ReduceScatter {
+            r.segments = Segments::whole(16);
+        }
+        let schedule = registry::find(kind, name).unwrap().plan(&r).unwrap();
+        let b = lower_bound_of(&schedule, &COST(), 1);
+        (b.latency, b.bandwidth, b.computation)
+    };
+    let (uni, bi) = (Ports::UNI, Ports::BI);
+    assert_eq!(bounds(Kind::Allgather, "ring", bi), (14.0, 48.0, 0.0));
+    assert_eq!(bounds(Kind::Allgather, "ring", uni), (14.0, 72.0, 0.0));
+    assert_eq!(bounds(Kind::ReduceScatter, "ring", bi), (14.0, 48.0, 24.0));
+    // Rank 1 receives 27, rank 2 sends 16; together all send 48.
+    assert_eq!(bounds(Kind::Alltoall, "pairwise", bi), (14.0, 81.0, 0.0));
+    // Rank 1 receives 27 and sends 7.
+    assert_eq!(bounds(Kind::Alltoall, "pairwise", uni), (14.0, 102.0, 0.0));
+    // All ranks send only to rank 1, which receives from all.
+    let mut r = Request::new(8, 5);
+    r.blocks = Some(vec![0, 5, 0, 0, 0, 0, 0, 0]);
+    let pairwise = registry::find(Kind::Alltoall, "pairwise").unwrap();
+    let schedule = pairwise.plan(&r).unwrap();
+    assert_eq!(lower_bound_of(&schedule, &COST(), 1).latency, 21.0);
+}
+
+/// An exchange between two ranks attains the bounds of an allreduce.
+#[test]
+fn an_exchange_of_two_ranks_attains_the_bounds() {
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
+    let (mine, theirs) = (Span::new(0, 6), Span::new(6, 6));
+    for rank in 0..2 {
+        b.layout(rank, 12, [mine], [mine]);
+        b.step(rank, Step::send(1 - rank, mine));
+        b.step(rank, Step::recv(1 - rank, theirs));
+        b.step(
+            rank,
+            Step::combine(theirs, mine, Order::by_rank(rank, 1 - rank)),
+        );
+    }
+    let schedule = b.build().unwrap();
+    let time = |cost: &CostModel| schedule.simulate(cost, 1).unwrap().time();
+    for cost in [CostModel::new(1.0, 0.0), CostModel::new(0.0, 1.0)] {
+        assert_eq!(lower_bound_of(&schedule, &cost, 1).largest, time(&cost));
+    }
+    let regular = lower_bound(Kind::Allreduce, Ports::BI, 2, 6, 1, &COST());
+    assert_eq!(lower_bound_of(&schedule, &COST(), 1), regular);
+}
+
+#[test]
+fn irregular_blocks() {
+    let layout = |blocks: &[usize], gather: bool| -> Vec<Layout> {
+        let all = blocks.iter().sum();
+        let own = |&n: &usize| Layout {
+            len: all,
+            input: [Span::new(0, n)].into_iter().collect(),
+            output: [Span::new(0, if gather { all } else { 0 })]
+                .into_iter()
+                .collect(),
+        };
+        blocks.iter().map(own).collect()
+    };
+    let demand = |collective: &Collective, layouts: &[Layout]| {
+        Demand::of(collective, layouts.len(), layouts.iter())
+    };
+    let d = demand(
+        &Collective::Gather { root: 1 },
+        &layout(&[5, 4, 0, 3], false),
+    );
+    assert_eq!((d.reach, d.total, d.received, d.sent), (3, 8.0, 8.0, 5.0));
+    let d = demand(&Collective::Allgather, &layout(&[5, 4, 0, 3], true));
+    assert_eq!(
+        (d.reach, d.received, d.total, d.both),
+        (4, 12.0, 36.0, 12.0)
+    );
+    let d = demand(&Collective::Allgather, &layout(&[0, 0], true));
+    assert_eq!(d.reach, 0);
+}
+
+#[test]
+fn slow_and_missing_links() {
+    let cost = CostModel::heterogeneous(Links {
+        alpha: vec![vec![Some(0.0), Some(5.0)], vec![None, Some(0.0)]],
+        beta: vec![vec![Some(0.0), Some(2.0)], vec![None, Some(0.0)]],
+        gamma: vec![1.0, 3.0],
+        gamma_copy: vec![],
+    });
+    let b = lower_bound(Kind::Reduce, Ports::BI, 2, 8, 1, &cost.unwrap());
+    assert_eq!((b.latency, b.bandwidth, b.computation), (5.0, 16.0, 6.0));
+}
