@@ -28,6 +28,11 @@ impl Generator {
         let product = u128::from(self.next_u64()) * n as u128;
         (product >> 64) as usize
     }
+
+    /// A number in `0.0..1.0`, a multiple of `2^-53`.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
 }
 
 #[cfg(test)]

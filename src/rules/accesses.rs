@@ -272,15 +272,13 @@ fn joined(spans: &[Span]) -> impl Iterator<Item = Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Generator;
 
     /// Records spans one after another, and in one pass.
     #[test]
     fn sorted_and_single_spans_are_recorded_alike() {
-        let mut seed = 1u64;
-        let mut random = |n: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) as usize % n
-        };
+        let mut generator = Generator::new(1);
+        let mut random = |n: usize| generator.below(n);
         for _ in 0..500 {
             let mut single = Accesses::<1>::default();
             let mut pass = Accesses::<1>::default();
@@ -318,11 +316,8 @@ mod tests {
     /// Compares with a list of the times of every element.
     #[test]
     fn parts_agree_with_single_elements() {
-        let mut seed = 1u64;
-        let mut random = |n: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) as usize % n
-        };
+        let mut generator = Generator::new(1);
+        let mut random = |n: usize| generator.below(n);
         for _ in 0..200 {
             let mut accesses = Accesses::<1>::default();
             let (mut written, mut read) = (vec![0.0f64; 20], vec![0.0f64; 20]);

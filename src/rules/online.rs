@@ -311,19 +311,15 @@ fn any_overlap_sorted(mut a: &[Span], mut b: &[Span]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Generator;
 
     #[test]
     fn sorted_and_pairwise_overlap_agree() {
-        let mut random = 1u64;
-        let mut below = |n: u64| {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            usize::try_from((random >> 33) % n).unwrap()
-        };
+        let mut random = Generator::new(1);
+        let mut below = |n: usize| random.below(n);
         let mut seen = [0, 0];
         for _ in 0..20_000 {
-            let mut list = |n: u64| -> Vec<Span> {
+            let mut list = |n: usize| -> Vec<Span> {
                 let mut spans: Vec<Span> = (0..below(n))
                     .map(|_| Span::new(below(120), below(4)))
                     .collect();

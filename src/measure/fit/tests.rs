@@ -1,6 +1,7 @@
 //! Tests of the fits, on synthetic times with noise and outliers.
 
 use super::*;
+use crate::random::Generator;
 
 /// 0 and 16 B to 16 MiB, in steps of about the square root of two.
 fn sizes() -> Vec<u64> {
@@ -17,8 +18,7 @@ fn measured(time: impl Fn(f64) -> f64) -> Vec<Measured> {
 
 /// Reproducible noise between -1 and 1.
 fn noise(i: usize) -> f64 {
-    let x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((x ^ (x >> 29)) % 2001) as f64 / 1000.0 - 1.0
+    2.0 * Generator::new(i as u64).unit() - 1.0
 }
 
 fn near(a: f64, b: f64, relative: f64) {

@@ -7,6 +7,7 @@ use super::*;
 use crate::machine::{CostModel, Ports};
 use crate::plan::segments::{best_segment, executed_time};
 use crate::plan::{Segments, registry};
+use crate::random::Generator;
 use crate::schedule::collective::Kind;
 
 /// Returns model times with noise, under a cost model (`truth`) that differs from the one of the
@@ -14,7 +15,7 @@ use crate::schedule::collective::Kind;
 struct Fake {
     truth: CostModel,
     noise: f64,
-    state: u64,
+    random: Generator,
     now: Duration,
     calls: Vec<(u64, &'static str, usize, usize)>,
 }
@@ -24,19 +25,10 @@ impl Fake {
         Fake {
             truth,
             noise,
-            state: 1,
+            random: Generator::new(1),
             now: Duration::from_secs(7),
             calls: Vec::new(),
         }
-    }
-
-    /// Uniform in `0..1`.
-    fn random(&mut self) -> f64 {
-        self.state = self
-            .state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.state >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -58,7 +50,7 @@ impl Measure for Fake {
             repetitions,
         ));
         let times: Vec<u64> = (0..repetitions)
-            .map(|_| (time * (1.0 + self.noise * self.random().powi(2))) as u64)
+            .map(|_| (time * (1.0 + self.noise * self.random.unit().powi(2))) as u64)
             .collect();
         self.now += Duration::from_nanos(times.iter().sum());
         Ok(times)

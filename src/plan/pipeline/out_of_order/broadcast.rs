@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::plan::Transfer;
+use crate::random::Generator;
 
 /// A broadcast under construction. Time runs from the end of the reduction to its start.
 ///
@@ -100,7 +101,7 @@ impl<'a> Broadcast<'a> {
         // the longest preparation time, other ranks become free often enough to provide instants.
         let mut waits = vec![0.0, self.waits[0], self.waits[self.waits.len() - 1]];
         waits.dedup();
-        let mut random = SplitMix64(seed);
+        let mut random = Generator::new(seed);
         let mut plan = Vec::with_capacity(total);
         let mut informed = 1;
         // The instants at which a transfer may start, as bits: those have the same order as the
@@ -142,7 +143,7 @@ impl<'a> Broadcast<'a> {
         now: f64,
         cap: usize,
         noise: f64,
-        random: &mut SplitMix64,
+        random: &mut Generator,
     ) -> Vec<(usize, usize)> {
         /// The penalty for a receiver that loses a whole preparation, in segments.
         const LOSS: f64 = 2.0;
@@ -330,20 +331,5 @@ pub(super) fn reversed(t: Transfer) -> Transfer {
         from: t.to,
         to: t.from,
         ..t
-    }
-}
-
-/// The SplitMix64 generator of Steele, Lea & Flood: small, and it gives the same plan on every
-/// machine.
-#[derive(Debug)]
-pub(super) struct SplitMix64(pub(super) u64);
-
-impl SplitMix64 {
-    /// A number in `0.0..1.0`.
-    pub(super) fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }

@@ -1,9 +1,9 @@
 //! Tests of the out-of-order planner and of its lower bounds.
 
-use super::broadcast::SplitMix64;
 use super::*;
 use crate::check::{Options, check};
 use crate::plan::{Segments, registry};
+use crate::random::Generator;
 use crate::{CostModel, Kind, Ports};
 
 /// The makespan of a plan, computed independently of the planner from sets of contributions and the
@@ -97,8 +97,8 @@ fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Requ
 
 #[test]
 fn executed_times_match_the_plan_and_never_exceed_uni_greedy() {
-    let mut random = SplitMix64(3);
-    let mut any = |n: usize| (random.unit() * n as f64) as usize;
+    let mut random = Generator::new(3);
+    let mut any = |n: usize| random.below(n);
     for case in 0..250 {
         let (p, q) = (1 + any(if case % 20 == 0 { 70 } else { 20 }), 1 + any(16));
         let size = any(7);
