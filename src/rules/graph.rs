@@ -209,61 +209,43 @@ impl Graph {
         };
         self.nodes = vec![nothing; total as usize];
         for (rank, program) in programs.iter().enumerate() {
-            let base = self.rank_events[rank];
+            let (me, base) = (rank_u32(rank)?, self.rank_events[rank]);
             for (i, step) in program.iter().enumerate() {
                 let event = base + 2 * i;
-                let me = rank_u32(rank)?;
-                let mut push = |node: Node| {
+                let mate = mates[event / 2];
+                let mut push = |kind, from, to| {
                     let number = next[i];
                     next[i] += 1;
-                    self.nodes[number as usize] = node;
+                    self.nodes[number as usize] = Node {
+                        kind,
+                        from,
+                        to,
+                        elements: step.len() as u64,
+                    };
                     number
                 };
-                let elements = step.len() as u64;
                 match step {
                     // A matched send is numbered with its receive.
-                    Step::Send { .. } if mates[event / 2] != NONE => {}
+                    Step::Send { .. } if mate != NONE => {}
                     Step::Send { to, .. } => {
-                        self.event_nodes[event] = push(Node {
-                            kind: NodeKind::Transfer,
-                            from: me,
-                            to: rank_u32(*to)?,
-                            elements,
-                        });
+                        let to = rank_u32(*to)?;
+                        self.event_nodes[event] = push(NodeKind::Transfer, me, to);
                     }
                     Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
-                        let from = rank_u32(*from)?;
-                        let node = push(Node {
-                            kind: NodeKind::Transfer,
-                            from,
-                            to: me,
-                            elements,
-                        });
+                        let node = push(NodeKind::Transfer, rank_u32(*from)?, me);
                         self.event_nodes[event] = node;
-                        if mates[event / 2] != NONE {
-                            self.event_nodes[2 * mates[event / 2] as usize] = node;
+                        if mate != NONE {
+                            self.event_nodes[2 * mate as usize] = node;
                         }
                         if step.computes() {
-                            self.event_nodes[event + 1] = push(Node {
-                                kind: NodeKind::Combine,
-                                from: me,
-                                to: me,
-                                elements,
-                            });
+                            self.event_nodes[event + 1] = push(NodeKind::Combine, me, me);
                         }
                     }
-                    Step::Copy { .. } | Step::Combine { .. } => {
-                        let kind = if matches!(step, Step::Copy { .. }) {
-                            NodeKind::Copy
-                        } else {
-                            NodeKind::CombineLocal
-                        };
-                        self.event_nodes[event + 1] = push(Node {
-                            kind,
-                            from: me,
-                            to: me,
-                            elements,
-                        });
+                    Step::Copy { .. } => {
+                        self.event_nodes[event + 1] = push(NodeKind::Copy, me, me);
+                    }
+                    Step::Combine { .. } => {
+                        self.event_nodes[event + 1] = push(NodeKind::CombineLocal, me, me);
                     }
                 }
             }

@@ -57,104 +57,135 @@ impl Matching {
                 schedule.steps()
             )));
         }
-        let mut mates = vec![NONE; schedule.steps()];
-        let mut first_step = Vec::with_capacity(programs.len());
-        let mut steps = 0u32;
-        // Sends to each rank, ordered by sender, then program: one stable counting sort by
-        // receiver.
-        let mut sends: Vec<(u32, u32)> = Vec::new();
-        for program in programs {
-            first_step.push(steps);
-            for step in program {
-                if let Step::Send { to, .. } = step {
-                    sends.push((rank_u32(*to)?, steps));
-                }
-                steps += 1;
-            }
-        }
-        let (ends, sorted) = grouped(programs.len(), sends.iter().copied());
-        // The last rank whose first step is not after `step`. Ranks without steps have the same
-        // first step as their successor.
-        let rank_of = |step: u32| first_step.partition_point(|&f| f <= step) - 1;
-        let local = |rank: usize, number: u32| (number - first_step[rank]) as usize;
+        let (first_step, sends) = numbered_sends(programs)?;
+        let (ends, sends) = grouped(programs.len(), sends.iter().copied());
+        let mut matching = Matching {
+            mates: vec![NONE; schedule.steps()],
+            first_step,
+        };
         let mut receives: Vec<(usize, u32)> = Vec::new();
+        let mut start = 0;
         for (rank, program) in programs.iter().enumerate() {
             receives.clear();
-            for (step, number) in program.iter().zip(first_step[rank]..) {
+            for (step, number) in program.iter().zip(matching.first_step[rank]..) {
                 if let Step::Recv { from, .. } | Step::RecvCombine { from, .. } = step {
                     receives.push((*from, number));
                 }
             }
             receives.sort_by_key(|r| r.0);
-            let start = if rank == 0 {
-                0
-            } else {
-                ends[rank - 1] as usize
+            let end = ends[rank] as usize;
+            matching.match_rank(programs, rank, &sends[start..end], &receives, &mut mismatch);
+            start = end;
+        }
+        Ok(matching)
+    }
+
+    /// Matches the sends to rank `to` with its receives; both are sorted by sender, then program.
+    fn match_rank(
+        &mut self,
+        programs: &[Vec<Step>],
+        to: usize,
+        mut sends: &[u32],
+        mut receives: &[(usize, u32)],
+        mismatch: &mut impl FnMut(Mismatch),
+    ) {
+        loop {
+            let sender = sends.first().map(|&send| self.rank_of(send));
+            let from = match (sender, receives.first()) {
+                (Some(a), Some(b)) => a.min(b.0),
+                (Some(a), None) => a,
+                (None, Some(b)) => b.0,
+                (None, None) => return,
             };
-            let sends = &sorted[start..ends[rank] as usize];
-            let (mut s, mut r) = (0, 0);
-            while s < sends.len() || r < receives.len() {
-                let sender = sends.get(s).map(|&n| rank_of(n));
-                let from = match (sender, receives.get(r)) {
-                    (Some(a), Some(b)) => a.min(b.0),
-                    (Some(a), None) => a,
-                    (None, Some(b)) => b.0,
-                    (None, None) => break,
-                };
-                let mut nth = 0;
-                while let (Some(&send), Some(&(f, receive))) = (sends.get(s), receives.get(r)) {
-                    if f != from || !belongs(&first_step, from, send) {
-                        break;
-                    }
-                    mates[send as usize] = receive;
-                    mates[receive as usize] = send;
-                    let (send_step, recv_step) = (local(from, send), local(rank, receive));
-                    let sent = programs[from][send_step].len();
-                    let expected = program[recv_step].len();
-                    if sent != expected {
-                        mismatch(Mismatch::Length {
-                            from,
-                            send_step,
-                            sent,
-                            to: rank,
-                            recv_step,
-                            expected,
-                        });
-                    }
-                    (s, r, nth) = (s + 1, r + 1, nth + 1);
-                }
-                let partners = nth;
-                while let Some(&send) = sends.get(s).filter(|&&n| belongs(&first_step, from, n)) {
-                    let step = local(from, send);
-                    mismatch(Mismatch::Alone {
-                        rank: from,
-                        step,
-                        peer: rank,
-                        nth,
-                        partners,
-                    });
-                    (s, nth) = (s + 1, nth + 1);
-                }
-                while let Some(&(_, receive)) = receives.get(r).filter(|&&(f, _)| f == from) {
-                    let step = local(rank, receive);
-                    mismatch(Mismatch::Alone {
-                        rank,
-                        step,
-                        peer: from,
-                        nth,
-                        partners,
-                    });
-                    (r, nth) = (r + 1, nth + 1);
-                }
+            let sent = sends.iter().take_while(|&&n| self.belongs(from, n)).count();
+            let received = receives.iter().take_while(|r| r.0 == from).count();
+            let (sends_from, later_sends) = sends.split_at(sent);
+            let (receives_from, later_receives) = receives.split_at(received);
+            self.match_pair(programs, (from, to), sends_from, receives_from, mismatch);
+            (sends, receives) = (later_sends, later_receives);
+        }
+    }
+
+    /// Matches the `n`-th of these sends, all from `from` to `to`, with the `n`-th of the receives.
+    fn match_pair(
+        &mut self,
+        programs: &[Vec<Step>],
+        (from, to): (usize, usize),
+        sends: &[u32],
+        receives: &[(usize, u32)],
+        mismatch: &mut impl FnMut(Mismatch),
+    ) {
+        for (&send, &(_, receive)) in sends.iter().zip(receives) {
+            self.mates[send as usize] = receive;
+            self.mates[receive as usize] = send;
+            let (send_step, recv_step) = (self.local(from, send), self.local(to, receive));
+            let sent = programs[from][send_step].len();
+            let expected = programs[to][recv_step].len();
+            if sent != expected {
+                mismatch(Mismatch::Length {
+                    from,
+                    send_step,
+                    sent,
+                    to,
+                    recv_step,
+                    expected,
+                });
             }
         }
-        Ok(Matching { mates, first_step })
+        let partners = sends.len().min(receives.len());
+        for (nth, &send) in sends.iter().enumerate().skip(partners) {
+            mismatch(Mismatch::Alone {
+                rank: from,
+                step: self.local(from, send),
+                peer: to,
+                nth,
+                partners,
+            });
+        }
+        for (nth, &(_, receive)) in receives.iter().enumerate().skip(partners) {
+            mismatch(Mismatch::Alone {
+                rank: to,
+                step: self.local(to, receive),
+                peer: from,
+                nth,
+                partners,
+            });
+        }
+    }
+
+    /// The rank of a step: the last one whose first step is not after it. Ranks without steps have
+    /// the same first step as their successor.
+    fn rank_of(&self, number: u32) -> usize {
+        self.first_step.partition_point(|&f| f <= number) - 1
+    }
+
+    /// The index in the program of `rank` of its step `number`.
+    fn local(&self, rank: usize, number: u32) -> usize {
+        (number - self.first_step[rank]) as usize
+    }
+
+    /// Whether step `number` belongs to `rank`.
+    fn belongs(&self, rank: usize, number: u32) -> bool {
+        let next = self.first_step.get(rank + 1);
+        self.first_step[rank] <= number && next.is_none_or(|&f| number < f)
     }
 }
 
-/// Whether step number `number` belongs to `rank`.
-fn belongs(first_step: &[u32], rank: usize, number: u32) -> bool {
-    first_step[rank] <= number && first_step.get(rank + 1).is_none_or(|&f| number < f)
+/// The number of the first step of every rank; and the receiver and number of every send, ordered
+/// by sender, then program, so that a stable sort by receiver keeps that order.
+fn numbered_sends(programs: &[Vec<Step>]) -> Result<(Vec<u32>, Vec<(u32, u32)>)> {
+    let (mut first_step, mut sends) = (Vec::with_capacity(programs.len()), Vec::new());
+    let mut number = 0u32;
+    for program in programs {
+        first_step.push(number);
+        for step in program {
+            if let Step::Send { to, .. } = step {
+                sends.push((rank_u32(*to)?, number));
+            }
+            number += 1;
+        }
+    }
+    Ok((first_step, sends))
 }
 
 /// Narrows a rank to 32 bits, as used in the timing graph.
