@@ -14,8 +14,8 @@ use std::time::Duration;
 use oneport::CostModel;
 use oneport::machine::Links;
 use oneport::plan::distribution::{Distribution, Generator};
-use oneport::plan::gather::optimal::Method;
-use oneport::plan::gather::{Problem, binary, heterogeneous, optimal, rank_ordered};
+use oneport::plan::gather::optimal::DynamicProgram;
+use oneport::plan::gather::{GatherProblem, binary, heterogeneous, optimal, rank_ordered};
 
 fn main() {
     if !selected::selected("gather/trees") {
@@ -43,9 +43,9 @@ fn main() {
         let given = problem(p, 1, Some(p / 2));
         let empty = problem(p, 0, None);
         let repetitions = (4000 / p).clamp(1, 5);
-        let by = |problem: &Problem| {
+        let by = |problem: &GatherProblem| {
             fastest(repetitions, || {
-                optimal::time_by(problem, Method::Quadratic).unwrap()
+                optimal::time_by(problem, DynamicProgram::Quadratic).unwrap()
             })
         };
         let times = [
@@ -76,11 +76,11 @@ fn main() {
         let one = problem(p, 1, root);
         let mut results = [0.0; 2];
         let quadratic = fastest(3, || {
-            results[0] = optimal::time_by(&one, Method::Quadratic).unwrap();
+            results[0] = optimal::time_by(&one, DynamicProgram::Quadratic).unwrap();
             results[0]
         });
         let cubic = fastest(1, || {
-            results[1] = optimal::time_by(&one, Method::Cubic).unwrap();
+            results[1] = optimal::time_by(&one, DynamicProgram::Cubic).unwrap();
             results[1]
         });
         assert_eq!(results[0], results[1], "the two programs disagree");
@@ -108,7 +108,7 @@ fn main() {
 }
 
 /// A problem with random block sizes. With `min` = 0 a third of the blocks is empty.
-fn problem(p: usize, min: usize, root: Option<usize>) -> Problem {
+fn problem(p: usize, min: usize, root: Option<usize>) -> GatherProblem {
     let sizes = Distribution::Random
         .sizes(p, 1000, 5, 1)
         .expect("small sizes");
@@ -117,10 +117,10 @@ fn problem(p: usize, min: usize, root: Option<usize>) -> Problem {
     };
     let sizes = sizes.iter().enumerate().map(size).collect();
     let cost = CostModel::new(100.0, 1.0).gamma_copy(1.0);
-    Problem::new(sizes, cost, root).expect("a good problem")
+    GatherProblem::new(sizes, cost, root).expect("a good problem")
 }
 
-fn platform(p: usize) -> Problem {
+fn platform(p: usize) -> GatherProblem {
     let mut random = Generator::new(5);
     let mut matrix = |top: usize| -> Vec<Vec<Option<f64>>> {
         let mut row = || (0..p).map(|_| Some(random.below(top) as f64)).collect();
@@ -133,7 +133,7 @@ fn platform(p: usize) -> Problem {
         gamma_copy: vec![1.0; p],
     });
     let sizes = (0..p as u64).map(|r| 1 + r * 7919 % 1000).collect();
-    Problem::new(sizes, cost.expect("good links"), None).expect("a good problem")
+    GatherProblem::new(sizes, cost.expect("good links"), None).expect("a good problem")
 }
 
 /// CPU time in seconds of the fastest of several runs.

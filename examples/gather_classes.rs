@@ -58,12 +58,12 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use oneport::plan::distribution::{Distribution, Generator};
 use oneport::plan::gather::{
-    GatherTree, Problem, binomial, degrading, linear, noncontiguous, optimal, ported, rank_ordered,
-    two_groups, weakly_ordered,
+    GatherProblem, GatherTree, binomial, degrading, linear, noncontiguous, optimal, ported,
+    rank_ordered, two_groups, weakly_ordered,
 };
 use oneport::{CostModel, Result};
 
-type Plan = fn(&Problem) -> Result<GatherTree>;
+type Plan = fn(&GatherProblem) -> Result<GatherTree>;
 
 fn main() -> Result<()> {
     small_instances(60)?;
@@ -71,7 +71,7 @@ fn main() -> Result<()> {
     distributions(256, 1000)
 }
 
-fn time(problem: &Problem, plan: Plan) -> Result<f64> {
+fn time(problem: &GatherProblem, plan: Plan) -> Result<f64> {
     Ok(problem.time(&plan(problem)?))
 }
 
@@ -105,7 +105,7 @@ fn small_instances(rounds: usize) -> Result<()> {
                 bar.inc(1 << p);
                 let sizes = (0..p).map(|_| random.below(101) as u64).collect();
                 let cost = CostModel::new(alpha, 1.0).gamma_copy(gamma);
-                let problem = Problem::new(sizes, cost, None)?;
+                let problem = GatherProblem::new(sizes, cost, None)?;
                 let adjacent = time(&problem, optimal::tree)?;
                 for (gains, &(_, plan, ports)) in gains.iter_mut().zip(&classes) {
                     if ports > 1 && gamma > 0.0 {
@@ -145,7 +145,7 @@ fn rounds_of(p: usize, rounds: usize) -> usize {
 fn hard_instance() -> Result<()> {
     let sizes = vec![21, 31, 31, 31, 41, 41, 41, 61, 61, 131, 240, 250];
     let cost = CostModel::new(1.0, 1.0).gamma_copy(1.0);
-    let problem = Problem::new(sizes, cost, None)?;
+    let problem = GatherProblem::new(sizes, cost, None)?;
     println!(
         "\nThe PARTITION instance: adjacent {}, rank-ordered {}, weakly ordered {}, non-ordered {}.",
         time(&problem, optimal::tree)?,
@@ -180,8 +180,8 @@ fn distributions(p: usize, b: usize) -> Result<()> {
         let sizes = distribution.sizes(p, b, 5, 1)?;
         let largest = sizes.iter().copied().max().unwrap_or(0) as u64;
         let sizes = sizes.iter().map(|&s| s as u64).collect();
-        let problem = Problem::new(sizes, cost.clone(), Some(root))?;
-        let equal = Problem::new(vec![largest; p], cost.clone(), Some(root))?;
+        let problem = GatherProblem::new(sizes, cost.clone(), Some(root))?;
+        let equal = GatherProblem::new(vec![largest; p], cost.clone(), Some(root))?;
         // An allreduce of one number takes one message of one unit for each doubling.
         let rounds = f64::from(p.next_power_of_two().trailing_zeros());
         let padded = rounds * cost.transfer(0, 1, 1) + time(&equal, binomial::adaptive)?;

@@ -50,12 +50,12 @@ use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use oneport::plan::choose;
 use oneport::plan::distribution::Distribution;
-use oneport::plan::gather::{GatherTree, Problem, binomial, linear, optimal};
+use oneport::plan::gather::{GatherProblem, GatherTree, binomial, linear, optimal};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 /// Makes a tree for a problem.
-type Plan = fn(&Problem) -> oneport::Result<GatherTree>;
+type Plan = fn(&GatherProblem) -> oneport::Result<GatherTree>;
 
 const PLANS: [(&str, Plan); 4] = [
     ("linear", linear::tree),
@@ -182,7 +182,7 @@ impl Bench {
         sizes: &[usize],
     ) -> Result<String> {
         let bytes = sizes.iter().map(|&s| s as u64).collect();
-        let problem = Problem::new(bytes, self.cost.clone(), Some(self.ranks / 2))?;
+        let problem = GatherProblem::new(bytes, self.cost.clone(), Some(self.ranks / 2))?;
         let mut schedules = others.to_vec();
         for (_, plan) in PLANS {
             schedules.push(plan(&problem)?.gather(sizes, Ports::BI)?);

@@ -19,7 +19,7 @@ mod uni_greedy;
 use std::process::ExitCode;
 
 use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
-use oneport::plan::gather::{Problem, binomial};
+use oneport::plan::gather::{GatherProblem, binomial};
 use oneport::plan::{Segments, pipeline};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 use oneport::{CostModel, Distribution, Request, Result};
@@ -102,7 +102,7 @@ fn gather(team: &mut Team) -> Result<bool> {
     team.scope(&mut buffers, &options, run)?;
 
     let bytes = sizes.iter().map(|&size| 8 * size as u64).collect();
-    let problem = Problem::new(bytes, cost, None)?;
+    let problem = GatherProblem::new(bytes, cost, None)?;
     let planned = problem.time(&binomial::adaptive(&problem)?);
     println!("gather: {gathering}, planned {planned}; finding its tree took {construction}");
     let mut blocks = buffers.iter().zip(&sizes).enumerate();

@@ -38,8 +38,8 @@ pub(super) fn prove(
     let mut in_order = true;
     for rank in 0..schedule.ranks() {
         // Stage 1 has reported collectives whose expected output is undefined.
-        if let Ok(promises) = totals.promises(rank) {
-            in_order &= machine.compare(schedule, rank, &promises, keep_order, findings);
+        if let Ok(expected) = totals.expected_output(rank) {
+            in_order &= machine.compare(schedule, rank, &expected, keep_order, findings);
         }
     }
     in_order
@@ -183,7 +183,7 @@ impl Machine {
         &mut self,
         schedule: &Schedule,
         rank: usize,
-        promises: &[Expected],
+        expected: &[Expected],
         keep_order: bool,
         findings: &mut Findings,
     ) -> bool {
@@ -193,17 +193,17 @@ impl Machine {
         let message = std::mem::take(&mut self.message);
         let mut cursor = Cursor::new(&message);
         let (mut in_order, mut element) = (true, 0);
-        for promise in promises {
-            let (first, count) = (promise.ranks.start, promise.ranks.len());
+        for part in expected {
+            let (first, count) = (part.ranks.start, part.ranks.len());
             let expected_list = self.symbols.inputs(first, count);
             let mut done = 0;
-            while done < promise.len {
-                let Some(piece) = cursor.take(promise.len - done) else {
+            while done < part.len {
+                let Some(piece) = cursor.take(part.len - done) else {
                     break;
                 };
                 let value = Value {
                     list: expected_list,
-                    index: promise.offset + done,
+                    index: part.offset + done,
                 };
                 if piece.value != value {
                     in_order = false;

@@ -29,75 +29,97 @@ pub(super) fn check(schedule: &Schedule, findings: &mut Findings) -> Structure {
         provable: true,
     };
     regions(schedule, findings, &mut structure);
-    let (mut highest, mut sorted) = (0, Vec::new());
+    let (mut max_port, mut sorted) = (0, Vec::new());
     for (rank, program) in schedule.programs().iter().enumerate() {
         for (i, step) in program.iter().enumerate() {
             let at = |kind, message: String| {
                 let message = format!("rank {rank}, step {i} ({}): {message}", named(step));
                 Finding::at(kind, rank, i, step, message)
             };
-            if let Some((a, b)) = overlap(step.writes(), &[], &mut sorted) {
-                structure.provable = false;
-                findings.push(|| {
-                    let message = format!("writes {}", common(a, b, " twice"));
-                    at(FindingKind::Overlap, message)
-                });
-            } else if let Some((a, b)) = overlap(step.reads(), step.writes(), &mut sorted) {
-                structure.provable = false;
-                findings.push(|| {
-                    let message = format!("reads and writes {}", common(a, b, ""));
-                    at(FindingKind::Overlap, message)
-                });
-            }
-            if let Step::Copy { src, dst } | Step::Combine { src, dst, .. } = step {
-                let (found, expected) = (total_len(src), total_len(dst));
-                if found != expected {
-                    structure.provable = false;
-                    findings.push(|| Finding {
-                        expected: Some(counted(expected, "element")),
-                        found: Some(counted(found, "element")),
-                        ..at(
-                            FindingKind::LocalLength,
-                            format!(
-                                "the source has {}, the destination {expected}",
-                                counted(found, "element")
-                            ),
-                        )
-                    });
-                }
-            }
-            if step.len() == usize::MAX {
-                structure.provable = false;
-                let message = "more elements than can be counted".to_string();
-                findings.push(|| at(FindingKind::TooLarge, message));
-            }
+            structure.provable &= effect_is_defined(step, &at, &mut sorted, findings);
             if step.peer() == Some(rank) {
                 let message = "a rank cannot exchange messages with itself: copy instead";
                 findings.push(|| at(FindingKind::SelfMessage, message.to_string()));
             }
             if let Some(port) = step.port().filter(|&port| port >= schedule.ports().k()) {
-                highest = highest.max(port);
-                let k = schedule.ports().k();
-                findings.push(|| Finding {
-                    expected: Some(format!("a port below {k}")),
-                    found: Some(format!("port {port}")),
-                    ..at(
-                        FindingKind::Port,
-                        format!(
-                            "port {port} does not exist: a {k}-ported {} rank has {}, numbered from 0",
-                            direction(schedule.ports()),
-                            ports_of(schedule.ports())
-                        ),
-                    )
-                });
+                max_port = max_port.max(port);
+                findings.push(|| missing_port(port, schedule.ports(), &at));
             }
         }
     }
-    if highest > 0 {
-        let as_named = schedule.ports().with_k(highest.saturating_add(1));
-        structure.ports = (highest < MAX_PORTS).then_some(as_named);
+    if max_port > 0 {
+        let as_named = schedule.ports().with_k(max_port.saturating_add(1));
+        structure.ports = (max_port < MAX_PORTS).then_some(as_named);
     }
     structure
+}
+
+/// Checks that the effect of `step` on the data is defined: it writes no element twice, reads none
+/// that it writes, and its lengths fit. Returns whether it is. `sorted` is scratch space.
+fn effect_is_defined(
+    step: &Step,
+    at: &impl Fn(FindingKind, String) -> Finding,
+    sorted: &mut Vec<(Span, bool)>,
+    findings: &mut Findings,
+) -> bool {
+    let mut defined = true;
+    if let Some((a, b)) = overlap(step.writes(), &[], sorted) {
+        defined = false;
+        findings.push(|| {
+            let message = format!("writes {}", common(a, b, " twice"));
+            at(FindingKind::Overlap, message)
+        });
+    } else if let Some((a, b)) = overlap(step.reads(), step.writes(), sorted) {
+        defined = false;
+        findings.push(|| {
+            let message = format!("reads and writes {}", common(a, b, ""));
+            at(FindingKind::Overlap, message)
+        });
+    }
+    if let Step::Copy { src, dst } | Step::Combine { src, dst, .. } = step {
+        let (found, expected) = (total_len(src), total_len(dst));
+        if found != expected {
+            defined = false;
+            findings.push(|| {
+                let (expected_elements, found_elements) =
+                    (counted(expected, "element"), counted(found, "element"));
+                let message =
+                    format!("the source has {found_elements}, the destination {expected}");
+                Finding {
+                    expected: Some(expected_elements),
+                    found: Some(found_elements),
+                    ..at(FindingKind::LocalLength, message)
+                }
+            });
+        }
+    }
+    if step.len() == usize::MAX {
+        defined = false;
+        let message = "more elements than can be counted".to_string();
+        findings.push(|| at(FindingKind::TooLarge, message));
+    }
+    defined
+}
+
+/// The finding that a step names a port that its rank does not have.
+fn missing_port(
+    port: usize,
+    ports: Ports,
+    at: &impl Fn(FindingKind, String) -> Finding,
+) -> Finding {
+    let k = ports.k();
+    Finding {
+        expected: Some(format!("a port below {k}")),
+        found: Some(format!("port {port}")),
+        ..at(
+            FindingKind::Port,
+            format!(
+                "port {port} does not exist: a {k}-ported {} rank has {}, numbered from 0",
+                direction(ports),
+                ports_of(ports)
+            ),
+        )
+    }
 }
 
 fn ports_of(ports: Ports) -> String {
@@ -133,7 +155,7 @@ fn regions(schedule: &Schedule, findings: &mut Findings, structure: &mut Structu
     let totals = Totals::new(schedule.collective(), layout);
     let mut reported = HashSet::new();
     for rank in 0..layout.len() {
-        if let Err(e) = totals.promises(rank) {
+        if let Err(e) = totals.expected_output(rank) {
             let message = e.to_string();
             if reported.insert(message.clone()) {
                 let about_rank = message.contains(&format!("rank {rank} has"));

@@ -1,12 +1,14 @@
 //! Collectives as specifications: the input that every rank starts with and the output it must end
 //! with.
 
-use std::ops::Range;
+mod expected;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::expected::Expected;
+pub(crate) use self::expected::Totals;
 use crate::error::{Error, Result};
-use crate::schedule::{Layout, total_len};
+use crate::schedule::Layout;
 
 /// A collective operation over all ranks of a schedule.
 ///
@@ -38,19 +40,6 @@ pub enum Collective {
     Multicast { root: usize, targets: Vec<usize> },
     /// Rank `r` ends with the combination of the inputs of ranks `0..=r`.
     Scan,
-}
-
-/// The expected content of a part of a rank's output: `len` elements. Element `i` is the
-/// combination, in rank order, of element `offset + i` of the inputs of `ranks` (a single rank if
-/// nothing is combined).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expected {
-    /// Number of elements.
-    pub len: usize,
-    /// Ranks whose inputs contribute.
-    pub ranks: Range<usize>,
-    /// First element of these inputs.
-    pub offset: usize,
 }
 
 /// The kinds of collectives, without their parameters.
@@ -185,8 +174,8 @@ impl Collective {
     /// # Errors
     /// When the layouts' input and output lengths do not fit the collective, or a rank is out of
     /// range.
-    pub fn promises(&self, layout: &[Layout], rank: usize) -> Result<Vec<Expected>> {
-        Totals::new(self, layout).promises(rank)
+    pub fn expected_output(&self, layout: &[Layout], rank: usize) -> Result<Vec<Expected>> {
+        Totals::new(self, layout).expected_output(rank)
     }
 
     /// Checks that the root and the targets are among `ranks` ranks.
@@ -211,197 +200,6 @@ impl Collective {
             ))),
             None => Ok(()),
         }
-    }
-}
-
-/// Lengths of all layouts, added up once so that the expected outputs of many ranks are cheap.
-#[derive(Debug)]
-pub(crate) struct Totals<'a> {
-    collective: &'a Collective,
-    layout: &'a [Layout],
-    /// By rank: elements of its input.
-    inputs: Vec<usize>,
-    /// The first rank whose input length differs from that of rank 0.
-    uneven: Option<usize>,
-    /// By rank: number of output elements of all ranks before it; one more entry holds the total.
-    outputs_before: Vec<usize>,
-    /// For alltoall, by rank: where its blocks start in its input, if it has one span per block.
-    blocks: Vec<Option<Vec<usize>>>,
-}
-
-impl<'a> Totals<'a> {
-    pub(crate) fn new(collective: &'a Collective, layout: &'a [Layout]) -> Totals<'a> {
-        // Lengths come from files: sums saturate instead of overflowing.
-        let p = layout.len();
-        let outputs = layout.iter().map(|l| total_len(&l.output));
-        let sums = |lengths: &mut dyn Iterator<Item = usize>| {
-            let mut sum = 0usize;
-            let mut before = vec![0];
-            before.extend(lengths.map(|n| {
-                sum = sum.saturating_add(n);
-                sum
-            }));
-            before
-        };
-        let blocks =
-            |l: &Layout| (l.input.len() == p).then(|| sums(&mut l.input.iter().map(|s| s.len)));
-        let inputs: Vec<usize> = layout.iter().map(|l| total_len(&l.input)).collect();
-        Totals {
-            collective,
-            layout,
-            uneven: inputs.iter().position(|&n| n != inputs[0]),
-            inputs,
-            outputs_before: sums(&mut { outputs }),
-            blocks: match collective {
-                Collective::Alltoall => layout.iter().map(blocks).collect(),
-                _ => Vec::new(),
-            },
-        }
-    }
-
-    /// As [`Collective::promises`].
-    pub(crate) fn promises(&self, rank: usize) -> Result<Vec<Expected>> {
-        let Totals {
-            collective, layout, ..
-        } = *self;
-        let p = layout.len();
-        collective.fits_ranks(p)?;
-        collective.ensure_ranks_exist(p, "rank", &[rank])?;
-        let input = |r: usize| self.inputs[r];
-        let output = total_len(&layout[rank].output);
-        let whole = |ranks: Range<usize>, len: usize| {
-            vec![Expected {
-                len,
-                ranks,
-                offset: 0,
-            }]
-        };
-        let fits = |expected: usize, promises: Vec<Expected>| {
-            if expected == output {
-                Ok(promises)
-            } else {
-                Err(Error::malformed(format!(
-                    "{}: rank {rank} has {output} output elements, expected {expected}",
-                    collective.kind().name()
-                )))
-            }
-        };
-        let common_input = || {
-            let n = input(0);
-            match self.uneven {
-                None => Ok(n),
-                Some(r) => Err(Error::malformed(format!(
-                    "{}: rank {r} has {} input elements, rank 0 has {n}",
-                    collective.kind().name(),
-                    input(r)
-                ))),
-            }
-        };
-        let expected_blocks = || {
-            (0..p)
-                .map(|r| Expected {
-                    len: input(r),
-                    ranks: r..r + 1,
-                    offset: 0,
-                })
-                .collect::<Vec<_>>()
-        };
-        let all_inputs = || (0..p).map(input).fold(0, usize::saturating_add);
-        let before = |r: usize| self.outputs_before[r];
-        match collective {
-            &Collective::Broadcast { root } => {
-                fits(input(root), whole(root..root + 1, input(root)))
-            }
-            Collective::Multicast { root, targets } => {
-                let root = *root;
-                if targets.contains(&rank) {
-                    fits(input(root), whole(root..root + 1, input(root)))
-                } else {
-                    fits(0, Vec::new())
-                }
-            }
-            &Collective::Reduce { root } => {
-                let n = common_input()?;
-                if rank == root {
-                    fits(n, whole(0..p, n))
-                } else {
-                    fits(0, Vec::new())
-                }
-            }
-            Collective::Allreduce => {
-                let n = common_input()?;
-                fits(n, whole(0..p, n))
-            }
-            Collective::Scan => {
-                let n = common_input()?;
-                fits(n, whole(0..rank + 1, n))
-            }
-            &Collective::Gather { root } => {
-                if rank == root {
-                    fits(all_inputs(), expected_blocks())
-                } else {
-                    fits(0, Vec::new())
-                }
-            }
-            Collective::Allgather => fits(all_inputs(), expected_blocks()),
-            &Collective::Scatter { root } => {
-                let all = before(p);
-                if input(root) != all {
-                    return Err(Error::malformed(format!(
-                        "scatter: root {root} has {} input elements, the outputs {all}",
-                        input(root)
-                    )));
-                }
-                Ok(vec![Expected {
-                    len: output,
-                    ranks: root..root + 1,
-                    offset: before(rank),
-                }])
-            }
-            Collective::ReduceScatter => {
-                let (n, all) = (common_input()?, before(p));
-                if n != all {
-                    return Err(Error::malformed(format!(
-                        "reduce_scatter: every rank has {n} input elements, the outputs {all}"
-                    )));
-                }
-                Ok(vec![Expected {
-                    len: output,
-                    ranks: 0..p,
-                    offset: before(rank),
-                }])
-            }
-            Collective::Alltoall => {
-                let mut promises = Vec::with_capacity(p);
-                for (from, from_layout) in layout.iter().enumerate() {
-                    let block = self.alltoall_block(from_layout, from, rank)?;
-                    promises.push(Expected {
-                        len: block.1,
-                        ranks: from..from + 1,
-                        offset: block.0,
-                    });
-                }
-                let expected = promises.iter().fold(0usize, |n, b| n.saturating_add(b.len));
-                fits(expected, promises)
-            }
-        }
-    }
-
-    /// Offset and length of the block for rank `to` in the input of rank `from`: one span per block
-    /// if there are `p` spans, equal blocks otherwise.
-    fn alltoall_block(&self, layout: &Layout, from: usize, to: usize) -> Result<(usize, usize)> {
-        let p = self.layout.len();
-        if let Some(Some(starts)) = self.blocks.get(from) {
-            return Ok((starts[to], layout.input[to].len));
-        }
-        let n = self.inputs[from];
-        if !n.is_multiple_of(p) {
-            return Err(Error::malformed(format!(
-                "alltoall: rank {from} has {n} input elements in {} spans; give {p} spans, or a multiple of {p} elements",
-                layout.input.len()
-            )));
-        }
-        Ok((to * (n / p), n / p))
     }
 }
 
@@ -436,10 +234,16 @@ mod tests {
         let broadcast = two_of_three(Collective::Broadcast { root: 0 });
         let (collective, layout) = (broadcast.collective(), broadcast.layout());
         for rank in 0..2 {
-            assert_eq!(collective.promises(layout, rank).unwrap(), whole);
+            assert_eq!(collective.expected_output(layout, rank).unwrap(), whole);
         }
         let why = "broadcast: rank 2 has 0 output elements, expected 2";
-        assert_eq!(collective.promises(layout, 2).unwrap_err().to_string(), why);
+        assert_eq!(
+            collective
+                .expected_output(layout, 2)
+                .unwrap_err()
+                .to_string(),
+            why
+        );
         let report = check::check(&broadcast, &Options::default());
         let found: Vec<_> = report.errors.iter().map(|e| (e.kind, e.rank)).collect();
         assert_eq!(found, [(FindingKind::Layout, Some(2))]);
@@ -450,9 +254,12 @@ mod tests {
         let targets = vec![0, 1];
         let multicast = two_of_three(Collective::Multicast { root: 0, targets });
         let (collective, layout) = (multicast.collective(), multicast.layout());
-        let promises = [whole.clone(), whole, Vec::new()];
-        for (rank, promised) in promises.iter().enumerate() {
-            assert_eq!(collective.promises(layout, rank).as_ref(), Ok(promised));
+        let expected = [whole.clone(), whole, Vec::new()];
+        for (rank, content) in expected.iter().enumerate() {
+            assert_eq!(
+                collective.expected_output(layout, rank).as_ref(),
+                Ok(content)
+            );
         }
         assert!(check::check(&multicast, &Options::default()).ok());
         let data = data(&multicast);
@@ -464,7 +271,10 @@ mod tests {
     fn ranks_that_do_not_exist_are_refused() {
         let layout = vec![Layout::default(); 3];
         let broadcast = Collective::Broadcast { root: 0 };
-        let why = broadcast.promises(&layout, 3).unwrap_err().to_string();
+        let why = broadcast
+            .expected_output(&layout, 3)
+            .unwrap_err()
+            .to_string();
         assert_eq!(why, "broadcast: rank 3 is not one of 3 ranks");
         let (root, targets) = (3, vec![0, 4]);
         for (collective, what) in [
@@ -482,8 +292,8 @@ mod tests {
             (Collective::Multicast { root: 0, targets }, "target 4"),
         ] {
             let why = format!("{}: {what} is not one of 3 ranks", collective.kind().name());
-            let promised = collective.promises(&layout, 0).unwrap_err();
-            assert_eq!(promised.to_string(), why);
+            let refusal = collective.expected_output(&layout, 0).unwrap_err();
+            assert_eq!(refusal.to_string(), why);
             let programs = vec![Vec::new(); 3];
             let schedule = Schedule::new(Ports::BI, collective, layout.clone(), programs);
             assert_eq!(schedule.unwrap_err().to_string(), why);

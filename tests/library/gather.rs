@@ -3,12 +3,12 @@
 use oneport::machine::Links;
 use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{
-    GatherTree, Problem, binary, binomial, heterogeneous, linear, optimal, ported, rank_ordered,
-    two_groups, weakly_ordered,
+    GatherProblem, GatherTree, binary, binomial, heterogeneous, linear, optimal, ported,
+    rank_ordered, two_groups, weakly_ordered,
 };
 use oneport::{CostModel, Result};
 
-type Plan = fn(&Problem) -> Result<GatherTree>;
+type Plan = fn(&GatherProblem) -> Result<GatherTree>;
 
 /// One row of the published tables, as pairs of column name and value.
 struct Published(Vec<(String, String)>);
@@ -60,7 +60,7 @@ fn published_times_are_reproduced() {
         let cost =
             CostModel::new(row.number("alpha"), row.number("beta")).gamma_copy(row.number("gamma"));
         let root = row.get("root").parse().ok();
-        let problem = Problem::new(sizes, cost, root).unwrap();
+        let problem = GatherProblem::new(sizes, cost, root).unwrap();
         for (column, plan) in [
             ("linear", linear::tree as Plan),
             ("binary", binary::tree),
@@ -126,7 +126,7 @@ fn no_tree_beats_the_lower_bound() {
             for gamma in [0.0, 1.0, 3.0] {
                 for root in [0, p / 2, p - 1] {
                     let cost = CostModel::new(20.0, 2.0).gamma_copy(gamma);
-                    let problem = Problem::new(sizes.clone(), cost, Some(root)).unwrap();
+                    let problem = GatherProblem::new(sizes.clone(), cost, Some(root)).unwrap();
                     let sent = sizes.iter().sum::<u64>() - sizes[root];
                     let bound = problem.cost().transfer(0, 1, sent) + gamma * sizes[root] as f64;
                     for (name, plan) in PLANS {
@@ -167,7 +167,7 @@ fn no_tree_beats_the_bounds_of_heterogeneous_links_and_ports() {
                     .map(|j| cost.transfer(j, root, sent))
                     .fold(f64::INFINITY, f64::min);
                 let bound = min_transfer + gamma_copy[root] * sizes[root] as f64;
-                let problem = Problem::new(sizes.clone(), cost.clone(), Some(root)).unwrap();
+                let problem = GatherProblem::new(sizes.clone(), cost.clone(), Some(root)).unwrap();
                 for plan in [
                     linear::tree as Plan,
                     heterogeneous::tree,
@@ -179,7 +179,7 @@ fn no_tree_beats_the_bounds_of_heterogeneous_links_and_ports() {
                 // alpha + beta * (largest load of a port), for the best partition of other blocks.
                 for k in [2, 3] {
                     let cost = CostModel::new(9.0, 2.0);
-                    let problem = Problem::new(sizes.clone(), cost, Some(root)).unwrap();
+                    let problem = GatherProblem::new(sizes.clone(), cost, Some(root)).unwrap();
                     let problem = problem.with_ports(k).unwrap();
                     let share = best_partition(&sizes, root, k);
                     let bound = problem.cost().transfer(0, 1, share);
@@ -220,7 +220,7 @@ fn proposition_1_bounds_adaptive_to_data() {
     for p in 2..70usize {
         for (distribution, sizes) in distributions(p, 100) {
             let cost = CostModel::new(30.0, 1.0).gamma_copy(1.0);
-            let problem = Problem::new(sizes.clone(), cost, None).unwrap();
+            let problem = GatherProblem::new(sizes.clone(), cost, None).unwrap();
             let rounds = f64::from(p.next_power_of_two().trailing_zeros());
             let stated = rounds * 30.0 + sizes.iter().sum::<u64>() as f64;
             let time = problem.time(&binomial::adaptive_to_data(&problem).unwrap());
@@ -249,7 +249,7 @@ fn proposition_1_does_not_hold_without_the_roots_blocks() {
     // With these sizes, the tree that ignores the roots' own blocks misses the bound.
     let sizes = vec![20, 38, 47, 77, 78, 151];
     let cost = CostModel::new(30.0, 1.0).gamma_copy(1.0);
-    let problem = Problem::new(sizes.clone(), cost, None).unwrap();
+    let problem = GatherProblem::new(sizes.clone(), cost, None).unwrap();
     let time = |plan: Plan| problem.time(&plan(&problem).unwrap());
     let stated = 3.0 * 30.0 + sizes.iter().sum::<u64>() as f64;
     assert_eq!(stated, 501.0);
@@ -263,9 +263,9 @@ fn mirrored_sizes_take_equal_time_with_free_copies() {
         for (distribution, sizes) in distributions(p, 50) {
             let cost = CostModel::new(100.0, 1.0);
             let mirrored = sizes.iter().rev().copied().collect();
-            let one = Problem::new(sizes, cost.clone(), None).unwrap();
-            let other = Problem::new(mirrored, cost, None).unwrap();
-            let time = |problem: &Problem| problem.time(&optimal::tree(problem).unwrap());
+            let one = GatherProblem::new(sizes, cost.clone(), None).unwrap();
+            let other = GatherProblem::new(mirrored, cost, None).unwrap();
+            let time = |problem: &GatherProblem| problem.time(&optimal::tree(problem).unwrap());
             assert_eq!(time(&one), time(&other), "{distribution:?} {p}");
         }
     }
@@ -276,7 +276,7 @@ fn tree_classes_take_the_stated_times() {
     let skewed = Distribution::Skewed.sizes(2000, 1000, 5, 0).unwrap();
     let sizes = skewed.iter().map(|&s| s as u64).collect();
     let cost = CostModel::new(1000.0, 1.0).gamma_copy(1.0);
-    let problem = Problem::new(sizes, cost, Some(1000)).unwrap();
+    let problem = GatherProblem::new(sizes, cost, Some(1000)).unwrap();
     let time = |plan: Plan| problem.time(&plan(&problem).unwrap());
     assert_eq!(time(optimal::tree), 2_016_995.0);
     assert_eq!(time(rank_ordered::tree), 2_006_995.0);
@@ -286,8 +286,8 @@ fn tree_classes_take_the_stated_times() {
 #[test]
 fn bad_input_is_refused_with_the_limit() {
     let cost = CostModel::new(1.0, 1.0);
-    let problem = |sizes: Vec<u64>, root| Problem::new(sizes, cost.clone(), root);
-    let message = |result: Result<Problem>| result.unwrap_err().to_string();
+    let problem = |sizes: Vec<u64>, root| GatherProblem::new(sizes, cost.clone(), root);
+    let message = |result: Result<GatherProblem>| result.unwrap_err().to_string();
     assert!(message(problem(Vec::new(), None)).contains("rank"));
     assert!(message(problem(vec![1; 3], Some(3))).contains("root 3"));
     assert!(message(problem(vec![u64::MAX, 1], None)).contains("2^60"));
@@ -297,7 +297,7 @@ fn bad_input_is_refused_with_the_limit() {
     let refused = optimal::tree(&many).unwrap_err().to_string();
     assert!(refused.contains("32768"), "{refused}");
     let expensive = CostModel::new(1.0, 1.0).gamma_copy(2.0);
-    let many = Problem::new(vec![1; 3000], expensive, None).unwrap();
+    let many = GatherProblem::new(vec![1; 3000], expensive, None).unwrap();
     let refused = binary::tree(&many).unwrap_err().to_string();
     assert!(refused.contains("2500"), "{refused}");
 }

@@ -11,7 +11,7 @@ mod uni_greedy;
 use gather::{CONTROL, GatherPart, Received};
 use oneport::check::{Options, check};
 use oneport::plan::distribution::Distribution;
-use oneport::plan::gather::{Child, GatherTree, Problem, binomial};
+use oneport::plan::gather::{Child, GatherProblem, GatherTree, binomial};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 use oneport::schedule::Layout;
 use oneport::{Collective, CostModel};
@@ -63,9 +63,9 @@ fn sizes(distribution: Distribution, p: usize) -> Vec<usize> {
     distribution.sizes(p, 20, 5, p as u64).unwrap()
 }
 
-fn offline(sizes: &[usize], root: Option<usize>) -> (Problem, GatherTree) {
+fn offline(sizes: &[usize], root: Option<usize>) -> (GatherProblem, GatherTree) {
     let bytes = sizes.iter().map(|&s| 8 * s as u64).collect();
-    let problem = Problem::new(bytes, CostModel::new(ALPHA, 1.0), root).unwrap();
+    let problem = GatherProblem::new(bytes, CostModel::new(ALPHA, 1.0), root).unwrap();
     let tree = binomial::adaptive(&problem).unwrap();
     (problem, tree)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::measure::guidelines::{self, Report, Row, Setting};
+use oneport::measure::guidelines::{self, Evaluation, Row, Setting};
 use oneport::measure::{Calibration, calibrate};
 use oneport::run::{Clock, Team};
 use oneport::{CostModel, Ports};
@@ -257,7 +257,7 @@ fn clock_name(clock: Option<Clock>) -> &'static str {
     }
 }
 
-fn json<'a>(report: &'a Report, setting: &Setting, unit: TimeUnit) -> Output<'a> {
+fn json<'a>(report: &'a Evaluation, setting: &Setting, unit: TimeUnit) -> Output<'a> {
     let row = |row: &Row| OutputRow {
         guideline: row.guideline.name,
         statement: row.guideline.statement,
@@ -290,7 +290,12 @@ fn json<'a>(report: &'a Report, setting: &Setting, unit: TimeUnit) -> Output<'a>
     }
 }
 
-fn print(out: &mut dyn Write, report: &Report, setting: &Setting, unit: TimeUnit) -> Result<()> {
+fn print(
+    out: &mut dyn Write,
+    report: &Evaluation,
+    setting: &Setting,
+    unit: TimeUnit,
+) -> Result<()> {
     writeln!(out, "{}", show_cost(&setting.cost, unit))?;
     let clocks = [
         Some((None, setting.tolerance)),

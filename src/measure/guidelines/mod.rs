@@ -54,7 +54,7 @@ pub struct Call {
     /// The size it is performed for.
     pub size: Size,
     /// The part or multiple of that size.
-    pub part: Part,
+    pub scaling: Scaling,
     /// The number of ranks, as a multiple of `p`.
     pub times_ranks: usize,
     /// Whether combining costs nothing. Such calls exist in the model only.
@@ -87,7 +87,7 @@ pub enum Size {
 
 /// A part or multiple of a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum Scaling {
     /// The size itself.
     Once,
     /// Twice the size.
@@ -118,7 +118,7 @@ pub struct Setting {
 
 /// The result of an evaluation.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct Evaluation {
     /// One row for each guideline, number of ranks and size: first the model times, then the
     /// measured times.
     pub rows: Vec<Row>,
@@ -171,7 +171,7 @@ impl Row {
     }
 }
 
-impl Report {
+impl Evaluation {
     /// Whether every guideline that could be evaluated holds.
     pub fn holds(&self) -> bool {
         self.rows.iter().all(|row| row.holds)
@@ -221,12 +221,12 @@ pub fn evaluate(
     ranks: &[usize],
     sizes: &[u64],
     mut progress: impl FnMut(usize, usize),
-) -> Result<Report> {
+) -> Result<Evaluation> {
     setting.cost.validate()?;
     if ranks.contains(&0) {
         return Err(Error::usage("a collective needs at least one rank"));
     }
-    let mut report = Report::default();
+    let mut report = Evaluation::default();
     let mut plans = Plans::new(setting);
     let mut compared = Vec::new();
     let guidelines = all().count();
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use crate::plan::registry;
 
-    fn model(ports: Ports, cost: CostModel, ranks: &[usize], sizes: &[u64]) -> Report {
+    fn model(ports: Ports, cost: CostModel, ranks: &[usize], sizes: &[u64]) -> Evaluation {
         evaluate(&Setting::new(ports, cost), ranks, sizes, |_, _| {}).unwrap()
     }
 

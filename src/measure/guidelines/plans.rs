@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::super::fit::median;
 use super::probe::{Data, Probe};
-use super::{By, Call, Guideline, Part, Row, Setting, Size};
+use super::{By, Call, Guideline, Row, Scaling, Setting, Size};
 use crate::error::Result;
 use crate::plan::registry::{self, Algorithm};
 use crate::plan::{Request, choose};
@@ -72,7 +72,7 @@ impl<'a> Plans<'a> {
         // written.
         let same = Call {
             size: Size::All,
-            part: Part::Once,
+            scaling: Scaling::Once,
             times_ranks: 1,
             ..*call
         };
@@ -220,12 +220,12 @@ impl Call {
             Size::Shares => share.checked_mul(p),
             Size::One => Some(1),
         };
-        let part = size.and_then(|n| match self.part {
-            Part::Once => Some(n),
-            Part::Twice => n.checked_mul(2),
-            Part::FirstHalf => Some(n.div_ceil(2)),
-            Part::SecondHalf => Some(n / 2),
+        let scaled = size.and_then(|n| match self.scaling {
+            Scaling::Once => Some(n),
+            Scaling::Twice => n.checked_mul(2),
+            Scaling::FirstHalf => Some(n.div_ceil(2)),
+            Scaling::SecondHalf => Some(n / 2),
         });
-        part.ok_or_else(too_large)
+        scaled.ok_or_else(too_large)
     }
 }

@@ -1,6 +1,6 @@
 //! The table of all guidelines.
 
-use super::{By, Call, Guideline, Part, Size};
+use super::{By, Call, Guideline, Scaling, Size};
 use crate::schedule::collective::Kind;
 
 /// Returns all guidelines: first those within one collective, then those between different ones.
@@ -13,14 +13,14 @@ const fn best(kind: Kind, size: Size) -> Call {
         kind,
         by: By::Best,
         size,
-        part: Part::Once,
+        scaling: Scaling::Once,
         times_ranks: 1,
         free_computation: false,
     }
 }
 
-const fn part(part: Part, call: Call) -> Call {
-    Call { part, ..call }
+const fn scaled(scaling: Scaling, call: Call) -> Call {
+    Call { scaling, ..call }
 }
 
 const fn twice_the_ranks(call: Call) -> Call {
@@ -48,15 +48,15 @@ macro_rules! within {
             Guideline {
                 name: concat!($name, "(m) <= ", $name, "(2m)"),
                 left: &[best(Kind::$kind, Size::$size)],
-                right: &[part(Part::Twice, best(Kind::$kind, Size::$size))],
+                right: &[scaled(Scaling::Twice, best(Kind::$kind, Size::$size))],
                 statement: "less data does not take longer: it could be padded",
             },
             Guideline {
                 name: concat!($name, "(m) <= 2 ", $name, "(m/2)"),
                 left: &[best(Kind::$kind, Size::$size)],
                 right: &[
-                    part(Part::FirstHalf, best(Kind::$kind, Size::$size)),
-                    part(Part::SecondHalf, best(Kind::$kind, Size::$size)),
+                    scaled(Scaling::FirstHalf, best(Kind::$kind, Size::$size)),
+                    scaled(Scaling::SecondHalf, best(Kind::$kind, Size::$size)),
                 ],
                 statement: "one call does not take longer than one call for each half of the data",
             },

@@ -62,14 +62,14 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The choices, by increasing size.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<Selection>,
 }
 
 /// The algorithm and segment size up to some vector size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
-    /// The longest vector that this choice is for.
+pub struct Selection {
+    /// The longest vector that it is for.
     pub up_to_bytes: u64,
     /// The algorithm.
     pub algorithm: String,
@@ -168,7 +168,7 @@ impl Rules {
     ///
     /// # Errors
     /// If there is no rule for its collective and ports.
-    pub fn choose(&self, query: &Query<'_>) -> Result<(&Rule, &Choice)> {
+    pub fn choose(&self, query: &Query<'_>) -> Result<(&Rule, &Selection)> {
         let (ports, k) = (query.ports.name(), query.ports.k());
         let fits =
             |r: &&Rule| r.collective == query.collective && r.ports == ports && r.ported == k;
@@ -226,12 +226,12 @@ impl Rule {
 
     /// Derives choices from measured rows: the best row of every size. Neighbouring sizes with the
     /// same choice are merged.
-    pub fn choices(rows: &[Row], segmented: impl Fn(&str) -> bool) -> Vec<Choice> {
+    pub fn choices(rows: &[Row], segmented: impl Fn(&str) -> bool) -> Vec<Selection> {
         let mut best: Vec<&Row> = rows.iter().filter(|row| row.best).collect();
         best.sort_by_key(|row| row.bytes);
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut choices: Vec<Selection> = Vec::new();
         for row in best {
-            let choice = Choice {
+            let choice = Selection {
                 up_to_bytes: row.bytes,
                 algorithm: row.algorithm.clone(),
                 segment: segmented(&row.algorithm).then_some(row.segment),
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     fn rule(ranks: usize, dtype: Option<&str>, ordered: bool) -> Rule {
-        let choice = |up_to_bytes, algorithm: &str, segment| Choice {
+        let choice = |up_to_bytes, algorithm: &str, segment| Selection {
             up_to_bytes,
             algorithm: algorithm.into(),
             segment,

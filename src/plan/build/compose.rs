@@ -4,7 +4,7 @@
 use super::rounds::{self, Arrival, Exchange, Message, Rounds};
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::plan::build::stream::{StepAt, Then};
+use crate::plan::build::stream::{Sequence, StepAt};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::Collective;
 use crate::schedule::{Builder, Layout, Schedule, Span, Step};
@@ -172,12 +172,12 @@ pub(in crate::plan) fn allreduce_by<R: Rounds>(
     request: &Request,
     rounds: impl Fn(Vec<Span>) -> R,
     longest: impl Fn(&[Span]) -> usize,
-) -> Result<Then<Blocks<R>, Blocks<R>>> {
+) -> Result<Sequence<Blocks<R>, Blocks<R>>> {
     request.validate()?;
     let blocks = consecutive(&evenly(request.elements(), request.ranks));
     let scratch = scratch_after(request, &blocks, longest);
     let collective = Collective::Allreduce;
-    Ok(Then {
+    Ok(Sequence {
         first: Blocks::backwards(
             request,
             collective.clone(),
@@ -227,12 +227,12 @@ impl<R: Rounds> StepAt for Blocks<R> {
         }
     }
 
-    fn places(&self, _rank: usize) -> usize {
-        self.exchange.places()
+    fn slots(&self, _rank: usize) -> usize {
+        self.exchange.slots()
     }
 
     #[inline]
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        self.exchange.step_at(rank, place)
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        self.exchange.step_at(rank, slot)
     }
 }

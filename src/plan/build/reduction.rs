@@ -1,6 +1,6 @@
 //! [`Reduction`]: a reduction given as transfers round by round, turned into steps on demand.
 
-use super::stream::{Reversed, StepAt, Stream, Then};
+use super::stream::{Reversed, Sequence, StepAt, Stream};
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::{Request, Transfer};
@@ -108,9 +108,9 @@ impl Reduction {
         Stream(self).materialize()
     }
 
-    /// The broadcast that is the reduction run backwards. It has nothing to combine, so `plan` gets
+    /// The broadcast that is the reversed reduction. It has nothing to combine, so `plan` gets
     /// a request with free computation and without operand order.
-    pub(crate) fn backwards(
+    pub(crate) fn reversed(
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,
     ) -> Result<Stream<Reversed<Reduction>>> {
@@ -121,16 +121,16 @@ impl Reduction {
 
     /// The allreduce made of a reduction to rank 0 and a reversed reduction. The second is planned
     /// without computation, because another tree may then be better.
-    pub(crate) fn compose(
+    pub(crate) fn allreduce(
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,
-    ) -> Result<Stream<Then<Reduction, Reversed<Reduction>>>> {
+    ) -> Result<Stream<Sequence<Reduction, Reversed<Reduction>>>> {
         request.validate()?;
         let mut request = request.clone();
         request.root = 0;
         let first = plan(&request)?;
         let second = plan(&request.without_computation())?;
-        Ok(Stream(Then {
+        Ok(Stream(Sequence {
             first,
             second: Reversed::new(second)?,
             collective: Collective::Allreduce,
@@ -180,17 +180,17 @@ impl StepAt for Reduction {
         }
     }
 
-    /// The rank's halves, and one place for forwarding the result to the root.
-    fn places(&self, rank: usize) -> usize {
+    /// The rank's halves, and one slot for forwarding the result to the root.
+    fn slots(&self, rank: usize) -> usize {
         let v = self.number(rank);
         self.first[v + 1] - self.first[v] + 1
     }
 
     #[inline]
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
         let v = self.number(rank);
-        let place = self.first[v] + place;
-        if place == self.first[v + 1] {
+        let half = self.first[v] + slot;
+        if half == self.first[v + 1] {
             return match rank {
                 _ if self.shift == self.root => None,
                 _ if rank == self.shift => Some(Step::send(self.root, self.vector)),
@@ -198,7 +198,7 @@ impl StepAt for Reduction {
                 _ => None,
             };
         }
-        let half = self.halves[place];
+        let half = self.halves[half];
         let peer = self.rank(half.peer);
         let segment = self.segments[half.segment as usize / 2];
         Some(if half.segment.is_multiple_of(2) {

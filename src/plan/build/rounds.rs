@@ -125,16 +125,16 @@ pub(crate) struct Exchange<R> {
 
 /// Places in each round: a send, a receive, the send of a rank that receives first, and a
 /// combination.
-const PLACES: usize = 4;
+const SLOTS: usize = 4;
 
 impl<R: Rounds> Exchange<R> {
-    pub(crate) fn places(&self) -> usize {
-        PLACES * self.rounds.count()
+    pub(crate) fn slots(&self) -> usize {
+        SLOTS * self.rounds.count()
     }
 
     #[inline]
-    pub(crate) fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        let (round, place) = (place / PLACES, place % PLACES);
+    pub(crate) fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        let (round, slot) = (slot / SLOTS, slot % SLOTS);
         let (k, bidirectional) = (round, self.ports.is_bidirectional());
         let k = if self.backwards {
             self.rounds.count() - 1 - k
@@ -149,9 +149,9 @@ impl<R: Rounds> Exchange<R> {
             false => self.rounds.received(k, rank),
             true => self.rounds.sent(k, rank),
         };
-        // A rank that receives nothing may send at either of the two places.
+        // A rank that receives nothing may send at either of the two slots.
         let first = || !bidirectional && self.rounds.receives_first(k, rank, self.backwards);
-        match (place, self.arrival) {
+        match (slot, self.arrival) {
             (0, _) if !first() => sent().map(|(to, spans)| Step::send(to, spans)),
             (2, _) if first() => sent().map(|(to, spans)| Step::send(to, spans)),
             (1, arrival) => received().map(|(from, spans)| match arrival {

@@ -1,9 +1,10 @@
-//! Schedules that are generated instead of stored: a step follows from its rank and its place in
+//! Schedules that are generated instead of stored: a step follows from its rank and its slot in
 //! that rank's program.
 //!
 //! A planner whose rounds have a closed form implements [`StepAt`]. [`Stream`] turns that into a
-//! [`ScheduleSource`]; [`Reversed`] and [`Then`] combine such planners into new ones. A generated
-//! schedule has the same steps whether it is simulated as it is generated or stored first.
+//! [`ScheduleSource`]; [`Reversed`] and [`Sequence`] combine such planners into new ones. A
+//! generated schedule has the same steps whether it is simulated as it is generated or stored
+//! first.
 
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
@@ -83,11 +84,11 @@ pub(crate) trait StepAt {
         self.layout_of(rank).len
     }
 
-    /// Number of places in a rank's program. A place holds at most one step.
-    fn places(&self, rank: usize) -> usize;
+    /// Number of slots in a rank's program. A slot holds at most one step.
+    fn slots(&self, rank: usize) -> usize;
 
-    /// The step of `rank` at `place`; `None` if the rank does nothing there.
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step>;
+    /// The step of `rank` at `slot`; `None` if the rank does nothing there.
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step>;
 }
 
 /// Turns a [`StepAt`] into a [`ScheduleSource`].
@@ -106,7 +107,7 @@ impl<S: StepAt> Stream<S> {
 pub(crate) struct Steps<'a, S> {
     source: &'a S,
     rank: usize,
-    place: usize,
+    slot: usize,
     end: usize,
 }
 
@@ -140,8 +141,8 @@ impl<S: StepAt> ScheduleSource for Stream<S> {
         Steps {
             source: &self.0,
             rank,
-            place: 0,
-            end: self.0.places(rank),
+            slot: 0,
+            end: self.0.slots(rank),
         }
     }
 }
@@ -151,9 +152,9 @@ impl<S: StepAt> Iterator for Steps<'_, S> {
 
     #[inline]
     fn next(&mut self) -> Option<Step> {
-        while self.place < self.end {
-            let step = self.source.step_at(self.rank, self.place);
-            self.place += 1;
+        while self.slot < self.end {
+            let step = self.source.step_at(self.rank, self.slot);
+            self.slot += 1;
             if step.is_some() {
                 return step;
             }
@@ -208,14 +209,14 @@ impl<S: StepAt> StepAt for Reversed<S> {
         }
     }
 
-    fn places(&self, rank: usize) -> usize {
-        self.forwards.places(rank)
+    fn slots(&self, rank: usize) -> usize {
+        self.forwards.slots(rank)
     }
 
     #[inline]
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        let place = self.forwards.places(rank) - 1 - place;
-        let step = self.forwards.step_at(rank, place)?;
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        let slot = self.forwards.slots(rank) - 1 - slot;
+        let step = self.forwards.step_at(rank, slot)?;
         Some(reversed_step(rank, step, self.collective.kind().reduces()))
     }
 }
@@ -223,14 +224,14 @@ impl<S: StepAt> StepAt for Reversed<S> {
 /// Two schedules one after the other over the same buffers. Input spans are those of the first,
 /// output spans those of the second.
 #[derive(Debug, Clone)]
-pub(crate) struct Then<A, B> {
+pub(crate) struct Sequence<A, B> {
     pub(crate) first: A,
     pub(crate) second: B,
     /// The collective that both together implement.
     pub(crate) collective: Collective,
 }
 
-impl<A: StepAt, B: StepAt> StepAt for Then<A, B> {
+impl<A: StepAt, B: StepAt> StepAt for Sequence<A, B> {
     fn ranks(&self) -> usize {
         self.first.ranks()
     }
@@ -252,15 +253,15 @@ impl<A: StepAt, B: StepAt> StepAt for Then<A, B> {
         }
     }
 
-    fn places(&self, rank: usize) -> usize {
-        self.first.places(rank) + self.second.places(rank)
+    fn slots(&self, rank: usize) -> usize {
+        self.first.slots(rank) + self.second.slots(rank)
     }
 
     #[inline]
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        match place.checked_sub(self.first.places(rank)) {
-            None => self.first.step_at(rank, place),
-            Some(place) => self.second.step_at(rank, place),
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        match slot.checked_sub(self.first.slots(rank)) {
+            None => self.first.step_at(rank, slot),
+            Some(slot) => self.second.step_at(rank, slot),
         }
     }
 }

@@ -136,12 +136,12 @@ impl StepAt for Bruck {
         self.0.rounds.positions_of(rank).end
     }
 
-    fn places(&self, _rank: usize) -> usize {
-        self.0.places()
+    fn slots(&self, _rank: usize) -> usize {
+        self.0.slots()
     }
 
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        self.0.step_at(rank, place)
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        self.0.step_at(rank, slot)
     }
 }
 

@@ -137,22 +137,22 @@ impl StepAt for Halving {
         }
     }
 
-    /// One place before the rounds and one after them, for the folded pairs.
-    fn places(&self, _rank: usize) -> usize {
-        self.exchange.places() + 2
+    /// One slot before the rounds and one after them, for the folded pairs.
+    fn slots(&self, _rank: usize) -> usize {
+        self.exchange.slots() + 2
     }
 
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        let last = self.exchange.places() + 1;
-        if (1..last).contains(&place) {
-            return self.exchange.step_at(rank, place - 1);
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        let last = self.exchange.slots() + 1;
+        if (1..last).contains(&slot) {
+            return self.exchange.step_at(rank, slot - 1);
         }
         if rank >= self.exchange.rounds.paired {
             return None;
         }
         let (stays, leaves) = (rank & !1, rank | 1);
         let block = self.blocks[leaves];
-        match (place == last, rank == stays) {
+        match (slot == last, rank == stays) {
             (false, true) => {
                 let order = Order::by_rank(stays, leaves);
                 Some(Step::recv_combine(leaves, self.vector, order))

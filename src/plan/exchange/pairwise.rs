@@ -8,7 +8,7 @@
 //! - Time for equal blocks: the number of rounds times `alpha + beta b`.
 //! - Volume: `p (p-1) b`.
 //! - Restrictions: none.
-//! - Scratch: none. A rank's block for itself stays in place.
+//! - Scratch: none. A rank's block for itself stays in slot.
 //!
 //! Bidirectional: in round `k` rank `r` sends to `r + k` and receives from `r - k`, modulo `p`.
 //! Unidirectional: in round `k` the ranks `r`, `s` with `r + s = k` modulo `n` exchange their
@@ -192,13 +192,13 @@ impl StepAt for Pairwise {
         self.0.rounds.buffers.end(rank)
     }
 
-    fn places(&self, _rank: usize) -> usize {
-        self.0.places()
+    fn slots(&self, _rank: usize) -> usize {
+        self.0.slots()
     }
 
     #[inline]
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        self.0.step_at(rank, place)
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        self.0.step_at(rank, slot)
     }
 }
 

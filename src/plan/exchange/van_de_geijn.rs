@@ -27,7 +27,7 @@ use super::{bruck, ring};
 use crate::error::Result;
 use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
-use crate::plan::build::stream::{DynScheduleSource, Reversed, Stream, Then};
+use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::{Request, consecutive, evenly};
@@ -115,14 +115,17 @@ pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynSc
 }
 
 /// The ring's reduce-scatter, with or without scratch, followed by the gather.
-fn over_ring(request: &Request, with_scratch: bool) -> Result<Then<Blocks<Ring>, Blocks<Gather>>> {
+fn over_ring(
+    request: &Request,
+    with_scratch: bool,
+) -> Result<Sequence<Blocks<Ring>, Blocks<Gather>>> {
     let blocks = blocks(request)?;
     let root = request.root;
     let collective = Collective::Reduce { root };
     let scratch = scratch_after(request, &blocks, ring::longest).filter(|_| with_scratch);
     let ring = |blocks| Ring::from(root, blocks);
     let gather = |blocks| Gather { root, blocks };
-    Ok(Then {
+    Ok(Sequence {
         first: Blocks::backwards(request, collective.clone(), ring, blocks.clone(), scratch),
         second: Blocks::forwards(request, collective.clone(), gather, blocks),
         collective,

@@ -52,8 +52,8 @@
 use std::collections::VecDeque;
 
 use super::optimal::table::Costs;
-use super::optimal::{MAX_RANKS, MAX_RANKS_CUBIC, Method};
-use super::{GatherTree, Problem, heterogeneous};
+use super::optimal::{DynamicProgram, MAX_RANKS, MAX_RANKS_CUBIC};
+use super::{GatherProblem, GatherTree, heterogeneous};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::rules::max_time;
@@ -72,21 +72,21 @@ tree_rows!(
 /// # Errors
 /// When there are too many ranks: more than [`MAX_RANKS`], [`MAX_RANKS_CUBIC`] or
 /// [`heterogeneous::MAX_RANKS`], depending on the costs.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return heterogeneous::binary(problem);
     }
-    tree_by(problem, Method::of(problem))
+    tree_by(problem, DynamicProgram::of(problem))
 }
 
 /// As [`tree`], for links that all cost the same, computed by `method`.
 ///
 /// # Errors
 /// As [`tree`].
-pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
+pub fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
     let max = match method {
-        Method::Quadratic => MAX_RANKS,
-        Method::Cubic => MAX_RANKS_CUBIC,
+        DynamicProgram::Quadratic => MAX_RANKS,
+        DynamicProgram::Cubic => MAX_RANKS_CUBIC,
     };
     let p = problem.ranks();
     if p > max {
@@ -104,8 +104,8 @@ pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
         Some(root) => vec![(0, root), (root + 1, p)],
     } {
         match method {
-            Method::Quadratic => program.fill_fast(start, end),
-            Method::Cubic => program.fill(start, end),
+            DynamicProgram::Quadratic => program.fill_fast(start, end),
+            DynamicProgram::Cubic => program.fill(start, end),
         }
     }
     Ok(program.tree(problem.root()))
@@ -312,7 +312,7 @@ impl Program<'_> {
 
     fn tree(&self, root: Option<usize>) -> GatherTree {
         let p = self.costs.ranks();
-        let mut tree = GatherTree::bare(p, 0);
+        let mut tree = GatherTree::unconnected(p, 0);
         let mut work = vec![(0, p - 1, root, None)];
         while let Some((i, j, root, receiver)) = work.pop() {
             let (top, left, right) = if i == j {
@@ -332,7 +332,7 @@ impl Program<'_> {
             }
             let mut receive = |tree: &mut GatherTree, range: (usize, usize)| {
                 let slot = tree.children(top).len();
-                tree.receive(top, range.0, 0);
+                tree.add_child(top, range.0, 0);
                 work.push((range.0, range.1, None, Some((top, slot))));
             };
             if let Some(range) = left {
@@ -362,12 +362,13 @@ mod tests {
 
     #[test]
     fn the_fast_program_equals_the_published_one() {
-        let mut random = Random(21);
+        let mut random = Random::new(21);
         for round in 0..6000 {
             let most = if round % 50 == 0 { 50 } else { 12 };
             let problem = random.problem(round % 2 == 0, most);
             let p = problem.ranks();
-            let trees = [Method::Quadratic, Method::Cubic].map(|m| tree_by(&problem, m).unwrap());
+            let trees = [DynamicProgram::Quadratic, DynamicProgram::Cubic]
+                .map(|m| tree_by(&problem, m).unwrap());
             let [fast, published] = [0, 1].map(|t| problem.time(&trees[t]));
             assert_eq!(fast, published, "{problem:?}");
             assert!(trees[0].is_rank_ordered());

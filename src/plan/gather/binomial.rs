@@ -24,7 +24,7 @@
 //! Example, `p = 11`, `m = 1,0,2,3,4,2,0,0,1,7,5`, root 9, adaptive: 1→0, 2→3, 5→4, 6→7, 8→9; 0→3,
 //! 7→4, 10→9; 4→3; 3→9.
 
-use super::{GatherTree, Problem};
+use super::{GatherProblem, GatherTree};
 use crate::error::Result;
 use crate::plan::gather::row::tree_rows;
 use crate::rules::max_time;
@@ -58,7 +58,7 @@ tree_rows!(
 ///
 /// # Errors
 /// None at present.
-pub fn oblivious(problem: &Problem) -> Result<GatherTree> {
+pub fn oblivious(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
     let root = problem.root().unwrap_or_else(|| {
         let powers = (0..usize::BITS)
@@ -73,7 +73,7 @@ pub fn oblivious(problem: &Problem) -> Result<GatherTree> {
 ///
 /// # Errors
 /// None at present.
-pub fn oblivious_best_root(problem: &Problem) -> Result<GatherTree> {
+pub fn oblivious_best_root(problem: &GatherProblem) -> Result<GatherTree> {
     let root = problem
         .root()
         .unwrap_or_else(|| best_of(problem, 0..problem.ranks()));
@@ -87,7 +87,7 @@ pub fn oblivious_best_root(problem: &Problem) -> Result<GatherTree> {
 ///
 /// # Errors
 /// None at present.
-pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
+pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     Ok(join_subcubes(problem, problem.root(), |low, high| {
         low.receives_from(high)
     }))
@@ -103,7 +103,7 @@ pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
 ///
 /// # Errors
 /// None at present.
-pub fn adaptive_to_data(problem: &Problem) -> Result<GatherTree> {
+pub fn adaptive_to_data(problem: &GatherProblem) -> Result<GatherTree> {
     Ok(join_subcubes(problem, problem.root(), |low, high| {
         low.data() > high.data()
     }))
@@ -144,7 +144,7 @@ impl Cube {
 /// The tree that joins subcubes dimension by dimension. `low_receives` decides which side receives
 /// where the root does not.
 fn join_subcubes(
-    problem: &Problem,
+    problem: &GatherProblem,
     root: Option<usize>,
     low_receives: impl Fn(Cube, Cube) -> bool,
 ) -> GatherTree {
@@ -156,7 +156,7 @@ fn join_subcubes(
             others: 0,
         })
         .collect();
-    let mut tree = GatherTree::bare(p, 0);
+    let mut tree = GatherTree::unconnected(p, 0);
     while cubes.len() > 1 {
         let pairs = cubes.chunks(2).map(|pair| {
             let &[low, high] = pair else { return pair[0] };
@@ -170,7 +170,7 @@ fn join_subcubes(
             } else {
                 (high, low)
             };
-            tree.receive(to.root, from.root, 0);
+            tree.add_child(to.root, from.root, 0);
             to.with(from)
         });
         cubes = pairs.collect();
@@ -180,7 +180,7 @@ fn join_subcubes(
 }
 
 /// The first of the best of `roots` for the oblivious tree, each timed in `O(log p)`.
-fn best_of(problem: &Problem, roots: impl Iterator<Item = usize>) -> usize {
+fn best_of(problem: &GatherProblem, roots: impl Iterator<Item = usize>) -> usize {
     let cubes = Levels::new(problem);
     let timed = roots.map(|root| (cubes.time(problem, root), root));
     timed
@@ -192,7 +192,7 @@ fn best_of(problem: &Problem, roots: impl Iterator<Item = usize>) -> usize {
 struct Levels(Vec<Vec<(u64, f64)>>);
 
 impl Levels {
-    fn new(problem: &Problem) -> Levels {
+    fn new(problem: &GatherProblem) -> Levels {
         let (sizes, cost, p) = (problem.sizes(), problem.cost(), problem.ranks());
         let mut levels = vec![sizes.iter().map(|&s| (s, 0.0)).collect::<Vec<_>>()];
         for d in 0.. {
@@ -221,7 +221,7 @@ impl Levels {
     }
 
     /// The time of the oblivious tree rooted at `root`.
-    fn time(&self, problem: &Problem, root: usize) -> f64 {
+    fn time(&self, problem: &GatherProblem, root: usize) -> f64 {
         let (sizes, cost, p) = (problem.sizes(), problem.cost(), problem.ranks());
         if p == 1 {
             return 0.0;
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn the_example_of_the_paper() {
         let sizes = vec![1, 0, 2, 3, 4, 2, 0, 0, 1, 7, 5];
-        let problem = Problem::new(sizes, CostModel::new(1.0, 1.0), Some(9)).unwrap();
+        let problem = GatherProblem::new(sizes, CostModel::new(1.0, 1.0), Some(9)).unwrap();
         let tree = adaptive(&problem).unwrap();
         let of = |r: usize| tree.children(r).iter().map(|c| c.rank).collect::<Vec<_>>();
         assert_eq!(of(9), [8, 10, 3]);
@@ -263,14 +263,14 @@ mod tests {
 
     #[test]
     fn schedules_take_the_trees_time() {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         for p in 1..=40 {
             for _ in 0..6 {
                 let cost = CostModel::new(random.below(20) as f64, random.below(4) as f64)
                     .gamma_copy(random.below(4) as f64);
                 let root = random.below(p as u64) as usize;
                 for root in [None, Some(root)] {
-                    let problem = Problem::new(random.sizes(p), cost.clone(), root).unwrap();
+                    let problem = GatherProblem::new(random.sizes(p), cost.clone(), root).unwrap();
                     for tree in [
                         linear::tree(&problem).unwrap(),
                         oblivious(&problem).unwrap(),
@@ -286,10 +286,10 @@ mod tests {
 
     #[test]
     fn times_of_roots_equal_those_of_their_trees() {
-        let mut random = Random(2);
+        let mut random = Random::new(2);
         for p in 1..=33 {
             let cost = CostModel::new(7.0, 2.0).gamma_copy(random.below(3) as f64);
-            let problem = Problem::new(random.sizes(p), cost, None).unwrap();
+            let problem = GatherProblem::new(random.sizes(p), cost, None).unwrap();
             let levels = Levels::new(&problem);
             for root in 0..p {
                 let tree = join_subcubes(&problem, Some(root), |_, _| false);
@@ -299,7 +299,8 @@ mod tests {
                     "{p} {root}"
                 );
             }
-            let best = |f: fn(&Problem) -> Result<GatherTree>| problem.time(&f(&problem).unwrap());
+            let best =
+                |f: fn(&GatherProblem) -> Result<GatherTree>| problem.time(&f(&problem).unwrap());
             let linears = (0..p).map(|r| problem.time(&linear::rooted(p, r)));
             assert_eq!(best(linear::tree), linears.fold(f64::INFINITY, f64::min));
             assert!(best(oblivious_best_root) <= best(oblivious));

@@ -19,7 +19,7 @@
 //! Example, `m = 1,1,1,9,1`, root 4, `t = 4`: the adaptive tree has 0→1, 2→3, 1→3, 3→4. Only the
 //! subtree of rank 3 has more than 4 bytes, and rank 3 sends to the root anyway.
 
-use super::{Child, GatherTree, Problem, binomial};
+use super::{Child, GatherProblem, GatherTree, binomial};
 use crate::error::Result;
 use crate::plan::gather::row::tree_rows;
 
@@ -35,7 +35,7 @@ tree_rows!(
 ///
 /// # Errors
 /// None at present.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let adaptive = binomial::adaptive(problem)?;
     let total: u64 = problem.sizes().iter().sum();
     let thresholds = (0..64 - total.leading_zeros())
@@ -50,7 +50,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 ///
 /// # Errors
 /// None at present.
-pub fn with_threshold(problem: &Problem, threshold: u64) -> Result<GatherTree> {
+pub fn with_threshold(problem: &GatherProblem, threshold: u64) -> Result<GatherTree> {
     Ok(redirect_to_root(
         problem,
         &binomial::adaptive(problem)?,
@@ -58,10 +58,10 @@ pub fn with_threshold(problem: &Problem, threshold: u64) -> Result<GatherTree> {
     ))
 }
 
-fn redirect_to_root(problem: &Problem, adaptive: &GatherTree, threshold: u64) -> GatherTree {
+fn redirect_to_root(problem: &GatherProblem, adaptive: &GatherTree, threshold: u64) -> GatherTree {
     let root = adaptive.root();
     let data = adaptive.subtree_sizes(problem.sizes());
-    let mut tree = GatherTree::bare(problem.ranks(), root);
+    let mut tree = GatherTree::unconnected(problem.ranks(), root);
     let mut to_root = Vec::new();
     for r in adaptive.top_down() {
         for c in adaptive.children(r) {
@@ -69,7 +69,7 @@ fn redirect_to_root(problem: &Problem, adaptive: &GatherTree, threshold: u64) ->
             if r == root || data[c.rank] > threshold || data[c.rank] == 0 {
                 to_root.push(*c);
             } else {
-                tree.receive(r, c.rank, c.port);
+                tree.add_child(r, c.rank, c.port);
             }
         }
     }
@@ -90,11 +90,11 @@ mod tests {
 
     #[test]
     fn between_linear_and_adaptive() {
-        let mut random = Random(61);
+        let mut random = Random::new(61);
         for p in 1..=30 {
             for root in [None, Some(p / 2)] {
                 let cost = CostModel::new(random.below(20) as f64, 1.0).gamma_copy(1.0);
-                let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+                let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
                 let best = tree(&problem).unwrap();
                 prove(&problem, &best);
                 let all = with_threshold(&problem, u64::MAX).unwrap();

@@ -39,7 +39,7 @@ mod binary;
 
 pub use binary::binary;
 
-use super::{GatherTree, Problem};
+use super::{GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::rules::max_time;
@@ -54,7 +54,7 @@ const MAX_KEPT: usize = (4 << 30) / 24;
 /// # Errors
 /// When there are more than [`MAX_RANKS`] ranks, the links do not connect them, or the kept offers
 /// need more than 4 GiB.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let platform = Platform::of(problem)?;
     let mut program = Program::new(&platform)?;
     program.fill()?;
@@ -106,7 +106,7 @@ struct Platform<'a> {
 }
 
 impl<'a> Platform<'a> {
-    fn of(problem: &'a Problem) -> Result<Platform<'a>> {
+    fn of(problem: &'a GatherProblem) -> Result<Platform<'a>> {
         let (p, cost) = (problem.ranks(), problem.cost());
         let mut before = vec![0];
         before.extend(problem.sizes().iter().scan(0, |sum, &size| {
@@ -353,7 +353,7 @@ impl<'a> Program<'a> {
     fn tree(&self, root: Option<usize>) -> Result<GatherTree> {
         let p = self.platform.ranks();
         let root = self.root(root)?;
-        let mut tree = GatherTree::bare(p, root);
+        let mut tree = GatherTree::unconnected(p, root);
         let mut work = vec![((0, p - 1), root)];
         while let Some(((i, j), r)) = work.pop() {
             let (mut low, mut high) = (i, j);
@@ -369,7 +369,7 @@ impl<'a> Program<'a> {
             }
             let copy_last = received.last().is_some_and(|first| first.range.1 + 1 == r);
             for (slot, last) in received.iter().rev().enumerate() {
-                tree.receive(r, last.from, 0);
+                tree.add_child(r, last.from, 0);
                 if slot == 0 && copy_last {
                     tree.copy_now(r);
                 }

@@ -11,7 +11,7 @@
 //!
 //! Example, `p = 3`, root 1, `m = 2, 3, 0`, `alpha = beta = gamma_copy = 1`: time `3 + 3`.
 
-use super::{GatherTree, Problem};
+use super::{GatherProblem, GatherTree};
 use crate::error::Result;
 use crate::plan::gather::row::tree_rows;
 
@@ -27,26 +27,26 @@ tree_rows!(
 ///
 /// # Errors
 /// None at present.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let root = problem.root().unwrap_or_else(|| best_root(problem));
     Ok(rooted(problem.ranks(), root))
 }
 
 /// The linear tree with root `root`.
 pub(super) fn rooted(p: usize, root: usize) -> GatherTree {
-    let mut tree = GatherTree::bare(p, root);
+    let mut tree = GatherTree::unconnected(p, root);
     for r in 0..p {
         if r == root {
             tree.copy_now(root);
         } else {
-            tree.receive(root, r, 0);
+            tree.add_child(root, r, 0);
         }
     }
     tree
 }
 
 /// The root with the minimum time of all messages and its copy.
-fn best_root(problem: &Problem) -> usize {
+fn best_root(problem: &GatherProblem) -> usize {
     let (sizes, cost) = (problem.sizes(), problem.cost());
     let time = |root: usize| {
         let others = (0..sizes.len()).filter(|&r| r != root);

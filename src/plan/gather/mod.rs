@@ -1,7 +1,7 @@
 //! Irregular gather and scatter: planners of trees for blocks of different sizes.
 //!
 //! Rank `i` holds `m_i` bytes; at the end the root holds all blocks in rank order. A scatter is the
-//! reverse and costs the same. Every planner here makes a [`GatherTree`] for a [`Problem`]; the
+//! reverse and costs the same. Every planner here makes a [`GatherTree`] for a [`GatherProblem`]; the
 //! tree computes its completion time and makes the schedules.
 //!
 //! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives" and "Practical,
@@ -33,21 +33,21 @@ use crate::plan::Request;
 
 /// An irregular gather: the sizes of the blocks, the costs of messages and copies, and the root.
 #[derive(Debug, Clone)]
-pub struct Problem {
+pub struct GatherProblem {
     sizes: Vec<u64>,
     cost: CostModel,
     root: Option<usize>,
     ported: usize,
 }
 
-impl Problem {
+impl GatherProblem {
     /// Blocks of `sizes` bytes, one per rank, to be gathered at `root`, or at the best root if
     /// `None`.
     ///
     /// # Errors
     /// When there are no ranks, `root` is not a rank, the sizes add up to more than 2^60, or the
     /// costs are invalid or do not cover all ranks.
-    pub fn new(sizes: Vec<u64>, cost: CostModel, root: Option<usize>) -> Result<Problem> {
+    pub fn new(sizes: Vec<u64>, cost: CostModel, root: Option<usize>) -> Result<GatherProblem> {
         let p = sizes.len();
         if p == 0 {
             return Err(Error::usage("a collective needs at least one rank"));
@@ -65,7 +65,7 @@ impl Problem {
         }
         cost.validate()?;
         cost.covers(p)?;
-        Ok(Problem {
+        Ok(GatherProblem {
             sizes,
             cost,
             root,
@@ -76,21 +76,21 @@ impl Problem {
     /// The gather that `request` describes.
     ///
     /// # Errors
-    /// When the request is invalid, or as [`Problem::new`].
-    pub fn of(request: &Request) -> Result<Problem> {
+    /// When the request is invalid, or as [`GatherProblem::new`].
+    pub fn of(request: &Request) -> Result<GatherProblem> {
         request.validate()?;
         let blocks = request.block_sizes();
         let bytes = |&n: &usize| bytes(n, request.element_bytes);
         let root = (!request.root_free).then_some(request.root);
         let sizes = blocks.iter().map(bytes).collect();
-        Problem::new(sizes, request.cost.clone(), root)?.with_ports(request.ports.k())
+        GatherProblem::new(sizes, request.cost.clone(), root)?.with_ports(request.ports.k())
     }
 
     /// The same problem with `ported` ports per rank, for the planners that use several.
     ///
     /// # Errors
     /// When `ported` is 0.
-    pub fn with_ports(mut self, ported: usize) -> Result<Problem> {
+    pub fn with_ports(mut self, ported: usize) -> Result<GatherProblem> {
         if ported == 0 {
             return Err(Error::usage("a rank needs at least one port (ported is 0)"));
         }
@@ -102,7 +102,7 @@ impl Problem {
     ///
     /// # Errors
     /// When `root` is not a rank.
-    pub fn with_root(mut self, root: Option<usize>) -> Result<Problem> {
+    pub fn with_root(mut self, root: Option<usize>) -> Result<GatherProblem> {
         if let Some(root) = root.filter(|&root| root >= self.ranks()) {
             return Err(Error::usage(format!(
                 "root {root} is not one of {} ranks (numbered from 0)",
@@ -159,22 +159,19 @@ pub(super) mod testing {
     use super::*;
     use crate::check::{Options, check};
     use crate::machine::Ports;
+    use crate::random::Generator;
 
-    /// A small deterministic generator (splitmix64).
-    pub(crate) struct Random(pub(crate) u64);
+    /// Random numbers, and random problems made of them.
+    pub(crate) struct Random(Generator);
 
     impl Random {
-        pub(crate) fn next(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
+        pub(crate) fn new(seed: u64) -> Random {
+            Random(Generator::new(seed))
         }
 
         /// A random number of `0..n`.
         pub(crate) fn below(&mut self, n: u64) -> u64 {
-            self.next() % n
+            self.0.below(n as usize) as u64
         }
 
         /// Sizes of several kinds: all positive or some empty, even or very uneven.
@@ -191,24 +188,22 @@ pub(super) mod testing {
                 })
                 .collect()
         }
-    }
 
-    impl Random {
         /// Blocks of up to `max_ranks` ranks. Copies cost no more than messages, so that the
         /// `O(p^2)` programs apply.
-        pub(crate) fn problem(&mut self, root_given: bool, max_ranks: u64) -> Problem {
+        pub(crate) fn problem(&mut self, root_given: bool, max_ranks: u64) -> GatherProblem {
             let p = 1 + self.below(max_ranks) as usize;
             let beta = self.below(4);
             let alpha = [0, 1, 5, 100, 1000][self.below(5) as usize];
             let copy = self.below(beta + 1);
             let cost = CostModel::new(alpha as f64, beta as f64).gamma_copy(copy as f64);
             let root = self.below(p as u64) as usize;
-            Problem::new(self.sizes(p), cost, root_given.then_some(root)).unwrap()
+            GatherProblem::new(self.sizes(p), cost, root_given.then_some(root)).unwrap()
         }
     }
 
     /// Checks that the tree's schedules are correct and take its time, on both kinds of ports.
-    pub(crate) fn prove(problem: &Problem, tree: &GatherTree) {
+    pub(crate) fn prove(problem: &GatherProblem, tree: &GatherTree) {
         let blocks: Vec<usize> = problem.sizes.iter().map(|&s| s as usize).collect();
         if let Some(root) = problem.root {
             assert_eq!(tree.root(), root);

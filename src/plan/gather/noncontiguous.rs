@@ -23,7 +23,7 @@
 //! 982, where adjacent trees take 983 and rank-ordered ones 986.
 
 use super::ported::{fastest, subsets};
-use super::{GatherTree, Problem, optimal, two_groups};
+use super::{GatherProblem, GatherTree, optimal, two_groups};
 use crate::error::{Error, Result};
 use crate::plan::distribution::Generator;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
@@ -51,7 +51,7 @@ const MAX_TRIES: usize = 24;
 ///
 /// # Errors
 /// As [`optimal::tree`], when there are too many ranks for the exact search.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
     if problem.cost().links().is_some() {
         return optimal::tree(problem);
@@ -92,14 +92,14 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 }
 
 /// The best adjacent tree over the ranks in this order.
-fn ordered(problem: &Problem, order: &[usize]) -> Result<GatherTree> {
+fn ordered(problem: &GatherProblem, order: &[usize]) -> Result<GatherTree> {
     let sizes = order.iter().map(|&r| problem.sizes()[r]).collect();
     let root = problem
         .root()
         .and_then(|root| order.iter().position(|&r| r == root));
-    let renumbered = Problem::new(sizes, problem.cost().clone(), root)?;
+    let renumbered = GatherProblem::new(sizes, problem.cost().clone(), root)?;
     let tree = optimal::tree(&renumbered)?;
-    let mut real = GatherTree::bare(order.len(), order[tree.root()]);
+    let mut real = GatherTree::unconnected(order.len(), order[tree.root()]);
     for (v, &r) in order.iter().enumerate() {
         copy_children(&tree, v, &mut real, r, |c| order[c], 0);
     }
@@ -109,7 +109,7 @@ fn ordered(problem: &Problem, order: &[usize]) -> Result<GatherTree> {
 /// Lets `root` receive the ranks of `group` through `port`. The subtrees are those of the best
 /// adjacent tree over an empty block at the root, followed by `group` in this order.
 pub(super) fn receive_group(
-    problem: &Problem,
+    problem: &GatherProblem,
     root: usize,
     group: &[usize],
     port: usize,
@@ -117,7 +117,7 @@ pub(super) fn receive_group(
 ) -> Result<()> {
     let sizes = group.iter().map(|&r| problem.sizes()[r]);
     let sizes = std::iter::once(0).chain(sizes).collect();
-    let tree = optimal::tree(&Problem::new(sizes, problem.cost().clone(), Some(0))?)?;
+    let tree = optimal::tree(&GatherProblem::new(sizes, problem.cost().clone(), Some(0))?)?;
     copy_children(&tree, 0, into, root, |c| group[c - 1], port);
     for (v, &r) in group.iter().enumerate() {
         copy_children(&tree, v + 1, into, r, |c| group[c - 1], 0);
@@ -135,7 +135,7 @@ fn copy_children(
     port: usize,
 ) {
     for (i, c) in from.children(v).iter().enumerate() {
-        into.receive(r, real(c.rank), port);
+        into.add_child(r, real(c.rank), port);
         if i + 1 == from.copy_after(v) {
             into.copy_now(r);
         }
@@ -146,7 +146,7 @@ fn copy_children(
 ///
 /// # Errors
 /// When there are more than [`MAX_EXACT`] ranks, or links differ.
-pub fn exact(problem: &Problem) -> Result<GatherTree> {
+pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
     if p > MAX_EXACT {
         return Err(Error::usage(format!(
@@ -168,7 +168,7 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
     }
     let all = (1 << p) - 1;
     let root = problem.root().unwrap_or(sets.best[all].1);
-    let mut tree = GatherTree::bare(p, root);
+    let mut tree = GatherTree::unconnected(p, root);
     let mut work = vec![(all, root)];
     while let Some((mut set, r)) = work.pop() {
         let mut children = Vec::new();
@@ -197,7 +197,7 @@ struct Sets {
 }
 
 impl Sets {
-    fn new(problem: &Problem) -> Sets {
+    fn new(problem: &GatherProblem) -> Sets {
         let (p, cost, sizes) = (problem.ranks(), problem.cost(), problem.sizes());
         let size = |set: usize| (0..p).filter(move |r| set >> r & 1 == 1).map(|r| sizes[r]);
         let message = (0..1usize << p).map(|set| cost.transfer(0, 0, size(set).sum()));
@@ -242,7 +242,7 @@ mod tests {
     fn the_partition_instance() {
         let sizes = vec![21, 31, 31, 31, 41, 41, 41, 61, 61, 131, 240, 250];
         let cost = CostModel::new(1.0, 1.0).gamma_copy(1.0);
-        let problem = Problem::new(sizes, cost, None).unwrap();
+        let problem = GatherProblem::new(sizes, cost, None).unwrap();
         let best = exact(&problem).unwrap();
         assert_eq!(problem.time(&best), 982.0);
         assert!(!best.is_weakly_ordered());
@@ -253,13 +253,13 @@ mod tests {
 
     #[test]
     fn no_class_beats_a_larger_one() {
-        let mut random = Random(81);
+        let mut random = Random::new(81);
         for round in 0..200 {
             let p = 1 + random.below(9) as usize;
             let cost =
                 CostModel::new(random.below(30) as f64, 1.0).gamma_copy(random.below(3) as f64);
             let root = (round % 2 == 0).then_some(p / 2);
-            let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+            let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
             let all = exact(&problem).unwrap();
             let weak = weakly_ordered::exact(&problem).unwrap();
             assert!(weak.is_weakly_ordered());
@@ -278,11 +278,11 @@ mod tests {
 
     #[test]
     fn heuristics_are_never_worse_than_ordered_trees() {
-        let mut random = Random(82);
+        let mut random = Random::new(82);
         for p in [13, 17, 30, 64] {
             for root in [None, Some(p / 2)] {
                 let cost = CostModel::new(random.below(30) as f64, 1.0).gamma_copy(1.0);
-                let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+                let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
                 let found = tree(&problem).unwrap();
                 prove(&problem, &found);
                 let ordered = optimal::tree(&problem).unwrap();
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn too_many_ranks_are_refused() {
-        let problem = Problem::new(vec![1; 17], CostModel::new(1.0, 1.0), None).unwrap();
+        let problem = GatherProblem::new(vec![1; 17], CostModel::new(1.0, 1.0), None).unwrap();
         assert!(exact(&problem).unwrap_err().to_string().contains("16"));
     }
 }

@@ -23,7 +23,7 @@
 //!   order of blocks.
 
 use super::noncontiguous;
-use super::{Child, GatherTree, Problem};
+use super::{Child, GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::rules::max_time;
@@ -54,9 +54,9 @@ const EXACT: usize = 10;
 ///
 /// # Errors
 /// None at present.
-pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
+pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     let (p, k) = (problem.ranks(), problem.ported());
-    let mut tree = GatherTree::bare(p, 0);
+    let mut tree = GatherTree::unconnected(p, 0);
     let mut cubes: Vec<super::binomial::Cube> = problem
         .sizes()
         .iter()
@@ -83,7 +83,7 @@ pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
             senders
                 .enumerate()
                 .fold(group[best], |to, (port, (_, &from))| {
-                    tree.receive(to.root, from.root, port);
+                    tree.add_child(to.root, from.root, port);
                     to.with(from)
                 })
         });
@@ -97,7 +97,7 @@ pub fn adaptive(problem: &Problem) -> Result<GatherTree> {
 ///
 /// # Errors
 /// None at present.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let (p, cost) = (problem.ranks(), problem.cost());
     let free = (0..p).all(|r| cost.copy(r, problem.sizes()[r]) == 0.0);
     if p <= EXACT && free && cost.links().is_none() {
@@ -111,7 +111,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     // Assign each block to the port that becomes free first.
     let mut ports = vec![0.0; k];
     let mut groups = vec![Vec::new(); k];
-    let mut star = GatherTree::bare(p, root);
+    let mut star = GatherTree::unconnected(p, root);
     for &r in &order {
         let port = (0..k).fold(0, |best, port| {
             if ports[port] < ports[best] {
@@ -122,12 +122,12 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
         });
         ports[port] += cost.transfer(r, root, problem.sizes()[r]);
         groups[port].push(r);
-        star.receive(root, r, port);
+        star.add_child(root, r, port);
     }
     let grouped = if cost.links().is_some() {
         None
     } else {
-        let mut tree = GatherTree::bare(p, root);
+        let mut tree = GatherTree::unconnected(p, root);
         for (port, group) in groups.iter().enumerate() {
             noncontiguous::receive_group(problem, root, group, port, &mut tree)?;
         }
@@ -141,7 +141,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 ///
 /// # Errors
 /// When there are more than [`MAX_EXACT`] ranks, copies are not free, or links differ in cost.
-pub fn exact(problem: &Problem) -> Result<GatherTree> {
+pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
     if p > MAX_EXACT {
         return Err(Error::usage(format!(
@@ -175,7 +175,7 @@ struct Sets {
 }
 
 impl Sets {
-    fn new(problem: &Problem) -> Sets {
+    fn new(problem: &GatherProblem) -> Sets {
         let p = problem.ranks();
         let k = problem.ported().min(p.max(2) - 1);
         let size = |g: usize| {
@@ -229,7 +229,7 @@ impl Sets {
     fn tree(&self, root: Option<usize>) -> GatherTree {
         let all = (1usize << self.p) - 1;
         let root = root.unwrap_or_else(|| self.root(all).1);
-        let mut tree = GatherTree::bare(self.p, root);
+        let mut tree = GatherTree::unconnected(self.p, root);
         let mut work = vec![(root, all)];
         while let Some((r, set)) = work.pop() {
             let mut rest = set & !(1 << r);
@@ -277,13 +277,13 @@ mod tests {
 
     #[test]
     fn exact_is_best_and_adaptive_is_short() {
-        let mut random = Random(71);
+        let mut random = Random::new(71);
         for round in 0..150 {
             let p = 1 + random.below(8) as usize;
             let k = 1 + random.below(3) as usize;
             let cost = CostModel::new(random.below(20) as f64, random.below(3) as f64);
             let root = (round % 2 == 0).then_some(p / 2);
-            let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+            let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
             let problem = problem.with_ports(k).unwrap();
             let best = exact(&problem).unwrap();
             prove(&problem, &best);
@@ -299,7 +299,8 @@ mod tests {
         for p in 1..200 {
             for k in 1..6 {
                 let cost = CostModel::new(1.0, 0.0);
-                let problem = Problem::new(vec![1; p], cost.gamma_copy(1.0), Some(p / 2)).unwrap();
+                let problem =
+                    GatherProblem::new(vec![1; p], cost.gamma_copy(1.0), Some(p / 2)).unwrap();
                 let problem = problem.with_ports(k).unwrap();
                 let time = problem.time(&adaptive(&problem).unwrap());
                 let mut reach = 1;
@@ -317,9 +318,9 @@ mod tests {
     #[test]
     fn too_many_ranks_are_refused() {
         let cost = CostModel::new(1.0, 1.0);
-        let problem = Problem::new(vec![1; 16], cost.clone(), None).unwrap();
+        let problem = GatherProblem::new(vec![1; 16], cost.clone(), None).unwrap();
         assert!(exact(&problem).unwrap_err().to_string().contains("15"));
-        let problem = Problem::new(vec![1; 6], cost.gamma_copy(1.0), None).unwrap();
+        let problem = GatherProblem::new(vec![1; 6], cost.gamma_copy(1.0), None).unwrap();
         assert!(exact(&problem).is_err());
     }
 }

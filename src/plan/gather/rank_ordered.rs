@@ -36,8 +36,8 @@
 use std::collections::VecDeque;
 
 use super::optimal::table::Costs;
-use super::optimal::{MAX_RANKS, MAX_RANKS_CUBIC, Method};
-use super::{GatherTree, Problem};
+use super::optimal::{DynamicProgram, MAX_RANKS, MAX_RANKS_CUBIC};
+use super::{GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::rules::max_time;
@@ -57,19 +57,19 @@ tree_rows!(
 /// # Errors
 /// When there are more than [`MAX_RANKS`] ranks ([`MAX_RANKS_CUBIC`] for `gamma_copy > beta` and
 /// piecewise costs), or links differ in cost.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
-    tree_by(problem, Method::of(problem))
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
+    tree_by(problem, DynamicProgram::of(problem))
 }
 
 /// As [`tree`], computed by `method`.
 ///
 /// # Errors
 /// As [`tree`].
-pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
+pub fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
     let p = problem.ranks();
     let max = match method {
-        Method::Quadratic => MAX_RANKS,
-        Method::Cubic => MAX_RANKS_CUBIC,
+        DynamicProgram::Quadratic => MAX_RANKS,
+        DynamicProgram::Cubic => MAX_RANKS_CUBIC,
     };
     if p > max {
         return Err(Error::usage(format!(
@@ -83,7 +83,7 @@ pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
     }
     let mut program = Program {
         costs: Costs::new(problem),
-        fast: method == Method::Quadratic,
+        fast: method == DynamicProgram::Quadratic,
         cells: vec![0.0; p * (p + 1) / 2],
     };
     let ranges = match problem.root() {
@@ -166,7 +166,7 @@ impl Program<'_> {
 
     fn tree(&mut self, root: Option<usize>) -> GatherTree {
         let p = self.costs.ranks();
-        let mut tree = GatherTree::bare(p, 0);
+        let mut tree = GatherTree::unconnected(p, 0);
         let mut work = vec![(0, p - 1, root, None)];
         let (mut before, mut after) = (Vec::new(), Vec::new());
         while let Some((i, j, given, receiver)) = work.pop() {
@@ -214,7 +214,7 @@ impl Program<'_> {
                 if slot == copy_at {
                     tree.copy_now(top);
                 }
-                tree.receive(top, a, 0);
+                tree.add_child(top, a, 0);
                 work.push((a, b, None, Some((top, slot))));
             }
             if copy_at == received.len() {
@@ -297,12 +297,12 @@ mod tests {
 
     #[test]
     fn the_fast_program_equals_the_cubic_one() {
-        let mut random = Random(31);
+        let mut random = Random::new(31);
         for round in 0..6000 {
             let most = if round % 50 == 0 { 50 } else { 12 };
             let problem = random.problem(round % 2 == 0, most);
-            let [fast, slow] =
-                [Method::Quadratic, Method::Cubic].map(|m| tree_by(&problem, m).unwrap());
+            let [fast, slow] = [DynamicProgram::Quadratic, DynamicProgram::Cubic]
+                .map(|m| tree_by(&problem, m).unwrap());
             assert_eq!(problem.time(&fast), problem.time(&slow), "{problem:?}");
             assert!(fast.is_rank_ordered());
             if round % 60 == 0 {
@@ -316,7 +316,7 @@ mod tests {
     fn neither_ordered_class_contains_the_other() {
         let time = |sizes: &[u64], alpha: f64, gamma: f64, root| {
             let cost = CostModel::new(alpha, 1.0).gamma_copy(gamma);
-            let problem = Problem::new(sizes.to_vec(), cost, root).unwrap();
+            let problem = GatherProblem::new(sizes.to_vec(), cost, root).unwrap();
             let rank_ordered = tree(&problem).unwrap();
             (
                 problem.time(&optimal::tree(&problem).unwrap()),

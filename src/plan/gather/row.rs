@@ -1,15 +1,15 @@
 //! The registry's rows of a tree: one for the gather, one for the scatter.
 
-use super::{GatherTree, Problem};
+use super::{GatherProblem, GatherTree};
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::Schedule;
 
 /// Makes a tree for a problem.
-pub(super) type PlanTree = fn(&Problem) -> Result<GatherTree>;
+pub(super) type PlanTree = fn(&GatherProblem) -> Result<GatherTree>;
 
 pub(super) fn gather(request: &Request, tree: PlanTree) -> Result<Schedule> {
-    let tree = tree(&Problem::of(request)?)?;
+    let tree = tree(&GatherProblem::of(request)?)?;
     tree.gather(&request.block_sizes(), request.ports)
 }
 
@@ -19,7 +19,7 @@ pub(super) fn scatter(request: &Request, tree: PlanTree) -> Result<Schedule> {
         cost: request.cost.clone().reversed_links()?,
         ..request.clone()
     };
-    let tree = tree(&Problem::of(&request)?)?;
+    let tree = tree(&GatherProblem::of(&request)?)?;
     tree.scatter(&request.block_sizes(), request.ports)
 }
 
@@ -29,7 +29,7 @@ pub(super) fn time(request: &Request, tree: PlanTree) -> Option<f64> {
     if !request.closed_forms_hold() {
         return None;
     }
-    let problem = Problem::of(request).ok()?;
+    let problem = GatherProblem::of(request).ok()?;
     Some(problem.time(&tree(&problem).ok()?))
 }
 

@@ -41,8 +41,9 @@ struct Node {
 }
 
 impl GatherTree {
-    /// A tree of `ranks` ranks without children.
-    pub(in crate::plan) fn bare(ranks: usize, root: usize) -> GatherTree {
+    /// `ranks` ranks without any children yet: the start of a tree that [`GatherTree::add_child`]
+    /// completes.
+    pub(in crate::plan) fn unconnected(ranks: usize, root: usize) -> GatherTree {
         GatherTree {
             root,
             nodes: vec![Node::default(); ranks],
@@ -140,8 +141,9 @@ impl GatherTree {
         ports.max().map_or(1, |port| port + 1)
     }
 
-    /// Adds the child `from` to `to`, received through `port` after all earlier children.
-    pub(in crate::plan) fn receive(&mut self, to: usize, from: usize, port: usize) {
+    /// Adds `from` as the last child of `to`, which receives from it through `port` after all earlier
+    /// children.
+    pub(in crate::plan) fn add_child(&mut self, to: usize, from: usize, port: usize) {
         self.nodes[to].children.push(Child { rank: from, port });
     }
 
@@ -295,27 +297,8 @@ impl GatherTree {
     /// When the number of blocks is not the number of ranks, the blocks do not fit into memory
     /// together, or the tree needs more ports than `ports` has.
     pub fn gather(&self, blocks: &[usize], ports: Ports) -> Result<Schedule> {
+        self.ensure_fits(blocks, ports)?;
         let p = self.ranks();
-        if blocks.len() != p {
-            return Err(Error::usage(format!(
-                "{} blocks for a tree of {p} ranks",
-                blocks.len()
-            )));
-        }
-        if self.ported() > ports.k() {
-            return Err(Error::usage(format!(
-                "the tree needs {} ports a rank, there are {}",
-                self.ported(),
-                ports.k()
-            )));
-        }
-        let total = blocks.iter().try_fold(0usize, |sum, &b| {
-            sum.checked_add(b)
-                .filter(|&sum| sum <= usize::MAX / 4 && sum <= isize::MAX as usize)
-        });
-        if total.is_none() {
-            return Err(Error::usage("the blocks add up to more than any memory"));
-        }
         let offsets = BlockOffsets::new(blocks);
         let mut layout = vec![Layout::default(); p];
         let mut programs = vec![Vec::new(); p];
@@ -371,6 +354,32 @@ impl GatherTree {
         }
         let collective = Collective::Gather { root: self.root };
         Schedule::new(ports, collective, layout, programs)
+    }
+
+    /// Checks the number and the total size of the blocks, and the number of ports.
+    fn ensure_fits(&self, blocks: &[usize], ports: Ports) -> Result<()> {
+        let p = self.ranks();
+        if blocks.len() != p {
+            return Err(Error::usage(format!(
+                "{} blocks for a tree of {p} ranks",
+                blocks.len()
+            )));
+        }
+        if self.ported() > ports.k() {
+            return Err(Error::usage(format!(
+                "the tree needs {} ports a rank, there are {}",
+                self.ported(),
+                ports.k()
+            )));
+        }
+        let total = blocks.iter().try_fold(0usize, |sum, &b| {
+            sum.checked_add(b)
+                .filter(|&sum| sum <= usize::MAX / 4 && sum <= isize::MAX as usize)
+        });
+        if total.is_none() {
+            return Err(Error::usage("the blocks add up to more than any memory"));
+        }
+        Ok(())
     }
 
     /// The scatter along this tree, of `blocks[r]` elements to each rank `r`: the gather reversed.

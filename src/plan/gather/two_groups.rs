@@ -21,7 +21,7 @@
 //! Example, `m = 1,9,1`, `alpha = beta = gamma_copy = 1`: 2→0 takes 3, while rank 1 copies its
 //! block in 9; then 0→1 takes 3: 12 in all.
 
-use super::{GatherTree, Problem};
+use super::{GatherProblem, GatherTree};
 use crate::error::Result;
 use crate::plan::gather::row::tree_rows;
 
@@ -40,7 +40,7 @@ const MAX_THRESHOLDS: usize = 64;
 ///
 /// # Errors
 /// None at present.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let mut sizes = problem.sizes().to_vec();
     sizes.sort_unstable();
     sizes.dedup();
@@ -61,7 +61,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
     let all: Vec<usize> = (0..problem.ranks()).collect();
     Ok(problem.fastest(trees).unwrap_or_else(|| {
         let root = problem.root().unwrap_or(0);
-        let mut tree = GatherTree::bare(problem.ranks(), root);
+        let mut tree = GatherTree::unconnected(problem.ranks(), root);
         add_binomial_tree(&mut tree, &all, root);
         tree
     }))
@@ -70,7 +70,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 /// The tree for one threshold. `small_receives` says which group receives; if `None`, the one with
 /// the given root.
 fn tree_for_threshold(
-    problem: &Problem,
+    problem: &GatherProblem,
     threshold: u64,
     small_receives: Option<bool>,
 ) -> GatherTree {
@@ -92,10 +92,10 @@ fn tree_for_threshold(
     } else {
         (roots.1, roots.0)
     };
-    let mut tree = GatherTree::bare(problem.ranks(), to);
+    let mut tree = GatherTree::unconnected(problem.ranks(), to);
     add_binomial_tree(&mut tree, &small, roots.0);
     add_binomial_tree(&mut tree, &large, roots.1);
-    tree.receive(to, from, 0);
+    tree.add_child(to, from, 0);
     tree
 }
 
@@ -107,7 +107,7 @@ fn add_binomial_tree(tree: &mut GatherTree, group: &[usize], root: usize) {
     let mut half = 1;
     while half < n {
         for v in (0..n - half).step_by(2 * half) {
-            tree.receive(real(v), real(v + half), 0);
+            tree.add_child(real(v), real(v + half), 0);
         }
         half *= 2;
     }
@@ -131,7 +131,8 @@ mod tests {
                     sizes[at] = y;
                     let cost = CostModel::new(alpha as f64, 1.0).gamma_copy(1.0);
                     for root in [None, Some(at)] {
-                        let problem = Problem::new(sizes.clone(), cost.clone(), root).unwrap();
+                        let problem =
+                            GatherProblem::new(sizes.clone(), cost.clone(), root).unwrap();
                         let tree = tree(&problem).unwrap();
                         assert_eq!(problem.time(&tree), (alpha + others * x + y) as f64);
                         if at == 0 {
@@ -148,11 +149,11 @@ mod tests {
 
     #[test]
     fn schedules_take_the_trees_time() {
-        let mut random = Random(51);
+        let mut random = Random::new(51);
         for p in 1..=30 {
             for root in [None, Some(p / 3)] {
                 let cost = CostModel::new(random.below(20) as f64, 1.0).gamma_copy(1.0);
-                let problem = Problem::new(random.sizes(p), cost, root).unwrap();
+                let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
                 prove(&problem, &tree(&problem).unwrap());
             }
         }

@@ -28,7 +28,7 @@
 //! `{1,2}`.
 
 use super::optimal::table::Costs;
-use super::{Child, GatherTree, Problem, optimal, rank_ordered};
+use super::{Child, GatherProblem, GatherTree, optimal, rank_ordered};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::rules::max_time;
@@ -51,7 +51,7 @@ const EXACT: usize = 12;
 ///
 /// # Errors
 /// As [`optimal::tree`], when there are too many ranks for the exact search.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return optimal::tree(problem);
     }
@@ -70,7 +70,7 @@ pub fn tree(problem: &Problem) -> Result<GatherTree> {
 
 /// The same tree, in which every rank copies first and then receives from its children in the order
 /// in which they are complete. No rank is complete later than before.
-fn sorted_by_completion(problem: &Problem, mut tree: GatherTree) -> GatherTree {
+fn sorted_by_completion(problem: &GatherProblem, mut tree: GatherTree) -> GatherTree {
     let (sizes, cost) = (problem.sizes(), problem.cost());
     let sums = tree.subtree_sizes(sizes);
     let mut times = vec![0.0f64; tree.ranks()];
@@ -96,7 +96,7 @@ fn sorted_by_completion(problem: &Problem, mut tree: GatherTree) -> GatherTree {
 ///
 /// # Errors
 /// When there are more than [`MAX_EXACT`] ranks, or links differ.
-pub fn exact(problem: &Problem) -> Result<GatherTree> {
+pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
     if p > MAX_EXACT {
         return Err(Error::usage(format!(
@@ -118,7 +118,7 @@ pub fn exact(problem: &Problem) -> Result<GatherTree> {
             program.times[i * p + j] = program.best((i, j), i..=j).0;
         }
     }
-    let mut tree = GatherTree::bare(p, 0);
+    let mut tree = GatherTree::unconnected(p, 0);
     let mut work = vec![((0, p - 1), problem.root(), None)];
     while let Some((range, root, receiver)) = work.pop() {
         let roots = root.map_or(range.0..=range.1, |r| r..=r);
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     /// The minimum time, over all divisions of all ranges for all roots.
-    fn by_all_divisions(problem: &Problem) -> f64 {
+    fn by_all_divisions(problem: &GatherProblem) -> f64 {
         let (p, costs) = (problem.ranks(), Costs::new(problem));
         let mut times = vec![0.0f64; p * p];
         for i in (0..p).rev() {
@@ -312,12 +312,13 @@ mod tests {
 
     #[test]
     fn the_search_finds_the_best_division() {
-        let mut random = Random(91);
+        let mut random = Random::new(91);
         for round in 0..300 {
             let mut problem = random.problem(round % 2 == 0, 8);
             if round % 3 == 0 {
                 let cost = problem.cost().clone().gamma_copy(5.0);
-                problem = Problem::new(problem.sizes().to_vec(), cost, problem.root()).unwrap();
+                problem =
+                    GatherProblem::new(problem.sizes().to_vec(), cost, problem.root()).unwrap();
             }
             let tree = exact(&problem).unwrap();
             assert!(tree.is_weakly_ordered());

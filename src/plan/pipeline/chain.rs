@@ -15,7 +15,7 @@
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::stream::{DynScheduleSource, Reversed, StepAt, Stream, Then};
+use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
 use crate::plan::segments::Published;
@@ -88,7 +88,7 @@ pub(super) fn broadcast(request: &Request) -> Result<Box<dyn DynScheduleSource>>
 pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let mut request = request.clone();
     request.root = 0;
-    Ok(Box::new(Stream(Then {
+    Ok(Box::new(Stream(Sequence {
         first: Chain::new(&request)?,
         second: Reversed::new(Chain::new(&request.without_computation())?)?,
         collective: Collective::Allreduce,
@@ -144,14 +144,14 @@ impl StepAt for Chain {
         }
     }
 
-    /// A receive and a send for each segment, and one place for forwarding the result.
-    fn places(&self, _rank: usize) -> usize {
+    /// A receive and a send for each segment, and one slot for forwarding the result.
+    fn slots(&self, _rank: usize) -> usize {
         2 * self.segments.len() + 1
     }
 
     #[inline]
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        let Some(&segment) = self.segments.get(place / 2) else {
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        let Some(&segment) = self.segments.get(slot / 2) else {
             return match rank {
                 _ if self.end == self.root => None,
                 _ if rank == self.end => Some(Step::send(self.root, self.vector)),
@@ -162,7 +162,7 @@ impl StepAt for Chain {
         // Both neighbours of the rank in the chain, which is cyclic but cut at `end`.
         let next = if rank + 1 == self.ranks { 0 } else { rank + 1 };
         let before = if rank == 0 { self.ranks } else { rank } - 1;
-        if place.is_multiple_of(2) {
+        if slot.is_multiple_of(2) {
             let order = Order::by_rank(rank, next);
             (next != self.end).then(|| Step::recv_combine(next, segment, order))
         } else {

@@ -89,14 +89,14 @@ impl StepAt for Scan {
     }
 
     /// A receive and a send for each segment.
-    fn places(&self, _rank: usize) -> usize {
+    fn slots(&self, _rank: usize) -> usize {
         2 * self.segments.len()
     }
 
     #[inline]
-    fn step_at(&self, rank: usize, place: usize) -> Option<Step> {
-        let segment = self.segments[place / 2];
-        if place.is_multiple_of(2) {
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        let segment = self.segments[slot / 2];
+        if slot.is_multiple_of(2) {
             let before = rank.checked_sub(1)?;
             Some(Step::recv_combine(before, segment, Order::TheirsFirst))
         } else {

@@ -157,8 +157,8 @@ impl Algorithm {
         Ok(Planned::Streamed(match self.planner {
             Planner::Streamed(programs) => programs(request)?,
             Planner::Reduction(plan) => Box::new(Stream(plan(request)?)),
-            Planner::BroadcastOf(plan) => Box::new(Reduction::backwards(request, plan)?),
-            Planner::AllreduceOf(plan) => Box::new(Reduction::compose(request, plan)?),
+            Planner::BroadcastOf(plan) => Box::new(Reduction::reversed(request, plan)?),
+            Planner::AllreduceOf(plan) => Box::new(Reduction::allreduce(request, plan)?),
             Planner::Direct(_) | Planner::ReverseOf(_) | Planner::ReduceBroadcast(_) => {
                 return Ok(Planned::Stored(self.plan(request)?));
             }

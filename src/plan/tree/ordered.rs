@@ -108,7 +108,7 @@ fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
         let combine = (0..p).map(combine).collect();
         return heterogeneous::reduction_tree(&request.cost, size, combine, root);
     }
-    let mut tree = GatherTree::bare(p, request.root);
+    let mut tree = GatherTree::unconnected(p, request.root);
     halve(&mut tree, 0, p, request.root);
     Ok(tree)
 }
@@ -135,7 +135,7 @@ fn halve(tree: &mut GatherTree, start: usize, end: usize, root: usize) {
         (cut - 1, (start, cut))
     };
     halve(tree, other.0, other.1, from);
-    tree.receive(root, from, 0);
+    tree.add_child(root, from, 0);
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub fn inputs<T: Element>(
 /// rank order, without a schedule.
 ///
 /// # Errors
-/// As [`Collective::promises`].
+/// As [`Collective::expected_output`].
 pub fn oracle<T: Element>(
     collective: &Collective,
     layout: &[Layout],
@@ -75,14 +75,14 @@ pub(super) fn each_output<'i, T: Element>(
     let mut combined = Combined::default();
     let (mut before, mut output) = (None, Vec::new());
     for rank in 0..layout.len() {
-        let promises = totals.promises(rank)?;
-        let differs = before.as_ref() != Some(&promises);
+        let expected = totals.expected_output(rank)?;
+        let differs = before.as_ref() != Some(&expected);
         if differs {
             output.clear();
-            for expected_totals in &promises {
+            for expected_totals in &expected {
                 output.extend_from_slice(combined.of(expected_totals, operator, &input));
             }
-            before = Some(promises);
+            before = Some(expected);
         }
         take(&output, differs);
     }

@@ -92,7 +92,7 @@ impl<'d, T: Element> RunData<'d, T> {
     /// cheap; otherwise at least four repetitions in a row have different data.
     ///
     /// # Errors
-    /// As [`Collective::promises`].
+    /// As [`Collective::expected_output`].
     pub(crate) fn sampled(
         collective: &'d Collective,
         layout: &'d [Layout],
@@ -197,7 +197,7 @@ impl<'d, T: Element> RunData<'d, T> {
     /// The first wrong element in `wrong`, the wrong output of `rank`.
     ///
     /// # Errors
-    /// As [`Collective::promises`].
+    /// As [`Collective::expected_output`].
     pub(crate) fn mismatch(&self, rank: usize, wrong: &Wrong<T>) -> Result<Option<Mismatch<T>>> {
         let Inputs::Sampled(expected) = &self.inputs else {
             return Ok(None);

@@ -3,14 +3,14 @@
 
 use super::{Last, Platform, Program, Range};
 use crate::error::Result;
-use crate::plan::gather::{GatherTree, Problem};
+use crate::plan::gather::{GatherProblem, GatherTree};
 use crate::rules::max_time;
 
 /// The best binary tree.
 ///
 /// # Errors
 /// When there are more than [`MAX_RANKS`] ranks, or the links do not connect them.
-pub fn binary(problem: &Problem) -> Result<GatherTree> {
+pub fn binary(problem: &GatherProblem) -> Result<GatherTree> {
     let platform = Platform::of(problem)?;
     let mut program = Program::new(&platform)?;
     program.fill_binary();
@@ -94,7 +94,7 @@ impl Program<'_> {
     fn binary_tree(&self, root: Option<usize>) -> Result<GatherTree> {
         let p = self.platform.ranks();
         let root = self.root(root)?;
-        let mut tree = GatherTree::bare(p, root);
+        let mut tree = GatherTree::unconnected(p, root);
         let mut work = vec![((0, p - 1), root)];
         while let Some(((i, j), r)) = work.pop() {
             let (children, copy_after) = self.children(i, j, r);
@@ -102,7 +102,7 @@ impl Program<'_> {
                 if slot == copy_after {
                     tree.copy_now(r);
                 }
-                tree.receive(r, child.from, 0);
+                tree.add_child(r, child.from, 0);
                 work.push((child.range, child.from));
             }
             if copy_after == children.len() {

@@ -57,11 +57,11 @@ fn evaluate_directly(program: &mut Program<'_>) {
 
 #[test]
 fn the_table_satisfies_the_equations() {
-    let mut random = Random(41);
+    let mut random = Random::new(41);
     for round in 0..300 {
         let p = 1 + random.below(11) as usize;
         let cost = links(&mut random, p, if round % 3 == 0 { 30 } else { 0 });
-        let problem = Problem::new(random.sizes(p), cost, None).unwrap();
+        let problem = GatherProblem::new(random.sizes(p), cost, None).unwrap();
         let platform = Platform::of(&problem).unwrap();
         let mut fast = Program::new(&platform).unwrap();
         fast.fill().unwrap();
@@ -73,7 +73,7 @@ fn the_table_satisfies_the_equations() {
         for root in (0..p).map(Some).chain([None]) {
             let problem = problem.clone().with_root(root).unwrap();
             for (program, plan) in [
-                (&fast, tree as fn(&Problem) -> Result<GatherTree>),
+                (&fast, tree as fn(&GatherProblem) -> Result<GatherTree>),
                 (&binary, super::binary),
             ] {
                 let Ok(tree) = plan(&problem) else { continue };
@@ -89,7 +89,7 @@ fn the_table_satisfies_the_equations() {
 }
 
 /// As [`prove`], for the gather only: a scatter takes the links in the opposite direction.
-fn prove_gather(problem: &Problem, tree: &GatherTree) {
+fn prove_gather(problem: &GatherProblem, tree: &GatherTree) {
     let blocks: Vec<usize> = problem.sizes().iter().map(|&s| s as usize).collect();
     let schedule = tree.gather(&blocks, crate::Ports::UNI).unwrap();
     let simulated = schedule.simulate(problem.cost(), 1).unwrap().time();
@@ -98,7 +98,7 @@ fn prove_gather(problem: &Problem, tree: &GatherTree) {
 
 #[test]
 fn equal_links_give_the_homogeneous_optimum() {
-    let mut random = Random(42);
+    let mut random = Random::new(42);
     for _ in 0..100 {
         let p = 1 + random.below(14) as usize;
         let (alpha, beta, gamma) = (random.below(30), random.below(4), random.below(4));
@@ -112,7 +112,8 @@ fn equal_links_give_the_homogeneous_optimum() {
         });
         let plain = CostModel::new(alpha, beta).gamma_copy(gamma);
         for root in [None, Some(p / 2)] {
-            let on = |cost: &CostModel| Problem::new(sizes.clone(), cost.clone(), root).unwrap();
+            let on =
+                |cost: &CostModel| GatherProblem::new(sizes.clone(), cost.clone(), root).unwrap();
             let (one, other) = (on(equal.as_ref().unwrap()), on(&plain));
             let time = |tree: Result<GatherTree>| other.time(&tree.unwrap());
             assert_eq!(time(tree(&one)), time(optimal::tree(&other)));

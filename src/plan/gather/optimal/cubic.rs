@@ -4,10 +4,10 @@
 //! one.
 
 use super::table::Table;
-use crate::plan::gather::Problem;
+use crate::plan::gather::GatherProblem;
 
 /// Fills the table by evaluating every option.
-pub(super) fn fill(problem: &Problem, root: Option<usize>) -> Table<'_> {
+pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> Table<'_> {
     let mut table = Table::new(problem, root);
     for j in 1..problem.ranks() {
         for i in (0..j).rev() {

@@ -120,7 +120,7 @@ mod cubic;
 mod quadratic;
 pub(super) mod table;
 
-use super::{GatherTree, Problem};
+use super::{GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 
@@ -139,23 +139,23 @@ pub const MAX_RANKS: usize = 1 << 15;
 /// takes seconds.
 pub const MAX_RANKS_CUBIC: usize = 2500;
 
-/// The algorithm that finds the optimum.
+/// The dynamic program that computes the best tree, by its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum DynamicProgram {
     /// `O(p^2)`: for linear costs with `gamma_copy <= beta`.
     Quadratic,
     /// `O(p^3)`: for any costs that are the same for all ranks.
     Cubic,
 }
 
-impl Method {
-    /// The fastest method that is correct for `problem`.
-    pub fn of(problem: &Problem) -> Method {
+impl DynamicProgram {
+    /// The fastest one that is correct for `problem`.
+    pub fn of(problem: &GatherProblem) -> DynamicProgram {
         let cost = problem.cost();
         if cost.is_linear() && cost.gamma_copy <= cost.beta {
-            Method::Quadratic
+            DynamicProgram::Quadratic
         } else {
-            Method::Cubic
+            DynamicProgram::Cubic
         }
     }
 }
@@ -165,18 +165,18 @@ impl Method {
 /// # Errors
 /// When there are more ranks than [`MAX_RANKS`], or than [`MAX_RANKS_CUBIC`] where that method is
 /// needed, or than [`super::heterogeneous::MAX_RANKS`] where links differ in cost.
-pub fn tree(problem: &Problem) -> Result<GatherTree> {
+pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return super::heterogeneous::tree(problem);
     }
-    tree_by(problem, Method::of(problem))
+    tree_by(problem, DynamicProgram::of(problem))
 }
 
 /// As [`tree`], computed by `method`.
 ///
 /// # Errors
 /// As [`tree`], and when links differ in cost or `method` is not correct for the costs.
-pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
+pub fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
     Ok(fill_table(problem, method)?.tree())
 }
 
@@ -184,15 +184,15 @@ pub fn tree_by(problem: &Problem, method: Method) -> Result<GatherTree> {
 ///
 /// # Errors
 /// As [`tree_by`].
-pub fn time_by(problem: &Problem, method: Method) -> Result<f64> {
+pub fn time_by(problem: &GatherProblem, method: DynamicProgram) -> Result<f64> {
     Ok(fill_table(problem, method)?.at(0, problem.ranks() - 1))
 }
 
-fn fill_table(problem: &Problem, method: Method) -> Result<table::Table<'_>> {
+fn fill_table(problem: &GatherProblem, method: DynamicProgram) -> Result<table::Table<'_>> {
     let p = problem.ranks();
     let (max, name, why) = match method {
-        Method::Quadratic => (MAX_RANKS, "O(p^2)", ""),
-        Method::Cubic => (
+        DynamicProgram::Quadratic => (MAX_RANKS, "O(p^2)", ""),
+        DynamicProgram::Cubic => (
             MAX_RANKS_CUBIC,
             "O(p^3)",
             " (gamma_copy > beta and piecewise costs need it)",
@@ -207,13 +207,13 @@ fn fill_table(problem: &Problem, method: Method) -> Result<table::Table<'_>> {
         return Err(Error::usage("the links' costs differ"));
     }
     Ok(match method {
-        Method::Quadratic if Method::of(problem) == Method::Cubic => {
+        DynamicProgram::Quadratic if DynamicProgram::of(problem) == DynamicProgram::Cubic => {
             return Err(Error::usage(
                 "the O(p^2) algorithm needs linear costs with gamma_copy <= beta",
             ));
         }
-        Method::Quadratic => quadratic::fill(problem, problem.root()),
-        Method::Cubic => cubic::fill(problem, problem.root()),
+        DynamicProgram::Quadratic => quadratic::fill(problem, problem.root()),
+        DynamicProgram::Cubic => cubic::fill(problem, problem.root()),
     })
 }
 
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::CostModel;
 
-    fn both(problem: &Problem) -> (f64, f64) {
+    fn both(problem: &GatherProblem) -> (f64, f64) {
         let time = |method| {
             let table = fill_table(problem, method).unwrap();
             let tree = table.tree();
@@ -232,12 +232,12 @@ mod tests {
             assert_eq!(problem.time(&tree), time, "{problem:?} {method:?}");
             time
         };
-        (time(Method::Quadratic), time(Method::Cubic))
+        (time(DynamicProgram::Quadratic), time(DynamicProgram::Cubic))
     }
 
     #[test]
     fn the_fast_program_equals_the_published_one() {
-        let mut random = Random(11);
+        let mut random = Random::new(11);
         for round in 0..12_000 {
             // Include large problems, with several groups of columns.
             let most = match round {
@@ -261,7 +261,7 @@ mod tests {
             (1000.0, vec![0, 8, 6, 56, 0, 0, 2, 0, 0, 0, 86, 0], 3098.0),
         ] {
             let cost = CostModel::new(alpha, 1.0).gamma_copy(1.0);
-            let problem = Problem::new(sizes, cost, None).unwrap();
+            let problem = GatherProblem::new(sizes, cost, None).unwrap();
             assert_eq!(both(&problem), (optimum, optimum));
         }
     }
@@ -269,17 +269,17 @@ mod tests {
     #[test]
     fn expensive_copies() {
         let cost = CostModel::new(1.0, 1.0).gamma_copy(3.0);
-        let problem = Problem::new(vec![5, 1, 4, 2], cost, None).unwrap();
-        assert_eq!(Method::of(&problem), Method::Cubic);
+        let problem = GatherProblem::new(vec![5, 1, 4, 2], cost, None).unwrap();
+        assert_eq!(DynamicProgram::of(&problem), DynamicProgram::Cubic);
         let tree = tree(&problem).unwrap();
         prove(&problem, &tree);
-        assert!(tree_by(&problem, Method::Quadratic).is_err());
+        assert!(tree_by(&problem, DynamicProgram::Quadratic).is_err());
     }
 
     #[test]
     fn adjacent_is_not_weakly_ordered() {
         let cost = CostModel::new(5.0, 1.0);
-        let problem = Problem::new(vec![10, 10, 2, 50], cost, None).unwrap();
+        let problem = GatherProblem::new(vec![10, 10, 2, 50], cost, None).unwrap();
         assert_eq!(both(&problem), (37.0, 37.0));
     }
 }

@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use self::windows::{Columns, Line, Work};
 use super::table::{TILE, Table, place};
-use crate::plan::gather::Problem;
+use crate::plan::gather::GatherProblem;
 use crate::rules::max_time;
 
 const NEVER: f64 = f64::INFINITY;
@@ -33,7 +33,7 @@ fn min_time(a: f64, b: f64) -> f64 {
 }
 
 /// Fills the table in `O(p^2)`.
-pub(super) fn fill(problem: &Problem, root: Option<usize>) -> Table<'_> {
+pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> Table<'_> {
     let mut table = Table::new(problem, root);
     if problem.sizes().contains(&0) {
         Program::<2>::new(problem).fill(&mut table);
@@ -60,7 +60,7 @@ struct Program<const N: usize> {
 }
 
 impl<const N: usize> Program<N> {
-    fn new(problem: &Problem) -> Self {
+    fn new(problem: &GatherProblem) -> Self {
         let (p, cost) = (problem.ranks(), problem.cost());
         let mut sent = vec![0.0];
         let mut sum = 0u64;

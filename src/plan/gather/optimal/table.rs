@@ -1,7 +1,7 @@
 //! Completion times of the best adjacent tree over every range of ranks, and the tree that follows
 //! from them.
 
-use super::super::{GatherTree, Problem};
+use super::super::{GatherProblem, GatherTree};
 use crate::rules::max_time;
 
 /// Number of columns that are stored together.
@@ -26,7 +26,7 @@ pub(super) struct Table<'a> {
 /// Sizes of ranges, and the costs of messages and copies.
 #[derive(Debug)]
 pub(in super::super) struct Costs<'a> {
-    problem: &'a Problem,
+    problem: &'a GatherProblem,
     /// Total size in bytes of the blocks of all lower ranks; the last entry is the size of all
     /// blocks.
     before: Vec<u64>,
@@ -50,7 +50,7 @@ pub(super) enum Last {
 }
 
 impl<'a> Costs<'a> {
-    pub(in super::super) fn new(problem: &'a Problem) -> Costs<'a> {
+    pub(in super::super) fn new(problem: &'a GatherProblem) -> Costs<'a> {
         let mut before = vec![0];
         let mut empty_from = vec![0];
         let mut sum = 0;
@@ -111,7 +111,7 @@ impl<'a> Costs<'a> {
 
 impl<'a> Table<'a> {
     /// A table in which all times are 0.
-    pub(super) fn new(problem: &'a Problem, root: Option<usize>) -> Table<'a> {
+    pub(super) fn new(problem: &'a GatherProblem, root: Option<usize>) -> Table<'a> {
         let p = problem.ranks();
         Table {
             costs: Costs::new(problem),
@@ -176,7 +176,7 @@ impl<'a> Table<'a> {
     /// ranges as there are ranks.
     pub(super) fn tree(&self) -> GatherTree {
         let p = self.costs.ranks();
-        let mut tree = GatherTree::bare(p, 0);
+        let mut tree = GatherTree::unconnected(p, 0);
         // Ranges, each with the rank that receives it and its slot among that rank's children.
         let mut work = vec![(0, p - 1, None)];
         while let Some((i, j, receiver)) = work.pop() {
@@ -211,7 +211,7 @@ impl<'a> Table<'a> {
             }
             for (slot, &(i, j)) in received.iter().rev().enumerate() {
                 // The root of [i, j] is not known yet; `set_child` replaces it.
-                tree.receive(root, i, 0);
+                tree.add_child(root, i, 0);
                 if slot == 0 && copy_last {
                     tree.copy_now(root);
                 }

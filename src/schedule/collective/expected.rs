@@ -1,0 +1,194 @@
+//! The content that the output of every rank must have at the end of a collective.
+
+use std::ops::Range;
+
+use super::Collective;
+use crate::error::{Error, Result};
+use crate::schedule::{Layout, total_len};
+
+/// The expected content of a part of a rank's output: `len` elements. Element `i` is the
+/// combination, in rank order, of element `offset + i` of the inputs of `ranks` (a single rank if
+/// nothing is combined).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// Number of elements.
+    pub len: usize,
+    /// Ranks whose inputs contribute.
+    pub ranks: Range<usize>,
+    /// First element of these inputs.
+    pub offset: usize,
+}
+
+/// Lengths of all layouts, added up once so that the expected outputs of many ranks are cheap.
+#[derive(Debug)]
+pub(crate) struct Totals<'a> {
+    collective: &'a Collective,
+    layout: &'a [Layout],
+    /// By rank: elements of its input.
+    inputs: Vec<usize>,
+    /// The first rank whose input length differs from that of rank 0.
+    uneven: Option<usize>,
+    /// By rank: number of output elements of all ranks before it; one more entry holds the total.
+    outputs_before: Vec<usize>,
+    /// For alltoall, by rank: where its blocks start in its input, if it has one span per block.
+    blocks: Vec<Option<Vec<usize>>>,
+}
+
+impl<'a> Totals<'a> {
+    pub(crate) fn new(collective: &'a Collective, layout: &'a [Layout]) -> Totals<'a> {
+        // Lengths come from files: sums saturate instead of overflowing.
+        let p = layout.len();
+        let outputs = layout.iter().map(|l| total_len(&l.output));
+        let sums = |lengths: &mut dyn Iterator<Item = usize>| {
+            let mut sum = 0usize;
+            let mut before = vec![0];
+            before.extend(lengths.map(|n| {
+                sum = sum.saturating_add(n);
+                sum
+            }));
+            before
+        };
+        let blocks =
+            |l: &Layout| (l.input.len() == p).then(|| sums(&mut l.input.iter().map(|s| s.len)));
+        let inputs: Vec<usize> = layout.iter().map(|l| total_len(&l.input)).collect();
+        Totals {
+            collective,
+            layout,
+            uneven: inputs.iter().position(|&n| n != inputs[0]),
+            inputs,
+            outputs_before: sums(&mut { outputs }),
+            blocks: match collective {
+                Collective::Alltoall => layout.iter().map(blocks).collect(),
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// As [`Collective::expected_output`].
+    pub(crate) fn expected_output(&self, rank: usize) -> Result<Vec<Expected>> {
+        let p = self.layout.len();
+        self.collective.fits_ranks(p)?;
+        self.collective.ensure_ranks_exist(p, "rank", &[rank])?;
+        let expected = match *self.collective {
+            Collective::Broadcast { root } => whole(root..root + 1, self.inputs[root]),
+            Collective::Multicast { root, ref targets } => match targets.contains(&rank) {
+                true => whole(root..root + 1, self.inputs[root]),
+                false => Vec::new(),
+            },
+            Collective::Reduce { root } => match self.common_input()? {
+                n if rank == root => whole(0..p, n),
+                _ => Vec::new(),
+            },
+            Collective::Allreduce => whole(0..p, self.common_input()?),
+            Collective::Scan => whole(0..rank + 1, self.common_input()?),
+            Collective::Gather { root } if rank != root => Vec::new(),
+            Collective::Gather { .. } | Collective::Allgather => self.all_inputs(),
+            Collective::Scatter { root } => {
+                let (n, all) = (self.inputs[root], self.outputs_before[p]);
+                if n != all {
+                    return Err(Error::malformed(format!(
+                        "scatter: root {root} has {n} input elements, the outputs {all}"
+                    )));
+                }
+                self.block_of(rank, root..root + 1)
+            }
+            Collective::ReduceScatter => {
+                let (n, all) = (self.common_input()?, self.outputs_before[p]);
+                if n != all {
+                    return Err(Error::malformed(format!(
+                        "reduce_scatter: every rank has {n} input elements, the outputs {all}"
+                    )));
+                }
+                self.block_of(rank, 0..p)
+            }
+            Collective::Alltoall => self.alltoall_blocks(rank)?,
+        };
+        self.ensure_fits(rank, &expected)?;
+        Ok(expected)
+    }
+
+    /// Checks that the output of `rank` is as long as its expected content.
+    fn ensure_fits(&self, rank: usize, content: &[Expected]) -> Result<()> {
+        let output = total_len(&self.layout[rank].output);
+        let expected = content.iter().fold(0usize, |n, e| n.saturating_add(e.len));
+        if expected == output {
+            return Ok(());
+        }
+        Err(Error::malformed(format!(
+            "{}: rank {rank} has {output} output elements, expected {expected}",
+            self.collective.kind().name()
+        )))
+    }
+
+    /// The input length that all ranks have in common.
+    fn common_input(&self) -> Result<usize> {
+        let n = self.inputs[0];
+        match self.uneven {
+            None => Ok(n),
+            Some(r) => Err(Error::malformed(format!(
+                "{}: rank {r} has {} input elements, rank 0 has {n}",
+                self.collective.kind().name(),
+                self.inputs[r]
+            ))),
+        }
+    }
+
+    /// The inputs of all ranks, in rank order.
+    fn all_inputs(&self) -> Vec<Expected> {
+        let input = |(r, &len): (usize, &usize)| Expected {
+            len,
+            ranks: r..r + 1,
+            offset: 0,
+        };
+        self.inputs.iter().enumerate().map(input).collect()
+    }
+
+    /// The block of `rank` in the vector to which `ranks` contribute. Its length is that of the
+    /// output.
+    fn block_of(&self, rank: usize, ranks: Range<usize>) -> Vec<Expected> {
+        vec![Expected {
+            len: total_len(&self.layout[rank].output),
+            ranks,
+            offset: self.outputs_before[rank],
+        }]
+    }
+
+    /// The blocks for rank `to` from all ranks, in rank order.
+    fn alltoall_blocks(&self, to: usize) -> Result<Vec<Expected>> {
+        let block = |(from, layout): (usize, &Layout)| {
+            let (offset, len) = self.alltoall_block(layout, from, to)?;
+            Ok(Expected {
+                len,
+                ranks: from..from + 1,
+                offset,
+            })
+        };
+        self.layout.iter().enumerate().map(block).collect()
+    }
+
+    /// Offset and length of the block for rank `to` in the input of rank `from`: one span per block
+    /// if there are `p` spans, equal blocks otherwise.
+    fn alltoall_block(&self, layout: &Layout, from: usize, to: usize) -> Result<(usize, usize)> {
+        let p = self.layout.len();
+        if let Some(Some(starts)) = self.blocks.get(from) {
+            return Ok((starts[to], layout.input[to].len));
+        }
+        let n = self.inputs[from];
+        if !n.is_multiple_of(p) {
+            return Err(Error::malformed(format!(
+                "alltoall: rank {from} has {n} input elements in {} spans; give {p} spans, or a multiple of {p} elements",
+                layout.input.len()
+            )));
+        }
+        Ok((to * (n / p), n / p))
+    }
+}
+
+/// `len` elements, all that `ranks` contribute.
+fn whole(ranks: Range<usize>, len: usize) -> Vec<Expected> {
+    vec![Expected {
+        len,
+        ranks,
+        offset: 0,
+    }]
+}
