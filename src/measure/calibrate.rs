@@ -77,32 +77,18 @@ pub struct Calibration {
 /// - [`ErrorKind::System`](crate::ErrorKind::System) if there are fewer than two cores, or if the
 ///   measurements are meaningless; the message gives the reason.
 pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) -> Result<Profile> {
-    let cores = two_or_more(options.cores.clone())?;
-    let measured: Vec<usize> = if options.pairs {
-        cores.clone()
-    } else {
-        cores[..2].to_vec()
-    };
+    let mut measured = two_or_more(options.cores.clone())?;
+    if !options.pairs {
+        measured.truncate(2);
+    }
     let effort = Effort::new(options.quick);
-    let others: Vec<(usize, usize)> = (0..measured.len())
-        .flat_map(|i| (i + 1..measured.len()).map(move |j| (i, j)))
-        .skip(1)
-        .collect();
-    let sizes = effort.sizes();
-    let brief = Effort::new(true);
-    let own_steps = effort.turns * sizes.len();
-    let pair_steps = brief.turns * brief.sizes().len();
-    let all_steps = own_steps + others.len() * pair_steps;
+    let own_steps = effort.turns * effort.sizes().len();
+    let other_pairs = measured.len() * (measured.len() - 1) / 2 - 1;
+    let all_steps = own_steps + other_pairs * steps_of_pair();
 
     let mut warnings = setup_warnings(options.quick);
     let mut bench = Bench::of_two(&measured[..2])?;
-    let mut probes: Vec<Probe> = Vec::new();
-    for work in Work::ALL {
-        let wanted = sizes.iter().filter(|&&n| work.measures(n));
-        for &bytes in wanted {
-            probes.push(Probe::new(work, bytes)?);
-        }
-    }
+    let mut probes = all_probes(effort)?;
     bench.measure_interleaved(&mut probes, effort, |done, of| {
         progress(own_steps * done / of.max(1), all_steps);
     })?;
@@ -136,19 +122,23 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
     profile.shared_alpha = turns.first().map(Probe::time);
     profile.fill_points(&fits)?;
     if options.pairs {
-        let mut done = own_steps;
-        let mut lines = vec![(0, 1, fits.line)];
-        for (i, j) in others {
-            let line = one_pair(&[measured[i], measured[j]], brief, |part, of| {
-                progress(done + pair_steps * part / of.max(1), all_steps);
-            })?;
-            done += pair_steps;
-            lines.push((i, j, line));
-        }
-        profile.pairs = Some(matrices(measured.len(), &lines, &fits));
+        let links = all_pairs(&measured, &fits, |done| {
+            progress(own_steps + done, all_steps);
+        })?;
+        profile.pairs = Some(links);
     }
     progress(all_steps, all_steps);
     Ok(profile)
+}
+
+/// A probe of every operation and size.
+fn all_probes(effort: Effort) -> Result<Vec<Probe>> {
+    let sizes = effort.sizes();
+    let probe = |work: Work| {
+        let measured = sizes.iter().filter(move |&&bytes| work.measures(bytes));
+        measured.map(move |&bytes| Probe::new(work, bytes))
+    };
+    Work::ALL.into_iter().flat_map(probe).collect()
 }
 
 /// Returns the cores to measure: at least two, all different.
@@ -230,12 +220,36 @@ impl Profile {
     }
 }
 
-/// Measures alpha and beta between two other cores.
-fn one_pair(
-    cores: &[usize; 2],
-    effort: Effort,
-    progress: impl FnMut(usize, usize),
-) -> Result<Line> {
+/// The effort for pairs of cores other than the first.
+fn effort_of_pair() -> Effort {
+    Effort::new(true)
+}
+
+/// Number of steps of the progress for such a pair.
+fn steps_of_pair() -> usize {
+    let effort = effort_of_pair();
+    effort.turns * effort.sizes().len()
+}
+
+/// Measures alpha and beta between all pairs of cores but the first, whose line is known.
+fn all_pairs(cores: &[usize], fits: &Fits, mut progress: impl FnMut(usize)) -> Result<Links> {
+    let mut lines = vec![(0, 1, fits.line)];
+    let mut done = 0;
+    for i in 0..cores.len() {
+        for j in (i + 1..cores.len()).filter(|&j| (i, j) != (0, 1)) {
+            let line = one_pair(&[cores[i], cores[j]], |part, of| {
+                progress(done + steps_of_pair() * part / of.max(1));
+            })?;
+            done += steps_of_pair();
+            lines.push((i, j, line));
+        }
+    }
+    Ok(matrices(cores.len(), &lines, fits))
+}
+
+/// Measures alpha and beta between two cores.
+fn one_pair(cores: &[usize; 2], progress: impl FnMut(usize, usize)) -> Result<Line> {
+    let effort = effort_of_pair();
     let probes: Result<Vec<Probe>> = effort
         .sizes()
         .into_iter()

@@ -33,86 +33,25 @@ impl Trace {
                 "{events} events are more than the {MAX_EVENTS} that a trace can have: take fewer ranks or segments"
             )));
         }
-        let lists = self.lists();
-        let (lanes, max_compute_lanes) = self.compute_lanes();
-        // Thread numbers are larger than all ranks, which are the process numbers, and unique.
-        let number = |rank: usize, thread: usize| {
-            self.ranks() + rank * (lists + max_compute_lanes) + thread + 1
-        };
-        let mut computing = vec![0; self.ranks()];
-        for (a, lane) in self.activities().iter().zip(&lanes) {
-            computing[a.rank] = computing[a.rank].max(lane.map_or(0, |l| l + 1));
-        }
+        let threads = Threads::of(self);
         let mut lines = Vec::with_capacity(events + 8 * self.ranks());
-        for (rank, &computing) in computing.iter().enumerate() {
-            let mut name = |what: &str, tid: usize, args: Value| {
-                lines.push(
-                    json!({"name": what, "ph": "M", "pid": rank, "tid": tid, "args": args})
-                        .to_string(),
-                );
-            };
-            let first = number(rank, 0);
-            name(
-                "process_name",
-                first,
-                json!({"name": format!("rank {rank}")}),
-            );
-            name("process_sort_index", first, json!({"sort_index": rank}));
-            for thread in 0..lists + computing {
-                let title = match thread.checked_sub(lists) {
-                    None => match self.list_name(thread) {
-                        port if port.starts_with("port") => port,
-                        direction => format!("port {direction}"),
-                    },
-                    Some(0) if computing == 1 => "compute".to_string(),
-                    Some(n) => format!("compute {n}"),
-                };
-                let tid = number(rank, thread);
-                name("thread_name", tid, json!({"name": title}));
-                name("thread_sort_index", tid, json!({"sort_index": thread}));
-            }
+        for rank in 0..self.ranks() {
+            self.name_threads(rank, &threads, &mut lines);
         }
         let (nanoseconds, unit) = self.scale();
-        // Round both ends instead of the duration, so that adjacent events stay adjacent.
-        let whole = |t: f64| (t * nanoseconds).round();
-        let microseconds = |t: f64| match t / 1e3 {
-            t if t.fract() == 0.0 && t.abs() < 9e15 => json!(t as i64),
-            t => json!(t),
-        };
         let mut order: Vec<usize> = (0..events).collect();
         order.sort_by(|&a, &b| {
             let start = |i: usize| self.activities()[i].start;
             start(a).total_cmp(&start(b)).then(a.cmp(&b))
         });
         for i in order {
-            let a = &self.activities()[i];
-            let thread = match (self.list(a), lanes[i]) {
+            let activity = &self.activities()[i];
+            let thread = match (self.list(activity), threads.lanes[i]) {
                 (Some(list), _) => list,
-                (None, lane) => lists + lane.unwrap_or(0),
+                (None, lane) => threads.lists + lane.unwrap_or(0),
             };
-            let name = match (a.what, a.peer) {
-                (What::Send, Some(peer)) => format!("send to {peer}"),
-                (What::Receive | What::ReceiveCombine, Some(peer)) => {
-                    format!("{} from {peer}", a.what.name())
-                }
-                _ => a.what.name().to_string(),
-            };
-            let mut args = json!({"step": a.step, "bytes": a.bytes});
-            if let Some(peer) = a.peer {
-                args["peer"] = json!(peer);
-            }
-            if let Some(segment) = a.segment {
-                args["segment"] = json!(segment);
-            }
-            let (start, end) = (whole(a.start), whole(a.end));
-            lines.push(
-                json!({
-                    "name": name, "cat": if a.port.is_some() { "transfer" } else { "compute" }, "ph": "X",
-                    "ts": microseconds(start), "dur": microseconds(end - start),
-                    "pid": a.rank, "tid": number(a.rank, thread), "args": args
-                })
-                .to_string(),
-            );
+            let tid = threads.number(activity.rank, thread);
+            lines.push(event(activity, tid, nanoseconds).to_string());
         }
         let metadata = json!({
             "title": title,
@@ -123,6 +62,32 @@ impl Trace {
             "{{\"displayTimeUnit\":\"ns\",\"otherData\":{metadata},\"traceEvents\":[\n{}\n]}}\n",
             lines.join(",\n")
         ))
+    }
+
+    /// Writes the names and the order of a rank's process and threads.
+    fn name_threads(&self, rank: usize, threads: &Threads, lines: &mut Vec<String>) {
+        let mut name = |what: &str, tid: usize, args: Value| {
+            let line = json!({"name": what, "ph": "M", "pid": rank, "tid": tid, "args": args});
+            lines.push(line.to_string());
+        };
+        let first = threads.number(rank, 0);
+        let process = format!("rank {rank}");
+        name("process_name", first, json!({"name": process}));
+        name("process_sort_index", first, json!({"sort_index": rank}));
+        let computing = threads.computing[rank];
+        for thread in 0..threads.lists + computing {
+            let title = match thread.checked_sub(threads.lists) {
+                None => match self.list_name(thread) {
+                    port if port.starts_with("port") => port,
+                    direction => format!("port {direction}"),
+                },
+                Some(0) if computing == 1 => "compute".to_string(),
+                Some(n) => format!("compute {n}"),
+            };
+            let tid = threads.number(rank, thread);
+            name("thread_name", tid, json!({"name": title}));
+            name("thread_sort_index", tid, json!({"sort_index": thread}));
+        }
     }
 
     /// The number of nanoseconds in the trace per unit of time, and its description. A unit without
@@ -140,6 +105,80 @@ impl Trace {
             (_, true) => (1e6, "one time unit is shown as 1 ms"),
             _ => (1e9, "one time unit is shown as 1 s"),
         }
+    }
+}
+
+/// The threads of every rank: first one for each port list, then one for each lane of computations.
+struct Threads {
+    ranks: usize,
+    /// Number of port lists of a rank.
+    lists: usize,
+    /// By activity: the lane of a computation, from 0.
+    lanes: Vec<Option<usize>>,
+    max_lanes: usize,
+    /// By rank: its number of lanes.
+    computing: Vec<usize>,
+}
+
+impl Threads {
+    fn of(trace: &Trace) -> Threads {
+        let (lanes, max_lanes) = trace.compute_lanes();
+        let mut computing = vec![0; trace.ranks()];
+        for (a, lane) in trace.activities().iter().zip(&lanes) {
+            computing[a.rank] = computing[a.rank].max(lane.map_or(0, |l| l + 1));
+        }
+        Threads {
+            ranks: trace.ranks(),
+            lists: trace.lists(),
+            lanes,
+            max_lanes,
+            computing,
+        }
+    }
+
+    /// The number of a rank's thread: unique, and larger than all ranks, which are the numbers of
+    /// the processes.
+    fn number(&self, rank: usize, thread: usize) -> usize {
+        self.ranks + rank * (self.lists + self.max_lanes) + thread + 1
+    }
+}
+
+/// The event of an activity on the thread numbered `tid`; a unit of time has `nanoseconds`
+/// nanoseconds.
+fn event(activity: &Activity, tid: usize, nanoseconds: f64) -> Value {
+    let name = match (activity.what, activity.peer) {
+        (What::Send, Some(peer)) => format!("send to {peer}"),
+        (What::Receive | What::ReceiveCombine, Some(peer)) => {
+            format!("{} from {peer}", activity.what.name())
+        }
+        _ => activity.what.name().to_string(),
+    };
+    let mut args = json!({"step": activity.step, "bytes": activity.bytes});
+    if let Some(peer) = activity.peer {
+        args["peer"] = json!(peer);
+    }
+    if let Some(segment) = activity.segment {
+        args["segment"] = json!(segment);
+    }
+    let category = match activity.port {
+        Some(_) => "transfer",
+        None => "compute",
+    };
+    // Round both ends instead of the duration, so that adjacent events stay adjacent.
+    let whole = |t: f64| (t * nanoseconds).round();
+    let (start, end) = (whole(activity.start), whole(activity.end));
+    json!({
+        "name": name, "cat": category, "ph": "X",
+        "ts": microseconds(start), "dur": microseconds(end - start),
+        "pid": activity.rank, "tid": tid, "args": args
+    })
+}
+
+/// Whole nanoseconds in microseconds, as an integer where that is exact.
+fn microseconds(nanoseconds: f64) -> Value {
+    match nanoseconds / 1e3 {
+        t if t.fract() == 0.0 && t.abs() < 9e15 => json!(t as i64),
+        t => json!(t),
     }
 }
 

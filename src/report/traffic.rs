@@ -91,29 +91,76 @@ pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
     let size = (cell.0 * p as f64, cell.1 * p as f64);
     let room = (left + size.0 + MARGIN).max(600.0);
     let top = svg.caption(caption, room) + 2.0 * LINE + 6.0;
-
-    let place = |rank: usize, side: f64| (rank as f64 + 0.5) * side;
-    let every = |side: f64, needed: f64| ((needed / side).ceil() as usize).max(1);
-    let (across, down) = (every(cell.0, rank_width + 6.0), every(cell.1, 14.0));
-    let grey = "fill=\"#444\"";
-    let middle = left + size.0 / 2.0;
-    svg.text((middle, top - 22.0), "to rank", Anchor::Middle, TEXT, grey);
-    for to in (0..p).step_by(across) {
-        let at = (left + place(to, cell.0), top - 6.0);
-        svg.text(at, &to.to_string(), Anchor::Middle, 11.0, "");
-    }
-    let (x, y) = (MARGIN + 10.0, top + size.1 / 2.0);
-    let rotated = format!("{grey} transform=\"rotate(-90 {} {})\"", At(x), At(y));
-    svg.text((x, y), "from rank", Anchor::Middle, TEXT, &rotated);
-    for from in (0..p).step_by(down) {
-        let at = (left - 6.0, top + place(from, cell.1) + 4.0);
-        svg.text(at, &from.to_string(), Anchor::End, 11.0, "");
-    }
-    svg.rect((left, top), size, "fill=\"#f3f4f6\" stroke=\"#9aa0a6\"");
+    let grid = Grid {
+        ranks: p,
+        corner: (left, top),
+        cell,
+        size,
+        labelled,
+    };
+    grid.axes(&mut svg, rank_width);
+    svg.rect(grid.corner, size, "fill=\"#f3f4f6\" stroke=\"#9aa0a6\"");
     let max_bytes = traffic.flows.values().map(|f| f.bytes).max().unwrap_or(0);
     for (&(from, to), flow) in &traffic.flows {
-        let at = (left + cell.0 * to as f64, top + cell.1 * from as f64);
         let part = flow.bytes as f64 / max_bytes.max(1) as f64;
+        grid.flow(&mut svg, (from, to), flow, part);
+    }
+    let mut y = top + size.1 + 12.0;
+    if max_bytes > 0 {
+        y = scale(&mut svg, (left, y), max_bytes) + 4.0;
+    }
+    if traffic.empty > 0 {
+        let text = format!("Not shown: {} empty messages.", traffic.empty);
+        svg.text((left, y + 12.0), &text, Anchor::Start, TEXT, GREY);
+        y += LINE;
+    }
+    Ok(svg.finish(room, y + MARGIN, &caption.title))
+}
+
+const GREY: &str = "fill=\"#444\"";
+
+/// The cells of the heat map.
+struct Grid {
+    ranks: usize,
+    /// The upper left corner.
+    corner: (f64, f64),
+    /// Size of a cell.
+    cell: (f64, f64),
+    /// Size of all cells together.
+    size: (f64, f64),
+    /// Whether cells show their bytes.
+    labelled: bool,
+}
+
+impl Grid {
+    /// Draws the axes, with as many rank numbers as fit; the widest is `rank_width` wide.
+    fn axes(&self, svg: &mut Svg, rank_width: f64) {
+        let (left, top) = self.corner;
+        let middle_of = |rank: usize, side: f64| (rank as f64 + 0.5) * side;
+        let every = |side: f64, needed: f64| ((needed / side).ceil() as usize).max(1);
+        let (across, down) = (
+            every(self.cell.0, rank_width + 6.0),
+            every(self.cell.1, 14.0),
+        );
+        let middle = left + self.size.0 / 2.0;
+        svg.text((middle, top - 22.0), "to rank", Anchor::Middle, TEXT, GREY);
+        for to in (0..self.ranks).step_by(across) {
+            let at = (left + middle_of(to, self.cell.0), top - 6.0);
+            svg.text(at, &to.to_string(), Anchor::Middle, 11.0, "");
+        }
+        let (x, y) = (MARGIN + 10.0, top + self.size.1 / 2.0);
+        let rotated = format!("{GREY} transform=\"rotate(-90 {} {})\"", At(x), At(y));
+        svg.text((x, y), "from rank", Anchor::Middle, TEXT, &rotated);
+        for from in (0..self.ranks).step_by(down) {
+            let at = (left - 6.0, top + middle_of(from, self.cell.1) + 4.0);
+            svg.text(at, &from.to_string(), Anchor::End, 11.0, "");
+        }
+    }
+
+    /// Draws the traffic of one pair, whose bytes are the share `part` of the maximum.
+    fn flow(&self, svg: &mut Svg, (from, to): (usize, usize), flow: &Flow, part: f64) {
+        let ((left, top), cell) = (self.corner, self.cell);
+        let at = (left + cell.0 * to as f64, top + cell.1 * from as f64);
         let title = format!(
             "rank {from} to rank {to}: {} message{}, {}",
             flow.messages,
@@ -124,23 +171,13 @@ pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
         let inner = (cell.0 - 1.0, cell.1 - 1.0);
         let fill = format!("fill=\"{}\"", shade(part));
         svg.rect((at.0 + 0.5, at.1 + 0.5), inner, &fill);
-        if labelled {
+        if self.labelled {
             let at = (at.0 + cell.0 / 2.0, at.1 + cell.1 / 2.0 + 3.5);
             let ink = if part > 0.5 { "fill=\"#fff\"" } else { "" };
             svg.text(at, &bytes(flow.bytes), Anchor::Middle, 10.0, ink);
         }
         svg.close();
     }
-    let mut y = top + size.1 + 12.0;
-    if max_bytes > 0 {
-        y = scale(&mut svg, (left, y), max_bytes) + 4.0;
-    }
-    if traffic.empty > 0 {
-        let text = format!("Not shown: {} empty messages.", traffic.empty);
-        svg.text((left, y + 12.0), &text, Anchor::Start, TEXT, grey);
-        y += LINE;
-    }
-    Ok(svg.finish(room, y + MARGIN, &caption.title))
 }
 
 /// Draws the colour scale from 0 bytes to the maximum; returns the position of its lower end.

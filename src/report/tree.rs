@@ -260,43 +260,14 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
         }
     }
     for rank in &tree.order {
-        let (x, y) = at(rank);
-        let node = &tree.nodes[rank];
-        let root = node.parent.is_none();
-        let what = if root { "rank (root)" } else { "rank" };
-        let title = format!("{what} {rank}: {} in its subtree", ranks(node.size));
-        svg.open("class=\"node\"", &title);
-        let fill = if root {
-            "fill=\"#26476f\""
-        } else {
-            "fill=\"#e4edf7\""
-        };
-        let style = format!("{fill} stroke=\"#26476f\" rx=\"6\"");
-        svg.rect((x - NODE.0 / 2.0, y), NODE, &style);
-        let (ink, grey) = if root {
-            ("font-weight=\"bold\" fill=\"#fff\"", "fill=\"#cfdcec\"")
-        } else {
-            ("font-weight=\"bold\"", "fill=\"#456\"")
-        };
-        svg.text((x, y + 16.0), &rank.to_string(), Anchor::Middle, 13.0, ink);
-        let size = node.size.to_string();
-        svg.text((x, y + 28.0), &size, Anchor::Middle, 9.5, grey);
-        svg.close();
+        tree.node(&mut svg, rank, at(rank));
     }
-    let bottom = top + height + NODE.1 + 8.0;
-    let mut y = bottom;
+    let mut y = top + height + NODE.1 + 8.0;
     let notes = tree.notes();
-    for line in notes
-        .iter()
-        .flat_map(|n| super::svg::wrapped(n, TEXT, room - 2.0 * MARGIN))
-    {
-        svg.text(
-            (MARGIN, y + 14.0),
-            &line,
-            Anchor::Start,
-            TEXT,
-            "fill=\"#444\"",
-        );
+    let wrapped = |note: &String| super::svg::wrapped(note, TEXT, room - 2.0 * MARGIN);
+    for line in notes.iter().flat_map(wrapped) {
+        let at = (MARGIN, y + 14.0);
+        svg.text(at, &line, Anchor::Start, TEXT, "fill=\"#444\"");
         y += LINE;
     }
     Ok(svg.finish(room, y + MARGIN, &caption.title))
@@ -308,6 +279,35 @@ fn ranks(count: usize) -> String {
 }
 
 impl Tree {
+    /// Draws a rank and the size of its subtree, with the middle of the upper edge at `(x, y)`.
+    fn node(&self, svg: &mut Svg, rank: &usize, (x, y): (f64, f64)) {
+        let node = &self.nodes[rank];
+        let root = node.parent.is_none();
+        let (what, fill, ink, grey) = if root {
+            (
+                "rank (root)",
+                "fill=\"#26476f\"",
+                "font-weight=\"bold\" fill=\"#fff\"",
+                "fill=\"#cfdcec\"",
+            )
+        } else {
+            (
+                "rank",
+                "fill=\"#e4edf7\"",
+                "font-weight=\"bold\"",
+                "fill=\"#456\"",
+            )
+        };
+        let title = format!("{what} {rank}: {} in its subtree", ranks(node.size));
+        svg.open("class=\"node\"", &title);
+        let style = format!("{fill} stroke=\"#26476f\" rx=\"6\"");
+        svg.rect((x - NODE.0 / 2.0, y), NODE, &style);
+        svg.text((x, y + 16.0), &rank.to_string(), Anchor::Middle, 13.0, ink);
+        let size = node.size.to_string();
+        svg.text((x, y + 28.0), &size, Anchor::Middle, 9.5, grey);
+        svg.close();
+    }
+
     /// Explanations of the picture.
     fn notes(&self) -> Vec<String> {
         let flow = if self.towards_root {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::machine::Piece;
+use oneport::machine::{Links, Piece, Pieces};
 use oneport::measure::{Calibration, Point, Profile, calibrate};
 
 use crate::output;
@@ -82,6 +82,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
+    summary(out, profile)?;
+    if let Some(list) = &profile.pieces {
+        pieces(out, list)?;
+    }
+    writeln!(out)?;
+    points(out, profile)?;
+    match &profile.pairs {
+        Some(links) => pairs(out, &profile.cores, links),
+        None => Ok(()),
+    }
+}
+
+/// Prints the machine, the parameters and the quality of the fits.
+fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
     let percent = |x: f64| format!("{}%", significant((1000.0 * x).round() / 10.0, 3));
     let cores: Vec<_> = profile.cores.iter().map(usize::to_string).collect();
@@ -138,38 +152,22 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             ),
             ("noise", percent(profile.noise)),
         ],
-    )?;
-    if let Some(pieces) = &profile.pieces {
-        writeln!(out, "\npieces, where one line does not fit:")?;
-        let lists = [
-            ("message", &pieces.transfer),
-            ("combining", &pieces.combine),
-            ("combining own", &pieces.combine_local),
-            ("copy", &pieces.copy),
-        ];
-        let rows = lists
-            .iter()
-            .flat_map(|(name, list)| list.iter().map(move |piece| row(name, piece)));
-        output::table(out, &["", "from", "alpha", "ns/byte"], rows, &[1, 2, 3])?;
-    }
-    writeln!(out)?;
-    points(out, profile)?;
-    if let Some(pairs) = &profile.pairs {
-        writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of cores:")?;
-        let n = profile.cores.len();
-        let rows = (0..n).flat_map(|i| {
-            (i + 1..n).map(move |j| {
-                let cost = |c: Option<f64>| c.map_or("-".to_string(), |c| significant(c, 4));
-                [
-                    format!("{} - {}", profile.cores[i], profile.cores[j]),
-                    cost(pairs.alpha[i][j]),
-                    cost(pairs.beta[i][j]),
-                ]
-            })
-        });
-        output::table(out, &["cores", "alpha", "beta"], rows, &[1, 2])?;
-    }
-    Ok(())
+    )
+}
+
+/// Prints the pieces of all curves that have several.
+fn pieces(out: &mut dyn Write, pieces: &Pieces) -> Result<()> {
+    writeln!(out, "\npieces, where one line does not fit:")?;
+    let lists = [
+        ("message", &pieces.transfer),
+        ("combining", &pieces.combine),
+        ("combining own", &pieces.combine_local),
+        ("copy", &pieces.copy),
+    ];
+    let rows = lists
+        .iter()
+        .flat_map(|(name, list)| list.iter().map(move |piece| row(name, piece)));
+    output::table(out, &["", "from", "alpha", "ns/byte"], rows, &[1, 2, 3])
 }
 
 fn row(name: &str, piece: &Piece) -> [String; 4] {
@@ -222,4 +220,21 @@ fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
         "model",
     ];
     output::table(out, &header, rows, &[0, 1, 2, 3, 4, 5, 6, 7, 8])
+}
+
+/// Prints the line of every pair of cores.
+fn pairs(out: &mut dyn Write, cores: &[usize], pairs: &Links) -> Result<()> {
+    writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of cores:")?;
+    let n = cores.len();
+    let rows = (0..n).flat_map(|i| {
+        (i + 1..n).map(move |j| {
+            let cost = |c: Option<f64>| c.map_or("-".to_string(), |c| significant(c, 4));
+            [
+                format!("{} - {}", cores[i], cores[j]),
+                cost(pairs.alpha[i][j]),
+                cost(pairs.beta[i][j]),
+            ]
+        })
+    });
+    output::table(out, &["cores", "alpha", "beta"], rows, &[1, 2])
 }

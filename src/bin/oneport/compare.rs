@@ -70,50 +70,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     let mut task = Task::new(&args.common, kind)?;
     task.timed_only = Some(Timing::All);
-    let mut rows = HashMap::new();
-    let mut first = None;
-    let progress = Progress::new(
-        0,
-        "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
-    );
-    let candidates = task.algorithms.iter().copied();
-    let ranking = choose::rank(candidates, |algorithm| {
-        progress.name(algorithm.name);
-        // Algorithms are timed one after another and their schedules dropped, so memory suffices if
-        // the longest schedule fits.
-        let request = task.request_for(algorithm)?;
-        let timed = TimedAlgorithm::new(&task, algorithm, &request, &progress)
-            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
-        let TimedAlgorithm { planned, info, row } = timed;
-        let time = row.time.0;
-        rows.insert(algorithm.name, row);
-        first.get_or_insert_with(|| {
-            let (collective, ports) = (planned.collective(), planned.ports());
-            warnings_about(
-                &args.common,
-                &collective,
-                ports,
-                planned.uses_several_ports(),
-            );
-            (info, bound(&task, &planned))
-        });
-        Ok(Choice {
-            algorithm,
-            request,
-            time,
-        })
-    });
-    progress.finish();
-    let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
-    let Some((info, lower_bound)) = first else {
-        return Err(output::none_applies(&skipped));
-    };
-    let names = ranking.choices.iter().map(|choice| choice.algorithm.name);
-    let mut rows: Vec<Row> = names.filter_map(|name| rows.remove(name)).collect();
-    let best = rows[0].time.0;
-    for row in &mut rows {
-        row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
-    }
+    let (info, lower_bound, rows, skipped) = rank(args, &task)?;
     let output = Output {
         collective: kind.name(),
         ranks: task.request.ranks,
@@ -133,6 +90,56 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         print(out, &output, task.unit)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Times all algorithms. Returns the description and the lower bound of the first schedule, one row
+/// for each algorithm, fastest first, and the algorithms that cannot be used.
+fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Skipped>)> {
+    let mut rows = HashMap::new();
+    let mut first = None;
+    let progress = Progress::new(
+        0,
+        "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
+    );
+    let candidates = task.algorithms.iter().copied();
+    let ranking = choose::rank(candidates, |algorithm| {
+        progress.name(algorithm.name);
+        // Algorithms are timed one after another and their schedules dropped, so memory suffices if
+        // the longest schedule fits.
+        let request = task.request_for(algorithm)?;
+        let timed = TimedAlgorithm::new(task, algorithm, &request, &progress)
+            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
+        let TimedAlgorithm { planned, info, row } = timed;
+        let time = row.time.0;
+        rows.insert(algorithm.name, row);
+        first.get_or_insert_with(|| {
+            let (collective, ports) = (planned.collective(), planned.ports());
+            warnings_about(
+                &args.common,
+                &collective,
+                ports,
+                planned.uses_several_ports(),
+            );
+            (info, bound(task, &planned))
+        });
+        Ok(Choice {
+            algorithm,
+            request,
+            time,
+        })
+    });
+    progress.finish();
+    let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
+    let Some((info, lower_bound)) = first else {
+        return Err(output::none_applies(&skipped));
+    };
+    let names = ranking.choices.iter().map(|choice| choice.algorithm.name);
+    let mut rows: Vec<Row> = names.filter_map(|name| rows.remove(name)).collect();
+    let best = rows[0].time.0;
+    for row in &mut rows {
+        row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
+    }
+    Ok((info, lower_bound, rows, skipped))
 }
 
 /// A timed algorithm.

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::plan::Segments;
+use oneport::plan::registry::Algorithm;
+use oneport::Request;
 use oneport::simulate::bounds::lower_bound_of_layouts;
 
 use super::{Args, Output, print_of, print_summary};
@@ -37,14 +39,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let Some(kind) = common.collective.filter(|_| common.schedule.is_none()) else {
         return Ok(Outcome::Nothing);
     };
-    let machine = &common.machine;
-    let piped = machine
-        .profile
-        .as_ref()
-        .is_some_and(|path| path.as_os_str() == "-");
-    let plain = common.rules.is_none() && machine.costs.is_none() && !piped;
-    let few = common.ranks.is_none_or(|ranks| ranks < MIN_RANKS);
-    if few || !plain || args.ranks_table || args.critical_path || common.algorithm == "all" {
+    if !may_stream(args) {
         return Ok(Outcome::Nothing);
     }
     let mut task = Task::new(common, kind)?;
@@ -67,10 +62,33 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             &task, algorithm, request,
         )?)));
     }
-    let planned = algorithm.planned(&request)?;
+    print_timed(args, &task, algorithm, &request, out)?;
+    Ok(Outcome::Done(ExitCode::SUCCESS))
+}
+
+/// Whether the options ask only for results that streaming provides, for enough ranks.
+fn may_stream(args: &Args) -> bool {
+    let common = &args.common;
+    let profile = common.machine.profile.as_ref();
+    let piped = profile.is_some_and(|path| path.as_os_str() == "-");
+    let plain = common.rules.is_none() && common.machine.costs.is_none() && !piped;
+    let many = common.ranks.is_some_and(|ranks| ranks >= MIN_RANKS);
+    let whole = args.ranks_table || args.critical_path;
+    many && plain && !whole && common.algorithm != "all"
+}
+
+/// Times the algorithm's schedule while it is generated, and prints the result.
+fn print_timed(
+    args: &Args,
+    task: &Task,
+    algorithm: &'static Algorithm,
+    request: &Request,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let planned = algorithm.planned(request)?;
     let collective = planned.collective();
     let several = planned.uses_several_ports();
-    warnings_about(common, &collective, planned.ports(), several);
+    warnings_about(&args.common, &collective, planned.ports(), several);
     // Each transfer consists of two steps.
     let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
     let progress = Progress::new(
@@ -86,7 +104,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let layouts = planned.layouts();
     let (ports, ranks) = (request.ports, request.ranks);
     let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
-    let info = ScheduleInfo::planned(&task, algorithm, &request, collective.root());
+    let info = ScheduleInfo::planned(task, algorithm, request, collective.root());
     let largest = bounds.largest;
     let output = Output {
         time: Number(timed.time),
@@ -95,9 +113,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         bytes: timed.elements as u64 * size,
         lower_bound: Number(largest),
         ratio: (largest > 0.0).then_some(timed.time / largest),
-        closed_form: closed_form(algorithm, &request).map(Number),
+        closed_form: closed_form(algorithm, request).map(Number),
         lower_bounds: bounds.into(),
-        published: algorithm.published(&request).map(|p| print_of(&p, size)),
+        published: algorithm.published(request).map(|p| print_of(&p, size)),
         alpha: Number(cost.alpha),
         beta: Number(cost.beta),
         gamma: Number(cost.gamma),
@@ -108,10 +126,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         port_busy: None,
         critical_path: None,
     };
-    if common.json {
+    if args.common.json {
         output::json(out, &output)?;
     } else {
         print_summary(out, info.summary(cost, task.unit), task.unit, &output)?;
     }
-    Ok(Outcome::Done(ExitCode::SUCCESS))
+    Ok(())
 }
