@@ -11,8 +11,9 @@
 //! 4. *Proof*: symbols move through the schedule. Element `i` of rank `r`'s input is the symbol
 //!    `x_r[i]`, and an element that no step has written is *nothing*. Each element holds the
 //!    ordered list of the symbols combined in it. At the end every output element must hold the
-//!    content given by [`Collective::expected_output`](crate::Collective::expected_output): each contribution
-//!    once, from the correct element, and in rank order if the operator does not commute.
+//!    content given by [`Collective::expected_output`](crate::Collective::expected_output): each
+//!    contribution once, from the correct element, and in rank order if the operator does not
+//!    commute.
 //!
 //! A stage is skipped if earlier errors make it meaningless; the proof, for example, needs a
 //! schedule that completes. Runs of elements that behave alike are handled together, so the work

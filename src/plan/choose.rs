@@ -1,4 +1,4 @@
-//! The chooser: of several algorithms, the one with the least time by an evaluator from outside.
+//! The chooser: of several algorithms, the one with the smallest time by an evaluator from outside.
 //!
 //! [`rank`] asks the evaluator for the time of each candidate. [`with_best_segments`] and
 //! [`as_requested`] are the evaluators by model time;
@@ -30,7 +30,7 @@ pub enum Offer<'a> {
     /// The candidate with its time.
     Timed(Choice),
     /// The time is expensive to compute, and at least `min_time`. It is computed after those of all
-    /// other candidates, and only if `min_time` is not larger than the least time so far.
+    /// other candidates, and only if `min_time` is not larger than the smallest time so far.
     Deferred {
         /// Lower bound of the time.
         min_time: f64,
@@ -106,8 +106,9 @@ impl Ranking {
         self.choices.into_iter().next().ok_or(self.refusals)
     }
 
-    /// Keeps the candidates whose times are within `factor` of the least, and orders them by `key`;
-    /// among equal keys, faster candidates stay first. `key` is not computed for a single one.
+    /// Keeps the candidates whose times are within `factor` of the smallest, and orders them by
+    /// `key`; among equal keys, faster candidates stay first. `key` is not computed for a single
+    /// one.
     ///
     /// # Errors
     /// As `key`.

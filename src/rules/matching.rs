@@ -57,11 +57,17 @@ impl Matching {
                 schedule.steps()
             )));
         }
-        let (first_step, sends) = numbered_sends(programs)?;
-        let (ends, sends) = grouped(programs.len(), sends.iter().copied());
+        let mut steps = 0;
+        let first_step = programs.iter().map(|program| {
+            let first = steps;
+            steps += program.len() as u32;
+            first
+        });
+        // A stable sort by receiver keeps the order by sender and program.
+        let (ends, sends) = grouped(programs.len(), numbered_sends(programs)?.iter().copied());
         let mut matching = Matching {
             mates: vec![NONE; schedule.steps()],
-            first_step,
+            first_step: first_step.collect(),
         };
         let mut receives: Vec<(usize, u32)> = Vec::new();
         let mut start = 0;
@@ -171,21 +177,15 @@ impl Matching {
     }
 }
 
-/// The number of the first step of every rank; and the receiver and number of every send, ordered
-/// by sender, then program, so that a stable sort by receiver keeps that order.
-fn numbered_sends(programs: &[Vec<Step>]) -> Result<(Vec<u32>, Vec<(u32, u32)>)> {
-    let (mut first_step, mut sends) = (Vec::with_capacity(programs.len()), Vec::new());
-    let mut number = 0u32;
-    for program in programs {
-        first_step.push(number);
-        for step in program {
-            if let Step::Send { to, .. } = step {
-                sends.push((rank_u32(*to)?, number));
-            }
-            number += 1;
+/// The receiver and the number of every send, ordered by sender, then program.
+fn numbered_sends(programs: &[Vec<Step>]) -> Result<Vec<(u32, u32)>> {
+    let mut sends = Vec::new();
+    for (step, number) in programs.iter().flatten().zip(0..) {
+        if let Step::Send { to, .. } = step {
+            sends.push((rank_u32(*to)?, number));
         }
     }
-    Ok((first_step, sends))
+    Ok(sends)
 }
 
 /// Narrows a rank to 32 bits, as used in the timing graph.

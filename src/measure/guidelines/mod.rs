@@ -124,7 +124,7 @@ pub struct Evaluation {
     pub rows: Vec<Row>,
     /// Guidelines that could not be evaluated, with the reasons.
     pub unavailable: Vec<Unavailable>,
-    /// Remarks on the quality of the measured times.
+    /// Warnings about the quality of the measured times.
     pub warnings: Vec<String>,
 }
 

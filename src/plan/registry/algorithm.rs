@@ -79,7 +79,7 @@ pub(in crate::plan) enum ClosedForm {
 pub(in crate::plan) enum BestSegment {
     /// By a search over the number of segments.
     Search,
-    /// The closed form is least at this size, a real number.
+    /// The real number that minimizes the closed form.
     Formula(fn(&Symbols) -> f64),
     /// By a search of its own, `None` for requests that it does not cover.
     Own(fn(&Algorithm, &Request) -> Result<Option<Best>>),
@@ -177,8 +177,8 @@ impl Algorithm {
         }
     }
 
-    /// Whether [`Algorithm::planned`] gives a source that times requests whose schedules are too long to
-    /// store.
+    /// Whether [`Algorithm::planned`] gives a source that times requests whose schedules are too
+    /// long to store.
     pub fn is_streamed(&self) -> bool {
         matches!(self.planner, Planner::Streamed(_))
     }
@@ -237,8 +237,8 @@ impl Algorithm {
         published(&Symbols::of(&self.effective(request))?)
     }
 
-    /// For which requests it is not, besides those that its ports and its operator exclude: in
-    /// words, or empty.
+    /// The requests that it does not support, besides those that its ports and its operator
+    /// exclude, in words; empty if there are none.
     pub fn restrictions(&self) -> String {
         let mut all = Vec::new();
         if self.uniform_links_only {
@@ -253,7 +253,7 @@ impl Algorithm {
         all.join("; ")
     }
 
-    /// The row as a base for another collective, whose time and best segments are others.
+    /// The row as a base for another collective: without best segment and published table.
     pub(in crate::plan) const fn for_another_collective(self) -> Algorithm {
         Algorithm {
             best_segment: BestSegment::Search,

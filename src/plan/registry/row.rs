@@ -44,7 +44,7 @@ const fn reversed(planner: Planner) -> Planner {
     match planner {
         Planner::Direct(plan) | Planner::ReverseOf(plan) => Planner::ReverseOf(plan),
         Planner::Reduction(plan) => Planner::BroadcastOf(plan),
-        _ => panic!("programs on demand are not reversed"),
+        _ => panic!("streamed programs are not reversed"),
     }
 }
 
