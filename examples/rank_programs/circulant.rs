@@ -37,7 +37,8 @@ pub(crate) fn control_elements(ranks: usize) -> usize {
 /// Gathers the receive schedules of all ranks. All ranks call it, and each computes its own
 /// schedule.
 ///
-/// Returns `recv[r * q + k]`, in the form of `Allgatherv::with_schedules`. The first [`control_elements`] elements of the buffer are overwritten.
+/// Returns `recv[r * q + k]`, in the form of `Allgatherv::with_schedules`. The first
+/// [`control_elements`] elements of the buffer are overwritten.
 ///
 /// # Errors
 /// When the buffer is too short, or as described at [`Endpoint`].

@@ -1,5 +1,5 @@
-//! Collectives as rank programs: every rank decides by itself, over its endpoint, what to do, without
-//! a plan made for all ranks.
+//! Collectives as rank programs: every rank decides by itself, over its endpoint, what to do,
+//! without a plan made for all ranks.
 //!
 //! Each program performs the steps that the planner of the same name would give its rank, so its
 //! model time is the planned one; the example compares the two.

@@ -10,10 +10,10 @@
 //! that ranks with similar programs are visited one after another.
 //!
 //! For finished steps only two things are kept: the time from which each port is free, and for each
-//! part of the buffer the times of its last read and write
-//! ([`OnlineOrder`]), as long as these are later than the times implied by all ports. Memory is therefore linear in the number of ranks for programs that keep all of a
-//! rank's ports busy at about the same time. For other programs it is the size that rule 2 needs:
-//! one entry for each part of a buffer that the steps distinguish.
+//! part of the buffer the times of its last read and write ([`OnlineOrder`]), as long as these are
+//! later than the times implied by all ports. Memory is therefore linear in the number of ranks for
+//! programs that keep all of a rank's ports busy at about the same time. For other programs it is
+//! the size that rule 2 needs: one entry for each part of a buffer that the steps distinguish.
 //!
 //! A window is as wide as needed to hold one step for each port, but not wider than a limit. When
 //! all ranks are stuck, the limit is raised and the windows that it restricted are widened. So

@@ -47,21 +47,27 @@ struct Source {
     code: String,
 }
 
-fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+/// The Rust files below a folder of the package, in order of their paths.
+fn rust_files(folder: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut folders = vec![root.clone()];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("tests.rs") {
+            } else if path.extension().is_some_and(|e| e == "rs") {
                 files.push(path);
             }
         }
     }
     files.sort();
+    files
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = rust_files("src").into_iter();
     let source = |path: PathBuf| {
         let inside = path.strip_prefix(&root).unwrap();
         let first = inside.components().next().unwrap().as_os_str();
@@ -73,7 +79,8 @@ fn sources() -> Vec<Source> {
         let code = code(&fs::read_to_string(&path).unwrap());
         Source { folder, path, code }
     };
-    files.into_iter().map(source).collect()
+    let files = files.filter(|path| !path.ends_with("tests.rs"));
+    files.map(source).collect()
 }
 
 /// Returns the text before the first `#[cfg(test)]` module, without its comment lines.
@@ -218,8 +225,9 @@ fn only_the_binary_dispatches_on_algorithm_names() {
 #[test]
 fn comments_are_wrapped() {
     let mut violations = Vec::new();
-    for source in sources() {
-        let text = fs::read_to_string(&source.path).unwrap();
+    let folders = ["src", "benches", "examples", "tests"];
+    for path in folders.iter().flat_map(|folder| rust_files(folder)) {
+        let text = fs::read_to_string(&path).unwrap();
         let mut in_code = false;
         for (number, line) in text.lines().enumerate() {
             let Some(comment) = line.trim_start().strip_prefix("//") else {
@@ -229,7 +237,7 @@ fn comments_are_wrapped() {
             in_code ^= words.starts_with("```");
             let literal = in_code || words.starts_with('|') || words.contains("://");
             if line.chars().count() > 100 && !literal {
-                violations.push(format!("{}:{}", source.path.display(), number + 1));
+                violations.push(format!("{}:{}", path.display(), number + 1));
             }
         }
     }

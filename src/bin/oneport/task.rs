@@ -172,7 +172,7 @@ impl Task {
         let may = match self.timed_only {
             None => false,
             Some(Timing::Chosen) => algorithm.is_streamed(),
-            Some(Timing::All) => algorithm.bytes_a_transfer().is_some(),
+            Some(Timing::All) => algorithm.bytes_per_transfer().is_some(),
         };
         may && self.request.cost.links().is_none()
     }
@@ -181,7 +181,7 @@ impl Task {
     fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
         // The search needs at least the memory of one segment.
         self.ensure_fits_memory(algorithm, request)?;
-        let bytes_per_transfer = algorithm.bytes_a_transfer().unwrap_or(BYTES_PER_TRANSFER);
+        let bytes_per_transfer = algorithm.bytes_per_transfer().unwrap_or(BYTES_PER_TRANSFER);
         let max = available_memory().and_then(|bytes| bytes.checked_div(bytes_per_transfer));
         let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
         segments::best_segment_within(algorithm, request, max)
@@ -213,7 +213,7 @@ impl Task {
         }
         let [ranks, segments] = [ranks, segments].map(|n| n as u128);
         let mut bytes = ranks * u128::from(BYTES_PER_RANK) + segments * 64;
-        let bytes_per_step = match algorithm.bytes_a_transfer() {
+        let bytes_per_step = match algorithm.bytes_per_transfer() {
             Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
             _ => BYTES_PER_STEP,
         };

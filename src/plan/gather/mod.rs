@@ -1,8 +1,8 @@
 //! Irregular gather and scatter: planners of trees for blocks of different sizes.
 //!
 //! Rank `i` holds `m_i` bytes; at the end the root holds all blocks in rank order. A scatter is the
-//! reverse and costs the same. Every planner here makes a [`GatherTree`] for a [`GatherProblem`]; the
-//! tree computes its completion time and makes the schedules.
+//! reverse and costs the same. Every planner here makes a [`GatherTree`] for a [`GatherProblem`];
+//! the tree computes its completion time and makes the schedules.
 //!
 //! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives" and "Practical,
 //! Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter".

@@ -141,8 +141,8 @@ impl GatherTree {
         ports.max().map_or(1, |port| port + 1)
     }
 
-    /// Adds `from` as the last child of `to`, which receives from it through `port` after all earlier
-    /// children.
+    /// Adds `from` as the last child of `to`, which receives from it through `port` after all
+    /// earlier children.
     pub(in crate::plan) fn add_child(&mut self, to: usize, from: usize, port: usize) {
         self.nodes[to].children.push(Child { rank: from, port });
     }

@@ -34,8 +34,8 @@ pub struct Algorithm {
     /// Approximate number of transfers of `p` ranks with `q` segments, which determines the time
     /// and memory of a schedule.
     pub transfers: fn(usize, usize) -> usize,
-    /// Approximate time of planning a schedule, in that of simulating it: more than 1 where planning
-    /// is a search.
+    /// Approximate time of planning a schedule, in that of simulating it: more than 1 where
+    /// planning is a search.
     pub planning_work: u64,
     /// Approximate memory, in bytes, for planning with `p` ranks in addition to the schedule: the
     /// tables of the search for the best tree.
@@ -167,7 +167,7 @@ impl Algorithm {
 
     /// Approximate memory per transfer, in bytes, while the result of [`Algorithm::planned`]
     /// exists; `None` if that is a stored schedule.
-    pub fn bytes_a_transfer(&self) -> Option<u64> {
+    pub fn bytes_per_transfer(&self) -> Option<u64> {
         match self.planner {
             Planner::Streamed(_) => Some(0),
             // A planned transfer, which takes up to twice its size while the list grows, and its

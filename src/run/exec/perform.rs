@@ -119,8 +119,9 @@ impl Team {
     /// that is counted twice. [`check`](crate::check::check) proves a schedule.
     ///
     /// # Errors
-    /// As [`Team::run`], and as [`Collective::expected_output`](crate::Collective::expected_output).
-    /// Wrong data are not an error.
+    /// As [`Team::run`] and
+    /// [`Collective::expected_output`](crate::Collective::expected_output). Wrong data are not an
+    /// error.
     ///
     /// # Example
     /// ```

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use oneport::Request;
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
-use oneport::Request;
 use oneport::simulate::bounds::lower_bound_of_layouts;
 
 use super::{Args, Output, print_of, print_summary};
