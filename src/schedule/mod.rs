@@ -61,7 +61,7 @@ impl Schedule {
     /// Checks that `cost` has a link for every non-empty message.
     ///
     /// # Errors
-    /// [`ErrorKind::NoLink`](crate::ErrorKind::NoLink) for the first message without a link.
+    /// [`ErrorKind::NoLink`] for the first message without a link.
     pub fn ensure_links(&self, cost: &CostModel) -> Result<()> {
         if cost.links().is_none() {
             return Ok(());

@@ -265,7 +265,8 @@ impl Algorithm {
     /// Checks whether [`Algorithm::plan`] accepts `request`.
     ///
     /// # Errors
-    /// Why it does not, and the algorithms that may: the [`Error`] of [`Algorithm::plan`] as data.
+    /// Why it does not, and the algorithms that may: the [`Error`](crate::Error) of
+    /// [`Algorithm::plan`] as data.
     pub fn accepts(&self, request: &Request) -> Result<(), Refusal> {
         self.check(request)
             .map_err(|reason| self.refusal(request, reason))

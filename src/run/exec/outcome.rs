@@ -11,10 +11,6 @@ use crate::run::team::Workers;
 use crate::run::testdata::{Mismatch, RunData};
 
 /// The result of a run.
-///
-/// [`RunOptions::eager`]: super::RunOptions::eager
-/// [`RunOptions::trace`]: super::RunOptions::trace
-/// [`Team::run_verified`]: crate::run::Team::run_verified
 #[derive(Debug, Clone)]
 pub struct Outcome<T> {
     /// The contents of every rank's output spans after the last repetition, in order.
@@ -36,21 +32,23 @@ pub struct Outcome<T> {
     pub oversubscribed: bool,
     /// Whether each rank or each core had a thread.
     pub workers: Workers,
-    /// Whether senders did not wait for their receivers: [`RunOptions::eager`].
+    /// Whether senders did not wait for their receivers:
+    /// [`RunOptions::eager`](crate::run::RunOptions::eager).
     pub eager: bool,
     /// What a reader of the wall-clock times should know.
     pub warnings: Vec<String>,
     /// The first wrong element, in the first repetition with wrong outputs, if there was one: see
-    /// [`Team::run_verified`].
+    /// [`Team::run_verified`](crate::run::Team::run_verified).
     pub mismatch: Option<Mismatch<T>>,
     /// Number of repetitions, including the warm-up, after which every rank's output was compared.
     /// It is 0 for a run on inputs given by the caller.
     pub compared: usize,
-    /// By rank and step, if [`RunOptions::trace`] is set: when the step of the last repetition
-    /// opened its port, or started to compute, and when it ended, in nanoseconds of wall-clock
-    /// time since the first rank started. [`Trace::wall`](crate::report::Trace::wall) makes a
-    /// trace of them. A message is combined while it arrives. Under a paced clock, a step
-    /// lasts until the model lets it end, however soon its bytes have moved.
+    /// By rank and step, if [`RunOptions::trace`](crate::run::RunOptions::trace) is set: when the
+    /// step of the last repetition opened its port, or started to compute, and when it ended,
+    /// in nanoseconds of wall-clock time since the first rank started.
+    /// [`Trace::wall`](crate::report::Trace::wall) makes a trace of them. A message is
+    /// combined while it arrives. Under a paced clock, a step lasts until the model lets it
+    /// end, however soon its bytes have moved.
     pub step_times: Option<Vec<Vec<(u64, u64)>>>,
 }
 

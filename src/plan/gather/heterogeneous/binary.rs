@@ -9,7 +9,8 @@ use crate::rules::max_time;
 /// The best binary tree.
 ///
 /// # Errors
-/// When there are more than [`MAX_RANKS`] ranks, or the links do not connect them.
+/// When there are more than [`MAX_RANKS`](super::MAX_RANKS) ranks, or the links do not connect
+/// them.
 pub fn binary(problem: &GatherProblem) -> Result<GatherTree> {
     let platform = Platform::of(problem)?;
     let mut program = Program::new(&platform)?;
