@@ -21,6 +21,17 @@
 //!
 //! Model time is therefore a longest path: one number, independent of the order in which steps are
 //! evaluated.
+//!
+//! Two analyses apply rules 1 to 3:
+//!
+//! - *Static*, for programs that are known as a whole: [`LocalOrder`] lists what each step waits
+//!   for. With the matching of rule 4 it makes the precedence graph ([`OrderedGraph`]), which
+//!   [`Schedule::simulate`](crate::Schedule::simulate) and the checker follow. Executors follow it
+//!   rank by rank.
+//! - *Incremental*, for steps as they come (`online.rs`): the
+//!   [streaming simulator](crate::simulate::stream) and the model clock of endpoints.
+//!
+//! Tests hold that both give the same times, to the last bit.
 
 mod accesses;
 mod graph;

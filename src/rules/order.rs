@@ -1,7 +1,9 @@
 //! The precedence between the steps of one rank: rules 1 to 3 of [`crate::rules`] as events that
 //! each step waits for.
 //!
-//! Checker, simulator and executor all use this analysis, so they cannot disagree about the rules.
+//! This is the static analysis, for programs that are known as a whole. Checker, precedence graph
+//! and executors use it, so they cannot disagree about the rules. The incremental one is
+//! `online.rs`.
 
 use smallvec::SmallVec;
 
@@ -56,7 +58,8 @@ fn narrow(step: usize) -> u32 {
 /// For every step of one rank: the events of earlier steps that must have happened before it
 /// starts, and before its combining part starts.
 ///
-/// Implied events are left out: on a one-ported bidirectional rank at most two remain per step.
+/// Implied events are left out: on a one-ported bidirectional rank without overlap at most two
+/// remain per step.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOrder {
     start: Lists,

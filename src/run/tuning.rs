@@ -2,8 +2,8 @@
 //! and sleep.
 //!
 //! Each constant says its unit and its effect, and what it was measured with where that is known.
-//! None changes what a run computes. What a message costs on this machine is not here: a
-//! calibration measures it.
+//! None changes what a run computes. What a message costs on this machine is not here, because a
+//! calibration measures it; here is only what an estimate of a native run adds to that.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -199,7 +199,7 @@ pub(crate) const MAX_BLOCK: Duration = Duration::from_secs(1);
 /// Percentage of the cores' time from which on a run warns that other processes had it.
 pub(crate) const MIN_FOREIGN_PERCENT: u64 = 5;
 
-// Estimates: see `measure::Profile::core_model`
+// Estimates: see `measure::Profile::core_model` and `measure::estimate`
 
 /// Nanoseconds of a rank's own work for a message, excluding the wait for a cache line: the time of
 /// a short message between two nearby cores, without the handover.
@@ -208,6 +208,26 @@ pub(crate) const OWN_WORK_NS: f64 = 60.0;
 /// Time that a worker takes to switch between two of its ranks, as a part of their own work for a
 /// message. It switches without the operating system.
 pub(crate) const WORKER_SWITCH_SHARE: f64 = 0.5;
+
+/// Bytes of the shortest message that both partners copy, if both can. Calibrated costs of such
+/// messages are those of a shared copy.
+pub(crate) const MIN_LONG_BYTES: u64 = 2 * MIN_PIECE_BYTES as u64;
+
+/// Time of a long message that one partner copies alone, in that of a shared copy.
+pub(crate) const LONE_COPY_FACTOR: f64 = 2.0;
+
+/// Time of a long copy into memory that is no longer cached, because other messages have been
+/// copied since, in that of a calibrated copy.
+pub(crate) const COLD_COPY_FACTOR: f64 = 2.0;
+
+/// Time per byte of data that the sender itself has just received or combined and that is still in
+/// the caches of the sender's core, in that of other data. The lines have to be fetched from there,
+/// and the lines they overwrite are cached there, too. Measured with caches of a megabyte. When
+/// ranks share cores, the other ranks evict this data.
+pub(crate) const FRESH_FACTOR: f64 = 4.0;
+
+/// Bytes of the longest message for which [`FRESH_FACTOR`] counts.
+pub(crate) const MAX_FRESH_BYTES: u64 = 1 << 20;
 
 // Threads
 

@@ -113,7 +113,8 @@ pub(crate) struct Args {
     cores: Vec<usize>,
 
     /// Record when every transfer and computation of the last repetition took place, and write it
-    /// to this file: a Gantt chart (.svg), or a trace for Perfetto (.json)
+    /// to this file: a Gantt chart (.svg), or a trace for Perfetto (.json). All transfers are
+    /// rendezvous then
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     trace: Option<PathBuf>,
 }

@@ -6,18 +6,11 @@ use super::CoreModel;
 use crate::machine::{CostModel, bytes};
 use crate::rules::max_time;
 use crate::run::exec::sequence::own_event;
+use crate::run::tuning::{
+    COLD_COPY_FACTOR, FRESH_FACTOR, LONE_COPY_FACTOR, MAX_FRESH_BYTES, MIN_LONG_BYTES,
+};
 use crate::schedule::{Schedule, Span, Step};
 use crate::simulate::Prepared;
-
-/// Messages of at least this many bytes are long: both partners copy them if both can.
-const MIN_LONG_BYTES: u64 = 32 << 10;
-
-/// Factor on the time per byte for data that the sender itself has just received or combined and
-/// that is still in the caches of the sender's core. The lines have to be fetched from there, and
-/// the lines they overwrite are cached there, too. Measured with caches of a megabyte. When ranks
-/// share cores, the other ranks evict this data.
-const FRESH_FACTOR: f64 = 4.0;
-const MAX_FRESH_BYTES: u64 = 1 << 20;
 
 /// How a message is copied from another core.
 #[derive(Clone, Copy, PartialEq)]
@@ -94,9 +87,11 @@ impl<'a> CopyCosts<'a> {
         if !copied {
             return self.core_model.overhead;
         }
-        // The target memory of long copies is not cached, because other messages have been copied
-        // since.
-        let cold = if bytes < MIN_LONG_BYTES { 1.0 } else { 2.0 };
+        let cold = if bytes < MIN_LONG_BYTES {
+            1.0
+        } else {
+            COLD_COPY_FACTOR
+        };
         self.core_model.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
@@ -115,11 +110,10 @@ impl<'a> CopyCosts<'a> {
         let transfer_time = if how == CopyMode::Cached || self.core(from) == self.core(rank) {
             local_time
         } else {
-            // The model's long messages are copied by both partners.
             let copy_factor = if how == CopyMode::Shared || bytes < MIN_LONG_BYTES {
                 1.0
             } else {
-                2.0
+                LONE_COPY_FACTOR
             };
             let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
             let lines = transfer - self.cost.transfer(from, rank, 0);

@@ -46,8 +46,8 @@ pub struct RunOptions {
     /// port is an error.
     pub ports: Option<Ports>,
     /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`].
-    /// Recording reads the clock twice per step, which takes some time. Without it there is no
-    /// cost at all.
+    /// Recording reads the clock twice per step, which takes some time. All transfers are then
+    /// rendezvous. Without it there is no cost at all.
     pub trace: bool,
     /// Whether senders of a native run need not wait for their receivers.
     ///

@@ -2,8 +2,8 @@
 //! list as far as possible, over and over.
 //!
 //! It follows the [rules of time](crate::rules) by the same analysis
-//! ([`LocalOrder`](crate::rules::LocalOrder)) as the simulator, and computes the same sums in
-//! the same order, so the model times agree to the last bit.
+//! ([`LocalOrder`](crate::rules::LocalOrder)) as the simulator's precedence graph, and computes the
+//! same sums in the same order, so the model times agree to the last bit.
 
 use std::time::Instant;
 
