@@ -83,7 +83,7 @@ pub struct Profile {
     /// Local copies.
     #[serde(default)]
     pub copy_points: Vec<Point>,
-    /// Remarks on the quality of the figures.
+    /// Warnings about the quality of the figures.
     #[serde(default)]
     pub warnings: Vec<String>,
 }

@@ -184,7 +184,7 @@ impl Request {
 
     /// Time to combine `elements` elements that a rank already holds; on a heterogeneous platform,
     /// at the slowest rank.
-    pub fn t_comp_local(&self, elements: usize) -> f64 {
+    pub fn local_combine_time(&self, elements: usize) -> f64 {
         let bytes = bytes(elements, self.element_bytes);
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
         (0..ranks).fold(0.0, |t, rank| {

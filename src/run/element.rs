@@ -63,8 +63,8 @@ mod sealed {
     /// A type without padding, aligned to at most 8 bytes: see [`Element`](super::Element).
     ///
     /// Types without these properties could be allowed if their messages never travelled inside a
-    /// lane: such messages would be lent, whatever their length, and only the type itself would
-    /// read its bytes.
+    /// lane: such messages would stay in the sender's memory, whatever their length, and only the
+    /// type itself would read its bytes.
     pub trait Sealed {}
 
     /// Primitive numbers have no padding.

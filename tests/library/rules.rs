@@ -471,7 +471,7 @@ fn executor_follows_the_rules() {
     }
 }
 
-/// A long message is lent and stays in the sender's buffer until the receiver has taken it. Random
+/// A long message stays in the sender's buffer until the receiver has taken it. Random
 /// later steps overwrite it.
 #[test]
 fn lent_messages_are_not_overwritten_before_they_are_taken() {

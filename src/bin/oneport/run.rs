@@ -36,8 +36,8 @@ Examples:
   oneport run reduce -p 2 --bytes 1MiB --segments 16 -a chain --trace run.svg
   oneport run broadcast -p 100000 --bytes 8 --workers cores
 
-Every rank is a thread, pinned round-robin to the cores. With --workers cores there is one thread a core, which takes turns at \
-its ranks' programs: the same steps, checks and model time, but no rank waits for a core, and far more ranks fit. The schedule is proved as check does, and every repetition, each with other data, is compared with what a sequential \
+Every rank is a thread, pinned round-robin to the cores. With --workers cores there is one thread per core, which runs the programs of its ranks \
+in turn: the same steps, checks and model time, but no rank waits for a core, and far more ranks fit. The schedule is proved as check does, and every repetition, each with other data, is compared with what a sequential \
 computation gives: verified means that both are right. \
 Without --dtype elements are bytes (u8), or u64 for --op affine. The model time is the time of the same run in the cost \
 model, carried along with the messages: what simulate says. With --clock paced the run takes that long in real time, as \
@@ -76,8 +76,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "native", help_heading = "Run")]
     clock: Pace,
 
-    /// A thread for each rank, or one for each core that takes turns at its ranks' programs (a
-    /// folded run)
+    /// A thread for each rank, or one for each core, which runs the programs of its ranks in turn
+    /// (a multiplexed run)
     #[arg(long, value_enum, default_value = "ranks", help_heading = "Run")]
     workers: Work,
 
@@ -550,7 +550,7 @@ fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> 
         "threads",
         match output.mode {
             "folded" => format!(
-                "folded: {ranks} ranks on {} workers, one a core, {pinned}",
+                "multiplexed: {ranks} ranks on {} workers, one per core, {pinned}",
                 output.cores.min(ranks)
             ),
             _ => {

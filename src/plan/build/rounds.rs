@@ -250,7 +250,7 @@ pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
     if request.ports.is_bidirectional() {
         request.combine_time(elements)
     } else {
-        request.t_comp_local(elements)
+        request.local_combine_time(elements)
     }
 }
 

@@ -106,7 +106,7 @@ pub fn time(request: &Request) -> Option<f64> {
         return None;
     }
     let (graph, m) = (Circulant::new(request.ranks), request.elements());
-    let (message, combination) = (request.transfer_time(m), request.t_comp_local(m));
+    let (message, combination) = (request.transfer_time(m), request.local_combine_time(m));
     let both = last_exclusive(&graph).unwrap_or(0).saturating_sub(1);
     let (rounds, both) = (graph.rounds() as f64, both as f64);
     Some(rounds * message + (rounds + both) * combination)

@@ -85,5 +85,5 @@ pub fn time(request: &Request) -> Option<f64> {
     } else {
         2.0 * request.transfer_time(m) + request.combine_time(m)
     };
-    Some(rounds * (time_of_round(request, m) + request.t_comp_local(m)) + folded)
+    Some(rounds * (time_of_round(request, m) + request.local_combine_time(m)) + folded)
 }

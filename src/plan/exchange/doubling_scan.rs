@@ -77,5 +77,5 @@ pub fn time(request: &Request) -> Option<f64> {
     } else {
         f64::from((2 * rounds).saturating_sub(1))
     };
-    Some(messages * request.transfer_time(m) + f64::from(rounds) * request.t_comp_local(m))
+    Some(messages * request.transfer_time(m) + f64::from(rounds) * request.local_combine_time(m))
 }

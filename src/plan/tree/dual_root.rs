@@ -203,7 +203,7 @@ pub fn time(request: &Request) -> Option<f64> {
     // The first iteration proceeds upwards level by level, the last ones downwards.
     let levels = f64::from((p / 2 + 1).ilog2());
     let (tc, tp) = (request.transfer_time(s), request.combine_time(s));
-    if request.t_comp_local(s) != tp {
+    if request.local_combine_time(s) != tp {
         return None;
     }
     let q = q as f64;

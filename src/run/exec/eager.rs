@@ -250,7 +250,7 @@ impl<'r, T: Element> EagerExecutor<'r, T> {
     /// program is finished.
     ///
     /// It need not check whether a partner has left: a rank leaves when its program is finished,
-    /// and then all messages that it sends have been offered. [`RankMemory`] keeps lent spans
+    /// and then all messages that it sends have been offered. [`RankMemory`] keeps spans in flight
     /// unmodified until they are received.
     #[inline]
     fn progress(

@@ -1,4 +1,4 @@
-//! The messages of a rank that lend memory and whose sender did not wait.
+//! The messages of a rank that refer to its memory and whose sender did not wait.
 
 use super::packed::any_overlap;
 use super::protocol::Lane;

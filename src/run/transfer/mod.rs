@@ -9,7 +9,7 @@
 //! | `memory` | a rank's buffer while transfers are open: what may be written, local steps |
 //! | `send` | sends out of the buffer |
 //! | `receive` | receives into the buffer |
-//! | `in_flight` | lent messages whose sender did not wait |
+//! | `in_flight` | messages in the sender's memory whose sender did not wait |
 //! | `packed` | a message as a sequence of spans |
 //! | `copy` | copying bytes |
 //! | `shared` | long messages that both partners copy |

@@ -15,7 +15,7 @@
 //! | `IDLE`, `DONE`, `REFUSED` | sender | sender: writes fields, stores `INLINE` or `BORROWED` |
 //! | `INLINE` | receiver; they hold the message | receiver: writes the clock, stores `DONE` |
 //! | `BORROWED` | receiver, after its exchange | receiver → `TAKEN`; sender → `IDLE` (retracts) |
-//! | `TAKEN` | receiver; it also reads the lent memory | receiver → `SHARED`, `DONE` or `REFUSED` |
+//! | `TAKEN` | receiver; it also reads the sender's memory | receiver → `SHARED`, `DONE` or `REFUSED` |
 //! | `SHARED` | receiver; both partners copy pieces | receiver → `DONE` or `REFUSED` |
 //!
 //! Every store that hands the lane over is a release, and every load that takes it over is an
@@ -45,10 +45,10 @@
 //! # Senders that do not wait
 //!
 //! A sender need not wait for the answer, but it must look for the answer before it writes the
-//! memory that it lent, before its next offer ([`Lane::is_free`]), and before its memory ends
-//! ([`Lane::is_settled`]). Until the answer is there, the receiver may read the lent memory. Such
-//! messages are never shared. They may also be copied to the lane's slot
-//! ([`Slots`](super::Slots)) instead of lending the sender's memory; the sender may then write its
+//! memory that it exposed, before its next offer ([`Lane::is_free`]), and before its memory ends
+//! ([`Lane::is_settled`]). Until the answer is there, the receiver may read the sender's memory.
+//! Such messages are never shared. They may also be copied to the lane's slot
+//! ([`Slots`](super::Slots)) instead of exposing the sender's memory; the sender may then write its
 //! memory at once.
 //!
 //! # Pointers
@@ -60,8 +60,8 @@
 //!
 //! # Retracted offers
 //!
-//! A retracted `INLINE` offer lends no memory. After a retraction both sides stop using the lane
-//! until it is reset while no rank is inside a run.
+//! A retracted `INLINE` offer refers to no memory. After a retraction both sides stop using the
+//! lane until it is reset while no rank is inside a run.
 
 use std::ptr::{null_mut, without_provenance_mut};
 
@@ -84,7 +84,7 @@ const REFUSED: u32 = 6;
 pub(crate) struct Parcel {
     /// Model time at which the sender may start.
     pub(crate) clock: f64,
-    /// Whether the payload lends memory instead of holding the message.
+    /// Whether the payload refers to the sender's memory instead of holding the message.
     pub(crate) borrowed: bool,
     /// Elements of the message if it is inline. Otherwise its meaning is agreed between the two
     /// ends: 0 for [`Payload::elements`], the number of spans for [`Payload::spans`].
@@ -130,7 +130,7 @@ impl Payload {
         }
     }
 
-    /// Where the elements, or the buffer, of a lent message start.
+    /// Where the elements, or the buffer, of a message in the sender's memory start.
     #[inline]
     pub(crate) fn start<T>(&self) -> *mut T {
         self.first.cast()
@@ -175,8 +175,8 @@ pub(crate) struct Lane {
     state: AtomicU32,
     length: UnsafeCell<u32>,
     clock: UnsafeCell<f64>,
-    /// First word of the payload. If memory is lent, it points there, and the receiver may prefetch
-    /// through it before it has taken the message.
+    /// First word of the payload. If the message is in the sender's memory, it points there, and
+    /// the receiver may prefetch through it before it has taken the message.
     first: Word,
     second: Word,
 }
@@ -220,7 +220,7 @@ impl Lane {
     }
 
     /// Sender: whether the receiver is done with the last message, if there was one, and so no
-    /// longer reads lent memory.
+    /// longer reads the sender's memory.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), IDLE | DONE | REFUSED)
@@ -262,8 +262,8 @@ impl Lane {
     }
 
     /// Receiver: takes an offered message, which must then be finished or refused. If the message
-    /// may lend memory, `fetch` gets its address before the message is taken, to prefetch it. It
-    /// must not read there.
+    /// may refer to the sender's memory, `fetch` gets its address before the message is taken, to
+    /// prefetch it. It must not read there.
     #[inline]
     pub(crate) fn take(&self, fetch: impl FnOnce(*const ())) -> Option<Parcel> {
         let borrowed = match self.state.load(Ordering::Acquire) {

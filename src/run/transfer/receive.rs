@@ -1,4 +1,4 @@
-//! Receives into a rank's buffer, from memory that the sender lends or from the lane itself.
+//! Receives into a rank's buffer, from the sender's memory or from the lane itself.
 
 use super::copy::{copy_short, fetch};
 use super::memory::RankMemory;
@@ -131,7 +131,7 @@ impl<T: Element> RankMemory<'_, '_, T> {
                 return Received::Poisoned;
             }
         } else {
-            // SAFETY: the message is lent for reading until `finish`. The spans are in bounds and
+            // SAFETY: the message may be read until `finish`. The spans are in bounds and
             // not being sent, and only this rank's thread writes them.
             unsafe { op.apply(&mine, &message, 0..expected, division.stream) };
         }
@@ -155,14 +155,14 @@ impl<T: Element> RankMemory<'_, '_, T> {
             pieces: shared.division.pieces,
         });
         wire.lane(from, self.rank).share();
-        // SAFETY: the message is lent for reading until `finish`. The spans are in bounds, disjoint
+        // SAFETY: the message may be read until `finish`. The spans are in bounds, disjoint
         // and not being sent. Besides this rank's thread only the sender writes them, and only in
         // pieces that it has claimed.
         unsafe { shared.receive(pieces) }
     }
 }
 
-/// The message of `parcel`: in the parcel itself, or in memory that the sender lends. `one_span` is
+/// The message of `parcel`: in the parcel itself, or in the sender's memory. `one_span` is
 /// room for the span of a contiguous message.
 ///
 /// # Safety
@@ -172,8 +172,8 @@ impl<T: Element> RankMemory<'_, '_, T> {
 unsafe fn message_of<'p, T>(parcel: &'p mut Parcel, one_span: &'p mut Span) -> Packed<'p, T> {
     let length = parcel.length as usize;
     if parcel.borrowed && length > 0 {
-        // SAFETY: the sender lends its spans and its buffer until the lane is finished or refused,
-        // which the caller guarantees not to happen while the message is used.
+        // SAFETY: the sender neither writes nor frees its spans and buffer until the lane is
+        // finished or refused, which the caller guarantees not to happen while the message is used.
         let spans = unsafe { std::slice::from_raw_parts(parcel.payload.first_span(), length) };
         let base = parcel.payload.start();
         return Packed { base, spans };

@@ -30,8 +30,8 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         wire.lane(self.rank, to).offer(parcel);
     }
 
-    /// Offers a message and does not wait for its receiver. If the message lends memory, its spans
-    /// cannot be written until it has been received. The lane must be [free](Lane::is_free).
+    /// Offers a message and does not wait for its receiver. If the message refers to memory, its
+    /// spans cannot be written until it has been received. The lane must be [free](Lane::is_free).
     ///
     /// # Panics
     /// When a span leaves the buffer.
@@ -68,8 +68,8 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
             parcel.payload = Payload::elements(start, span.len);
         } else {
             parcel.length = short_length(span.len);
-            // SAFETY: a payload has room for a message that is not lent. The span is in bounds, and
-            // only this rank's thread could write it, which does not meanwhile.
+            // SAFETY: a payload has room for a message that is stored in it. The span is in bounds,
+            // and only this rank's thread could write it, which does not meanwhile.
             unsafe { copy_short(parcel.payload.bytes(), start.cast(), bytes) };
         }
         parcel
@@ -104,8 +104,8 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         if let ([span], false) = (spans, parcel.borrowed) {
             // SAFETY: the span is in bounds.
             let start = unsafe { self.base.add(span.offset) };
-            // SAFETY: a payload has room for a message that is not lent. Only this rank's thread
-            // could write the span, and it does not meanwhile.
+            // SAFETY: a payload has room for a message that is stored in it. Only this rank's
+            // thread could write the span, and it does not meanwhile.
             unsafe { copy_short(base, start.cast(), bytes) };
         } else {
             let message = Packed {
@@ -138,9 +138,9 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
                 base: parcel.payload.bytes().cast::<T>(),
                 spans: &[Span::new(0, elements)],
             };
-            // SAFETY: a payload has room for a message that is not lent, and is aligned for every
-            // element type. The spans are in bounds, and only this rank's thread could write them,
-            // which does not meanwhile.
+            // SAFETY: a payload has room for a message that is stored in it, and is aligned for
+            // every element type. The spans are in bounds, and only this rank's thread could write
+            // them, which does not meanwhile.
             unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
         }
         parcel
@@ -205,7 +205,7 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
             };
             // SAFETY: for the same reason the receiver's memory still exists. Nobody else touches
             // these pieces of it, because the receiver's spans are disjoint. The message is this
-            // rank's own memory, which is lent and not written while the send is open.
+            // rank's own memory, which is not written while the send is open.
             unsafe { shared.copy(first, claimed.count) };
             claimed.copied();
         }
