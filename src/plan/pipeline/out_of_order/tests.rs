@@ -162,8 +162,8 @@ fn empty_vectors_and_few_ranks() {
 }
 
 #[test]
-fn the_table_of_the_documentation() {
-    for (p, q, tc, tp, uni, ours, bound) in [
+fn the_table_of_the_example() {
+    for (p, q, tc, tp, uni, expected, bound) in [
         (15, 5, 2.0, 1.0, 39.0, 33.0, 31.0),
         (15, 50, 2.0, 1.0, 278.0, 243.0, 241.0),
         (16, 50, 2.0, 1.0, 281.0, 259.0, 242.0),
@@ -174,7 +174,7 @@ fn the_table_of_the_documentation() {
     ] {
         let times = equal(q, tc, tp);
         assert_eq!(greedy(p, &times), uni, "uni-greedy, p={p} q={q}");
-        assert_eq!(planned(p, &times), ours, "p={p} q={q} ({tc},{tp})");
+        assert_eq!(planned(p, &times), expected, "p={p} q={q} ({tc},{tp})");
         assert_eq!(
             lower_bound(p, &times.0, &times.1),
             bound,
