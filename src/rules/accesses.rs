@@ -221,6 +221,7 @@ impl<const N: usize> Accesses<N> {
             parts => {
                 if thorough || parts.len() == self.parts.capacity() {
                     self.parts.retain(recent);
+                    self.shrink();
                 }
             }
         }
@@ -235,6 +236,14 @@ impl<const N: usize> Accesses<N> {
     /// Drops all accesses.
     pub(super) fn clear(&mut self) {
         self.parts.clear();
+        self.shrink();
+    }
+
+    /// Frees a large allocation that is mostly unused: each of many ranks has one.
+    fn shrink(&mut self) {
+        if self.parts.capacity() > 256.max(4 * self.parts.len()) {
+            self.parts.shrink_to_fit();
+        }
     }
 
     /// Splits the part that extends across `offset`, if any; returns the first part from `offset`

@@ -15,6 +15,10 @@
 //! programs that keep all of a rank's ports busy at about the same time. For other programs it is
 //! the size that rule 2 needs: one entry for each part of a buffer that the steps distinguish.
 //!
+//! Steps of very many spans ([`Pending::is_heavy`]) would make the windows large. After such a
+//! transfer both partners drop their steps at once, and the rank takes no further step while another
+//! one is open, until its next visit.
+//!
 //! A window is as wide as needed to hold one step for each port, but not wider than a limit. When
 //! all ranks are stuck, the limit is raised and the windows that it restricted are widened. So
 //! programs that first list many steps for one port can be timed, too, and only steps that can
@@ -217,22 +221,34 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         }
     }
 
-    /// Widens the windows that the limit restricts; returns false if there are none.
+    /// Lets the ranks that paused go on; without any, widens the windows that the limit restricts.
+    /// Returns false if there are none of these either.
     fn widen(&mut self) -> bool {
+        if self.insert_where(|state| state.paused) {
+            return true;
+        }
+        let limit = self.limit;
+        self.limit = limit.saturating_mul(2);
+        self.insert_where(|state| state.window.len() >= limit)
+    }
+
+    /// Puts those ranks whose programs have not ended on the work-list for which `condition` holds;
+    /// returns whether there are any.
+    fn insert_where(&mut self, condition: impl Fn(&Rank<I, N>) -> bool) -> bool {
         let mut any = false;
         for (rank, state) in self.ranks.iter().enumerate() {
-            if !state.ended && state.window.len() >= self.limit {
+            if !state.ended && condition(state) {
                 self.work.insert(rank);
                 any = true;
             }
         }
-        self.limit = self.limit.saturating_mul(2);
         any
     }
 
     /// Runs `rank` as far as possible.
     fn progress(&mut self, rank: usize) -> Result<()> {
         let p = self.ranks.len();
+        self.ranks[rank].paused = false;
         self.take_done(rank);
         // Steps only wait for earlier steps, so no step before `place` can progress.
         let mut place = 0;
@@ -296,7 +312,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         step.state = State::Open;
         let (peer, elements) = (step.peer(), step.elements());
         let (key, partner_key) = (step.key(), step.partner_key(rank as u32));
-        let sends = step.kind == Kind::Send;
+        let (sends, heavy) = (step.kind == Kind::Send, step.is_heavy());
         let list = step.list();
         let free = self.slots.get(rank, list).time;
         let mut time = state.order.transfer_start(free, step.access());
@@ -334,7 +350,12 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         self.slots.get(rank, list).time = time;
         // The peer can be the rank itself: its other slot is then handled at its next visit.
         self.work.insert(peer);
-        Ok(!self.transferred(rank, place, time))
+        let progressed = self.transferred(rank, place, time);
+        if heavy && peer != rank {
+            self.take_done(peer);
+            self.ranks[rank].paused = true;
+        }
+        Ok(!progressed)
     }
 
     /// Ends one side of a transfer at `time`, which frees its port. Returns whether the step can

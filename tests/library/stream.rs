@@ -3,7 +3,7 @@
 
 use oneport::plan::registry::Algorithm;
 use oneport::plan::{Segments, registry};
-use oneport::schedule::ScheduleSource;
+use oneport::schedule::{ScheduleSource, Spans};
 use oneport::simulate::{Prepared, Timed, stream};
 use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span, Step};
 
@@ -95,8 +95,9 @@ fn streams_of_hand_written_schedules_take_the_simulated_time() {
 }
 
 /// A random schedule. It is built transfer by transfer, so that it completes; then `moves` steps
-/// change their places, after which some schedules deadlock.
-fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
+/// change their places, after which some schedules deadlock. If `pieces` is not 1, each
+/// element becomes `pieces` elements, and every one of them is a span of its own.
+fn random_schedule(random: &mut Random, moves: usize, pieces: usize) -> Schedule {
     let p = 1 + random.below(6);
     let k = 1 + random.below(3);
     let ports = [Ports::UNI, Ports::BI][random.below(2)].with_k(k);
@@ -104,7 +105,13 @@ fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
     let mut b = Schedule::builder(p, ports, Collective::Allgather);
     let mut programs = vec![Vec::new(); p];
     for _ in 0..random.below(40) {
-        let span = |random: &mut Random, size: usize| Span::new(random.below(len - size + 1), size);
+        let span = |random: &mut Random, size: usize| -> Spans {
+            let (at, size) = (random.below(len - size + 1) * pieces, size * pieces);
+            match pieces {
+                1 => Span::new(at, size).into(),
+                _ => (at..at + size).map(|i| Span::new(i, 1)).collect(),
+            }
+        };
         let (from, to, size) = (random.below(p), random.below(p), random.below(4));
         let (source, target) = (span(random, size), span(random, size));
         let order = Order::MineFirst;
@@ -133,7 +140,7 @@ fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
         }
     }
     for (r, program) in programs.into_iter().enumerate() {
-        b.layout(r, len, [], []);
+        b.layout(r, len * pieces, [], []);
         for step in program {
             b.step(r, step);
         }
@@ -146,7 +153,7 @@ fn streams_of_random_schedules_take_the_simulated_time() {
     let mut random = Random::new(1);
     let (mut completed, mut stuck) = (0, 0);
     for i in 0..20_000 {
-        let schedule = random_schedule(&mut random, i % 4);
+        let schedule = random_schedule(&mut random, i % 4, 1);
         if compare(&schedule, &schedule.to_json()) {
             completed += 1;
         } else {
@@ -154,6 +161,22 @@ fn streams_of_random_schedules_take_the_simulated_time() {
         }
     }
     assert!(completed > 5000 && stuck > 1000, "{completed}, {stuck}");
+}
+
+/// Ranks pause after steps of many spans, which must not change a time or miss a deadlock.
+#[test]
+fn streams_of_steps_of_many_spans_take_the_simulated_time() {
+    let mut random = Random::new(2);
+    let (mut completed, mut stuck) = (0, 0);
+    for i in 0..1500 {
+        let schedule = random_schedule(&mut random, i % 4, 260);
+        if compare(&schedule, &format!("schedule {i}")) {
+            completed += 1;
+        } else {
+            stuck += 1;
+        }
+    }
+    assert!(completed > 300 && stuck > 60, "{completed}, {stuck}");
 }
 
 #[test]

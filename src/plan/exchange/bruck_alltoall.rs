@@ -173,7 +173,10 @@ impl Positions {
 
     /// The distances of the non-empty blocks that `rank` forwards in round `k`.
     fn forwarded(&self, k: usize, rank: usize) -> impl Iterator<Item = usize> {
-        let numbers = (1..self.buffers.input.len()).filter(move |i| i >> k & 1 == 1);
+        let p = self.buffers.input.len();
+        let (bit, period) = (1usize << k, 2usize << k);
+        let runs = (bit..p).step_by(period);
+        let numbers = runs.flat_map(move |first| first..(first + bit).min(p));
         numbers.filter(move |&i| block_len(&self.buffers, rank, i, k) > 0)
     }
 
@@ -182,10 +185,10 @@ impl Positions {
         let p = self.buffers.input.len();
         let travelled = travelled(i, rounds);
         if travelled == 0 {
-            return self.buffers.input[(rank + i) % p];
+            return self.buffers.input[wrapped(rank + i, p)];
         }
         if travelled == i {
-            return self.buffers.output(rank, (rank + p - i) % p);
+            return self.buffers.output(rank, wrapped(rank + p - i, p));
         }
         let times = travelled.count_ones() as usize;
         let place = self.positions_of(rank).places[i][(times - 1) % 2];
@@ -224,8 +227,13 @@ fn travelled(i: usize, rounds: usize) -> usize {
 
 /// Number of elements of the block of distance `i` that is at `rank` after `rounds` rounds.
 fn block_len(buffers: &Buffers, rank: usize, i: usize, rounds: usize) -> usize {
-    let destination = (rank + i - travelled(i, rounds)) % buffers.input.len();
-    buffers.input[destination].len
+    let destination = rank + i - travelled(i, rounds);
+    buffers.input[wrapped(destination, buffers.input.len())].len
+}
+
+/// `n` modulo `p`, for `n < 2 p`.
+fn wrapped(n: usize, p: usize) -> usize {
+    if n >= p { n - p } else { n }
 }
 
 impl RankPositions {

@@ -15,6 +15,10 @@ use crate::schedule::{Span, Spans, Step, total_len};
 /// them.
 pub(super) const INITIAL_WINDOW: usize = 3;
 
+/// The number of spans from which a step is heavy. It is large, so that the time to generate the
+/// spans hides the time of more visits.
+const MIN_HEAVY_SPANS: usize = 256;
+
 /// The state of one rank: its program, window and past accesses.
 #[derive(Debug)]
 pub(super) struct Rank<I, const N: usize> {
@@ -27,6 +31,8 @@ pub(super) struct Rank<I, const N: usize> {
     /// Number of steps taken from the program.
     taken: u32,
     pub(super) ended: bool,
+    /// Whether the rank takes no step, while its window is not empty, until its next visit.
+    pub(super) paused: bool,
     /// Number of transfers taken from the program, by partner and direction, if ranks have several
     /// ports.
     #[expect(
@@ -160,6 +166,12 @@ impl Pending {
         })
     }
 
+    /// Whether the step has so many spans that many ranks with such steps need much memory.
+    #[inline]
+    pub(super) fn is_heavy(&self) -> bool {
+        self.spans.len() >= MIN_HEAVY_SPANS
+    }
+
     /// The rank at the other end of a transfer.
     #[inline]
     pub(super) fn peer(&self) -> usize {
@@ -259,6 +271,7 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
             len,
             taken: 0,
             ended: false,
+            paused: false,
             counts: (ports.k() > 1).then(Box::default),
         }
     }
@@ -275,6 +288,7 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
     ) -> Result<bool> {
         let alone = |last: &Pending| !overlap && last.kind.computes();
         if self.ended
+            || self.paused && !self.window.is_empty()
             || self.window.len() >= limit
             || self.window.last().is_some_and(alone)
             || self.every_port_waits(ports)
