@@ -7,7 +7,7 @@
 
 mod selected;
 
-use oneport::plan::{Segments, registry};
+use oneport::plan::registry;
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -26,11 +26,11 @@ fn main() {
         let mut team = Team::new(p).expect("threads");
         for algorithm in registry::of(Kind::Reduce) {
             for ports in [Ports::BI, Ports::UNI] {
-                let mut request = Request::new(p, elements);
-                request.segments = Segments::of_count(elements, 8).expect("8 segments");
-                request.ports = ports;
-                request.element_bytes = size_of::<f32>() as u64;
-                request.cost = CostModel::new(200_000.0, 1.0);
+                let request = Request::new(algorithm.collective, p, elements)
+                    .segment_count(8)
+                    .ports(ports)
+                    .element_bytes(size_of::<f32>() as u64)
+                    .cost(CostModel::new(200_000.0, 1.0));
                 if !algorithm.ports.allow(ports) {
                     continue;
                 }
@@ -38,7 +38,7 @@ fn main() {
                 let data = inputs(schedule.collective(), schedule.layout(), &sum);
                 let options = RunOptions {
                     clock: Clock::Paced,
-                    cost: request.cost.clone(),
+                    cost: request.get_cost().clone(),
                     repetitions: if quick { 9 } else { 51 },
                     warmup: 3,
                     ..RunOptions::default()

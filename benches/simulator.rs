@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use oneport::machine::Links;
-use oneport::plan::{Segments, registry};
+use oneport::plan::registry;
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
@@ -60,10 +60,10 @@ impl Case {
     fn plan(&self) -> Schedule {
         // Segments of 1 KiB, elements of one byte.
         let elements = SEGMENTS << 10;
-        let mut request = Request::new(self.ranks, elements);
-        request.segments = Segments::of_count(elements, SEGMENTS).expect("not 0 segments");
-        request.ports = self.ports;
-        request.cost = cost();
+        let request = Request::new(self.kind, self.ranks, elements)
+            .segment_count(SEGMENTS)
+            .ports(self.ports)
+            .cost(cost());
         registry::find(self.kind, self.algorithm)
             .and_then(|a| a.plan(&request))
             .expect("a registered algorithm")

@@ -26,8 +26,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use circulant::{control_elements, gather_schedules};
-use oneport::check;
-use oneport::plan::Segments;
 use oneport::plan::circulant::allgatherv::Allgatherv;
 use oneport::plan::circulant::schedule::Circulant;
 use oneport::plan::circulant::tables::Tables;
@@ -90,9 +88,9 @@ fn measure(p: usize, bytes: usize) -> oneport::Result<bool> {
             if parts > largest.max(1) {
                 continue;
             }
-            let mut request = Request::new(p, largest);
-            request.segments = Segments::of_count(largest, parts)?;
-            request.blocks = Some(sizes.clone());
+            let request = Request::allgather(p, largest)
+                .segment_count(parts)
+                .blocks(sizes.clone());
             let programs = Allgatherv::with_schedules(&request, gathered.clone())?;
             let row = compare(&mut team, &programs.materialize()?)?;
             ok &= row.right;
@@ -130,7 +128,7 @@ struct Row {
 /// Runs the schedule unchanged and packed, alternately.
 fn compare(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
     let copied = packed(schedule)?;
-    let proved = check::check(&copied, &check::Options::default()).ok();
+    let proved = copied.check().is_correct();
     let mut steps = schedule.programs().iter().flatten();
     let packs = steps.any(|step| step.reads().len() > 1);
     // The first repetition touches the memory, so it is not timed.

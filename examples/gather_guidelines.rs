@@ -142,7 +142,7 @@ impl Bench {
         lines.extend(head("distribution | b | gather"));
         for b in BLOCKS {
             let sizes = vec![b; self.ranks];
-            let regular = choose::choose(Kind::Gather, &self.request(b))?;
+            let regular = choose::choose(&self.request(Kind::Gather, b))?;
             let regular = regular.algorithm.plan(&regular.request)?;
             lines.push(self.line("same", b, &[regular], &sizes)?);
         }
@@ -152,8 +152,8 @@ impl Bench {
             for b in BLOCKS {
                 let sizes = distribution.sizes(self.ranks, b, 5, 1)?;
                 let largest = sizes.iter().copied().max().unwrap_or(0);
-                let agree = choose::choose(Kind::Allreduce, &self.request(1))?;
-                let padded = choose::choose(Kind::Gather, &self.request(largest))?;
+                let agree = choose::choose(&self.request(Kind::Allreduce, 1))?;
+                let padded = choose::choose(&self.request(Kind::Gather, largest))?;
                 let padding = [
                     agree.algorithm.plan(&agree.request)?,
                     padded.algorithm.plan(&padded.request)?,
@@ -164,13 +164,10 @@ impl Bench {
         Ok(lines)
     }
 
-    fn request(&self, elements: usize) -> Request {
-        Request {
-            root: self.ranks / 2,
-            cost: self.cost.clone(),
-            element_bytes: 1,
-            ..Request::new(self.ranks, elements)
-        }
+    fn request(&self, kind: Kind, elements: usize) -> Request {
+        Request::new(kind, self.ranks, elements)
+            .root(self.ranks / 2)
+            .cost(self.cost.clone())
     }
 
     /// A row: the trees for `sizes` relative to the total of all `others`, run one after another.
@@ -233,7 +230,7 @@ impl Bench {
         let pairs = schedules.iter().zip(measured);
         pairs
             .map(|(schedule, measured)| {
-                let model = schedule.simulate(&self.cost, 1)?.time();
+                let model = schedule.simulate(&self.cost)?.makespan();
                 let measured = measured.into_iter().fold(f64::INFINITY, f64::min);
                 Ok(Times { model, measured })
             })

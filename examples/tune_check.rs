@@ -29,8 +29,7 @@ const REPETITIONS: usize = 5;
 const TOLERANCE: f64 = 1.05;
 
 fn main() -> Result<()> {
-    let mut request = Request::new(RANKS, 0);
-    request.cost = CostModel::new(ALPHA, BETA);
+    let request = Request::reduce(RANKS, 0).cost(CostModel::new(ALPHA, BETA));
     let sweep = Sweep {
         request,
         algorithms: vec![
@@ -94,7 +93,7 @@ fn full_sweep(
     for count in 1..=SEGMENTS {
         let mut request = sweep.request.clone();
         let segment = elements.div_ceil(count);
-        request.segments = Segments::of_size(elements, segment)?;
+        request = request.segments(Segments::of_size(elements, segment)?);
         let times = live.measure(algorithm, &request, REPETITIONS)?;
         let median = Summary::of(&times).map_or(u64::MAX, |s| s.median);
         best = best.min((median, segment));

@@ -13,23 +13,18 @@
 //! # A tour
 //!
 //! ```
-//! use oneport::check::{self, check};
-//! use oneport::plan::{Segments, registry};
 //! use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
-//! use oneport::simulate::Prepared;
-//! use oneport::{CostModel, Kind, Request};
+//! use oneport::{CostModel, Request};
 //!
 //! // Plan: a reduction of 1000 elements over 8 ranks, in 5 segments.
-//! let mut request = Request::new(8, 1000);
-//! request.segments = Segments::of_count(1000, 5)?;
-//! let schedule = registry::find(Kind::Reduce, "bi-greedy")?.plan(&request)?;
+//! let schedule = Request::reduce(8, 1000).segment_count(5).plan("bi-greedy")?;
 //!
 //! // Prove it.
-//! assert!(check(&schedule, &check::Options::default()).ok());
+//! assert!(schedule.check().is_correct());
 //!
 //! // Time it: 3 + 5 - 1 rounds of alpha + beta * 800 bytes.
 //! let cost = CostModel::new(1000.0, 0.5);
-//! let model_time = schedule.simulate(&cost, 4)?.time();
+//! let model_time = schedule.simulate_bytes(&cost, 4)?.makespan();
 //! assert_eq!(model_time, 7.0 * 1400.0);
 //!
 //! // Run it with real data on real threads.
@@ -51,7 +46,7 @@
 //! | [`schedule::collective`] | what each collective operation must achieve |
 //! | [`plan::distribution`] | named families of block sizes |
 //! | [`machine`], [`simulate::bounds`] | the cost model and ports; lower bounds |
-//! | [`mod@check`] | the proof of a schedule |
+//! | [`check`] | the proof of a schedule |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
 //! | [`random`] | pseudo-random numbers that are the same on every machine |

@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use hdrhistogram::Histogram;
 use oneport::measure::{Calibration, Profile, calibrate};
+use oneport::plan::choose;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Segments, choose};
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
@@ -171,10 +171,8 @@ impl Bench {
                     let mut measurement = None;
                     group.bench_function(BenchmarkId::from_parameter(segment), |b| {
                         let measurement = measurement.get_or_insert_with(|| {
-                            let mut request = request(algorithm, SWEPT_RANKS, SWEPT);
-                            request.segments =
-                                Segments::of_size(request.elements(), segment / ELEMENT)
-                                    .expect("not 0 bytes");
+                            let request = request(algorithm, SWEPT_RANKS, SWEPT)
+                                .segment_elems(segment / ELEMENT);
                             self.measurement_as_requested(algorithm, request)
                         });
                         b.iter_custom(|n| measurement.run(&mut team, n));
@@ -250,7 +248,7 @@ impl Bench {
 
     /// Prepares a measurement with the segments that are best in the model.
     fn measurement(&self, algorithm: &'static Algorithm, mut request: Request) -> Measurement<'_> {
-        request.cost = self.cost().0;
+        request = request.cost(self.cost().0);
         let best = choose::with_best_segments(algorithm, &request).expect("planned before");
         self.measurement_as_requested(algorithm, best.request)
     }
@@ -261,7 +259,7 @@ impl Bench {
         mut request: Request,
     ) -> Measurement<'_> {
         let (cost, calibrated) = self.cost();
-        request.cost = cost;
+        request = request.cost(cost);
         let schedule = algorithm.plan(&request).expect("planned before");
         let data = inputs(schedule.collective(), schedule.layout(), &self.sum);
         let expected = oracle(schedule.collective(), schedule.layout(), &self.sum, &data)
@@ -270,13 +268,13 @@ impl Bench {
             let prepared = Prepared::new(&schedule, false).expect("completes");
             let time = |cost: &CostModel| {
                 let simulation = prepared
-                    .simulate(cost, ELEMENT as u64)
+                    .simulate_bytes(cost, ELEMENT as u64)
                     .expect("valid costs");
-                simulation.time()
+                simulation.makespan()
             };
             let line = self.profile().map(Profile::line);
             (
-                time(&request.cost),
+                time(request.get_cost()),
                 line.map_or(f64::NAN, |line| time(&line)),
             )
         });
@@ -330,16 +328,16 @@ impl Measurement<'_> {
 
     fn point(self, group: &'static str, bytes: usize, team: &Team) -> Point {
         let at = |quantile| self.walls.value_at_quantile(quantile);
-        let segments = self.request.segments.count();
+        let segments = self.request.get_segments().count();
         Point {
             group,
             collective: self.algorithm.collective.name(),
             algorithm: self.algorithm.name,
-            ports: self.request.ports.name(),
+            ports: self.request.get_ports().name(),
             ranks: team.ranks(),
             bytes,
             segments,
-            segment: self.request.segments.sizes()[0] * ELEMENT,
+            segment: self.request.get_segments().sizes()[0] * ELEMENT,
             repetitions: self.walls.len(),
             min_ns: self.walls.min(),
             median_ns: at(0.5),
@@ -359,10 +357,10 @@ fn request(algorithm: &Algorithm, ranks: usize, bytes: usize) -> Request {
         Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall => elements.div_ceil(ranks),
         _ => elements,
     };
-    let mut request = Request::new(ranks, elements);
-    request.element_bytes = ELEMENT as u64;
+    let mut request =
+        Request::new(algorithm.collective, ranks, elements).element_bytes(ELEMENT as u64);
     if !algorithm.ports.allow(Ports::BI) {
-        request.ports = Ports::UNI;
+        request = request.ports(Ports::UNI);
     }
     request
 }

@@ -123,10 +123,10 @@ impl Oneport {
             if median >= measured.timing.median {
                 continue;
             }
-            let (kind, request) = self.request(p, point);
+            let request = self.request(p, point);
             let core_model = self.core_model(&team);
-            let chosen = self.choose(&team, kind, &request);
-            let best = registry::find(kind, best)
+            let chosen = self.choose(&team, &request);
+            let best = registry::find(request.kind(), best)
                 .and_then(|algorithm| Ok(of(algorithm, &request, core_model.as_ref())?));
             let (Some(chosen), Ok(best)) = (chosen, best) else {
                 continue;
@@ -143,17 +143,17 @@ impl Oneport {
     }
 
     /// Returns the automatic choice.
-    fn choose(&self, team: &Team, kind: Kind, request: &Request) -> Option<choose::Choice> {
+    fn choose(&self, team: &Team, request: &Request) -> Option<choose::Choice> {
         match self.core_model(team) {
-            Some(core_model) => estimate::choose_native(kind, request, &core_model),
-            None => choose::choose(kind, request),
+            Some(core_model) => estimate::choose_native(request, &core_model),
+            None => choose::choose(request),
         }
         .ok()
     }
 
     fn collective(&self, team: &mut Team, point: Point) -> Option<Measured> {
-        let (kind, request) = self.request(team.ranks(), point);
-        let choice = self.choose(team, kind, &request)?;
+        let request = self.request(team.ranks(), point);
+        let choice = self.choose(team, &request)?;
         let algorithm = described(&choice);
         let timing = self.time(team, &choice);
         let mut every = BTreeMap::new();
@@ -161,7 +161,7 @@ impl Oneport {
             let core_model = self.core_model(team);
             let plan = |choice: &choose::Choice| choice.algorithm.plan(&choice.request).ok();
             let chosen = plan(&choice);
-            for algorithm in registry::of(kind) {
+            for algorithm in registry::of(request.kind()) {
                 if let Ok(other) = of(algorithm, &request, core_model.as_ref()) {
                     // Several algorithms may plan the same schedule.
                     let median = if plan(&other) == chosen {
@@ -183,8 +183,8 @@ impl Oneport {
     }
 
     fn folded(&self, workers: &mut Team, point: Point) -> Option<(String, Timing)> {
-        let (kind, request) = self.request(workers.ranks(), point);
-        let choice = self.choose(workers, kind, &request)?;
+        let request = self.request(workers.ranks(), point);
+        let choice = self.choose(workers, &request)?;
         Some((described(&choice), self.time(workers, &choice)))
     }
 
@@ -193,8 +193,8 @@ impl Oneport {
         profile.core_model(team.workers(), team.ranks(), self.cores)
     }
 
-    /// Returns the collective and the request that correspond to the driver's operation.
-    fn request(&self, p: usize, point: Point) -> (Kind, Request) {
+    /// Returns the request that corresponds to the driver's operation.
+    fn request(&self, p: usize, point: Point) -> Request {
         let all = point.bytes / size_of::<f32>();
         let share = all / p;
         let (kind, elements) = match point.op {
@@ -207,7 +207,7 @@ impl Oneport {
             "reduce_scatter" => (Kind::ReduceScatter, share * p),
             _ => (Kind::Alltoall, share),
         };
-        let mut request = Request::new(p, elements);
+        let mut request = Request::new(kind, p, elements);
         if point.op.ends_with("erv") {
             let mut left = all;
             let mut sizes: Vec<usize> = (0..p)
@@ -219,12 +219,12 @@ impl Oneport {
                 })
                 .collect();
             sizes[p - 1] += left;
-            request = Request::new(p, sizes.iter().copied().max().unwrap_or(0));
-            request.blocks = Some(sizes);
+            let largest = sizes.iter().copied().max().unwrap_or(0);
+            request = Request::new(kind, p, largest).blocks(sizes);
         }
-        request.element_bytes = size_of::<f32>() as u64;
-        request.cost = self.cost.clone();
-        (kind, request)
+        request
+            .element_bytes(size_of::<f32>() as u64)
+            .cost(self.cost.clone())
     }
 
     fn time(&self, team: &mut Team, choice: &choose::Choice) -> Timing {
@@ -306,7 +306,7 @@ fn of(
 
 /// Describes an algorithm and its segments.
 fn described(choice: &choose::Choice) -> String {
-    match choice.request.segments.count() {
+    match choice.request.get_segments().count() {
         1 => choice.algorithm.name.to_string(),
         n => format!("{}, {n} segments", choice.algorithm.name),
     }

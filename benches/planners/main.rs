@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
 use oneport::plan::circulant::schedule::Circulant;
-use oneport::plan::{Segments, registry};
+use oneport::plan::registry;
 use oneport::{CostModel, Kind, Ports, Request};
 
 const RANKS: usize = 1024;
@@ -37,11 +37,11 @@ fn main() {
         let mut group = criterion.benchmark_group(name);
         for algorithm in registry::of(kind) {
             let elements = SEGMENTS << 10;
-            let mut request = Request::new(RANKS, elements);
-            request.segments = Segments::of_count(elements, SEGMENTS).expect("not 0 segments");
-            request.cost = CostModel::new(1000.0, 0.5).gamma(0.25);
+            let mut request = Request::new(algorithm.collective, RANKS, elements)
+                .segment_count(SEGMENTS)
+                .cost(CostModel::new(1000.0, 0.5).gamma(0.25));
             if !algorithm.ports.allow(Ports::BI) {
-                request.ports = Ports::UNI;
+                request = request.ports(Ports::UNI);
             }
             let mut steps = None;
             group.bench_function(algorithm.name, |b| {

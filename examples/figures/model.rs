@@ -14,10 +14,9 @@ pub(crate) fn request(
     beta: f64,
     gamma: f64,
 ) -> Request {
-    let mut request = Request::new(p, m);
-    request.ports = ports;
-    request.cost = CostModel::new(alpha, beta).gamma(gamma);
-    request
+    Request::reduce(p, m)
+        .ports(ports)
+        .cost(CostModel::new(alpha, beta).gamma(gamma))
 }
 
 /// What the paper's table prints for a reduction.
@@ -39,7 +38,7 @@ pub(crate) fn printed(algorithm: &str, request: &Request) -> f64 {
 pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
     let time = || -> oneport::Result<f64> {
         let row = registry::find(Kind::Reduce, algorithm)?;
-        if algorithm != "binary" || (request.ranks + 1).is_power_of_two() {
+        if algorithm != "binary" || (request.ranks() + 1).is_power_of_two() {
             return Ok(best_segment(row, request)?.time);
         }
         let m = request.elements();
@@ -47,13 +46,7 @@ pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
         let mut best = f64::INFINITY;
         for size in [0.7, 0.85, 1.0, 1.2].map(|f| ((around * f) as usize).clamp(1, m)) {
             let segments = Segments::of_size(m, size)?;
-            best = best.min(executed_time(
-                row,
-                &Request {
-                    segments,
-                    ..request.clone()
-                },
-            )?);
+            best = best.min(executed_time(row, &request.clone().segments(segments))?);
         }
         Ok(best)
     };

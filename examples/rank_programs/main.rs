@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
 use oneport::plan::gather::{GatherProblem, binomial};
-use oneport::plan::{Segments, pipeline};
+use oneport::plan::pipeline;
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 use oneport::{CostModel, Distribution, Request, Result};
 
@@ -53,12 +53,12 @@ fn demonstrate(ranks: usize) -> Result<bool> {
 
 /// Reduces a vector of 100 elements in segments of 30.
 fn reduce(team: &mut Team) -> Result<bool> {
-    let mut request = Request::new(team.ranks(), 100);
-    request.segments = Segments::of_size(100, 30)?;
-    request.cost = CostModel::new(50.0, 1.0).gamma(0.5);
-    request.element_bytes = 4;
+    let request = Request::reduce(team.ranks(), 100)
+        .segment_elems(30)
+        .cost(CostModel::new(50.0, 1.0).gamma(0.5))
+        .element_bytes(4);
     let mut options = ScopeOptions::new(Operator::named("sum")?);
-    options.cost = request.cost.clone();
+    options.cost = request.get_cost().clone();
     let buffer = |rank: usize, len: usize| {
         let mut buffer = vec![rank as i32; 100];
         buffer.resize(len, 0);

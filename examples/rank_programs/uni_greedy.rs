@@ -48,10 +48,7 @@ use oneport::{Error, ErrorKind, Result};
 /// use oneport::run::{Operator, ScopeOptions, Team};
 /// use oneport::{CostModel, Request};
 ///
-/// let mut request = Request::new(5, 100);
-/// request.segments = Segments::of_size(100, 30)?;
-/// request.cost = CostModel::new(50.0, 1.0).gamma(0.5);
-/// request.element_bytes = 4;
+/// let request = Request::reduce(5, 100).segment_elems(30).cost(CostModel::new(50.0, 1.0).gamma(0.5)).element_bytes(4);
 /// let buffer = |layout: &oneport::Layout| {
 ///     let mut buffer = vec![2i32; 100];
 ///     buffer.resize(layout.len, 0);
@@ -61,7 +58,7 @@ use oneport::{Error, ErrorKind, Result};
 /// assert_eq!((buffers[0].len(), buffers[1].len()), (100, 100 + 2 * 30));
 ///
 /// let mut options = ScopeOptions::new(Operator::named("sum")?);
-/// options.cost = request.cost.clone();
+/// options.cost = request.get_cost().clone();
 /// let outcome = Team::new(5)?.scope(&mut buffers, &options, |e| uni_greedy_reduce(e, &request))?;
 /// assert_eq!(buffers[0], [10; 100]);
 /// assert_eq!(buffers[1][..100], [2; 100]);
@@ -73,10 +70,10 @@ pub(crate) fn uni_greedy_reduce<T: Element>(
     request: &Request,
 ) -> Result<()> {
     validate(endpoint, request)?;
-    let Request { ranks, root, .. } = *request;
+    let (ranks, root) = (request.ranks(), request.get_root());
     let me = endpoint.rank();
     let real = |v: u32| (v as usize + root) % ranks;
-    let spans = request.segments.spans();
+    let spans = request.get_segments().spans();
     let buffers = Buffers::new(request);
     // This rank's partial result for the current segment, after its first combination.
     let mut combined: Option<Span> = None;
@@ -113,14 +110,14 @@ pub(crate) fn uni_greedy_layout(request: &Request) -> Result<Vec<Layout>> {
     let vector = Span::new(0, request.elements());
     let len = Buffers::new(request).end()?;
     let layout = |rank| {
-        let is_root = rank == request.root;
+        let is_root = rank == request.get_root();
         Layout {
             len: if is_root { vector.len } else { len },
             input: vector.into(),
             output: is_root.then_some(vector).into_iter().collect(),
         }
     };
-    Ok((0..request.ranks).map(layout).collect())
+    Ok((0..request.ranks()).map(layout).collect())
 }
 
 /// The two segment buffers after the vector.
@@ -132,7 +129,7 @@ struct Buffers {
 
 impl Buffers {
     fn new(request: &Request) -> Buffers {
-        let sizes = request.segments.sizes().iter().copied();
+        let sizes = request.get_segments().sizes().iter().copied();
         Buffers {
             elements: request.elements(),
             largest: sizes.max().unwrap_or(0),
@@ -163,16 +160,16 @@ fn validate<T: Element>(
     request: &Request,
 ) -> Result<()> {
     request.validate()?;
-    request.cost.validate()?;
+    request.get_cost().validate()?;
     let (rank, ranks) = (endpoint.rank(), endpoint.ranks());
-    if request.ranks != ranks {
+    if request.ranks() != ranks {
         return Err(usage(format!(
             "rank {rank}: the request is for {} ranks, the team has {ranks}",
-            request.ranks
+            request.ranks()
         )));
     }
     let operator = endpoint.operator();
-    if request.keep_order || !operator.commutes() {
+    if request.keeps_order() || !operator.commutes() {
         return Err(usage(format!(
             "rank {rank}: uni-greedy needs an operator that commutes{}",
             if operator.commutes() {
@@ -182,7 +179,7 @@ fn validate<T: Element>(
             }
         )));
     }
-    let is_root = rank == request.root;
+    let is_root = rank == request.get_root();
     let needed = if is_root {
         request.elements()
     } else {
@@ -214,32 +211,33 @@ fn usage(message: impl Into<String>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oneport::check::{Options, check};
+
     use oneport::plan::{Segments, pipeline, registry};
     use oneport::run::{Operator, ScopeOptions, Team, inputs, oracle};
 
     use oneport::{Collective, CostModel, Kind, Ports, Schedule};
 
     fn request(p: usize, sizes: &[usize], root: usize) -> Request {
-        let mut r = Request::new(p, 0);
-        r.segments = Segments::of_sizes(sizes.to_vec()).unwrap();
-        r.root = root;
-        r.ports = Ports::UNI;
-        r.cost = CostModel::new(7.3, 0.9).gamma(1.7);
-        r.element_bytes = 8;
-        r
+        Request::reduce(p, 0)
+            .segments(Segments::of_sizes(sizes.to_vec()).unwrap())
+            .root(root)
+            .ports(Ports::UNI)
+            .cost(CostModel::new(7.3, 0.9).gamma(1.7))
+            .element_bytes(8)
     }
 
     fn options(name: &str, request: &Request) -> ScopeOptions<i64> {
         let mut options = ScopeOptions::new(Operator::named(name).unwrap());
-        options.cost = request.cost.clone();
+        options.cost = request.get_cost().clone();
         options.record = true;
         options
     }
 
     /// Runs the reduction and verifies its data, its model time and the recorded schedule.
     fn verify(team: &mut Team, request: &Request, operator: &str) {
-        let collective = Collective::Reduce { root: request.root };
+        let collective = Collective::Reduce {
+            root: request.get_root(),
+        };
         let layout = uni_greedy_layout(request).unwrap();
         let options = options(operator, request);
         let vectors = inputs(&collective, &layout, &options.operator);
@@ -253,9 +251,9 @@ mod tests {
 
         let m = request.elements();
         let results = oracle(&collective, &layout, &options.operator, &vectors).unwrap();
-        let largest = request.segments.sizes().iter().max().unwrap();
+        let largest = request.get_segments().sizes().iter().max().unwrap();
         for (rank, buffer) in buffers.iter().enumerate() {
-            if rank == request.root {
+            if rank == request.get_root() {
                 assert_eq!(*buffer, results[rank], "{request:?}");
             } else {
                 assert_eq!(buffer[..m], vectors[rank], "rank {rank}'s input changed");
@@ -267,7 +265,12 @@ mod tests {
             .unwrap()
             .plan(request)
             .unwrap();
-        let time = |schedule: &Schedule| schedule.simulate(&request.cost, 8).unwrap().rank_times();
+        let time = |schedule: &Schedule| {
+            schedule
+                .simulate_bytes(request.get_cost(), 8)
+                .unwrap()
+                .rank_times()
+        };
         let rank_times = outcome.rank_times.clone();
         assert_eq!(rank_times, time(&planned), "{request:?}");
         // The evaluator skips whole periods, which rounds differently.
@@ -276,8 +279,8 @@ mod tests {
         assert!(difference <= 1e-12 * evaluated, "{request:?}");
         let recorded = outcome.schedule(collective, layout).unwrap();
         assert_eq!(rank_times, time(&recorded));
-        let report = check(&recorded, &Options::default());
-        assert!(report.ok(), "{request:?}: {:?}", report.errors);
+        let report = recorded.check();
+        assert!(report.is_correct(), "{request:?}: {:?}", report.errors);
     }
 
     #[test]
@@ -344,17 +347,13 @@ mod tests {
         );
         let left = Operator::new("left", false, |a, _| a);
         assert!(message(&good, left, lens).contains("commutes, and left does not"));
-        let mut r = good.clone();
-        r.keep_order = true;
+        let r = good.clone().keep_order(true);
         assert!(message(&r, sum(), lens).contains("keeps operands in order"));
-        r = good.clone();
-        r.ranks = 4;
+        let r = Request::reduce(4, 10);
         assert!(message(&r, sum(), lens).contains("for 4 ranks, the team has 3"));
-        r = good.clone();
-        r.root = 3;
+        let r = good.clone().root(3);
         assert!(message(&r, sum(), lens).contains("root 3"));
-        r = good;
-        r.cost.beta = -1.0;
+        let r = good.cost(CostModel::new(7.3, -1.0));
         let mut buffers = lens.map(|len| vec![0i64; len]).to_vec();
         let options = ScopeOptions::new(sum());
         let run = team.scope(&mut buffers, &options, |e| uni_greedy_reduce(e, &r));

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::schedule::Step;
 
-/// The result of [`check`](super::check).
+/// The result of [`Schedule::check`](crate::Schedule::check).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The errors, at most [`Options::max_errors`](super::Options::max_errors) of them.
@@ -110,14 +110,14 @@ pub struct Waiting {
 
 impl Report {
     /// Whether there are no errors.
-    pub fn ok(&self) -> bool {
+    pub fn is_correct(&self) -> bool {
         self.errors.is_empty() && self.more == 0
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.ok() {
+        if self.is_correct() {
             return f.write_str(if self.keeps_order {
                 "correct"
             } else {
@@ -139,7 +139,7 @@ impl fmt::Display for Report {
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut o = s.serialize_struct("Report", 4)?;
-        o.serialize_field("ok", &self.ok())?;
+        o.serialize_field("ok", &self.is_correct())?;
         o.serialize_field("errors", &self.errors)?;
         o.serialize_field("more", &self.more)?;
         o.serialize_field("keeps_order", &self.keeps_order)?;

@@ -1,7 +1,7 @@
 //! The checker: proves that a schedule is well formed, matches, cannot deadlock and computes its
 //! collective.
 //!
-//! [`check`] has four stages and reports as many independent errors of each as it can:
+//! [`Schedule::check`] has four stages and reports as many independent errors of each as it can:
 //!
 //! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, and the regions
 //!    fit the collective.
@@ -20,7 +20,7 @@
 //! does not depend on the length of the vector.
 //!
 //! ```
-//! use oneport::{Collective, Ports, Schedule, Span, Step, check};
+//! use oneport::{Collective, Ports, Schedule, Span, Step};
 //! let mut b = Schedule::builder(2, Ports::UNI, Collective::Alltoall);
 //! for r in 0..2 {
 //!     // Blocks for ranks 0 and 1, then blocks from ranks 0 and 1.
@@ -30,13 +30,13 @@
 //!     b.step(r, Step::recv(1 - r, Span::new(3 - r, 1)));
 //! }
 //! let schedule = b.build()?;
-//! let report = check::check(&schedule, &check::Options::default());
+//! let report = schedule.check();
 //! assert_eq!(
 //!     report.errors[0].message,
 //!     "rank 0 needs two ports at once: step 1 (send to 1) and step 2 (recv from 1) wait for each other, but share its one port"
 //! );
-//! let report = check::check(&schedule.with_ports(Ports::BI)?, &check::Options::default());
-//! assert!(report.ok());
+//! let report = schedule.with_ports(Ports::BI)?.check();
+//! assert!(report.is_correct());
 //! # Ok::<(), oneport::Error>(())
 //! ```
 
@@ -55,7 +55,7 @@ use crate::rules::{Graph, Ordered};
 use crate::schedule::{Schedule, Step};
 use finding::Findings;
 
-/// The assumptions and limits of [`check`].
+/// The assumptions and limits of [`Schedule::check_with`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The operator does not commute: operands must be combined in rank order.
@@ -76,12 +76,24 @@ impl Default for Options {
     }
 }
 
-/// Proves `schedule` or reports its errors: see the [module documentation](self).
-///
-/// Time is linear in the number of steps and of the parts of the vector that they distinguish
-/// (apart from sorting). Reductions out of rank order add the number of contributions to each
-/// distinct output.
-pub fn check(schedule: &Schedule, options: &Options) -> Report {
+impl Schedule {
+    /// Proves the schedule for an operator that commutes, or reports its errors: see
+    /// [`check`](crate::check).
+    ///
+    /// Time is linear in the number of steps and of the parts of the vector that they distinguish
+    /// (apart from sorting). Reductions out of rank order add the number of contributions to each
+    /// distinct output.
+    pub fn check(&self) -> Report {
+        self.check_with(&Options::default())
+    }
+
+    /// As [`Schedule::check`], with other assumptions and limits.
+    pub fn check_with(&self, options: &Options) -> Report {
+        check(self, options)
+    }
+}
+
+fn check(schedule: &Schedule, options: &Options) -> Report {
     let mut findings = Findings::new(options.max_errors);
     let structure = structure::check(schedule, &mut findings);
     let unmatched = |m| findings.push(|| mismatch(schedule, m));

@@ -50,8 +50,8 @@ fn correct() {
         r#"[{"send": {"to": 1, "spans": [[0,4]]}}]"#,
         r#"[{"recv": {"from": 0, "spans": [[0,4]]}}]"#,
     ]);
-    let report = check(&s, &Options::default());
-    assert!(report.ok() && report.keeps_order);
+    let report = s.check();
+    assert!(report.is_correct() && report.keeps_order);
     assert_eq!(report.to_string(), "correct");
     let s = sum(
         "uni",
@@ -60,8 +60,8 @@ fn correct() {
             r#"[{"send": {"to": 0, "spans": [[0,2]]}}]"#,
         ],
     );
-    let report = check(&s, &Options::default());
-    assert!(report.ok() && !report.keeps_order);
+    let report = s.check();
+    assert!(report.is_correct() && !report.keeps_order);
     assert_eq!(
         serde_json::to_string(&report).unwrap(),
         r#"{"ok":true,"errors":[],"more":0,"keeps_order":false}"#
@@ -74,7 +74,7 @@ fn correct() {
         keep_order: true,
         ..Options::default()
     };
-    let report = check(&s, &keep_order);
+    let report = s.check_with(&keep_order);
     assert_eq!(
         report.to_string(),
         "1 error\n  rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0+x1 [0], found x1+x0 [0]: \
@@ -165,7 +165,7 @@ fn matching() {
         r#"[{"send": {"to": 1, "spans": [[0,4]]}}, {"send": {"to": 1, "spans": [[0,1]]}}, {"recv": {"from": 1, "spans": []}}]"#,
         r#"[{"recv": {"from": 0, "spans": [[0,3]]}}]"#,
     ]);
-    let report = check(&s, &Options::default());
+    let report = s.check();
     assert_eq!(
         messages(&s),
         [
@@ -193,7 +193,7 @@ fn deadlock() {
     let s = schedule("bi", ALLREDUCE, &layout, &[&exchange(1), &exchange(0)]);
     let expected = "deadlock: rank 0 step 1 (recv_combine from 1) waits for its step 0 (send to 1); \
                     rank 1 step 1 (recv_combine from 0) waits for its step 0 (send to 0)";
-    let report = check(&s, &Options::default());
+    let report = s.check();
     assert_eq!(messages(&s), [expected]);
     let cycle = &report.errors[0].cycle;
     assert_eq!(
@@ -268,7 +268,7 @@ fn two_ports() {
             "rank 2 needs two ports at once: step 0 (send to 0) and step 1 (recv from 1) wait for each other, but share its one port",
         ]
     );
-    assert!(check(&s.with_ports(Ports::BI).unwrap(), &Options::default()).ok());
+    assert!(s.with_ports(Ports::BI).unwrap().check().is_correct());
 
     // Rank 0 sends first to 1, which waits for 2, which waits for 0.
     let s = schedule(
@@ -312,7 +312,7 @@ fn overlap_resolves_a_deadlock() {
         overlap: true,
         ..Options::default()
     };
-    assert!(check(&s, &overlap).ok());
+    assert!(s.check_with(&overlap).is_correct());
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn contributions() {
         &layout,
         &[&program(1, 3, 2), &program(0, 3, 2)],
     );
-    let report = check(&s, &Options::default());
+    let report = s.check();
     assert_eq!(
         messages(&s),
         [
@@ -419,7 +419,7 @@ fn errors_beyond_the_limit_are_only_counted() {
         &layout,
         &[&format!("[{sends}]"), "[]"],
     );
-    let report = check(&s, &Options::default());
+    let report = s.check();
     assert_eq!((report.errors.len(), report.more), (20, 10));
     assert!(
         report
@@ -431,9 +431,9 @@ fn errors_beyond_the_limit_are_only_counted() {
         max_errors: 0,
         ..Options::default()
     };
-    let report = check(&s, &none);
+    let report = s.check_with(&none);
     assert_eq!(
-        (report.errors.len(), report.more, report.ok()),
+        (report.errors.len(), report.more, report.is_correct()),
         (0, 30, false)
     );
 }
@@ -459,6 +459,6 @@ fn check_does_not_depend_on_the_vector_length() {
         &[&layout, &layout],
         &[&program(1), &program(0)],
     );
-    let report = check(&s, &Options::default());
-    assert!(report.ok(), "{report}");
+    let report = s.check();
+    assert!(report.is_correct(), "{report}");
 }

@@ -192,19 +192,18 @@ mod tests {
         let cost = CostModel::new(1.0, 1.0).pieces(pieces()).unwrap();
         for algorithm in registry::all() {
             for (p, m, segment) in [(4, 960, 960), (7, 960, 40), (8, 2000, 500), (2, 30, 7)] {
-                let mut request = Request::new(p, m);
-                request.cost = cost.clone();
+                let mut request = Request::new(algorithm.collective, p, m).cost(cost.clone());
                 if algorithm.segmented {
-                    request.segments = Segments::of_size(m, segment).unwrap();
+                    request = request.segments(Segments::of_size(m, segment).unwrap());
                 }
                 if algorithm.accepts(&request).is_err() {
                     continue;
                 }
                 let schedule = algorithm.plan(&request).unwrap();
-                let time = schedule.simulate(&cost, 1).unwrap().time();
+                let time = schedule.simulate(&cost).unwrap().makespan();
                 let mut closed = request.clone();
                 if !algorithm.collective.reduces() {
-                    closed.cost = closed.cost.gamma(0.0);
+                    closed = closed.cost(cost.clone().gamma(0.0));
                 }
                 if let Some(closed) = algorithm.closed_form(&closed) {
                     let off = (closed / time - 1.0).abs();
@@ -215,12 +214,11 @@ mod tests {
             }
         }
         // Where no closed form exists, the best segment is searched for.
-        let mut request = Request::new(6, 3000);
-        request.cost = cost;
+        let mut request = Request::broadcast(6, 3000).cost(cost);
         let chain = registry::find(Kind::Broadcast, "chain").unwrap();
         let best = crate::plan::segments::best_segment(chain, &request).unwrap();
         for segment in (10..3000).step_by(37) {
-            request.segments = Segments::of_size(3000, segment).unwrap();
+            request = request.segments(Segments::of_size(3000, segment).unwrap());
             let time = crate::plan::segments::executed_time(chain, &request).unwrap();
             assert!(best.time <= time * 1.02, "{segment}: {time} {}", best.time);
         }

@@ -312,7 +312,7 @@ mod tests {
             (Work::Copy, 0, 0.0),
         ] {
             let schedule = work.schedule(bytes).unwrap();
-            let simulated = schedule.simulate(&cost, 4).unwrap().time();
+            let simulated = schedule.simulate_bytes(&cost, 4).unwrap().makespan();
             assert_eq!(simulated, time, "{work:?} {bytes}");
         }
     }

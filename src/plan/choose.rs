@@ -60,7 +60,7 @@ pub struct Ranking {
 /// use oneport::plan::choose::{rank, with_best_segments};
 /// use oneport::plan::registry;
 /// use oneport::{Kind, Request};
-/// let request = Request::new(8, 1000);
+/// let request = Request::scan(8, 1000);
 /// let candidates = registry::of(Kind::Scan);
 /// let ranking = rank(candidates, |algorithm| with_best_segments(algorithm, &request));
 /// assert!(ranking.choices.is_sorted_by_key(|choice| choice.time));
@@ -152,21 +152,20 @@ pub fn none_applies(kind: Option<Kind>, refusals: &[Refusal]) -> Error {
 ///
 /// ```
 /// use oneport::plan::choose;
-/// use oneport::{CostModel, Kind, Request};
-/// let mut request = Request::new(8, 1);
-/// request.cost = CostModel::new(1000.0, 0.1);
-/// assert_eq!(choose::choose(Kind::Broadcast, &request)?.time, 3.0 * 1000.1);
+/// use oneport::{CostModel, Request};
+/// let request = Request::broadcast(8, 1).cost(CostModel::new(1000.0, 0.1));
+/// assert_eq!(choose::choose(&request)?.time, 3.0 * 1000.1);
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
 /// # Errors
 /// When no algorithm can be planned for the request; the message contains the reason for each.
-pub fn choose(kind: Kind, request: &Request) -> Result<Choice> {
-    rank(registry::of(kind), |algorithm| {
+pub fn choose(request: &Request) -> Result<Choice> {
+    rank(registry::of(request.kind), |algorithm| {
         with_best_segments(algorithm, request)
     })
     .best()
-    .map_err(|refusals| none_applies(Some(kind), &refusals))
+    .map_err(|refusals| none_applies(Some(request.kind), &refusals))
 }
 
 /// Times `algorithm` for `request`, with the segments that are best in the request's cost model.

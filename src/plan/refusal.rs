@@ -12,8 +12,7 @@ use crate::schedule::collective::Kind;
 /// use oneport::plan::refusal::Reason;
 /// use oneport::plan::registry;
 /// use oneport::{Kind, Request};
-/// let mut request = Request::new(8, 1);
-/// request.keep_order = true;
+/// let request = Request::reduce(8, 1).keep_order(true);
 /// let refusal = registry::find(Kind::Reduce, "linear")?.accepts(&request);
 /// assert!(refusal.is_ok());
 /// let refusal = registry::find(Kind::Reduce, "bi-greedy")?.accepts(&request).unwrap_err();
@@ -40,6 +39,8 @@ pub struct Refusal {
 pub enum Reason {
     /// The request is not valid for any algorithm.
     Invalid(Error),
+    /// The request is for another collective.
+    Collective(Kind),
     /// The schedule has more steps than can be numbered.
     TooManySteps {
         /// Number of ranks.
@@ -99,6 +100,11 @@ impl Refusal {
         match &self.reason {
             Reason::Invalid(error) | Reason::Planner(error) => write!(f, "{error}"),
             Reason::Memory(message) => f.write_str(message),
+            Reason::Collective(requested) => write!(
+                f,
+                "{name} is an algorithm for {collective}, the request is for {}",
+                requested.name()
+            ),
             Reason::TooManySteps { ranks, segments } => write!(
                 f,
                 "{ranks} ranks with {segments} segments need more than the 2^31 steps that can be numbered: take larger segments"

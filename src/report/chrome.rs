@@ -187,7 +187,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::plan::{Request, Segments, registry};
+    use crate::plan::{Request, registry};
     use crate::{CostModel, Kind, Ports, Span, Step};
 
     /// By (pid, tid): start and duration of each event, in the order written; and the names of the
@@ -217,17 +217,17 @@ mod tests {
     fn lanes_do_not_overlap_and_sum_to_the_busy_time() {
         let cost = CostModel::new(2.0, 1.0).gamma(1.0);
         for (ports, name) in [(Ports::UNI, "uni-greedy"), (Ports::BI, "bi-greedy")] {
-            let mut request = Request::new(9, 20);
-            request.ports = ports;
-            request.segments = Segments::of_count(20, 5).unwrap();
-            request.cost = cost.clone();
+            let request = Request::reduce(9, 20)
+                .ports(ports)
+                .segment_count(5)
+                .cost(cost.clone());
             let schedule = registry::find(Kind::Reduce, name)
                 .unwrap()
                 .plan(&request)
                 .unwrap();
             let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
             let (lanes, names) = read(&trace.to_chrome_json("test").unwrap());
-            let busy = schedule.simulate(&cost, 1).unwrap().port_busy(&schedule);
+            let busy = schedule.simulate(&cost).unwrap().port_busy(&schedule);
             for (rank, of_rank) in busy.iter().enumerate() {
                 for (list, busy) in of_rank.iter().enumerate() {
                     let lane = &trace.list_name(list);
@@ -266,8 +266,7 @@ mod tests {
             (Unit::Plain, 1e-6, 1e-7 / 3.0, 1e9),
         ] {
             let cost = CostModel::new(alpha, beta);
-            let mut request = Request::new(7, 31);
-            request.segments = Segments::of_count(31, 6).unwrap();
+            let request = Request::broadcast(7, 31).segment_count(6);
             let chain = registry::find(Kind::Broadcast, "chain").unwrap();
             let schedule = chain.plan(&request).unwrap();
             let trace = Trace::model(&schedule, &cost, 1, unit).unwrap();

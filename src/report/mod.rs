@@ -7,9 +7,9 @@
 //!
 //! ```
 //! use oneport::report::{Caption, Trace, Unit, gantt};
-//! use oneport::{CostModel, Kind, Request, plan::registry};
+//! use oneport::{CostModel, Request};
 //!
-//! let schedule = registry::find(Kind::Reduce, "binomial")?.plan(&Request::new(8, 100))?;
+//! let schedule = Request::reduce(8, 100).plan("binomial")?;
 //! let trace = Trace::model(&schedule, &CostModel::new(10.0, 1.0), 1, Unit::Plain)?;
 //! assert_eq!(trace.end(), 3.0 * 110.0);
 //! let svg = gantt(&trace, &Caption::new("reduce by binomial"))?;

@@ -111,9 +111,9 @@ impl Trace {
         element_bytes: u64,
         unit: Unit,
     ) -> Result<Trace> {
-        let simulation = schedule.simulate(cost, element_bytes)?;
+        let simulation = schedule.simulate_bytes(cost, element_bytes)?;
         let prepared = simulation.prepared();
-        if !simulation.time().is_finite() {
+        if !simulation.makespan().is_finite() {
             return Err(Error::usage(
                 "the model time is not finite: a link that the schedule uses is missing, or costs are too large",
             ));
@@ -351,13 +351,11 @@ fn compute_of(step: &Step) -> What {
 mod tests {
     use super::*;
     use crate::Span;
-    use crate::plan::{Request, Segments, registry};
+    use crate::plan::{Request, registry};
     use crate::schedule::collective::Kind;
 
     fn planned(kind: Kind, name: &str, p: usize, q: usize, ports: Ports) -> Schedule {
-        let mut request = Request::new(p, q);
-        request.segments = Segments::of_count(q, q).unwrap();
-        request.ports = ports;
+        let request = Request::reduce(p, q).segment_count(q).ports(ports);
         registry::find(kind, name).unwrap().plan(&request).unwrap()
     }
 
@@ -366,15 +364,15 @@ mod tests {
         let cost = CostModel::new(1.0, 1.0).gamma(1.0);
         for algorithm in registry::all() {
             for p in [1, 2, 5, 8] {
-                let mut request = Request::new(p, 12);
-                request.segments = Segments::of_count(12, 3).unwrap();
-                request.cost = cost.clone();
+                let request = Request::new(algorithm.collective, p, 12)
+                    .segment_count(3)
+                    .cost(cost.clone());
                 let Ok(schedule) = algorithm.plan(&request) else {
                     continue;
                 };
                 let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
-                let simulation = schedule.simulate(&cost, 1).unwrap();
-                assert_eq!(trace.end(), simulation.time(), "{}", algorithm.name);
+                let simulation = schedule.simulate(&cost).unwrap();
+                assert_eq!(trace.end(), simulation.makespan(), "{}", algorithm.name);
                 let mut busy = vec![vec![0.0; schedule.ports().lists()]; p];
                 for a in trace.activities() {
                     if let Some(list) = trace.list(a) {

@@ -62,10 +62,10 @@ impl Default for TeamOptions {
 /// # Example
 /// ```
 /// use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
-/// use oneport::{Kind, Request, plan::registry};
+/// use oneport::Request;
 ///
 /// let mut team = Team::new(4)?;
-/// let schedule = registry::find(Kind::Reduce, "binomial")?.plan(&Request::new(4, 1000))?;
+/// let schedule = Request::reduce(4, 1000).plan("binomial")?;
 /// let sum = Operator::<f32>::named("sum")?;
 /// let data = inputs(schedule.collective(), schedule.layout(), &sum);
 /// let outcome = team.run(&schedule, &data, &sum, &RunOptions::default())?;

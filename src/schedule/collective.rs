@@ -206,7 +206,7 @@ impl Collective {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{self, FindingKind, Options};
+    use crate::check::FindingKind;
     use crate::run::{Operator, inputs, oracle};
     use crate::{Ports, Schedule, Span};
 
@@ -244,7 +244,7 @@ mod tests {
                 .to_string(),
             why
         );
-        let report = check::check(&broadcast, &Options::default());
+        let report = broadcast.check();
         let found: Vec<_> = report.errors.iter().map(|e| (e.kind, e.rank)).collect();
         assert_eq!(found, [(FindingKind::Layout, Some(2))]);
         assert_eq!(report.errors[0].message, why);
@@ -261,7 +261,7 @@ mod tests {
                 Ok(content)
             );
         }
-        assert!(check::check(&multicast, &Options::default()).ok());
+        assert!(multicast.check().is_correct());
         let data = data(&multicast);
         let expected = oracle(collective, layout, &sum, &data).unwrap();
         assert_eq!(expected, [data[0].clone(), data[0].clone(), Vec::new()]);

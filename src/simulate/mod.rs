@@ -41,24 +41,28 @@ pub struct Simulation {
 }
 
 impl Schedule {
-    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 gives times per
-    /// element).
+    /// Times every step under `cost`, whose units are then per element: elements are of one byte.
     ///
     /// ```
-    /// use oneport::plan::{Segments, registry};
-    /// use oneport::{CostModel, Kind, Request};
-    /// let mut request = Request::new(8, 12);
-    /// request.segments = Segments::of_count(12, 4)?;
-    /// let schedule = registry::find(Kind::Broadcast, "chain")?.plan(&request)?;
-    /// let simulation = schedule.simulate(&CostModel::new(10.0, 1.0), 1)?;
-    /// assert_eq!(simulation.time(), 130.0);
+    /// use oneport::{CostModel, Request};
+    /// let schedule = Request::broadcast(8, 12).segment_count(4).plan("chain")?;
+    /// let simulation = schedule.simulate(&CostModel::new(10.0, 1.0))?;
+    /// assert_eq!(simulation.makespan(), 130.0);
     /// # Ok::<(), oneport::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Prepared::new`] and [`Prepared::simulate`].
-    pub fn simulate(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
-        Prepared::new(self, cost.overlap)?.simulate(cost, element_bytes)
+    /// As [`Prepared::new`] and [`Prepared::simulate_bytes`].
+    pub fn simulate(&self, cost: &CostModel) -> Result<Simulation> {
+        self.simulate_bytes(cost, 1)
+    }
+
+    /// Times every step under `cost`, with elements of `element_bytes` bytes.
+    ///
+    /// # Errors
+    /// As [`Schedule::simulate`].
+    pub fn simulate_bytes(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
+        Prepared::new(self, cost.overlap)?.simulate_bytes(cost, element_bytes)
     }
 }
 
@@ -97,14 +101,21 @@ impl Prepared {
         self.graph.waits(node)
     }
 
-    /// Times every step under `cost`, with elements of `element_bytes` bytes (1 gives times per
-    /// element).
+    /// Times every step under `cost`, with elements of one byte.
+    ///
+    /// # Errors
+    /// As [`Prepared::simulate_bytes`].
+    pub fn simulate(&self, cost: &CostModel) -> Result<Simulation> {
+        self.simulate_bytes(cost, 1)
+    }
+
+    /// Times every step under `cost`, with elements of `element_bytes` bytes.
     ///
     /// # Errors
     /// When a cost is not a valid time, `cost` has another `overlap` than the preparation, or
     /// `cost` is heterogeneous and describes too few ranks or has no link for a message
     /// ([`ErrorKind::NoLink`]).
-    pub fn simulate(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
+    pub fn simulate_bytes(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
         cost.validate()?;
         cost.covers(self.ranks)?;
         if cost.overlap != self.overlap {
@@ -141,7 +152,7 @@ impl Prepared {
         rounds as usize
     }
 
-    /// The pass of [`Prepared::simulate`] alone: writes the finishing times by node into `finish`
+    /// The pass of [`Prepared::simulate_bytes`] alone: writes the finishing times by node into `finish`
     /// and returns the makespan. A message over a missing link never ends.
     ///
     /// # Panics
@@ -189,7 +200,7 @@ impl Simulation {
     }
 
     /// The makespan: the time when the last rank finishes.
-    pub fn time(&self) -> f64 {
+    pub fn makespan(&self) -> f64 {
         self.finish.iter().copied().fold(0.0, max_time)
     }
 
@@ -283,7 +294,7 @@ mod tests {
             for q in 1..9usize {
                 let s = chain_reduce(p, q);
                 let cost = CostModel::new(1.0, 1.0).gamma(1.0);
-                let time = s.simulate(&cost, 1).unwrap().time();
+                let time = s.simulate(&cost).unwrap().makespan();
                 let expected = (p + q - 2) as f64 * 3.0;
                 assert_eq!(time, expected, "p={p} q={q}");
                 assert_eq!(s.stats().unwrap().segments_held, 1);

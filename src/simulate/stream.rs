@@ -69,11 +69,9 @@ pub struct Timed {
 /// module's documentation in the source).
 ///
 /// ```
-/// use oneport::plan::{Segments, registry};
-/// use oneport::{CostModel, Kind, Request, simulate};
-/// let mut request = Request::new(8, 12);
-/// request.segments = Segments::of_count(12, 4)?;
-/// let schedule = registry::find(Kind::Broadcast, "chain")?.plan(&request)?;
+/// use oneport::{CostModel, Request, simulate};
+/// let request = Request::broadcast(8, 12).segment_count(4);
+/// let schedule = request.plan("chain")?;
 /// let timed = simulate::stream(&schedule, &CostModel::new(10.0, 1.0), 1, |_| ())?;
 /// assert_eq!((timed.time, timed.rounds, timed.messages), (130.0, 10, 28));
 /// # Ok::<(), oneport::Error>(())

@@ -46,7 +46,7 @@
 //! construction. The best single tree is optimal only where [`Single::is_optimal`] says so.
 //!
 //! ```
-//! use oneport::check::{self, check};
+//! use oneport::check;
 //! use oneport::steady::{Method, Operation, generate, show_fraction, solve};
 //! use oneport::simulate::Prepared;
 //! use oneport::Ports;
@@ -57,8 +57,8 @@
 //! // 2 messages in every 3 time units; 100 of them:
 //! let periodic = solution.periodic(None, None)?;
 //! let schedule = periodic.schedule(100)?;
-//! assert!(check(&schedule, &check::Options::default()).ok());
-//! let time = schedule.simulate(&periodic.cost(1.0)?, 1)?.time();
+//! assert!(schedule.check().is_correct());
+//! let time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
 //! assert_eq!(time, 150.0);
 //! # Ok::<(), oneport::Error>(())
 //! ```

@@ -60,7 +60,7 @@ pub fn best_packets(
             break;
         }
         let schedule = periodic.schedule(count)?;
-        let time = schedule.simulate(&periodic.cost(1.0)?, 1)?.time();
+        let time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
         if best.as_ref().is_none_or(|b| time < b.time) {
             best = Some(Packets {
                 count,

@@ -46,10 +46,10 @@ fn schedules() {
                 let case = format!("{name} {} {ports:?}", operation.name());
                 for n in [1, periodic.operations(), 3 * periodic.operations() + 1] {
                     let schedule = periodic.schedule(n).unwrap();
-                    let report = crate::check::check(&schedule, &crate::check::Options::default());
-                    assert!(report.ok(), "{case}: {:?}", report.errors);
+                    let report = schedule.check();
+                    assert!(report.is_correct(), "{case}: {:?}", report.errors);
                     let cost = periodic.cost(1.0).unwrap();
-                    let time = schedule.simulate(&cost, 1).unwrap().time();
+                    let time = schedule.simulate(&cost).unwrap().makespan();
                     let bound = to_f64(&periodic.time_bound(n));
                     assert!(time <= bound * (1.0 + 1e-9), "{case}: {time} > {bound}");
                     assert!(

@@ -171,7 +171,7 @@ fn receive_schedules_can_be_allgathered() {
     use oneport::{Kind, Request};
     for p in [2, 5, 9, 20] {
         let graph = Circulant::new(p);
-        let request = Request::new(p, graph.rounds());
+        let request = Request::allgather(p, graph.rounds());
         let allgather = registry::find(Kind::Allgather, "circulant").unwrap();
         let schedule = allgather.plan(&request).unwrap();
         let recv_schedules: Vec<Vec<i64>> = (0..p).map(|r| graph.recv_schedule(r)).collect();
@@ -195,7 +195,7 @@ fn receive_schedules_can_be_allgathered() {
 /// rank. Splitting the blocks into more parts pipelines the largest one.
 #[test]
 fn more_parts_speed_up_an_irregular_allgather() {
-    use oneport::plan::{Segments, registry};
+    use oneport::plan::registry;
     use oneport::{CostModel, Kind, Request};
     let (p, m) = (36, 36_000);
     let mut sizes: Vec<usize> = (0..p - 1).map(|r| r % 3 * (m / p)).collect();
@@ -203,13 +203,13 @@ fn more_parts_speed_up_an_irregular_allgather() {
     let largest = sizes.iter().copied().max().unwrap();
     let algorithm = registry::find(Kind::Allgather, "circulant-blocks").unwrap();
     let time = |parts: usize| {
-        let mut request = Request::new(p, largest);
-        request.segments = Segments::of_count(largest, parts).unwrap();
-        request.blocks = Some(sizes.clone());
-        request.cost = CostModel::new(100.0, 1.0);
+        let request = Request::new(algorithm.collective, p, largest)
+            .segment_count(parts)
+            .blocks(sizes.clone())
+            .cost(CostModel::new(100.0, 1.0));
         let timed = algorithm
             .planned(&request)
-            .and_then(|planned| planned.timed(&request.cost, 1, |_| ()))
+            .and_then(|planned| planned.timed(request.get_cost(), 1, |_| ()))
             .unwrap();
         assert_eq!(timed.rounds, parts - 1 + 6);
         let bound = (parts + 5) as f64 * (100.0 + (m / parts + p) as f64);

@@ -191,10 +191,9 @@ fn memory_estimates_are_not_too_low() {
         for p in [2, 3, 17, 64, 200, 256] {
             for q in [1, 20] {
                 for ports in [Ports::UNI, Ports::BI] {
-                    let mut request = Request::new(p, 1000);
-                    request.ports = ports;
+                    let mut request = Request::new(algorithm.collective, p, 1000).ports(ports);
                     if algorithm.segmented {
-                        request.segments = Segments::of_count(1000, q).unwrap();
+                        request = request.segments(Segments::of_count(1000, q).unwrap());
                     } else if q > 1 {
                         continue;
                     }
@@ -228,9 +227,10 @@ fn streamed_programs_equal_the_materialized_schedule() {
         streamed.push((algorithm.collective, algorithm.name));
         for p in [1, 2, 5, 8, 13] {
             for ports in [Ports::UNI, Ports::BI, Ports::BI.with_k(2)] {
-                let mut request = Request::new(p, 60);
-                request.segments = Segments::of_count(60, 4).unwrap();
-                (request.ports, request.root) = (ports, p / 2);
+                let request = Request::new(algorithm.collective, p, 60)
+                    .segment_count(4)
+                    .ports(ports)
+                    .root(p / 2);
                 if algorithm.accepts(&request).is_err() {
                     continue;
                 }
@@ -240,8 +240,8 @@ fn streamed_programs_equal_the_materialized_schedule() {
                 let mut steps = schedule.programs().iter().flatten();
                 assert!(steps.all(|s| s.port().unwrap_or(0) == 0));
                 assert!(planned.layouts().eq(schedule.layout().iter().cloned()));
-                let timed = planned.timed(&request.cost, 1, |_| ()).unwrap();
-                let simulation = schedule.simulate(&request.cost, 1).unwrap();
+                let timed = planned.timed(request.get_cost(), 1, |_| ()).unwrap();
+                let simulation = schedule.simulate(request.get_cost()).unwrap();
                 assert_eq!(timed.rank_times, simulation.rank_times());
             }
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use oneport::check::{Options, check};
+use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segments};
@@ -36,22 +36,26 @@ fn links(n: usize) -> Links {
 #[test]
 fn invalid_ranks_roots_and_ports_are_refused() {
     for a in registry::all() {
-        refused(a.plan(&Request::new(0, 10)), "at least one rank");
+        refused(
+            a.plan(&Request::new(a.collective, 0, 10)),
+            "at least one rank",
+        );
         for (p, root) in [(1, 1), (4, 4), (4, usize::MAX)] {
-            let mut request = Request::new(p, 10);
-            request.root = root;
+            let request = Request::new(a.collective, p, 10).root(root);
             refused(a.plan(&request), &format!("root {root}"));
         }
         refused(
-            a.plan(&Request::new(usize::MAX, 10)),
+            a.plan(&Request::new(a.collective, usize::MAX, 10)),
             &usize::MAX.to_string(),
         );
-        refused(a.plan(&Request::new((1 << 32) + 1, 10)), "ranks");
+        refused(
+            a.plan(&Request::new(a.collective, (1 << 32) + 1, 10)),
+            "ranks",
+        );
         for ports in PORTS {
-            let mut request = Request::new(4, 10);
-            request.ports = ports;
+            let mut request = Request::new(a.collective, 4, 10).ports(ports);
             if a.ports.allow(ports) {
-                request.ports = ports.with_k(0);
+                request = request.ports(ports.with_k(0));
                 refused(a.plan(&request), "port");
             } else {
                 refused(a.plan(&request), "choose");
@@ -64,8 +68,9 @@ fn invalid_ranks_roots_and_ports_are_refused() {
 fn refusals_of_rank_order_name_algorithms_that_keep_it() {
     for a in registry::all() {
         for ports in PORTS {
-            let mut request = Request::new(6, 10);
-            (request.ports, request.keep_order) = (ports, true);
+            let request = Request::new(a.collective, 6, 10)
+                .ports(ports)
+                .keep_order(true);
             if !a.ports.allow(ports) || !a.commutative_only || !a.collective.reduces() {
                 continue;
             }
@@ -95,15 +100,14 @@ fn negative_and_non_finite_costs_are_refused() {
             CostModel::new(1.0, 1.0).gamma_copy(bad),
         ];
         for cost in models {
-            let mut request = Request::new(4, 10);
-            request.cost = cost.clone();
             for a in registry::all() {
-                if a.ports.allow(request.ports) {
+                let request = Request::new(a.collective, 4, 10).cost(cost.clone());
+                if a.ports.allow(request.get_ports()) {
                     refused(a.plan(&request), "finite and not negative");
                 }
             }
             let schedule = plan(4, 10);
-            assert!(schedule.simulate(&cost, 1).unwrap_err().is_usage());
+            assert!(schedule.simulate(&cost).unwrap_err().is_usage());
             assert!(run(&schedule, &cost).unwrap_err().is_usage());
         }
         for place in 0..4 {
@@ -124,7 +128,7 @@ fn negative_and_non_finite_costs_are_refused() {
 
 fn plan(p: usize, elements: usize) -> Schedule {
     let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
-    binomial.plan(&Request::new(p, elements)).unwrap()
+    binomial.plan(&Request::reduce(p, elements)).unwrap()
 }
 
 fn run(schedule: &Schedule, cost: &CostModel) -> Result<(), Error> {
@@ -166,13 +170,13 @@ fn costs_for_too_few_ranks_are_refused() {
     for n in 0..4 {
         let cost = CostModel::heterogeneous(links(n)).unwrap();
         for p in 1..6 {
-            let mut request = Request::new(p, 10);
-            request.cost = cost.clone();
             let schedule = plan(p, 10);
             let prepared = Prepared::new(&schedule, false).unwrap();
             for a in registry::all() {
                 for ports in PORTS {
-                    request.ports = ports;
+                    let request = Request::new(a.collective, p, 10)
+                        .cost(cost.clone())
+                        .ports(ports);
                     if !a.ports.allow(ports) || a.uniform_links_only {
                     } else if n < p {
                         refused(a.plan(&request), &format!("describe {n} ranks"));
@@ -187,7 +191,7 @@ fn costs_for_too_few_ranks_are_refused() {
                 }
             }
             if n < p {
-                let error = prepared.simulate(&cost, 1).unwrap_err().to_string();
+                let error = prepared.simulate(&cost).unwrap_err().to_string();
                 assert!(error.contains(&format!("describe {n} ranks")), "{error}");
                 let error = run(&schedule, &cost).unwrap_err().to_string();
                 assert!(error.contains(&format!("describe {n} ranks")), "{error}");
@@ -196,13 +200,14 @@ fn costs_for_too_few_ranks_are_refused() {
                 let time = prepared.simulate_into(&cost, 1, &mut finish);
                 assert_eq!(time.is_infinite(), p > 1);
             } else {
-                prepared.simulate(&cost, 1).unwrap();
+                prepared.simulate(&cost).unwrap();
                 run(&schedule, &cost).unwrap();
             }
+            let worst = Request::reduce(p, 10).cost(cost.clone());
             let times = [
-                request.transfer_time(3),
-                request.combine_time(3),
-                request.transfer_time(0),
+                worst.transfer_time(3),
+                worst.combine_time(3),
+                worst.transfer_time(0),
             ];
             assert!(times.iter().all(|t| t.is_finite()));
         }
@@ -215,12 +220,12 @@ fn missing_links_are_refused_unless_the_message_is_empty() {
     links.alpha[1][0] = None;
     let cost = CostModel::heterogeneous(links).unwrap();
     let schedule = plan(3, 10);
-    let error = schedule.simulate(&cost, 1).unwrap_err().to_string();
+    let error = schedule.simulate(&cost).unwrap_err().to_string();
     assert!(error.contains("rank 1 sends to rank 0"), "{error}");
     assert_eq!(run(&schedule, &cost).unwrap_err().to_string(), error);
     // An empty message needs no link.
     let schedule = plan(3, 0);
-    assert_eq!(schedule.simulate(&cost, 1).unwrap().time(), 0.0);
+    assert_eq!(schedule.simulate(&cost).unwrap().makespan(), 0.0);
     run(&schedule, &cost).unwrap();
 }
 
@@ -245,14 +250,11 @@ fn segments_are_validated_and_counted() {
         assert_eq!((segments.count(), segments.elements()), (count, elements));
     }
     let many = Segments::of_size(1 << 26, 1).unwrap();
-    let mut request = Request::new(1000, 0);
-    request.segments = many;
     for a in registry::all().iter().filter(|a| a.segmented) {
-        request.ports = if a.ports.allow(Ports::BI) {
-            Ports::BI
-        } else {
-            Ports::UNI
-        };
+        let ports = [Ports::UNI, Ports::BI][usize::from(a.ports.allow(Ports::BI))];
+        let request = Request::new(a.collective, 1000, 0)
+            .segments(many.clone())
+            .ports(ports);
         refused(a.plan(&request), "larger segments");
     }
 }
@@ -264,9 +266,10 @@ fn one_rank_and_empty_vectors_take_no_time() {
         for (p, elements) in [(1, 0), (1, 1), (1, 9), (2, 0), (3, 0), (5, 0)] {
             for ports in PORTS {
                 for keep_order in [false, true] {
-                    let mut request = Request::new(p, elements);
-                    request.segments = Segments::of_count(elements, 4).unwrap();
-                    (request.ports, request.keep_order) = (ports, keep_order);
+                    let request = Request::new(a.collective, p, elements)
+                        .segment_count(4)
+                        .ports(ports)
+                        .keep_order(keep_order);
                     if a.accepts(&request).is_err() {
                         continue;
                     }
@@ -275,16 +278,24 @@ fn one_rank_and_empty_vectors_take_no_time() {
                         keep_order,
                         ..Options::default()
                     };
-                    let report = check(&schedule, &options);
-                    assert!(report.ok(), "{} p={p} m={elements}: {report}", a.name);
-                    let time = schedule.simulate(&request.cost, 8).unwrap().time();
+                    let report = schedule.check_with(&options);
+                    assert!(
+                        report.is_correct(),
+                        "{} p={p} m={elements}: {report}",
+                        a.name
+                    );
+                    let time = schedule
+                        .simulate_bytes(request.get_cost(), 8)
+                        .unwrap()
+                        .makespan();
                     assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name);
                     assert_eq!(segments::executed_time(a, &request).unwrap(), 0.0);
                     segments::best_segment(a, &request).unwrap();
                     let stats = schedule.stats().unwrap();
                     assert_eq!((stats.messages, stats.elements), (0, 0));
                     assert_eq!(
-                        lower_bound(a.collective, ports, p, elements, 1, &request.cost).largest,
+                        lower_bound(a.collective, ports, p, elements, 1, request.get_cost())
+                            .largest,
                         0.0
                     );
                     let operator = Operator::<i64>::named("sum").unwrap();
@@ -317,9 +328,9 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
         ] {
             for ports in PORTS {
                 for p in [1, 2, 3, 7, 8] {
-                    let mut request = Request::new(p, elements);
-                    request.segments = Segments::of_count(elements, 5).unwrap();
-                    request.ports = ports;
+                    let mut request = Request::new(a.collective, p, elements)
+                        .segment_count(5)
+                        .ports(ports);
                     if !a.ports.allow(ports) {
                         continue;
                     }
@@ -335,7 +346,7 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
                         continue;
                     }
                     for element_bytes in [1, 8, u64::MAX] {
-                        request.element_bytes = element_bytes;
+                        request = request.element_bytes(element_bytes);
                         if let Some(time) = a.closed_form(&request) {
                             assert!(time >= 0.0);
                         }
@@ -350,7 +361,7 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
                             p,
                             elements,
                             element_bytes,
-                            &request.cost,
+                            request.get_cost(),
                         );
                         assert!(bound.largest >= 0.0);
                     }
@@ -358,20 +369,22 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
                         Ok(schedule) => schedule,
                         Err(error) => {
                             assert!(
-                                error.is_usage() && request.element_bytes == u64::MAX,
+                                error.is_usage() && request.get_element_bytes() == u64::MAX,
                                 "{error}"
                             );
                             continue;
                         }
                     };
-                    let report = check(&schedule, &Options::default());
+                    let report = schedule.check();
                     assert!(
-                        report.ok() || elements == usize::MAX,
+                        report.is_correct() || elements == usize::MAX,
                         "{} p={p} m={elements}: {report}",
                         a.name
                     );
-                    let simulation = schedule.simulate(&request.cost, u64::MAX).unwrap();
-                    assert!(simulation.time().is_finite());
+                    let simulation = schedule
+                        .simulate_bytes(request.get_cost(), u64::MAX)
+                        .unwrap();
+                    assert!(simulation.makespan().is_finite());
                     let _ = schedule.stats().unwrap();
                     let has_reverse = schedule.collective().reversed().is_some();
                     assert!(schedule.reversed().is_ok() || !has_reverse);
@@ -387,12 +400,11 @@ fn best_segments_of_huge_vectors_are_found_or_refused() {
     let quick = |a: &&Algorithm| !["two-tree", "binary"].contains(&a.name);
     for a in registry::of(Kind::Reduce).filter(quick) {
         for elements in [usize::MAX - 1, usize::MAX] {
-            let mut request = Request::new(3, elements);
-            request.ports = if a.ports.allow(Ports::BI) {
+            let request = Request::reduce(3, elements).ports(if a.ports.allow(Ports::BI) {
                 Ports::BI
             } else {
                 Ports::UNI
-            };
+            });
             match segments::best_segment(a, &request) {
                 Ok(best) => assert!(best.segment > 0 && best.time > 0.0),
                 Err(error) => assert!(error.is_usage(), "{error}"),
@@ -423,7 +435,7 @@ fn buffers_larger_than_memory_are_refused() {
             vec![vec![Step::send(1, small)], vec![Step::recv(0, small)]],
         )
         .unwrap();
-        assert!(check(&schedule, &Options::default()).ok());
+        assert!(schedule.check().is_correct());
         let data = vec![vec![1, 2, 3, 4], vec![]];
         let error = team
             .run(&schedule, &data, &operator, &RunOptions::default())
@@ -463,11 +475,11 @@ fn overflowing_spans_are_refused_or_saturate() {
         vec![vec![Step::send(1, spans())], vec![Step::recv(0, spans())]],
     )
     .unwrap();
-    assert!(!check(&schedule, &Options::default()).ok());
+    assert!(!schedule.check().is_correct());
     let time = schedule
-        .simulate(&CostModel::new(1.0, 1.0), u64::MAX)
+        .simulate_bytes(&CostModel::new(1.0, 1.0), u64::MAX)
         .unwrap()
-        .time();
+        .makespan();
     assert!(time.is_finite());
     schedule.stats().unwrap();
 }

@@ -1,7 +1,6 @@
 //! Tests of the JSON form of schedules: round trips, and clear errors for anything else.
 
-use oneport::check::{Options, check};
-use oneport::plan::{Segments, registry};
+use oneport::plan::registry;
 use oneport::{Ports, Request, Schedule};
 
 use crate::hand;
@@ -19,8 +18,8 @@ const EXAMPLE: &str = r#"
 fn the_documented_example_is_correct() {
     let s = Schedule::from_json(EXAMPLE).unwrap();
     assert_eq!((s.ranks(), s.steps(), s.ports()), (3, 4, Ports::BI));
-    let report = check(&s, &Options::default());
-    assert!(report.ok(), "{report}");
+    let report = s.check();
+    assert!(report.is_correct(), "{report}");
     assert_eq!(Schedule::from_json(&s.to_json()).unwrap(), s);
 }
 
@@ -36,9 +35,9 @@ fn schedules_survive_a_round_trip() {
     }
     for algorithm in registry::all() {
         for ports in [Ports::UNI, Ports::BI] {
-            let mut request = Request::new(7, 10);
-            request.segments = Segments::of_count(10, 4).unwrap();
-            request.ports = ports;
+            let request = Request::new(algorithm.collective, 7, 10)
+                .segment_count(4)
+                .ports(ports);
             if let Ok(s) = algorithm.plan(&request) {
                 assert_round_trip(&s);
             }
@@ -317,9 +316,9 @@ fn readable_schedules_are_checked_without_a_panic() {
         ),
     ] {
         let s = Schedule::from_json(&EXAMPLE.replacen(old, new, 1)).unwrap();
-        let report = check(&s, &Options::default());
+        let report = s.check();
         assert_eq!(
-            report.ok(),
+            report.is_correct(),
             new.contains("\"ported\": 4096") || new.contains("\"len\": 184"),
             "{new}: {report}"
         );
@@ -340,6 +339,6 @@ fn readable_schedules_are_checked_without_a_panic() {
             "programs": [ [{{"send": {{"to": 1, "spans": [[0,{huge}],[0,{huge}]]}}}}], [{{"recv": {{"from": 0, "spans": [[0,{huge}]]}}}}] ] }}"#
         );
         let s = Schedule::from_json(&text).unwrap();
-        assert!(!check(&s, &Options::default()).ok());
+        assert!(!s.check().is_correct());
     }
 }

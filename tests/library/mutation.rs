@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use oneport::check::{FindingKind, Options, check};
-use oneport::plan::{Segments, registry};
+use oneport::check::{FindingKind, Options};
+use oneport::plan::registry;
 use oneport::simulate::Prepared;
 use oneport::{Ports, Request, Schedule};
 
@@ -42,13 +42,13 @@ fn mutants_of_registered_algorithms_are_caught() {
                 if !algorithm.ports.allow(ports) {
                     continue;
                 }
-                let mut request = Request::new(p, 2 * q + 1);
-                request.segments = Segments::of_count(2 * q + 1, q).unwrap();
-                request.ports = ports;
-                request.root = p / 2;
-                request.keep_order = !algorithm.commutative_only;
+                let mut request = Request::new(algorithm.collective, p, 2 * q + 1)
+                    .segment_count(q)
+                    .ports(ports)
+                    .root(p / 2)
+                    .keep_order(!algorithm.commutative_only);
                 let schedule = algorithm.plan(&request).or_else(|_| {
-                    request.keep_order = false;
+                    request = request.clone().keep_order(false);
                     algorithm.plan(&request)
                 });
                 // Some algorithms support only certain numbers of ranks.
@@ -59,7 +59,7 @@ fn mutants_of_registered_algorithms_are_caught() {
                     algorithm.collective.name(),
                     ports.name()
                 );
-                mutate_all(&name, &schedule, request.keep_order, &mut counts);
+                mutate_all(&name, &schedule, request.keeps_order(), &mut counts);
             }
         }
     }
@@ -104,8 +104,8 @@ fn mutate_all(name: &str, schedule: &Schedule, in_order: bool, counts: &mut Coun
             overlap,
             ..Options::default()
         };
-        let report = check(schedule, &options);
-        assert!(report.ok(), "{name}: {report}");
+        let report = schedule.check_with(&options);
+        assert!(report.is_correct(), "{name}: {report}");
         let sum = oracle::run(schedule, overlap, Operator::Sum, 1);
         assert_eq!(sum, Outcome::Right, "{name}");
         let affine = oracle::run(schedule, overlap, Operator::Affine, 1);
@@ -141,7 +141,7 @@ fn mutate_all(name: &str, schedule: &Schedule, in_order: bool, counts: &mut Coun
                 overlap,
                 ..Options::default()
             };
-            let report = check(&mutant, &options);
+            let report = mutant.check_with(&options);
             let outcome = oracle::run(&mutant, overlap, operator, random.next());
             let context = || {
                 format!(
@@ -154,7 +154,7 @@ fn mutate_all(name: &str, schedule: &Schedule, in_order: bool, counts: &mut Coun
             if outcome != Outcome::Stuck {
                 assert!(Prepared::new(&mutant, overlap).is_ok(), "{}", context());
             }
-            match (outcome, report.ok()) {
+            match (outcome, report.is_correct()) {
                 (Outcome::Right, true) => counts.equivalent += 1,
                 (Outcome::Right, false) => {
                     // The rules leave undefined the effect of a step that writes an element twice

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use oneport::check::{Options, check};
+use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::{Segments, registry};
 use oneport::run::{Element, ElementType, Operator, RunOptions, Team, inputs, oracle};
@@ -54,9 +54,11 @@ impl Teams {
             overlap: cost.overlap,
             ..Options::default()
         };
-        let report = check(schedule, &options);
-        prop_assert!(report.ok(), "{report}");
-        let simulation = schedule.simulate(cost, size_of::<T>() as u64).unwrap();
+        let report = schedule.check_with(&options);
+        prop_assert!(report.is_correct(), "{report}");
+        let simulation = schedule
+            .simulate_bytes(cost, size_of::<T>() as u64)
+            .unwrap();
         let mut teams = self.0.borrow_mut();
         let team = teams
             .entry(schedule.ranks())
@@ -75,7 +77,10 @@ impl Teams {
             prop_assert_eq!(&outcome.outputs, &expected);
             let bits = |times: &[f64]| times.iter().map(|t| t.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&outcome.rank_times), bits(&simulation.rank_times()));
-            prop_assert_eq!(outcome.model_time.to_bits(), simulation.time().to_bits());
+            prop_assert_eq!(
+                outcome.model_time.to_bits(),
+                simulation.makespan().to_bits()
+            );
         }
         Ok(())
     }
@@ -175,21 +180,23 @@ fn random_requests_give_correct_schedules() {
     TestRunner::new(config)
         .run(&cases(), |case| {
             let (dtype, name) = operators[case.operator % operators.len()];
-            let mut request = Request::new(case.ranks, 0);
-            request.root = case.root;
-            request.segments = Segments::of_sizes(case.sizes.clone()).unwrap();
-            request.ports = case.ports;
-            request.keep_order = name == "affine";
-            request.element_bytes = dtype.bytes() as u64;
+            let mut request = Request::reduce(case.ranks, 0)
+                .root(case.root)
+                .segments(Segments::of_sizes(case.sizes.clone()).unwrap())
+                .ports(case.ports)
+                .keep_order(name == "affine")
+                .element_bytes(dtype.bytes() as u64);
             let mut random = Random::new(case.seed);
             for algorithm in registry::all() {
-                request.cost = costs(&mut random, case.ranks);
+                request = request
+                    .collective(algorithm.collective)
+                    .cost(costs(&mut random, case.ranks));
                 if algorithm.accepts(&request).is_err() {
                     continue;
                 }
                 let schedule = algorithm.plan(&request).unwrap();
                 teams
-                    .verify(&schedule, &request.cost, dtype, name)
+                    .verify(&schedule, request.get_cost(), dtype, name)
                     .map_err(|e| {
                         let collective = algorithm.collective.name();
                         TestCaseError::fail(format!(
@@ -216,17 +223,17 @@ fn every_algorithm_is_correct_at_critical_sizes() {
                 for ports in [Ports::UNI, Ports::BI] {
                     rotation += 1;
                     let (dtype, name) = operators[rotation % operators.len()];
-                    let mut request = Request::new(p, elements);
-                    request.segments = Segments::of_count(elements, segments).unwrap();
-                    request.root = random.below(p);
-                    request.ports = ports;
-                    request.keep_order = name == "affine";
-                    request.cost = costs(&mut random, p);
+                    let request = Request::new(algorithm.collective, p, elements)
+                        .segment_count(segments)
+                        .root(random.below(p))
+                        .ports(ports)
+                        .keep_order(name == "affine")
+                        .cost(costs(&mut random, p));
                     if algorithm.accepts(&request).is_err() {
                         continue;
                     }
                     let schedule = algorithm.plan(&request).unwrap();
-                    let result = teams.verify(&schedule, &request.cost, dtype, name);
+                    let result = teams.verify(&schedule, request.get_cost(), dtype, name);
                     result.unwrap_or_else(|e| {
                         panic!("{} {request:?} {dtype:?} {name}: {e}", algorithm.name)
                     });

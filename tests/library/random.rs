@@ -6,7 +6,7 @@
     reason = "measured times, shown with --nocapture"
 )]
 
-use oneport::check::{FindingKind, Options, check};
+use oneport::check::{FindingKind, Options};
 use oneport::plan::Segments;
 use oneport::{Collective, CostModel, Order, Ports, Schedule, Span, Step};
 use proptest::prelude::*;
@@ -72,8 +72,8 @@ fn assert_accepted(
         overlap,
         ..Options::default()
     };
-    let report = check(schedule, &options);
-    prop_assert!(report.ok(), "{report}\n{}", schedule.to_json());
+    let report = schedule.check_with(&options);
+    prop_assert!(report.is_correct(), "{report}\n{}", schedule.to_json());
     let operator = if in_order {
         Operator::Affine
     } else {
@@ -97,7 +97,7 @@ fn simulated(schedule: &Schedule, overlap: bool) -> Option<f64> {
         .gamma(gamma)
         .gamma_copy(gamma_copy)
         .overlap(overlap);
-    Some(schedule.simulate(&cost, 1).ok()?.time())
+    Some(schedule.simulate(&cost).ok()?.makespan())
 }
 
 proptest! {
@@ -168,12 +168,12 @@ proptest! {
         }
         let schedule = Schedule::new(ports, Collective::Scan, layout, programs).unwrap();
         let options = Options { keep_order: true, overlap, max_errors: usize::MAX };
-        let report = check(&schedule, &options);
+        let report = schedule.check_with(&options);
         let outcome = oracle::run(&schedule, overlap, Operator::Affine, 3);
         let undefined = [FindingKind::Overlap, FindingKind::SelfMessage];
         if !report.errors.iter().any(|e| undefined.contains(&e.kind)) {
             let right = outcome == Outcome::Right;
-            prop_assert_eq!(report.ok(), right, "{}\n{}", report, schedule.to_json());
+            prop_assert_eq!(report.is_correct(), right, "{}\n{}", report, schedule.to_json());
         }
         // The simulator has a time exactly for schedules that complete.
         let (found, expected) = (simulated(&schedule, overlap), oracle::time(&schedule, overlap));
@@ -220,14 +220,14 @@ proptest! {
         match Schedule::from_json(&text) {
             Err(e) => prop_assert!(e.is_usage() && !e.to_string().is_empty()),
             Ok(s) => {
-                let report = check(&s, &Options::default());
+                let report = s.check();
                 prop_assert!(!report.to_string().is_empty());
                 let _ = s.stats();
                 let _ = s.reversed();
-                if let Ok(simulation) = s.simulate(&CostModel::new(1.0, 1.0).gamma(1.0), 8) {
-                    prop_assert!(simulation.time() >= 0.0);
+                if let Ok(simulation) = s.simulate_bytes(&CostModel::new(1.0, 1.0).gamma(1.0), 8) {
+                    prop_assert!(simulation.makespan() >= 0.0);
                 } else {
-                    prop_assert!(!report.ok());
+                    prop_assert!(!report.is_correct());
                 }
             }
         }
@@ -242,8 +242,8 @@ fn reductions_of_a_thousand_ranks_are_accepted() {
         let start = std::time::Instant::now();
         let s = reduction(1024, 5, &[1 << 20; 64], Ports::BI, in_order, &draws);
         let planned = start.elapsed();
-        let report = check(&s, &Options::default());
-        assert!(report.ok(), "{report}");
+        let report = s.check();
+        assert!(report.is_correct(), "{report}");
         assert_eq!(report.keeps_order, in_order);
         println!(
             "{} steps: planned in {planned:?}, checked {:?}",

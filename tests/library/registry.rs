@@ -1,7 +1,7 @@
 //! Tests of every registered algorithm over many sizes and roots: its schedules are correct and
 //! take the time of its closed form.
 
-use oneport::check::{Options, check};
+use oneport::check::Options;
 use oneport::machine::{Piece, Pieces};
 use oneport::plan::{Segments, registry};
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
@@ -41,19 +41,19 @@ fn assert_closed_forms(cost: &CostModel) -> Vec<&'static str> {
         for p in 1..=70 {
             for (q, s) in [(1, 4), (2, 3), (3, 8), (5, 2), (8, 8), (16, 1)] {
                 for ports in [Ports::UNI, Ports::BI] {
-                    let mut request = Request::new(p, q * s);
-                    request.segments = Segments::of_size(q * s, s).unwrap();
-                    request.ports = ports;
-                    request.root = p / 2;
-                    request.cost = cost.clone();
+                    let mut request = Request::new(algorithm.collective, p, q * s)
+                        .segment_elems(s)
+                        .ports(ports)
+                        .root(p / 2)
+                        .cost(cost.clone());
                     if !algorithm.ports.allow(ports) {
                         continue;
                     }
                     let schedule = algorithm.plan(&request).unwrap();
                     if !algorithm.collective.reduces() {
-                        request.cost = request.cost.gamma(0.0);
+                        request = request.cost(cost.clone().gamma(0.0));
                     }
-                    let time = schedule.simulate(&request.cost, 1).unwrap().time();
+                    let time = schedule.simulate(request.get_cost()).unwrap().makespan();
                     if let Some(closed) = algorithm.closed_form(&request) {
                         assert_eq!(
                             time,
@@ -89,11 +89,11 @@ fn every_schedule_passes_the_checker() {
                 vec![2 * p + 1; 2],
             ] {
                 let segments = Segments::of_sizes(sizes.clone()).unwrap();
-                let mut request = Request::new(p, segments.elements());
-                request.segments = segments;
-                request.cost = CostModel::new(2.0, 1.0).gamma(1.0);
+                let mut request = Request::new(algorithm.collective, p, segments.elements())
+                    .segments(segments)
+                    .cost(CostModel::new(2.0, 1.0).gamma(1.0));
                 for ports in [Ports::UNI, Ports::BI] {
-                    request.ports = ports;
+                    request = request.ports(ports);
                     if !algorithm.ports.allow(ports) {
                         continue;
                     }
@@ -103,12 +103,12 @@ fn every_schedule_passes_the_checker() {
                         _ => vec![0, 1, p / 2, p - 1],
                     };
                     for root in roots {
-                        request.root = root;
+                        request = request.root(root);
                         for keep_order in [false, true] {
                             if keep_order && !algorithm.collective.reduces() {
                                 continue;
                             }
-                            request.keep_order = keep_order;
+                            request = request.keep_order(keep_order);
                             if algorithm.accepts(&request).is_err() {
                                 continue;
                             }
@@ -119,9 +119,9 @@ fn every_schedule_passes_the_checker() {
                                     overlap,
                                     ..Options::default()
                                 };
-                                let report = check(&schedule, &options);
+                                let report = schedule.check_with(&options);
                                 assert!(
-                                    report.ok(),
+                                    report.is_correct(),
                                     "{} {} p={p} root={root} {ports:?} segments {sizes:?}, order {keep_order}, overlap {overlap}: {:?}",
                                     algorithm.name,
                                     algorithm.collective.name(),
@@ -168,13 +168,13 @@ fn schedules_with_irregular_blocks_are_correct() {
                     Kind::ReduceScatter => blocks.iter().sum(),
                     _ => blocks.iter().copied().max().unwrap(),
                 };
-                let mut request = Request::new(p, elements);
-                request.segments = Segments::of_count(elements, 1 + which).unwrap();
-                request.blocks = Some(blocks);
-                request.root = (p * which) / 6;
-                request.cost = CostModel::new(10.0, 2.0).gamma(3.0).gamma_copy(1.0);
+                let mut request = Request::new(algorithm.collective, p, elements)
+                    .segment_count(1 + which)
+                    .blocks(blocks)
+                    .root((p * which) / 6)
+                    .cost(CostModel::new(10.0, 2.0).gamma(3.0).gamma_copy(1.0));
                 for ports in [Ports::UNI, Ports::BI] {
-                    request.ports = ports;
+                    request = request.ports(ports);
                     if algorithm.accepts(&request).is_err() {
                         continue;
                     }
@@ -182,16 +182,19 @@ fn schedules_with_irregular_blocks_are_correct() {
                         "{} {} p={p} {ports:?} {:?}",
                         algorithm.name,
                         algorithm.collective.name(),
-                        request.blocks
+                        request.get_blocks()
                     );
                     let schedule = algorithm.plan(&request).unwrap();
-                    let report = check(&schedule, &Options::default());
-                    assert!(report.ok(), "{name}: {:?}", report.errors);
-                    let time = schedule.simulate(&request.cost, 8).unwrap().time();
+                    let report = schedule.check();
+                    assert!(report.is_correct(), "{name}: {:?}", report.errors);
+                    let time = schedule
+                        .simulate_bytes(request.get_cost(), 8)
+                        .unwrap()
+                        .makespan();
                     let sum = Operator::<u64>::named("sum").unwrap();
                     let data = inputs(schedule.collective(), schedule.layout(), &sum);
                     let options = RunOptions {
-                        cost: request.cost.clone(),
+                        cost: request.get_cost().clone(),
                         ..RunOptions::default()
                     };
                     let outcome = team.run(&schedule, &data, &sum, &options).unwrap();

@@ -401,11 +401,11 @@ fn simulator_follows_the_rules() {
         };
         done += 1;
         let prepared = prepared.unwrap_or_else(|e| panic!("{e}: {}", what()));
-        let simulation = prepared.simulate(&cost, element_bytes).unwrap();
+        let simulation = prepared.simulate_bytes(&cost, element_bytes).unwrap();
         let expected = rank_times(&times);
         assert_eq!(simulation.rank_times(), expected, "{}", what());
         let makespan = expected.iter().copied().fold(0.0, f64::max);
-        assert_eq!(simulation.time(), makespan, "{}", what());
+        assert_eq!(simulation.makespan(), makespan, "{}", what());
         for (rank, times) in times.iter().enumerate() {
             for (i, t) in times.iter().enumerate() {
                 for (event, part) in [

@@ -23,7 +23,7 @@ fn cost(overlap: bool) -> CostModel {
 fn timed(algorithm: &Algorithm, request: &Request) -> Timed {
     let planned = algorithm.planned(request).unwrap();
     planned
-        .timed(&request.cost, request.element_bytes, |_| ())
+        .timed(request.get_cost(), request.get_element_bytes(), |_| ())
         .unwrap()
 }
 
@@ -44,10 +44,10 @@ fn compare(schedule: &Schedule, name: &str) -> bool {
             Err(_) if Prepared::new(schedule, false).is_err() => continue,
             Err(error) => panic!("{name}, overlap {overlap}: {error}"),
         };
-        let simulated = prepared.simulate(&cost, 3).unwrap();
+        let simulated = prepared.simulate_bytes(&cost, 3).unwrap();
         assert_eq!(
             streamed.time.to_bits(),
-            simulated.time().to_bits(),
+            simulated.makespan().to_bits(),
             "{name}, overlap {overlap}"
         );
         assert_eq!(streamed.rank_times, simulated.rank_times(), "{name}");
@@ -69,10 +69,10 @@ fn streams_of_every_algorithm_take_the_simulated_time() {
             for sizes in [vec![0], vec![5], vec![3, 3, 2], vec![5, 1, 0, 4, 2, 7, 1]] {
                 for ports in [Ports::UNI, Ports::BI] {
                     let segments = Segments::of_sizes(sizes.clone()).unwrap();
-                    let mut request = Request::new(p, segments.elements());
-                    request.segments = segments;
-                    request.root = p / 2;
-                    request.ports = ports;
+                    let request = Request::new(algorithm.collective, p, segments.elements())
+                        .segments(segments)
+                        .root(p / 2)
+                        .ports(ports);
                     if algorithm.accepts(&request).is_err() {
                         continue;
                     }
@@ -272,7 +272,7 @@ fn missing_links_are_errors() {
     })
     .unwrap();
     let schedule = registry::find(Kind::Broadcast, "binomial").unwrap();
-    let schedule = schedule.plan(&Request::new(2, 3)).unwrap();
+    let schedule = schedule.plan(&Request::broadcast(2, 3)).unwrap();
     let error = stream(&schedule, &cost, 1, |_| ()).unwrap_err();
     assert!(error.to_string().contains("no link"), "{error}");
 }
@@ -284,16 +284,20 @@ fn circulant_streams_take_the_simulated_time() {
         assert!(algorithm.is_streamed());
         for p in (1..=80).chain([127, 128, 129, 300]) {
             for n in [1, 2, 5, 16] {
-                let mut request = Request::new(p, 7 * n - 3);
-                request.segments = Segments::of_count(7 * n - 3, n).unwrap();
-                request.root = p / 3;
+                let mut request = Request::new(algorithm.collective, p, 7 * n - 3)
+                    .segment_count(n)
+                    .root(p / 3);
                 for overlap in [false, true] {
-                    request.cost = cost(overlap);
+                    request = request.cost(cost(overlap));
                     let timed = timed(algorithm, &request);
                     let schedule = algorithm.plan(&request).unwrap();
-                    let simulated = schedule.simulate(&request.cost, 1).unwrap();
+                    let simulated = schedule.simulate(request.get_cost()).unwrap();
                     let name = format!("{} p={p} n={n}", kind.name());
-                    assert_eq!(timed.time.to_bits(), simulated.time().to_bits(), "{name}");
+                    assert_eq!(
+                        timed.time.to_bits(),
+                        simulated.makespan().to_bits(),
+                        "{name}"
+                    );
                     assert_eq!(timed.rank_times, simulated.rank_times(), "{name}");
                     assert_eq!(timed.rounds, schedule.stats().unwrap().rounds, "{name}");
                 }
@@ -309,10 +313,10 @@ fn circulant_streams_take_the_optimal_number_of_rounds() {
         let algorithm = registry::find(kind, "circulant").unwrap();
         for p in 1..=300usize {
             for n in [1, 2, 3, 5, 8, 16] {
-                let mut request = Request::new(p, n);
-                request.segments = Segments::of_size(n, 1).unwrap();
-                request.root = p * n / 17;
-                request.cost = CostModel::new(4.0, 1.0).gamma(2.0);
+                let request = Request::new(algorithm.collective, p, n)
+                    .segment_elems(1)
+                    .root(p * n / 17)
+                    .cost(CostModel::new(4.0, 1.0).gamma(2.0));
                 let timed = timed(algorithm, &request);
                 let q = p.next_power_of_two().trailing_zeros() as usize;
                 let rounds = if p == 1 { 0 } else { n - 1 + q };

@@ -9,7 +9,6 @@ mod gather;
 mod uni_greedy;
 
 use gather::{CONTROL, GatherPart, Received};
-use oneport::check::{Options, check};
 use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{Child, GatherProblem, GatherTree, binomial};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
@@ -172,7 +171,7 @@ fn real_bytes_are_gathered_and_scattered() {
                 let schedule = outcome
                     .schedule(Collective::Gather { root: top }, layouts.clone())
                     .unwrap();
-                assert!(check(&schedule, &Options::default()).ok());
+                assert!(schedule.check().is_correct());
 
                 // Scatter the result again, into cleared buffers.
                 for (r, buffer) in buffers.iter_mut().enumerate() {

@@ -33,10 +33,13 @@ fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, w
         let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
         assert_eq!(outcome.outputs, expected, "{what} {op}");
         let simulation = schedule
-            .simulate(&options.cost, size_of::<T>() as u64)
+            .simulate_bytes(&options.cost, size_of::<T>() as u64)
             .unwrap();
         assert_eq!(outcome.rank_times, simulation.rank_times(), "{what} {op}");
-        assert_eq!(outcome.model_time.to_bits(), simulation.time().to_bits());
+        assert_eq!(
+            outcome.model_time.to_bits(),
+            simulation.makespan().to_bits()
+        );
         assert_eq!(outcome.wall.len(), 2);
     }
 }
@@ -65,11 +68,11 @@ fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> T
                 (3, 41, 4),
                 (4, 5000, 7),
             ] {
-                let mut request = Request::new(p, elements);
-                request.segments = Segments::of_count(elements, segments).unwrap();
-                request.root = (n * 5) % p;
+                let mut request = Request::new(algorithm.collective, p, elements)
+                    .segment_count(segments)
+                    .root((n * 5) % p);
                 for ports in [Ports::UNI, Ports::BI] {
-                    request.ports = ports;
+                    request = request.ports(ports);
                     if !algorithm.ports.allow(ports) {
                         continue;
                     }
@@ -85,10 +88,10 @@ fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> T
                         _ => run_and_compare::<f64>(&mut team, &schedule, "sum", &what),
                     }
                     if !algorithm.commutative_only {
-                        request.keep_order = true;
+                        request = request.keep_order(true);
                         let schedule = algorithm.plan(&request).unwrap();
                         run_and_compare::<u64>(&mut team, &schedule, "affine", &what);
-                        request.keep_order = false;
+                        request = request.keep_order(false);
                     }
                 }
             }
@@ -101,8 +104,7 @@ fn long_vectors_are_copied_by_both_partners() {
     let _shared = shared();
     let mut team = Team::new(2).unwrap();
     for elements in [4096, 8192, 100_001, 1 << 20] {
-        let mut request = Request::new(2, elements);
-        request.segments = Segments::whole(elements);
+        let request = Request::reduce(2, elements).segments(Segments::whole(elements));
         for kind in [Kind::Reduce, Kind::Broadcast] {
             let schedule = registry::find(kind, "binomial")
                 .unwrap()
@@ -271,7 +273,7 @@ fn a_panicking_operator_ends_only_its_run() {
         let p = team.ranks();
         let schedule = registry::find(Kind::Reduce, "binomial")
             .unwrap()
-            .plan(&Request::new(p, elements))
+            .plan(&Request::reduce(p, elements))
             .unwrap();
         let bad = Operator::<i64>::new("bad", true, |_, _| panic!("no such sum"));
         let data = vec![vec![1i64; elements]; p];
@@ -294,8 +296,7 @@ fn a_panicking_operator_ends_only_its_run() {
 fn paced_runs_take_at_least_their_model_time() {
     let _shared = shared();
     let mut team = Team::new(4).unwrap();
-    let mut request = Request::new(4, 4096);
-    request.segments = Segments::of_count(4096, 4).unwrap();
+    let request = Request::reduce(4, 4096).segment_count(4);
     let schedule = registry::find(Kind::Reduce, "chain")
         .unwrap()
         .plan(&request)
@@ -325,12 +326,12 @@ fn two_thousand_ranks() {
     let mut team = Team::new(2000).unwrap();
     let schedule = registry::find(Kind::Reduce, "binomial")
         .unwrap()
-        .plan(&Request::new(2000, 16))
+        .plan(&Request::broadcast(2000, 16))
         .unwrap();
     run_and_compare::<u64>(&mut team, &schedule, "sum", "2000 ranks");
     let schedule = registry::find(Kind::Broadcast, "chain")
         .unwrap()
-        .plan(&Request::new(2000, 16))
+        .plan(&Request::broadcast(2000, 16))
         .unwrap();
     run_and_compare::<u64>(&mut team, &schedule, "sum", "2000 ranks");
 }
@@ -371,8 +372,7 @@ fn long_vectors_run_multiplexed() {
     let _shared = shared();
     for (p, cores) in [(2, 2), (5, 2), (5, 1)] {
         let mut team = multiplexed(p, cores);
-        let mut request = Request::new(p, 100_001);
-        request.segments = Segments::whole(100_001);
+        let request = Request::reduce(p, 100_001).segments(Segments::whole(100_001));
         for kind in [Kind::Reduce, Kind::Broadcast] {
             let schedule = registry::find(kind, "binomial")
                 .unwrap()
@@ -420,7 +420,7 @@ fn a_hundred_thousand_ranks() {
     for kind in [Kind::Broadcast, Kind::Reduce] {
         let schedule = registry::find(kind, "binomial")
             .unwrap()
-            .plan(&Request::new(p, 2))
+            .plan(&Request::reduce(p, 2))
             .unwrap();
         run_and_compare::<i64>(&mut team, &schedule, "sum", "many");
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use oneport::check::{FindingKind, Options, check};
+use oneport::check::{FindingKind, Options};
 use oneport::plan::{Segments, registry};
 use oneport::run::{Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers};
 use oneport::{Collective, Order, Ports, Request, Schedule, Span, Step};
@@ -68,7 +68,7 @@ fn each_mode(p: usize, repetitions: usize, mut run: impl FnMut(&mut Team, &RunOp
 }
 
 fn assert_wrong<T: Element>(schedule: &Schedule, operator: &Operator<T>, what: &str) {
-    assert!(!check(schedule, &Options::default()).ok(), "{what}");
+    assert!(!schedule.check().is_correct(), "{what}");
     each_mode(schedule.ranks(), 3, |team, options, mode| {
         let outcome = team.run_verified(schedule, operator, options).unwrap();
         let name = format!("{what}, {} {}, {mode}", T::TYPE.name(), operator.name());
@@ -292,14 +292,14 @@ fn no_mutant_is_verified() {
         let algorithm = algorithms[random.below(algorithms.len())];
         let (p, q) = (2 + random.below(5), 1 + random.below(3));
         let elements = 1 + random.below(24);
-        let mut request = Request::new(p, elements);
+        let mut request = Request::new(algorithm.collective, p, elements);
         let Ok(segments) = Segments::of_count(elements, q.min(elements)) else {
             continue;
         };
-        request.segments = segments;
-        request.ports = [Ports::UNI, Ports::BI][random.below(2)];
-        request.root = random.below(p);
-        request.keep_order = random.below(2) == 0;
+        request = request.segments(segments);
+        request = request.ports([Ports::UNI, Ports::BI][random.below(2)]);
+        request = request.root(random.below(p));
+        request = request.keep_order(random.below(2) == 0);
         let Ok(schedule) = algorithm.plan(&request) else {
             continue;
         };
@@ -374,7 +374,7 @@ fn run_mutant<T: Element>(
         keep_order: !operator.commutes(),
         ..Options::default()
     };
-    let report = check(mutant, &options);
+    let report = mutant.check_with(&options);
     let options = RunOptions {
         repetitions: 2,
         eager: random.below(2) == 0,
@@ -388,7 +388,7 @@ fn run_mutant<T: Element>(
         .of(mutant.ranks(), multiplexed)
         .run_verified(mutant, &operator, &options);
     let context = || format!("{name}, {} {}, {report}", T::TYPE.name(), operator.name());
-    if report.ok() {
+    if report.is_correct() {
         // The mutant is correct, though its run may be too slow for the deadline.
         if let Ok(outcome) = &result {
             assert!(outcome.is_verified(), "{}", context());

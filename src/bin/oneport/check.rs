@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::Kind;
-use oneport::check::{self, Finding, Options, Report};
+use oneport::check::{Finding, Options, Report};
 use serde::Serialize;
 
 use crate::args::{Common, did_you_mean, parse_count};
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         }
         _ => one(args, out)?,
     };
-    verdict(report.ok(), report.errors.len() + report.more, out)
+    verdict(report.is_correct(), report.errors.len() + report.more, out)
 }
 
 fn verdict(ok: bool, errors: usize, out: &mut dyn Write) -> Result<ExitCode> {
@@ -195,7 +195,7 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
                 let report = args.check(&input);
                 rows.push(Row {
                     algorithm: algorithm.name,
-                    ok: report.ok(),
+                    ok: report.is_correct(),
                     keeps_order: report.keeps_order,
                     ranks: input.schedule.ranks(),
                     root: input.info.root,
@@ -240,7 +240,7 @@ impl Args {
             overlap: input.cost.overlap,
             max_errors: self.max_errors,
         };
-        check::check(&input.schedule, &options)
+        input.schedule.check_with(&options)
     }
 }
 

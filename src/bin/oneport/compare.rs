@@ -73,9 +73,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let (info, lower_bound, rows, skipped) = rank(args, &task)?;
     let output = Output {
         collective: kind.name(),
-        ranks: task.request.ranks,
-        ports: task.request.ports.name(),
-        ported: task.request.ports.k(),
+        ranks: task.request.ranks(),
+        ports: task.request.get_ports().name(),
+        ported: task.request.get_ports().k(),
         vector_bytes: info.vector_bytes,
         time_unit: task.unit.name(),
         lower_bound: Number(lower_bound),
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         output::json(out, &output)?;
     } else {
         writeln!(out, "{}", info.title())?;
-        writeln!(out, "{}\n", show_cost(&task.request.cost, task.unit))?;
+        writeln!(out, "{}\n", show_cost(task.request.get_cost(), task.unit))?;
         print(out, &output, task.unit)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -156,9 +156,9 @@ impl TimedAlgorithm {
         request: &Request,
         progress: &Progress,
     ) -> oneport::Result<TimedAlgorithm> {
-        let (cost, element_bytes) = (&request.cost, request.element_bytes);
+        let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
         // Each transfer consists of two steps.
-        let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
+        let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
         progress.begin(algorithm.name, transfers << u32::from(cost.overlap));
         let planned = if task.streams(algorithm) {
             algorithm.planned(request)?
@@ -184,15 +184,12 @@ impl TimedAlgorithm {
 
 /// Lower bound for all schedules with the same layout.
 fn bound(task: &Task, planned: &Planned) -> f64 {
-    let Request {
-        ranks,
-        cost,
-        element_bytes,
-        ..
-    } = &task.request;
+    let request = &task.request;
+    let (ranks, cost) = (request.ranks(), request.get_cost());
+    let element_bytes = request.get_element_bytes();
     let (collective, ports) = (planned.collective(), planned.ports());
     let layouts = planned.layouts();
-    lower_bound_of_layouts(&collective, ports, *ranks, layouts, cost, *element_bytes).largest
+    lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes).largest
 }
 
 fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {

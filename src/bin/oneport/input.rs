@@ -102,7 +102,7 @@ impl Common {
             (Some(_), _) => self.read(),
             (None, Some(kind)) => {
                 let mut task = Task::new(self, kind)?;
-                task.core_model = core_model(task.request.ranks)?;
+                task.core_model = core_model(task.request.ranks())?;
                 Input::plan(&task)
             }
             (None, None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
@@ -208,8 +208,8 @@ impl Input {
         let info = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
         Ok(Input {
             schedule,
-            cost: request.cost.clone(),
-            element_bytes: request.element_bytes,
+            cost: request.get_cost().clone(),
+            element_bytes: request.get_element_bytes(),
             unit: task.unit,
             planned: Some(Planned { algorithm, request }),
             info,
@@ -245,7 +245,7 @@ impl ScheduleInfo {
         request: &Request,
         root: Option<usize>,
     ) -> ScheduleInfo {
-        let sizes = request.segments.sizes();
+        let sizes = request.get_segments().sizes();
         let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
         let choice = |open: bool, chosen| if open { chosen } else { "given" };
         let segment_choice = match &task.segments {
@@ -264,21 +264,21 @@ impl ScheduleInfo {
                 None => choice(task.auto, "auto"),
             },
             schedule: None,
-            ranks: request.ranks,
+            ranks: request.ranks(),
             root,
             root_choice: choice(task.root_free, "free"),
-            ports: request.ports.name(),
-            ported: request.ports.k(),
-            vector_bytes: Some(request.elements() as u64 * request.element_bytes),
-            block_bytes: request.blocks.as_ref().map(|blocks| {
-                let bytes = |&b: &usize| b as u64 * request.element_bytes;
+            ports: request.get_ports().name(),
+            ported: request.get_ports().k(),
+            vector_bytes: Some(request.elements() as u64 * request.get_element_bytes()),
+            block_bytes: request.get_blocks().as_ref().map(|blocks| {
+                let bytes = |&b: &usize| b as u64 * request.get_element_bytes();
                 blocks.iter().map(bytes).collect()
             }),
             segments: Some(sizes.len()),
-            segment: Some(largest * request.element_bytes),
+            segment: Some(largest * request.get_element_bytes()),
             segment_choice: Some(segment_choice),
             segment_sizes: (segment_choice == "unequal").then(|| {
-                let bytes = |&elements: &usize| elements as u64 * request.element_bytes;
+                let bytes = |&elements: &usize| elements as u64 * request.get_element_bytes();
                 sizes.iter().map(bytes).collect()
             }),
             time_unit: task.unit.name(),

@@ -124,7 +124,7 @@ fn table(args: &Common) -> Result<String> {
     if args.algorithm != "circulant" {
         bail!("--table is for circulant schedules: choose --algorithm circulant");
     }
-    let ranks = Task::new(args, kind)?.request.ranks;
+    let ranks = Task::new(args, kind)?.request.ranks();
     let table = circulant::table::Table::new(ranks)?;
     if args.json {
         let mut text = serde_json::to_string_pretty(&table)?;
@@ -230,7 +230,7 @@ fn spans(spans: &[Span]) -> String {
 /// Formats messages by round. A message's round is the number of messages on the longest chain that
 /// ends with it.
 fn rounds(schedule: &Schedule) -> Result<String> {
-    let simulation = schedule.simulate(&CostModel::new(1.0, 0.0), 1)?;
+    let simulation = schedule.simulate(&CostModel::new(1.0, 0.0))?;
     let prepared = simulation.prepared();
     let mut table: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (from, program) in schedule.programs().iter().enumerate() {

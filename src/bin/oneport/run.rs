@@ -434,8 +434,8 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
         // A schedule that does not complete is left to the run, which reports the error.
         && let Ok(prepared) = Prepared::new(schedule, input.cost.overlap)
     {
-        let simulation = prepared.simulate(&input.cost, input.element_bytes)?;
-        args.ensure_ends(finite(simulation.time())?, input.unit)?;
+        let simulation = prepared.simulate_bytes(&input.cost, input.element_bytes)?;
+        args.ensure_ends(finite(simulation.makespan())?, input.unit)?;
     }
     let operator = if schedule.collective().kind().reduces() {
         Operator::<T>::named(args.common.vector.op.name())?
@@ -498,7 +498,7 @@ fn first_error(input: &Input, op: Op) -> Option<String> {
         overlap: input.cost.overlap,
         ..check::Options::default()
     };
-    let report = check::check(&input.schedule, &options);
+    let report = input.schedule.check_with(&options);
     let first = report.errors.first()?;
     let others = match report.errors.len() + report.more - 1 {
         0 => String::new(),

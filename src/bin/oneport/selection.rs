@@ -24,11 +24,11 @@ pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> 
     let request = &task.request;
     let query = Query {
         collective: kind,
-        ranks: request.ranks,
-        ports: request.ports,
+        ranks: request.ranks(),
+        ports: request.get_ports(),
         dtype: args.vector.dtype.map(Dtype::name),
-        ordered: request.keep_order,
-        bytes: request.elements() as u64 * request.element_bytes,
+        ordered: request.keeps_order(),
+        bytes: request.elements() as u64 * request.get_element_bytes(),
     };
     let (rule, choice) = rules.choose(&query).with_context(|| shown.to_string())?;
     let algorithm = registry::find(kind, &choice.algorithm)?;
@@ -47,7 +47,7 @@ pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> 
         .with_context(|| format!("the rules choose {} ({why})", algorithm.name))?;
     if let (SegmentChoice::Best, Some(segment)) = (&task.segments, choice.segment) {
         // A segment measured with another element size is rounded down to whole elements.
-        let elements = usize::try_from(segment / request.element_bytes)
+        let elements = usize::try_from(segment / request.get_element_bytes())
             .unwrap_or(usize::MAX)
             .max(1);
         task.segments = SegmentChoice::Rule(Segments::of_size(request.elements(), elements)?);

@@ -121,7 +121,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let timed = simulate::stream(&input.schedule, &input.cost, input.element_bytes, |_| ())?;
     let time = finite(timed.time)?;
     let simulation = (args.ranks_table || args.critical_path)
-        .then(|| input.schedule.simulate(&input.cost, input.element_bytes))
+        .then(|| {
+            input
+                .schedule
+                .simulate_bytes(&input.cost, input.element_bytes)
+        })
         .transpose()?;
     let bounds = lower_bound_of(&input.schedule, &input.cost, input.element_bytes);
     let lower_bound = bounds.largest;

@@ -122,15 +122,15 @@ impl Task {
                 "{ranks} ranks hold {bytes} bytes together, more than this program's limit of 2^60 bytes"
             );
         }
-        let mut request = Request::new(ranks, 0);
-        request.root = root;
-        request.root_free = root_free;
-        request.blocks = blocks;
-        request.ports = args.machine.ports(Ports::BI)?;
-        request.segments = whole;
-        request.keep_order = kind.reduces() && args.vector.keep_order();
-        request.cost = cost;
-        request.element_bytes = args.vector.element_bytes();
+        let request = Request::new(kind, ranks, 0)
+            .root(root)
+            .free_root(root_free)
+            .blocks(blocks)
+            .ports(args.machine.ports(Ports::BI)?)
+            .segments(whole)
+            .keep_order(kind.reduces() && args.vector.keep_order())
+            .cost(cost)
+            .element_bytes(args.vector.element_bytes());
         let mut task = Task {
             request,
             segments,
@@ -154,14 +154,16 @@ impl Task {
         let mut request = self.request.clone();
         algorithm.accepts(&request)?;
         if algorithm.segmented {
-            request.segments = match self.segments.known() {
+            let segments = match self.segments.known() {
                 Some(segments) => segments.clone(),
                 None => self.best_segments(algorithm, &request)?,
             };
+            request = request.segments(segments);
         }
         self.ensure_fits_memory(algorithm, &request)?;
         if algorithm.segmented && matches!(self.segments, SegmentChoice::BestUnequal) {
-            request.segments = best_unequal(algorithm, &request)?;
+            let segments = best_unequal(algorithm, &request)?;
+            request = request.segments(segments);
         }
         Ok(request)
     }
@@ -174,7 +176,7 @@ impl Task {
             Some(Timing::Chosen) => algorithm.is_streamed(),
             Some(Timing::All) => algorithm.bytes_per_transfer().is_some(),
         };
-        may && self.request.cost.links().is_none()
+        may && self.request.get_cost().links().is_none()
     }
 
     /// Returns the best segments for the request's cost model.
@@ -191,13 +193,13 @@ impl Task {
 
     /// Refuses schedules that would take too much memory or time.
     fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<(), Refusal> {
-        let (ranks, segments) = (request.ranks, request.segments.count());
+        let (ranks, segments) = (request.ranks(), request.get_segments().count());
         let steps = steps(algorithm, ranks, segments);
         let what = || {
             describe(
                 algorithm.name,
-                request.ranks,
-                request.segments.count(),
+                request.ranks(),
+                request.get_segments().count(),
                 steps,
             )
         };
@@ -218,7 +220,7 @@ impl Task {
             _ => BYTES_PER_STEP,
         };
         bytes += u128::from(steps) * u128::from(bytes_per_step);
-        bytes += u128::from((algorithm.tables)(request.ranks));
+        bytes += u128::from((algorithm.tables)(request.ranks()));
         let advice = "take fewer ranks or larger segments";
         fits_memory(what, bytes, advice)
             .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
@@ -252,7 +254,8 @@ impl Task {
     pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
         /// An estimate executes every step of every rank.
         const MAX_RANKS: usize = 64;
-        let open = matches!(self.segments, SegmentChoice::Best) && self.request.ranks <= MAX_RANKS;
+        let open =
+            matches!(self.segments, SegmentChoice::Best) && self.request.ranks() <= MAX_RANKS;
         self.core_model.as_ref().filter(|_| open)
     }
 
@@ -260,7 +263,7 @@ impl Task {
     fn offer(&self, algorithm: &'static Algorithm) -> Result<Offer<'static>, Refusal> {
         let request = self.request_for(algorithm)?;
         if self.is_too_long(algorithm, &request) {
-            let steps = steps(algorithm, request.ranks, request.segments.count());
+            let steps = steps(algorithm, request.ranks(), request.get_segments().count());
             return Err(algorithm.refusal(&request, Reason::TooLongToTime { steps }));
         }
         if self.is_expensive(algorithm, &request) {
@@ -275,14 +278,14 @@ impl Task {
     /// Whether timing `algorithm` needs a simulation of many steps.
     fn is_expensive(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.segments.known().is_some()
-            && steps(algorithm, request.ranks, request.segments.count()) > MAX_CHEAP_STEPS
+            && steps(algorithm, request.ranks(), request.get_segments().count()) > MAX_CHEAP_STEPS
             && closed_form(algorithm, request).is_none()
     }
 
     /// Whether timing `algorithm` needs a simulation of more steps than can be stored.
     fn is_too_long(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.streams(algorithm)
-            && steps(algorithm, request.ranks, request.segments.count()) > MAX_STEPS
+            && steps(algorithm, request.ranks(), request.get_segments().count()) > MAX_STEPS
             && segments::closed_time(algorithm, request).is_none()
     }
 }
@@ -293,7 +296,7 @@ fn best_unequal(algorithm: &Algorithm, request: &Request) -> Result<Segments, Re
     const MAX_SEARCH_STEPS: u64 = 1 << 25;
     /// What a search of few steps tries at most.
     const MAX_TRIALS: u64 = 4000;
-    let steps = steps(algorithm, request.ranks, request.segments.count());
+    let steps = steps(algorithm, request.ranks(), request.get_segments().count());
     let work = steps.saturating_mul(algorithm.planning_work).max(1);
     let trials = (MAX_SEARCH_STEPS / work).min(MAX_TRIALS) as usize;
     segments::best_unequal(algorithm, request, trials)
@@ -319,13 +322,13 @@ fn timed(algorithm: &'static Algorithm, request: Request) -> Result<Choice, Refu
 fn min_time(algorithm: &Algorithm, request: &Request) -> f64 {
     let kinds = [Kind::Broadcast, Kind::Reduce, Kind::Allreduce];
     let covered = algorithm.segmented && kinds.contains(&algorithm.collective);
-    if !covered || request.ranks < 2 || request.cost.links().is_some() {
+    if !covered || request.ranks() < 2 || request.get_cost().links().is_some() {
         return 0.0;
     }
-    let sizes = request.segments.sizes().iter();
+    let sizes = request.get_segments().sizes().iter();
     let busy: f64 = sizes.map(|&s| request.transfer_time(s)).sum();
     // The factor covers rounding errors of the sum.
-    busy / request.ports.k() as f64 * (1.0 - 1e-9)
+    busy / request.get_ports().k() as f64 * (1.0 - 1e-9)
 }
 
 /// Approximate number of steps of the schedule.
@@ -435,14 +438,16 @@ pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::R
         return Ok(time);
     }
     // A message without a link is the more useful error.
-    algorithm.plan(request)?.ensure_links(&request.cost)?;
+    algorithm.plan(request)?.ensure_links(request.get_cost())?;
     finite(time)
 }
 
 /// Returns the algorithm's closed form, if it describes the executed schedule.
 pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f64> {
-    let plain = request.cost.links().is_none() && !request.cost.overlap && request.ports.k() == 1;
-    let forwarded = request.keep_order && request.root != 0;
+    let plain = request.get_cost().links().is_none()
+        && !request.get_cost().overlap
+        && request.get_ports().k() == 1;
+    let forwarded = request.keeps_order() && request.get_root() != 0;
     if !plain || forwarded {
         return None;
     }

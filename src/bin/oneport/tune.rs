@@ -189,7 +189,7 @@ fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> 
         op => op.name(),
     })?;
     let team = Team::with(
-        job.sweep.request.ranks,
+        job.sweep.request.ranks(),
         &TeamOptions {
             cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
             ..TeamOptions::default()

@@ -7,7 +7,6 @@ use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{self, Algorithm};
 use crate::plan::{Request, Segments};
 use crate::schedule::Step;
-use crate::schedule::collective::Kind;
 
 /// Returns the algorithm that finishes first in a native run, by an estimate that differs from
 /// model time.
@@ -26,18 +25,18 @@ use crate::schedule::collective::Kind;
 ///
 /// ```
 /// use oneport::measure::estimate::{CoreModel, choose_native};
-/// use oneport::{CostModel, Kind, Request};
-/// let mut request = Request::new(16, 1);
-/// request.cost = CostModel::new(100.0, 0.1).gamma_copy(0.1);
+/// use oneport::{CostModel, Request};
+/// let request = Request::scatter(16, 1).cost(CostModel::new(100.0, 0.1).gamma_copy(0.1));
 /// let core_model = CoreModel { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, multiplexed: false };
 /// // Messages whose sender does not wait cost the root less than forwarding costs all ranks.
-/// assert_eq!(choose_native(Kind::Scatter, &request, &core_model)?.algorithm.name, "linear");
+/// assert_eq!(choose_native(&request, &core_model)?.algorithm.name, "linear");
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`choose()`](crate::plan::choose::choose); also when there are no cores.
-pub fn choose_native(kind: Kind, request: &Request, core_model: &CoreModel) -> Result<Choice> {
+pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice> {
+    let kind = request.kind();
     choose_native_among(registry::of(kind), request, core_model)?
         .best()
         .map_err(|refusals| none_applies(Some(kind), &refusals))
@@ -81,15 +80,15 @@ pub fn estimate_native(
     }
     let max_count = with_best_segments(algorithm, request)?
         .request
-        .segments
+        .get_segments()
         .count();
     let mut best: Option<Choice> = None;
     let mut count = 1;
     while count <= max_count {
-        let mut request = request.clone();
         let size = request.elements().div_ceil(count).max(1);
-        request.segments = Segments::of_size(request.elements(), size)
-            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
+        let segments = Segments::of_size(request.elements(), size)
+            .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))?;
+        let request = request.clone().segments(segments);
         let choice = estimate_as_requested(algorithm, &request, core_model)?;
         if best.as_ref().is_none_or(|b| choice.time < b.time) {
             best = Some(choice);
@@ -114,8 +113,13 @@ pub fn estimate_as_requested(
     }
     algorithm.accepts(request)?;
     let schedule = algorithm.plan(request).map_err(failed)?;
-    let time = estimate_best(&schedule, &request.cost, request.element_bytes, core_model)
-        .map_err(failed)?;
+    let time = estimate_best(
+        &schedule,
+        request.get_cost(),
+        request.get_element_bytes(),
+        core_model,
+    )
+    .map_err(failed)?;
     finite(algorithm, request.clone(), time)
 }
 
@@ -123,6 +127,7 @@ pub fn estimate_as_requested(
 mod tests {
     use super::*;
     use crate::machine::CostModel;
+    use crate::schedule::collective::Kind;
 
     fn core_model(cores: usize) -> CoreModel {
         CoreModel {
@@ -135,17 +140,15 @@ mod tests {
         }
     }
 
-    fn request(ranks: usize, elements: usize) -> Request {
-        let mut request = Request::new(ranks, elements);
-        request.cost = CostModel::new(10.0, 1.0).gamma_copy(1.0);
-        request
+    fn request(kind: Kind, ranks: usize, elements: usize) -> Request {
+        Request::new(kind, ranks, elements).cost(CostModel::new(10.0, 1.0).gamma_copy(1.0))
     }
 
     #[test]
     fn a_rendezvous_needs_polls_of_both_partners() {
         let linear = registry::find(Kind::Scatter, "linear").unwrap();
         let time = |bytes| {
-            estimate_native(linear, &request(4, bytes), &core_model(1))
+            estimate_native(linear, &request(Kind::Scatter, 4, bytes), &core_model(1))
                 .unwrap()
                 .time
         };
@@ -166,9 +169,13 @@ mod tests {
     fn a_core_runs_one_rank_at_a_time() {
         let binomial = registry::find(Kind::Broadcast, "binomial").unwrap();
         let time = |cores| {
-            estimate_native(binomial, &request(16, 50), &core_model(cores))
-                .unwrap()
-                .time
+            estimate_native(
+                binomial,
+                &request(Kind::Broadcast, 16, 50),
+                &core_model(cores),
+            )
+            .unwrap()
+            .time
         };
         // 15 messages are offered and taken, and each rank is polled once.
         assert!(time(1) >= 15.0 * (10.0 + 60.0 + 1000.0));
@@ -177,17 +184,17 @@ mod tests {
         // poll apart. The last of four levels finishes after the messages of the root or of its
         // children.
         assert!((4.0 * 60.0..2000.0).contains(&time(16)), "{}", time(16));
-        let none = estimate_native(binomial, &request(16, 50), &core_model(0)).unwrap_err();
+        let none = estimate_native(binomial, &request(Kind::Broadcast, 16, 50), &core_model(0))
+            .unwrap_err();
         assert_eq!(Error::from(none).exit_code(), 2);
     }
 
     #[test]
     fn algorithms_with_too_many_polls_are_not_chosen() {
         let chain = registry::find(Kind::Broadcast, "chain").unwrap();
-        let mut long = request(3000, 1);
-        long.segments = Segments::whole(1);
+        let long = request(Kind::Broadcast, 3000, 1);
         assert!(estimate_native(chain, &long, &core_model(1)).is_err());
-        let choice = choose_native(Kind::Broadcast, &long, &core_model(1)).unwrap();
+        let choice = choose_native(&long, &core_model(1)).unwrap();
         assert_eq!(choice.algorithm.name, "linear");
     }
 
@@ -198,7 +205,7 @@ mod tests {
             .filter(|&kind| registry::of(kind).next().is_some())
         {
             for elements in [0, 1, 1000] {
-                let choice = choose_native(kind, &request(6, elements), &core_model(2)).unwrap();
+                let choice = choose_native(&request(kind, 6, elements), &core_model(2)).unwrap();
                 assert_eq!(choice.algorithm.collective, kind);
                 choice.algorithm.plan(&choice.request).unwrap();
             }

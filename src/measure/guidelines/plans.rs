@@ -100,18 +100,19 @@ impl<'a> Plans<'a> {
             By::Whole(name) => candidates.retain(|a| a.name == name),
             By::Irregular => candidates.retain(|a| !a.regular_only),
         }
-        let mut request = Request::new(ranks, elements);
-        request.root = ranks / 2;
-        request.ports = self.setting.ports;
+        let mut request = Request::new(kind, ranks, elements)
+            .root(ranks / 2)
+            .ports(self.setting.ports);
         // The root of a gather copies its own block, while ranks of an allgather have it in place.
         // Free copies make the two comparable.
-        request.cost = self.setting.cost.clone().gamma_copy(0.0);
+        let mut cost = self.setting.cost.clone().gamma_copy(0.0);
         if call.by == By::Irregular {
-            request.blocks = Some(vec![elements; ranks]);
+            request = request.blocks(vec![elements; ranks]);
         }
         if call.free_computation {
-            request.cost = request.cost.gamma(0.0);
+            cost = cost.gamma(0.0);
         }
+        let request = request.cost(cost);
         let ranking = choose::rank(candidates, |algorithm| match call.by {
             By::Best | By::Irregular => choose::with_best_segments(algorithm, &request),
             By::Whole(_) => choose::as_requested(algorithm, &request),
@@ -179,7 +180,7 @@ impl<'a> Plans<'a> {
         let mut done = 0;
         let mut by_ranks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for &plan in selected {
-            let ranks = self.planned[plan].request.ranks;
+            let ranks = self.planned[plan].request.ranks();
             by_ranks.entry(ranks).or_default().push(plan);
         }
         let mut times = BTreeMap::new();

@@ -43,7 +43,7 @@ impl Probe {
             sum,
             options: RunOptions {
                 clock,
-                cost: plan.request.cost.clone(),
+                cost: plan.request.get_cost().clone(),
                 repetitions: MIN,
                 warmup: 1,
                 ..RunOptions::default()

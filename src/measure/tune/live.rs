@@ -98,7 +98,7 @@ impl<T: Element> Measure for Live<T> {
     ) -> Result<Vec<u64>> {
         /// Number of steps up to which a schedule is kept; longer ones are planned again.
         const SHORT: usize = 1 << 14;
-        let sizes = request.segments.sizes();
+        let sizes = request.get_segments().sizes();
         let key = (algorithm.name, sizes.to_vec());
         let schedule = match self.schedules.remove(&key) {
             Some(schedule) => schedule,
@@ -111,7 +111,7 @@ impl<T: Element> Measure for Live<T> {
         let paced = self.clock == Clock::Paced;
         let options = RunOptions {
             clock: self.clock,
-            cost: request.cost.clone(),
+            cost: request.get_cost().clone(),
             repetitions,
             // The buffers of a run are new, so a native run needs a warm-up. A paced run hides that
             // cost.

@@ -420,7 +420,7 @@ impl<'a> Run<'a> {
                 points: self.board.len(),
                 bytes: search.bytes(),
                 algorithm: search.algorithm().name,
-                segment: segment as u64 * self.sweep.request.element_bytes,
+                segment: segment as u64 * self.sweep.request.get_element_bytes(),
                 measured: self.board.iter().map(Search::measured).sum(),
                 spent: self.spent(),
                 budget: self.sweep.budget,

@@ -47,7 +47,7 @@ impl Search {
         bytes: u64,
         known: &[Row],
     ) -> Result<Search> {
-        let size = request.element_bytes;
+        let size = request.get_element_bytes();
         if size == 0 || !bytes.is_multiple_of(size) {
             return Err(Error::usage(format!(
                 "a vector of {bytes} bytes is not a whole number of elements of {size} bytes"
@@ -55,8 +55,7 @@ impl Search {
         }
         let elements = usize::try_from(bytes / size)
             .map_err(|_| Error::usage(format!("a vector of {bytes} bytes is too large")))?;
-        let mut whole = request.clone();
-        whole.segments = Segments::whole(elements);
+        let whole = request.clone().segments(Segments::whole(elements));
         algorithm.accepts(&whole)?;
         let mine = |row: &&Row| row.bytes == bytes && row.algorithm == algorithm.name;
         let elements_of = |row: &Row| usize::try_from(row.segment / size).unwrap_or(elements);
@@ -133,7 +132,7 @@ impl Search {
             return Ok(());
         }
         let mut request = self.whole.clone();
-        request.segments = Segments::of_size(self.elements(), segment.max(1))?;
+        request = request.segments(Segments::of_size(self.elements(), segment.max(1))?);
         let (model_time, summary) = match self.known.get(&segment) {
             Some(row) => (row.model_time, Some(row.wall)),
             None => (executed_time(self.algorithm, &request)?, None),
@@ -201,7 +200,7 @@ impl Search {
     }
 
     fn max_segments(&self) -> usize {
-        let steps = self.whole.ranks.saturating_mul(2).max(1);
+        let steps = self.whole.ranks().saturating_mul(2).max(1);
         (MAX_STEPS / steps).clamp(1, self.elements().max(1))
     }
 
@@ -294,7 +293,7 @@ pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Row> {
             rows.push(Row {
                 bytes: search.bytes,
                 algorithm: search.algorithm.name.to_string(),
-                segment: segment as u64 * search.whole.element_bytes,
+                segment: segment as u64 * search.whole.get_element_bytes(),
                 segments: search.count(segment),
                 wall,
                 model_time: search.tried[&segment].model_time,

@@ -40,13 +40,13 @@ impl Measure for Fake {
         repetitions: usize,
     ) -> Result<Vec<u64>> {
         let mut request = request.clone();
-        request.cost = self.truth.clone();
+        request = request.cost(self.truth.clone());
         let time = executed_time(algorithm, &request)?;
         let name = registry::find(algorithm.collective, algorithm.name)?.name;
         self.calls.push((
             request.elements() as u64,
             name,
-            request.segments.sizes()[0],
+            request.get_segments().sizes()[0],
             repetitions,
         ));
         let times: Vec<u64> = (0..repetitions)
@@ -65,9 +65,9 @@ const ALPHA: f64 = 2e6;
 const BETA: f64 = 20.0;
 
 fn sweep(names: &[&str], bytes: &[u64], seconds: u64) -> Sweep {
-    let mut request = Request::new(8, 0);
-    request.cost = CostModel::new(ALPHA, BETA);
-    request.ports = Ports::BI;
+    let request = Request::reduce(8, 0)
+        .cost(CostModel::new(ALPHA, BETA))
+        .ports(Ports::BI);
     Sweep {
         request,
         algorithms: names
@@ -87,8 +87,8 @@ fn go(sweep: &Sweep, known: &[Row], fake: &mut Fake) -> Tuning {
 /// The smallest time of any segment size under `cost`.
 fn min_time(name: &str, bytes: u64, cost: &CostModel) -> f64 {
     let mut request = sweep(&[name], &[bytes], 1).request;
-    request.cost = cost.clone();
-    request.segments = Segments::whole(bytes as usize);
+    request = request.cost(cost.clone());
+    request = request.segments(Segments::whole(bytes as usize));
     best_segment(registry::find(Kind::Reduce, name).unwrap(), &request)
         .unwrap()
         .time
@@ -244,7 +244,7 @@ fn degenerate_sizes_are_measured_too() {
             .is_usage()
     );
     let mut uneven = sweep;
-    uneven.request.element_bytes = 4;
+    uneven.request = uneven.request.element_bytes(4);
     assert!(
         tune(&uneven, &[], &mut fake, &mut |_| ControlFlow::Continue(()))
             .unwrap_err()
@@ -256,9 +256,9 @@ fn degenerate_sizes_are_measured_too() {
 fn a_live_team_measures_and_verifies() {
     use crate::run::{Clock, Operator, Team};
     let mut sweep = sweep(&["chain", "binomial"], &[64, 4096], 1);
-    sweep.request.ranks = 2;
-    sweep.request.element_bytes = 4;
-    sweep.request.cost = CostModel::new(1000.0, 0.1);
+    sweep.request = Request::reduce(2, 0)
+        .element_bytes(4)
+        .cost(CostModel::new(1000.0, 0.1));
     sweep.budget = Duration::from_millis(300);
     let mut live = Live::new(
         Team::new(2).unwrap(),

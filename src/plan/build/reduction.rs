@@ -115,7 +115,7 @@ impl Reduction {
         plan: fn(&Request) -> Result<Reduction>,
     ) -> Result<Stream<Reversed<Reduction>>> {
         let mut request = request.without_computation();
-        request.keep_order = false;
+        request = request.keep_order(false);
         Ok(Stream(Reversed::new(plan(&request)?)?))
     }
 
@@ -127,7 +127,7 @@ impl Reduction {
     ) -> Result<Stream<Sequence<Reduction, Reversed<Reduction>>>> {
         request.validate()?;
         let mut request = request.clone();
-        request.root = 0;
+        request = request.root(0);
         let first = plan(&request)?;
         let second = plan(&request.without_computation())?;
         Ok(Stream(Sequence {

@@ -72,7 +72,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// use oneport::plan::circulant::allgatherv::{self, Allgatherv};
 /// use oneport::plan::circulant::schedule::Circulant;
 /// use oneport::{Request, schedule::ScheduleSource};
-/// let mut request = Request::new(5, 100);
+/// let request = Request::allgather(5, 100);
 /// // Each rank computes its own receive schedule; an allgather distributes them to all.
 /// // What each rank knows by itself, from which an allgather makes what all need.
 /// let graph = Circulant::new(5);
@@ -267,12 +267,10 @@ fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check;
 
     #[test]
     fn schedules_passed_in_are_used_as_they_are() {
-        let mut request = Request::new(6, 4);
-        request.blocks = Some(vec![4, 0, 1, 3, 2, 4]);
+        let request = Request::allgather(6, 4).blocks(vec![4, 0, 1, 3, 2, 4]);
         let tables = Tables::new(&Circulant::new(6)).recv;
         let with = |recv: &[i8]| Allgatherv::with_schedules(&request, recv.to_vec());
         let right = with(&tables).unwrap().materialize().unwrap();
@@ -284,8 +282,8 @@ mod tests {
                 let mut wrong = tables.clone();
                 wrong[place] = block;
                 let schedule = with(&wrong).unwrap().materialize().unwrap();
-                let report = check::check(&schedule, &check::Options::default());
-                assert!(!report.ok(), "{place} {block}");
+                let report = schedule.check();
+                assert!(!report.is_correct(), "{place} {block}");
             }
             assert!(with(&[i8::MAX; 18]).unwrap().materialize().is_ok());
         }

@@ -38,10 +38,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 /// # Errors
 /// When the request is invalid.
 pub fn plan(request: &Request) -> Result<NBlocks> {
-    let request = Request {
-        root: 0,
-        ..request.clone()
-    };
+    let request = request.clone().root(0);
     NBlocks::new(&request, Operation::Allreduce)
 }
 

@@ -25,7 +25,7 @@ const MAX_ROUNDS: usize = 30;
 /// use oneport::plan::circulant::broadcast;
 /// use oneport::schedule::ScheduleSource;
 /// use oneport::{Request, Span, Step};
-/// let all = broadcast::plan(&Request::new(5, 8))?;
+/// let all = broadcast::plan(&Request::broadcast(5, 8))?;
 /// let block = Span::new(0, 8);
 /// let program: Vec<Step> = all.program_of(1).collect();
 /// assert_eq!(program, [Step::recv(0, block), Step::send(4, block)]);
@@ -230,13 +230,9 @@ impl Iterator for Program<'_> {
 mod tests {
     use super::super::{allreduce, broadcast, reduce};
     use super::*;
-    use crate::plan::Segments;
 
     fn request(p: usize, n: usize, root: usize) -> Request {
-        let mut request = Request::new(p, 3 * n - 1);
-        request.segments = Segments::of_count(3 * n - 1, n).unwrap();
-        request.root = root;
-        request
+        Request::broadcast(p, 3 * n - 1).segment_count(n).root(root)
     }
 
     /// Every rank except the root receives every block once, and ranks send only blocks they hold.

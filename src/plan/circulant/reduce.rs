@@ -64,8 +64,7 @@ mod tests {
 
     #[test]
     fn three_ranks_two_segments() {
-        let mut request = Request::new(3, 2);
-        request.segments = crate::plan::Segments::of_size(2, 1).unwrap();
+        let request = Request::reduce(3, 2).segments(crate::plan::Segments::of_size(2, 1).unwrap());
         let schedule = plan(&request).unwrap().materialize().unwrap();
         let sends: Vec<Vec<_>> = schedule
             .programs()

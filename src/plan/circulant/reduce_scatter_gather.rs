@@ -176,12 +176,11 @@ mod tests {
     #[test]
     fn model_time_is_the_closed_form_for_every_root() {
         for p in 1..40 {
-            let mut request = Request::new(p, 3 * p);
-            request.cost = CostModel::new(10.0, 2.0).gamma(3.0);
+            let mut request = Request::reduce(p, 3 * p).cost(CostModel::new(10.0, 2.0).gamma(3.0));
             for root in [0, p / 3, p - 1] {
-                request.root = root;
+                request = request.root(root);
                 let schedule = plan(&request).unwrap();
-                let executed = schedule.simulate(&request.cost, 1).unwrap().time();
+                let executed = schedule.simulate(&request.cost).unwrap().makespan();
                 assert_eq!(Some(executed), time(&request), "p={p} root={root}");
             }
         }

@@ -269,9 +269,9 @@ mod tests {
     fn both_ends_agree_about_every_message() {
         for p in 1..=17 {
             for sizes in block_sizes(p) {
-                let mut request = Request::new(p, 2);
-                request.ports = Ports::UNI;
-                request.blocks = Some(sizes.clone());
+                let request = Request::alltoall(p, 2)
+                    .ports(Ports::UNI)
+                    .blocks(sizes.clone());
                 let positions = Positions::new(&request).unwrap();
                 assert_consistent(&positions, p, false, &format!("{sizes:?}"));
             }

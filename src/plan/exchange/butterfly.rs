@@ -154,12 +154,11 @@ mod tests {
     #[test]
     fn every_root_takes_the_same_time() {
         for p in [1, 2, 6, 8, 13] {
-            let mut request = Request::new(p, 48);
-            request.cost = CostModel::new(10.0, 1.0).gamma(0.5);
+            let mut request = Request::reduce(p, 48).cost(CostModel::new(10.0, 1.0).gamma(0.5));
             for root in 0..p {
-                request.root = root;
+                request = request.root(root);
                 let schedule = plan(&request).unwrap();
-                let executed = schedule.simulate(&request.cost, 1).unwrap().time();
+                let executed = schedule.simulate(&request.cost).unwrap().makespan();
                 assert_eq!(Some(executed), time(&request), "p={p} root={root}");
             }
         }

@@ -280,9 +280,9 @@ mod tests {
     fn both_ends_agree_about_every_message() {
         for p in 1..=20 {
             for sizes in block_sizes(p) {
-                let mut request = Request::new(p, 2);
-                request.ports = Ports::UNI;
-                request.blocks = Some(sizes.clone());
+                let request = Request::reduce_scatter(p, 2)
+                    .ports(Ports::UNI)
+                    .blocks(sizes.clone());
                 let halving = Halving::new(&request).unwrap();
                 let rounds = &halving.exchange.rounds;
                 assert_consistent(rounds, p, false, &format!("{sizes:?}"));

@@ -271,9 +271,9 @@ mod tests {
         for p in 1..=17 {
             for sizes in block_sizes(p) {
                 // Only unidirectional ports ask which rank receives first.
-                let mut request = Request::new(p, 2);
-                request.ports = Ports::UNI;
-                request.blocks = Some(sizes.clone());
+                let request = Request::alltoall(p, 2)
+                    .ports(Ports::UNI)
+                    .blocks(sizes.clone());
                 let Pairwise(exchange) = Pairwise::new(&request).unwrap();
                 assert_consistent(&exchange.rounds, p, false, &format!("{sizes:?}"));
             }
@@ -284,8 +284,7 @@ mod tests {
     fn every_pair_exchanges_once_and_no_rank_twice_a_round() {
         for p in 1..=20 {
             for ports in [Ports::UNI, Ports::BI] {
-                let mut request = Request::new(p, 1);
-                request.ports = ports;
+                let request = Request::alltoall(p, 1).ports(ports);
                 let mut met = std::collections::HashSet::new();
                 let partners = Partners::new(&request);
                 for k in 0..partners.rounds {

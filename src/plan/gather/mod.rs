@@ -157,7 +157,6 @@ pub(super) mod testing {
     //! Random problems, and the properties that every tree must have.
 
     use super::*;
-    use crate::check::{Options, check};
     use crate::machine::Ports;
     use crate::random::Generator;
 
@@ -214,9 +213,13 @@ pub(super) mod testing {
             let gather = tree.gather(&blocks, ports).unwrap();
             let scatter = tree.scatter(&blocks, ports).unwrap();
             for schedule in [gather, scatter] {
-                let report = check(&schedule, &Options::default());
-                assert!(report.ok(), "{problem:?} {tree:?}: {:?}", report.errors);
-                let simulated = schedule.simulate(&problem.cost, 1).unwrap().time();
+                let report = schedule.check();
+                assert!(
+                    report.is_correct(),
+                    "{problem:?} {tree:?}: {:?}",
+                    report.errors
+                );
+                let simulated = schedule.simulate(&problem.cost).unwrap().makespan();
                 assert_eq!(simulated, time, "{problem:?} {tree:?}");
             }
         }

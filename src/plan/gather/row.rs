@@ -15,10 +15,7 @@ pub(super) fn gather(request: &Request, tree: PlanTree) -> Result<Schedule> {
 
 /// Along links the other way: a scatter's messages go where a gather's come from.
 pub(super) fn scatter(request: &Request, tree: PlanTree) -> Result<Schedule> {
-    let request = Request {
-        cost: request.cost.clone().reversed_links()?,
-        ..request.clone()
-    };
+    let request = request.clone().cost(request.cost.clone().reversed_links()?);
     let tree = tree(&GatherProblem::of(&request)?)?;
     tree.scatter(&request.block_sizes(), request.ports)
 }

@@ -171,21 +171,20 @@ impl FreePorts {
 mod tests {
     use super::*;
     use crate::machine::CostModel;
-    use crate::plan::Segments;
 
     fn executed(request: &Request) -> f64 {
         plan(request)
             .unwrap()
-            .simulate(&request.cost, 1)
+            .simulate(&request.cost)
             .unwrap()
-            .time()
+            .makespan()
     }
 
     #[test]
     fn figure_8_has_makespan_24() {
-        let mut request = Request::new(16, 5);
-        request.segments = Segments::of_size(5, 1).unwrap();
-        request.cost = CostModel::new(2.0, 0.0).gamma(1.0);
+        let request = Request::reduce(16, 5)
+            .segment_elems(1)
+            .cost(CostModel::new(2.0, 0.0).gamma(1.0));
         assert_eq!(executed(&request), 24.0);
     }
 
@@ -207,9 +206,9 @@ mod tests {
         for p in (2..=128).step_by(3) {
             for q in [1, 2, 9, 32] {
                 for gamma in [0.0, 1.0, 5.0] {
-                    let mut request = Request::new(p, 2 * q);
-                    request.segments = Segments::of_size(2 * q, 2).unwrap();
-                    request.cost = CostModel::new(2.0, 1.0).gamma(gamma);
+                    let request = Request::reduce(p, 2 * q)
+                        .segment_elems(2)
+                        .cost(CostModel::new(2.0, 1.0).gamma(gamma));
                     assert_eq!(Some(executed(&request)), time(&request), "p={p} q={q}");
                 }
             }

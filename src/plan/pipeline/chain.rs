@@ -202,7 +202,7 @@ pub fn time(request: &Request) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Segments;
+
     use crate::{CostModel, Ports};
 
     #[test]
@@ -216,11 +216,11 @@ mod tests {
                     (1.0, 1.0, 0.0),
                 ] {
                     for ports in [Ports::UNI, Ports::BI] {
-                        let mut r = Request::new(p, m);
-                        r.segments = Segments::of_size(m, s).unwrap();
-                        r.ports = ports;
-                        r.cost = CostModel::new(alpha, beta).gamma(gamma);
-                        let executed = plan(&r).unwrap().simulate(&r.cost, 1).unwrap().time();
+                        let r = Request::reduce(p, m)
+                            .segment_elems(s)
+                            .ports(ports)
+                            .cost(CostModel::new(alpha, beta).gamma(gamma));
+                        let executed = plan(&r).unwrap().simulate(&r.cost).unwrap().makespan();
                         assert_eq!(time(&r), Some(executed), "p={p} m={m} s={s} {ports:?}");
                     }
                 }

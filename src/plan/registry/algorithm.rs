@@ -206,10 +206,7 @@ impl Algorithm {
             ClosedForm::None => None,
             ClosedForm::Of(time) => time(&self.effective(request)),
             ClosedForm::ReduceThenBroadcast(time) => {
-                let request = Request {
-                    root: 0,
-                    ..request.clone()
-                };
+                let request = request.clone().root(0);
                 Some(time(&request)? + time(&request.without_computation())?)
             }
         }
@@ -221,9 +218,7 @@ impl Algorithm {
     /// ```
     /// use oneport::plan::registry;
     /// use oneport::{CostModel, Kind, Ports, Request};
-    /// let mut request = Request::new(64, 1000);
-    /// request.ports = Ports::UNI;
-    /// request.cost = CostModel::new(10.0, 1.0);
+    /// let request = Request::reduce(64, 1000).ports(Ports::UNI).cost(CostModel::new(10.0, 1.0));
     /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
     /// assert_eq!(chain.table, "Table I");
     /// assert_eq!(chain.time, 63.0 * 1010.0);
@@ -297,6 +292,9 @@ impl Algorithm {
 
     fn check(&self, request: &Request) -> Result<(), Reason> {
         request.validate().map_err(Reason::Invalid)?;
+        if request.kind != self.collective {
+            return Err(Reason::Collective(request.kind));
+        }
         let ranks = request.ranks;
         let segments = if self.segmented {
             request.segments.count()

@@ -67,8 +67,7 @@ impl Method {
 /// ```
 /// use oneport::plan::{registry, segments::best_segment};
 /// use oneport::{CostModel, Kind, Request};
-/// let mut request = Request::new(10, 800);
-/// request.cost = CostModel::new(100.0, 1.0);
+/// let request = Request::reduce(10, 800).cost(CostModel::new(100.0, 1.0));
 /// let best = best_segment(registry::find(Kind::Reduce, "chain")?, &request)?;
 /// assert_eq!((best.segment, best.time), (100, 16.0 * 200.0));
 /// # Ok::<(), oneport::Error>(())
@@ -225,10 +224,7 @@ impl<'a> Trial<'a> {
         let size = self.best(Method::ClosedForm).segment;
         let full = vec![size; self.request.elements() / size];
         Segments::of_sizes(full).is_ok_and(|segments| {
-            let full = Request {
-                segments,
-                ..self.request.clone()
-            };
+            let full = self.request.clone().segments(segments);
             self.algorithm.closed_form(&full).is_some()
         })
     }
@@ -322,10 +318,9 @@ mod tests {
     use crate::{CostModel, Kind, Ports};
 
     fn request(p: usize, m: usize, ports: Ports) -> Request {
-        let mut r = Request::new(p, m);
-        r.ports = ports;
-        r.cost = CostModel::new(10.0, 1.0).gamma(1.0);
-        r
+        Request::reduce(p, m)
+            .ports(ports)
+            .cost(CostModel::new(10.0, 1.0).gamma(1.0))
     }
 
     #[test]
@@ -337,11 +332,7 @@ mod tests {
                     best_segment(registry::find(Kind::Reduce, "uni-greedy").unwrap(), &r).unwrap();
                 let time = |s| {
                     let segments = Segments::of_size(m, s).unwrap();
-                    uni_greedy::time(&Request {
-                        segments,
-                        ..r.clone()
-                    })
-                    .unwrap()
+                    uni_greedy::time(&r.clone().segments(segments)).unwrap()
                 };
                 let best = (1..=m).map(time).fold(f64::INFINITY, f64::min);
                 assert_eq!(found.time, best, "p={p} m={m}");
@@ -367,18 +358,12 @@ mod tests {
                         let found = best_segment(algorithm, &r).unwrap();
                         assert!(found.executed && (1..=m.max(1)).contains(&found.segment));
                         let segments = Segments::of_size(m, found.segment).unwrap();
-                        let r = Request { segments, ..r };
+                        let r = r.segments(segments);
                         assert_eq!(executed_time(algorithm, &r).unwrap(), found.time);
                         for s in [1, m.div_ceil(2), m].map(|s| s.max(1)) {
                             let segments = Segments::of_size(m, s).unwrap();
-                            let time = executed_time(
-                                algorithm,
-                                &Request {
-                                    segments,
-                                    ..r.clone()
-                                },
-                            )
-                            .unwrap();
+                            let time =
+                                executed_time(algorithm, &r.clone().segments(segments)).unwrap();
                             assert!(
                                 found.time <= time,
                                 "{} {ports:?} p={p} m={m} s={s}: {found:?}, {time}",

@@ -172,7 +172,7 @@ pub(in crate::plan) fn ceil_log2(n: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Segments;
+
     use crate::plan::registry;
     use crate::{CostModel, Kind, Ports};
 
@@ -181,11 +181,10 @@ mod tests {
     }
 
     fn request(p: usize, m: usize, s: usize, ports: Ports) -> Request {
-        let mut r = Request::new(p, m);
-        r.segments = Segments::of_size(m, s).unwrap();
-        r.ports = ports;
-        r.cost = CostModel::new(50.0, 3.0).gamma(2.0);
-        r
+        Request::reduce(p, m)
+            .segment_elems(s)
+            .ports(ports)
+            .cost(CostModel::new(50.0, 3.0).gamma(2.0))
     }
 
     #[test]

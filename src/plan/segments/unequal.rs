@@ -59,9 +59,7 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 /// ```
 /// use oneport::plan::{registry, segments::best_unequal};
 /// use oneport::{CostModel, Kind, Ports, Request};
-/// let mut request = Request::new(12, 10);
-/// request.ports = Ports::UNI;
-/// request.cost = CostModel::new(0.0, 1.0).gamma(1.0);
+/// let request = Request::reduce(12, 10).ports(Ports::UNI).cost(CostModel::new(0.0, 1.0).gamma(1.0));
 /// let best = best_unequal(registry::find(Kind::Reduce, "uni-greedy")?, &request, 1000)?;
 /// assert_eq!(best.time, 41.0); // 44 with ten segments of 1 element
 /// # Ok::<(), oneport::Error>(())
@@ -334,14 +332,14 @@ mod tests {
             ("binomial", Ports::BI),
         ] {
             for m in [0, 1, 9, 100] {
-                let mut request = Request::new(6, m);
-                request.ports = ports;
-                request.cost = CostModel::new(5.0, 1.0).gamma(1.0);
+                let mut request = Request::reduce(6, m)
+                    .ports(ports)
+                    .cost(CostModel::new(5.0, 1.0).gamma(1.0));
                 let algorithm = registry::find(Kind::Reduce, name).unwrap();
                 let equal = best_segment(algorithm, &request).unwrap();
                 let best = best_unequal(algorithm, &request, 300).unwrap();
                 assert!(best.time <= equal.time, "{name} {m}");
-                request.segments = Segments::of_sizes(best.sizes).unwrap();
+                request = request.segments(Segments::of_sizes(best.sizes).unwrap());
                 assert_eq!(executed_time(algorithm, &request).unwrap(), best.time);
             }
         }

@@ -209,11 +209,10 @@ fn extra_children(levels: u32, extra: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::machine::{CostModel, Ports};
-    use crate::plan::Segments;
 
     fn simulated(request: &Request) -> f64 {
         let schedule = plan(request).unwrap();
-        schedule.simulate(&request.cost, 1).unwrap().time()
+        schedule.simulate(&request.cost).unwrap().makespan()
     }
 
     #[test]
@@ -221,10 +220,10 @@ mod tests {
         for p in 2..=130 {
             for q in [1, 2, 5] {
                 for ports in [Ports::UNI, Ports::BI] {
-                    let mut request = Request::new(p, 4 * q);
-                    request.segments = Segments::of_size(4 * q, 4).unwrap();
-                    request.ports = ports;
-                    request.cost = CostModel::new(2.0, 1.0).gamma(1.0);
+                    let mut request = Request::reduce(p, 4 * q)
+                        .segment_elems(4)
+                        .ports(ports)
+                        .cost(CostModel::new(2.0, 1.0).gamma(1.0));
                     let executed = simulated(&request);
                     request.ranks = (p + 1).next_power_of_two() - 1;
                     let bound = time(&request).unwrap();

@@ -49,10 +49,9 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2 ceil(
 /// # Errors
 /// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    let request = Request {
-        segments: crate::plan::Segments::whole(request.elements()),
-        ..request.clone()
-    };
+    let request = request
+        .clone()
+        .segments(crate::plan::Segments::whole(request.elements()));
     Reduction::new(&request, rounds(request.ranks))?.materialize()
 }
 

@@ -217,19 +217,18 @@ pub fn time(request: &Request) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::CostModel;
-    use crate::plan::Segments;
 
     #[test]
     fn full_trees_take_the_longest() {
         let rounds = |p: usize, q: usize| {
-            let mut request = Request::new(p, q);
-            request.segments = Segments::of_count(q, q).unwrap();
-            request.cost = CostModel::new(1.0, 0.0);
+            let request = Request::allreduce(p, q)
+                .segment_count(q)
+                .cost(CostModel::new(1.0, 0.0));
             let time = plan(&request)
                 .unwrap()
-                .simulate(&request.cost, 1)
+                .simulate(&request.cost)
                 .unwrap()
-                .time();
+                .makespan();
             (time, super::time(&request))
         };
         for p in 2..=130usize {

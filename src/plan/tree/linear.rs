@@ -40,10 +40,9 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2(p-1)"
 /// # Errors
 /// When the request is inconsistent.
 pub fn plan(request: &Request) -> Result<Schedule> {
-    let request = Request {
-        segments: crate::plan::Segments::whole(request.elements()),
-        ..request.clone()
-    };
+    let request = request
+        .clone()
+        .segments(crate::plan::Segments::whole(request.elements()));
     let rounds = (1..request.ranks).map(|from| [Transfer::new(0, from, 0)]);
     Reduction::new(&request, rounds)?.materialize()
 }

@@ -76,11 +76,10 @@ fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
 /// # Errors
 /// As [`plan`].
 pub fn broadcast(request: &Request) -> Result<Schedule> {
-    let request = Request {
-        cost: request.cost.clone().reversed_links()?,
-        keep_order: false,
-        ..request.clone()
-    };
+    let request = request
+        .clone()
+        .cost(request.cost.clone().reversed_links()?)
+        .keep_order(false);
     plan_reduction(&request, false)?.into_reversed()
 }
 
@@ -142,7 +141,7 @@ fn halve(tree: &mut GatherTree, start: usize, end: usize, root: usize) {
 mod tests {
     use super::*;
     use crate::CostModel;
-    use crate::check::{Options, check};
+    use crate::check::Options;
     use crate::machine::Links;
 
     /// The minimum time of all ordered trees over `i..=j` rooted at `r`, by brute force.
@@ -183,30 +182,28 @@ mod tests {
                 gamma_copy: Vec::new(),
             })
             .unwrap();
-            let mut request = Request::new(p, 4);
-            request.cost = cost.clone();
-            request.keep_order = true;
+            let mut request = Request::reduce(p, 4).cost(cost.clone()).keep_order(true);
             let mut times = Vec::new();
             for root in 0..p {
-                request.root = root;
+                request = request.root(root);
                 let schedule = plan(&request).unwrap();
                 let options = Options {
                     keep_order: true,
                     ..Options::default()
                 };
-                assert!(check(&schedule, &options).ok());
-                let time = schedule.simulate(&cost, 1).unwrap().time();
+                assert!(schedule.check_with(&options).is_correct());
+                let time = schedule.simulate(&cost).unwrap().makespan();
                 assert_eq!(time, min_time(&cost, 1.0, 0, p - 1, root), "{p} {root}");
                 times.push(time);
                 let turned = cost.clone().reversed_links().unwrap();
                 let schedule = broadcast(&request).unwrap();
-                assert!(check(&schedule, &Options::default()).ok());
-                let time = schedule.simulate(&cost, 1).unwrap().time();
+                assert!(schedule.check().is_correct());
+                let time = schedule.simulate(&cost).unwrap().makespan();
                 assert_eq!(time, min_time(&turned, 0.0, 0, p - 1, root), "{p} {root}");
             }
-            request.root_free = true;
+            request = request.free_root(true);
             let schedule = plan(&request).unwrap();
-            let time = schedule.simulate(&cost, 1).unwrap().time();
+            let time = schedule.simulate(&cost).unwrap().makespan();
             assert_eq!(time, times.into_iter().fold(f64::INFINITY, f64::min));
         }
     }

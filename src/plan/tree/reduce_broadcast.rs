@@ -24,10 +24,7 @@ use crate::schedule::collective::Collective;
 /// As `reduction`.
 pub fn plan(request: &Request, reduction: fn(&Request) -> Result<Schedule>) -> Result<Schedule> {
     request.validate()?;
-    let request = Request {
-        root: 0,
-        ..request.clone()
-    };
+    let request = request.clone().root(0);
     let up = reduction(&request)?;
     // Without computation other trees may be better.
     let down = reduction(&request.without_computation())?.into_reversed()?;

@@ -231,7 +231,6 @@ fn in_order(low: usize, high: usize, parent: usize, visit: &mut impl FnMut(usize
 mod tests {
     use super::*;
     use crate::machine::CostModel;
-    use crate::plan::Segments;
 
     #[test]
     fn ranks_are_inner_in_one_tree_and_ports_are_used_once_a_round() {
@@ -274,14 +273,14 @@ mod tests {
         for p in (2..=64).chain([100, 127, 128, 129, 256, 512]) {
             for q in [1, 2, 3, 8, 21] {
                 for gamma in [0.0, 1.0, 7.0] {
-                    let mut request = Request::new(p, 2 * q);
-                    request.segments = Segments::of_size(2 * q, 2).unwrap();
-                    request.cost = CostModel::new(2.0, 1.0).gamma(gamma);
+                    let request = Request::reduce(p, 2 * q)
+                        .segment_elems(2)
+                        .cost(CostModel::new(2.0, 1.0).gamma(gamma));
                     let executed = plan(&request)
                         .unwrap()
-                        .simulate(&request.cost, 1)
+                        .simulate(&request.cost)
                         .unwrap()
-                        .time();
+                        .makespan();
                     let mut full = request.clone();
                     full.ranks = p.next_power_of_two();
                     let bound = time(&full).unwrap();

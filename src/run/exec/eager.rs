@@ -81,7 +81,7 @@ impl Eager {
             return None;
         }
         let prepared = Prepared::new(schedule, cost.overlap).ok()?;
-        let simulation = prepared.simulate(cost, size_of::<T>() as u64).ok()?;
+        let simulation = prepared.simulate_bytes(cost, size_of::<T>() as u64).ok()?;
         // If the copies would take too much memory, no message is copied.
         [longest.copied, 0].into_iter().find_map(|copied| {
             Eager::with(

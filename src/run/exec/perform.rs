@@ -116,7 +116,7 @@ impl Team {
     /// take too long, at least four repetitions in a row have different data.
     ///
     /// Right data are no proof: the operators of minima, maxima and bits do not show a contribution
-    /// that is counted twice. [`check`](crate::check::check) proves a schedule.
+    /// that is counted twice. [`Schedule::check`] proves a schedule.
     ///
     /// # Errors
     /// As [`Team::run`] and
@@ -126,9 +126,9 @@ impl Team {
     /// # Example
     /// ```
     /// use oneport::run::{Operator, RunOptions, Team};
-    /// use oneport::{Kind, Request, plan::registry};
+    /// use oneport::Request;
     ///
-    /// let schedule = registry::find(Kind::Reduce, "binomial")?.plan(&Request::new(4, 1000))?;
+    /// let schedule = Request::reduce(4, 1000).plan("binomial")?;
     /// let sum = Operator::<f32>::named("sum")?;
     /// let outcome = Team::new(4)?.run_verified(&schedule, &sum, &RunOptions::default())?;
     /// assert!(outcome.is_verified());
@@ -175,8 +175,8 @@ impl Team {
         let paced_time = match options.clock {
             Clock::Native => None,
             Clock::Paced => {
-                let simulation = schedule.simulate(&options.cost, size_of::<T>() as u64);
-                simulation.ok().map(|s| s.time())
+                let simulation = schedule.simulate_bytes(&options.cost, size_of::<T>() as u64);
+                simulation.ok().map(|s| s.makespan())
             }
         };
         let mut warnings = self.warnings(schedule, options.clock, paced_time);

@@ -53,16 +53,16 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
             for p in 1..=20 {
                 for (m, s) in [(0, 1), (1, 1), (5, 2), (40, 40), (40, 1), (64, 8)] {
                     for overlap in [false, true] {
-                        let mut r = Request::new(p, m);
-                        r.ports = ports;
-                        r.segments = Segments::of_size(m, s).unwrap();
+                        let r = Request::new(algorithm.collective, p, m)
+                            .ports(ports)
+                            .segment_elems(s);
                         let Ok(schedule) = algorithm.plan(&r) else {
                             continue;
                         };
                         let prepared = Prepared::new(&schedule, overlap).unwrap();
                         for (alpha, beta, gamma) in costs {
                             let cost = CostModel::new(alpha, beta).gamma(gamma).overlap(overlap);
-                            let time = prepared.simulate(&cost, 4).unwrap().time();
+                            let time = prepared.simulate_bytes(&cost, 4).unwrap().makespan();
                             let bounds = lower_bound_of(&schedule, &cost, 4);
                             assert!(
                                 bounds.largest <= time * (1.0 + 1e-12),
@@ -104,17 +104,18 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
             for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
                 for ports in [Ports::UNI, Ports::BI] {
                     let of_vector = algorithm.collective == Kind::ReduceScatter;
-                    let mut r = Request::new(p, if of_vector { all } else { max });
-                    r.blocks = Some(blocks.clone());
-                    r.ports = ports;
-                    r.root = p / 2;
+                    let r =
+                        Request::new(algorithm.collective, p, if of_vector { all } else { max })
+                            .blocks(blocks.clone())
+                            .ports(ports)
+                            .root(p / 2);
                     let Ok(schedule) = algorithm.plan(&r) else {
                         continue;
                     };
                     let prepared = Prepared::new(&schedule, false).unwrap();
                     for (alpha, beta, gamma) in costs {
                         let cost = CostModel::new(alpha, beta).gamma(gamma);
-                        let time = prepared.simulate(&cost, 4).unwrap().time();
+                        let time = prepared.simulate_bytes(&cost, 4).unwrap().makespan();
                         let bounds = lower_bound_of(&schedule, &cost, 4);
                         assert!(
                             bounds.largest <= time * (1.0 + 1e-12),
@@ -134,11 +135,11 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
 #[test]
 fn bounds_of_irregular_blocks() {
     let bounds = |kind, name, ports| {
-        let mut r = Request::new(4, 9);
-        r.blocks = Some(vec![2, 9, 0, 5]);
-        r.ports = ports;
+        let mut r = Request::reduce_scatter(4, 9)
+            .blocks(vec![2, 9, 0, 5])
+            .ports(ports);
         if kind == Kind::ReduceScatter {
-            r.segments = Segments::whole(16);
+            r = r.segments(Segments::whole(16));
         }
         let schedule = registry::find(kind, name).unwrap().plan(&r).unwrap();
         let b = lower_bound_of(&schedule, &COST(), 1);
@@ -153,8 +154,7 @@ fn bounds_of_irregular_blocks() {
     // Rank 1 receives 27 and sends 7.
     assert_eq!(bounds(Kind::Alltoall, "pairwise", uni), (14.0, 102.0, 0.0));
     // All ranks send only to rank 1, which receives from all.
-    let mut r = Request::new(8, 5);
-    r.blocks = Some(vec![0, 5, 0, 0, 0, 0, 0, 0]);
+    let r = Request::alltoall(8, 5).blocks(vec![0, 5, 0, 0, 0, 0, 0, 0]);
     let pairwise = registry::find(Kind::Alltoall, "pairwise").unwrap();
     let schedule = pairwise.plan(&r).unwrap();
     assert_eq!(lower_bound_of(&schedule, &COST(), 1).latency, 21.0);
@@ -175,7 +175,7 @@ fn an_exchange_of_two_ranks_attains_the_bounds() {
         );
     }
     let schedule = b.build().unwrap();
-    let time = |cost: &CostModel| schedule.simulate(cost, 1).unwrap().time();
+    let time = |cost: &CostModel| schedule.simulate(cost).unwrap().makespan();
     for cost in [CostModel::new(1.0, 0.0), CostModel::new(0.0, 1.0)] {
         assert_eq!(lower_bound_of(&schedule, &cost, 1).largest, time(&cost));
     }

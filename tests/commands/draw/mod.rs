@@ -6,7 +6,7 @@ mod svg;
 use std::collections::HashMap;
 use std::path::Path;
 
-use oneport::plan::{Segments, registry};
+use oneport::plan::registry;
 use oneport::report::{Caption, Trace, Traffic, Tree, Unit, What, gantt, traffic, tree};
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs};
 use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Span, Step};
@@ -21,9 +21,9 @@ fn planned() -> impl Iterator<Item = (String, Schedule)> {
             .into_iter()
             .flat_map(|c| [(c, Ports::UNI), (c, Ports::BI)]);
         cases.filter_map(move |((p, n, q), ports)| {
-            let mut request = Request::new(p, n);
-            request.ports = ports;
-            request.segments = Segments::of_count(n, q).ok()?;
+            let request = Request::new(algorithm.collective, p, n)
+                .ports(ports)
+                .segment_count(q);
             let name = algorithm.name;
             let what = format!("{:?} {name} p={p} n={n} {ports:?}", algorithm.collective);
             Some((what, algorithm.plan(&request).ok()?))
@@ -230,8 +230,7 @@ fn trees_report_parents_and_subtree_sizes() {
 #[test]
 fn only_trees_are_recognized_as_trees() {
     let plan = |kind, name: &str, p, q| {
-        let mut request = Request::new(p, 12);
-        request.segments = Segments::of_count(12, q).unwrap();
+        let request = Request::reduce(p, 12).segment_count(q);
         registry::find(kind, name).unwrap().plan(&request).unwrap()
     };
     let butterfly = plan(Kind::Reduce, "butterfly", 8, 1);
@@ -333,9 +332,7 @@ fn a_run_records_every_step() {
         ("uni-greedy", Ports::UNI, 4),
         ("butterfly", Ports::BI, 4),
     ] {
-        let mut request = Request::new(p, 1000);
-        request.ports = ports;
-        request.segments = Segments::of_count(1000, 4).unwrap();
+        let request = Request::reduce(p, 1000).ports(ports).segment_count(4);
         let schedule = registry::find(Kind::Reduce, name)
             .unwrap()
             .plan(&request)
@@ -375,8 +372,7 @@ fn a_run_records_every_step() {
 
 #[test]
 fn activities_of_a_paced_run_end_no_earlier_than_in_the_model() {
-    let mut request = Request::new(3, 12);
-    request.segments = Segments::of_count(12, 3).unwrap();
+    let request = Request::reduce(3, 12).segment_count(3);
     let schedule = registry::find(Kind::Reduce, "chain").unwrap();
     let schedule = schedule.plan(&request).unwrap();
     for overlap in [false, true] {

@@ -1,6 +1,6 @@
 //! Fuzz tests of the library's readers and of the code that uses what they return.
 
-use oneport::check::{Options, check};
+use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::measure::Profile;
 use oneport::measure::tune::csv;
@@ -35,7 +35,7 @@ pub(super) fn schedule_examples() -> Vec<String> {
         examples.extend(hand::all(p).iter().map(|(_, s)| s.to_json()));
     }
     for algorithm in registry::all() {
-        if let Ok(schedule) = algorithm.plan(&Request::new(4, 6)) {
+        if let Ok(schedule) = algorithm.plan(&Request::new(algorithm.collective, 4, 6)) {
             examples.push(schedule.to_json());
         }
     }
@@ -70,20 +70,20 @@ fn exercise(schedule: &Schedule) {
             overlap,
             ..Options::default()
         };
-        let report = check(schedule, &options);
+        let report = schedule.check_with(&options);
         assert!(!report.to_string().is_empty());
         let cost = CostModel::new(3.0, 0.25).gamma(0.5).overlap(overlap);
         let streamed = stream(schedule, &cost, 8, |_| ());
-        let Ok(simulation) = schedule.simulate(&cost, 8) else {
-            assert!(!report.ok() && streamed.is_err());
+        let Ok(simulation) = schedule.simulate_bytes(&cost, 8) else {
+            assert!(!report.is_correct() && streamed.is_err());
             continue;
         };
-        let time = simulation.time();
+        let time = simulation.makespan();
         assert!(time >= 0.0);
         if let Ok(streamed) = streamed {
             assert_eq!(streamed.time.to_bits(), time.to_bits());
         }
-        if report.ok() {
+        if report.is_correct() {
             let bound = lower_bound_of(schedule, &cost, 8).largest;
             assert!(bound <= time * (1.0 + 1e-9), "{bound} {time}");
         }
@@ -109,7 +109,7 @@ pub(super) fn cost_examples() -> Vec<String> {
 fn cost_files() {
     let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
     let schedules: Vec<Schedule> = (1..=4)
-        .map(|p| binomial.plan(&Request::new(p, 5)).unwrap())
+        .map(|p| binomial.plan(&Request::reduce(p, 5)).unwrap())
         .collect();
     fuzz("readers::cost_files", &cost_examples(), |text| {
         let Ok(links) = serde_json::from_str::<Links>(text) else {
@@ -123,8 +123,8 @@ fn cost_files() {
         cost.validate().unwrap();
         for schedule in &schedules {
             let prepared = Prepared::new(schedule, false).unwrap();
-            if let Some(simulation) = accepted(prepared.simulate(&cost, 8)) {
-                assert!(simulation.time() >= 0.0);
+            if let Some(simulation) = accepted(prepared.simulate_bytes(&cost, 8)) {
+                assert!(simulation.makespan() >= 0.0);
                 let bound = lower_bound_of(schedule, &cost, 8).largest;
                 assert!(bound >= 0.0, "{bound}");
             }
@@ -148,7 +148,7 @@ pub(super) fn profile_examples() -> Vec<String> {
 fn profiles() {
     let schedule = registry::find(Kind::Reduce, "binomial")
         .unwrap()
-        .plan(&Request::new(4, 500))
+        .plan(&Request::reduce(4, 500))
         .unwrap();
     let prepared = Prepared::new(&schedule, false).unwrap();
     fuzz("readers::profiles", &profile_examples(), |text| {
@@ -157,7 +157,7 @@ fn profiles() {
         };
         assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
         let cost = profile.cost().unwrap();
-        assert!(prepared.simulate(&cost, 8).unwrap().time() >= 0.0);
+        assert!(prepared.simulate_bytes(&cost, 8).unwrap().makespan() >= 0.0);
         assert!(lower_bound_of(&schedule, &cost, 8).largest >= 0.0);
         for bytes in [0, 1, 1023, 1024, 1 << 40, u64::MAX] {
             assert!(cost.transfer(0, 1, bytes) >= 0.0);

@@ -1,6 +1,6 @@
 //! Tests of reductions with computation, scans and multicasts, against brute force or their bounds.
 
-use oneport::check::{self, check};
+use oneport::check;
 use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
 use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, Solution, best_single, show_fraction, solve,
@@ -47,9 +47,9 @@ fn assert_schedules_are_correct(solution: &Solution, ordered: bool, what: &str) 
             overlap: platform.overlaps(),
             ..check::Options::default()
         };
-        let report = check(&schedule, &options);
-        assert!(report.ok(), "{what}: {:?}", report.errors);
-        let time = schedule.simulate(&cost, 1).unwrap().time();
+        let report = schedule.check_with(&options);
+        assert!(report.is_correct(), "{what}: {:?}", report.errors);
+        let time = schedule.simulate(&cost).unwrap().makespan();
         let bound = to_f64(&periodic.time_bound(n));
         assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
         let min_time = n as f64 / to_f64(&solution.throughput);

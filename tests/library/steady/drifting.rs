@@ -96,7 +96,7 @@ fn schedules_keep_their_guarantee() {
                 ] {
                     let now = drifted(&platform, up);
                     let cost = now.cost_model(periodic.elements(), 1.0).unwrap();
-                    let time = prepared.simulate(&cost, 1).unwrap().time();
+                    let time = prepared.simulate(&cost).unwrap().makespan();
                     let start = 3.0 * to_f64(&periodic.time_bound(1));
                     let rate = n as f64 / (time - start);
                     assert!(

@@ -6,7 +6,6 @@ mod combining;
 mod drifting;
 mod scaled;
 
-use oneport::check::{self, check};
 use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
 use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, best_packets, best_single, flow_bound, generate,
@@ -190,10 +189,10 @@ fn check_simulate_and_run(name: &str, operation: Operation, ports: Ports) {
     let n = 3 * periodic.operations() + 1;
     let schedule = periodic.schedule(n).unwrap();
     let what = format!("{name} {} {ports:?}", operation.name());
-    let report = check(&schedule, &check::Options::default());
-    assert!(report.ok(), "{what}: {:?}", report.errors);
+    let report = schedule.check();
+    assert!(report.is_correct(), "{what}: {:?}", report.errors);
     let cost = periodic.cost(1.0).unwrap();
-    let time = schedule.simulate(&cost, 1).unwrap().time();
+    let time = schedule.simulate(&cost).unwrap().makespan();
     let bound = to_f64(&periodic.time_bound(n));
     assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
     let operator = Operator::<u8>::named("sum").unwrap();
@@ -248,7 +247,7 @@ fn time_is_bounded_by_the_rate_plus_a_constant() {
             counts.push(5 * periodic.operations());
             for n in counts.into_iter().filter(|&n| n <= max_operations) {
                 let schedule = periodic.schedule(n).unwrap();
-                let time = schedule.simulate(&cost, 1).unwrap().time();
+                let time = schedule.simulate(&cost).unwrap().makespan();
                 let what = format!("{name} {ports:?}, {n}: {time}");
                 assert!(time >= n as f64 / best * (1.0 - 1e-9), "{what}");
                 assert!(time <= n as f64 / rate + constant, "{what}");
@@ -269,7 +268,7 @@ fn short_periods_give_correct_schedules() {
             assert!(periodic.loss() >= Fraction::ZERO);
             assert!(*periodic.period() <= max_period);
             let schedule: Schedule = periodic.schedule(2 * periodic.operations()).unwrap();
-            assert!(check(&schedule, &check::Options::default()).ok());
+            assert!(schedule.check().is_correct());
         }
         let error = solution
             .periodic(Some(&fraction("1/1000")), None)
@@ -308,7 +307,7 @@ fn periods_do_not_exceed_their_maximum() {
                         assert!(part >= 0.99, "{what}: {part}");
                     }
                     let schedule = periodic.schedule(2 * periodic.operations()).unwrap();
-                    assert!(check(&schedule, &check::Options::default()).ok());
+                    assert!(schedule.check().is_correct());
                 }
             }
         }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use oneport::plan::{Segments, registry};
+use oneport::plan::registry;
 use oneport::run::{
     Clock, Element, Operator, RunOptions, Team, TeamOptions, Workers, inputs,
     oracle as expected_outputs,
@@ -268,9 +268,9 @@ fn correct_plan<T: Value>(random: &mut Random, team: &mut Team) {
     let overlap = random.one_in(2);
     let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let time = schedule
-        .simulate(&costs::<T>(1.0).overlap(overlap), size_of::<T>() as u64)
+        .simulate_bytes(&costs::<T>(1.0).overlap(overlap), size_of::<T>() as u64)
         .unwrap()
-        .time();
+        .makespan();
     let (options, scale) = options::<T>(random, team, overlap, Some(time));
     let outcome = team.run(&schedule, &data, &join(), &options).unwrap();
     assert_eq!(outcome.outputs, plan.outcome(data, T::join), "{options:?}");
@@ -283,15 +283,15 @@ fn registered_algorithm(random: &mut Random, team: &mut Team) {
     let algorithm = loop {
         let algorithm = &registry::all()[random.below(registry::all().len())];
         let elements = [0, 1, 7, 100, 3000][random.below(5)];
-        let mut request = Request::new(team.ranks(), elements);
-        request.segments = Segments::of_count(elements, 1 + random.below(4)).unwrap();
-        request.root = random.below(team.ranks());
-        request.ports = ports(random);
-        request.keep_order = !algorithm.commutative_only;
+        let request = Request::new(algorithm.collective, team.ranks(), elements)
+            .segment_count(1 + random.below(4))
+            .root(random.below(team.ranks()))
+            .ports(ports(random))
+            .keep_order(!algorithm.commutative_only);
         if algorithm.accepts(&request).is_ok()
             && let Ok(schedule) = algorithm.plan(&request)
         {
-            break (algorithm, request.keep_order, schedule);
+            break (algorithm, request.keeps_order(), schedule);
         }
     };
     let (algorithm, keep_order, schedule) = algorithm;

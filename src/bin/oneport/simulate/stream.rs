@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let mut task = Task::new(common, kind)?;
     let long = |segments| {
         let mut algorithms = task.algorithms.iter().filter(|a| a.is_streamed());
-        algorithms.any(|a| steps(a, task.request.ranks, segments) > MAX_STORED)
+        algorithms.any(|a| steps(a, task.request.ranks(), segments) > MAX_STORED)
     };
     // The best number of segments is not known yet. With the largest possible number the schedule
     // may be long.
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     task.timed_only = Some(Timing::Chosen);
     let (algorithm, request) = task.choose()?;
     if !algorithm.is_streamed()
-        || steps(algorithm, request.ranks, request.segments.count()) <= MAX_STORED
+        || steps(algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
     {
         return Ok(Outcome::Stored(Box::new(Input::planned_by(
             &task, algorithm, request,
@@ -90,19 +90,19 @@ fn print_timed(
     let several = planned.uses_several_ports();
     warnings_about(&args.common, &collective, planned.ports(), several);
     // Each transfer consists of two steps.
-    let transfers = steps(algorithm, request.ranks, request.segments.count()) / 2;
+    let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
     let progress = Progress::new(
-        transfers << u32::from(request.cost.overlap),
+        transfers << u32::from(request.get_cost().overlap),
         "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
     );
-    let cost = &request.cost;
-    let size = request.element_bytes;
+    let cost = request.get_cost();
+    let size = request.get_element_bytes();
     let timed = planned.timed(cost, size, |more| progress.add(more));
     progress.finish();
     let timed = timed?;
     finite(timed.time)?;
     let layouts = planned.layouts();
-    let (ports, ranks) = (request.ports, request.ranks);
+    let (ports, ranks) = (request.get_ports(), request.ranks());
     let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
     let info = ScheduleInfo::planned(task, algorithm, request, collective.root());
     let largest = bounds.largest;

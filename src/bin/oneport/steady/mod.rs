@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         .messages
         .unwrap_or_else(|| default_messages(&periodic, args.run));
     let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
-    let model_time = schedule.simulate(&periodic.cost(1.0)?, 1)?.time();
+    let model_time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
     let single = best_single(&solution)?;
     let packets = args.size.as_ref();
     let packets = packets
@@ -244,7 +244,7 @@ fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Resu
         overlap,
         ..check::Options::default()
     };
-    let report = check::check(&schedule, &options);
+    let report = schedule.check_with(&options);
     if let Some(error) = report.errors.first() {
         bail!("the schedule is wrong: {}", error.message);
     }

@@ -156,7 +156,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
     let request = &job.sweep.request;
     let list = |items: Vec<String>| items.join(" ");
     let costs = {
-        let c = &request.cost;
+        let c = request.get_cost();
         let plain = CostModel::new(c.alpha, c.beta)
             .gamma(c.gamma)
             .gamma_copy(c.gamma_copy)
@@ -184,15 +184,15 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
     };
     [
         ("collective", job.kind.name().to_string()),
-        ("ranks", request.ranks.to_string()),
-        ("root", request.root.to_string()),
+        ("ranks", request.ranks().to_string()),
+        ("root", request.get_root().to_string()),
         (
             "ports",
-            format!("{} {}", request.ports.k(), request.ports.name()),
+            format!("{} {}", request.get_ports().k(), request.get_ports().name()),
         ),
         ("dtype", job.dtype.name().to_string()),
         ("op", job.op.name().to_string()),
-        ("ordered", request.keep_order.to_string()),
+        ("ordered", request.keeps_order().to_string()),
         ("clock", job.clock.name().to_string()),
         ("costs", costs),
         ("cores", cores),
@@ -229,14 +229,14 @@ impl Job {
     fn rule(&self, tuning: &Tuning) -> Rule {
         let request = &self.sweep.request;
         let segmented = |name: &str| registry::find(self.kind, name).is_ok_and(|a| a.segmented);
-        let costs = show_cost(&request.cost, TimeUnit::Nanoseconds);
+        let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
         Rule {
             collective: self.kind,
-            ranks: request.ranks,
-            ports: request.ports.name().to_string(),
-            ported: request.ports.k(),
+            ranks: request.ranks(),
+            ports: request.get_ports().name().to_string(),
+            ported: request.get_ports().k(),
             dtype: Some(self.dtype.name().to_string()),
-            ordered: request.keep_order,
+            ordered: request.keeps_order(),
             clock: Some(match self.clock {
                 super::Pace::Native => "native".to_string(),
                 super::Pace::Paced => format!("paced: {costs}"),
@@ -264,7 +264,7 @@ impl Job {
             title: format!(
                 "oneport tune {}: {} ranks, {} clock",
                 self.kind.name(),
-                self.sweep.request.ranks,
+                self.sweep.request.ranks(),
                 self.clock.name()
             ),
             summary,

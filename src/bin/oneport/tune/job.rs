@@ -73,7 +73,7 @@ impl Job {
         let (algorithms, skipped) = select_algorithms(args, &task)?;
         ensure_fits_memory(&task, max_bytes)?;
         let mut request = task.request;
-        request.segments = Segments::whole(0);
+        request = request.segments(Segments::whole(0));
         Ok(Job {
             kind: args.collective,
             sweep: Sweep {
@@ -95,7 +95,7 @@ impl Job {
 
     pub(super) fn warnings(&self, args: &Args, threads: &Threads, tuning: &Tuning) -> Vec<String> {
         let mut warnings = Vec::new();
-        let ranks = self.sweep.request.ranks;
+        let ranks = self.sweep.request.ranks();
         if threads.oversubscribed && self.clock == Pace::Native {
             warnings.push(format!(
                 "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
@@ -125,9 +125,9 @@ impl Job {
     /// Describes the measurement in lines of name and value.
     pub(super) fn summary(&self, threads: &Threads) -> Vec<(&'static str, String)> {
         let request = &self.sweep.request;
-        let ports = match request.ports.k() {
-            1 => format!("{} ports", request.ports.name()),
-            k => format!("{k} {} ports each", request.ports.name()),
+        let ports = match request.get_ports().k() {
+            1 => format!("{} ports", request.get_ports().name()),
+            k => format!("{k} {} ports each", request.get_ports().name()),
         };
         let op = if self.kind.reduces() {
             format!(", {}", self.op.name())
@@ -145,12 +145,16 @@ impl Job {
                 "ranks",
                 format!(
                     "{} on {} cores, {pinned}; {ports}",
-                    request.ranks, threads.cores
+                    request.ranks(),
+                    threads.cores
                 ),
             ),
             ("elements", format!("{}{op}", self.dtype.name())),
             ("clock", self.clock.name().to_string()),
-            ("costs", show_cost(&request.cost, TimeUnit::Nanoseconds)),
+            (
+                "costs",
+                show_cost(request.get_cost(), TimeUnit::Nanoseconds),
+            ),
         ]
     }
 }
@@ -179,7 +183,7 @@ fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm
 fn ensure_fits_memory(task: &Task, bytes: u64) -> Result<()> {
     /// Buffer, input, output and expected output of each rank.
     const COPIES: u128 = 4;
-    let (kind, ranks) = (task.algorithms[0].collective, task.request.ranks);
+    let (kind, ranks) = (task.algorithms[0].collective, task.request.ranks());
     let need = COPIES * footprint(kind, ranks, bytes as usize, None);
     if let Some(free) = available_memory().filter(|&free| need > u128::from(free)) {
         bail!(

@@ -51,10 +51,10 @@ impl Job {
         let request = &self.sweep.request;
         Output {
             collective: self.kind.name(),
-            ranks: request.ranks,
-            root: request.root,
-            ports: request.ports.name(),
-            ported: request.ports.k(),
+            ranks: request.ranks(),
+            root: request.get_root(),
+            ports: request.get_ports().name(),
+            ported: request.get_ports().k(),
             dtype: self.dtype.name(),
             op: self.kind.reduces().then_some(self.op.name()),
             clock: self.clock.name(),

@@ -92,7 +92,7 @@ fn the_table_satisfies_the_equations() {
 fn prove_gather(problem: &GatherProblem, tree: &GatherTree) {
     let blocks: Vec<usize> = problem.sizes().iter().map(|&s| s as usize).collect();
     let schedule = tree.gather(&blocks, crate::Ports::UNI).unwrap();
-    let simulated = schedule.simulate(problem.cost(), 1).unwrap().time();
+    let simulated = schedule.simulate(problem.cost()).unwrap().makespan();
     assert_eq!(simulated, problem.time(tree));
 }
 

@@ -89,16 +89,16 @@ mod tests {
                 (64, 4000, 0.0, 1.0),
                 (100, 20_000, 1000.0, 1.0),
             ] {
-                let mut r = Request::new(p, m);
-                r.ports = Ports::UNI;
-                r.cost = CostModel::new(alpha, 1.0).gamma(gamma);
+                let mut r = Request::broadcast(p, m)
+                    .ports(Ports::UNI)
+                    .cost(CostModel::new(alpha, 1.0).gamma(gamma));
                 let found = best_segment(out_of_order, &r).unwrap();
                 let reference = best_segment(greedy, &r).unwrap();
                 assert!(
                     found.time <= reference.time,
                     "{found:?}, {reference:?}, {r:?}"
                 );
-                r.segments = Segments::of_size(m, found.segment).unwrap();
+                r = r.segments(Segments::of_size(m, found.segment).unwrap());
                 assert_eq!(executed_time(out_of_order, &r).unwrap(), found.time);
             }
         }
@@ -107,24 +107,26 @@ mod tests {
     #[test]
     fn overlap_and_missing_links() {
         let out_of_order = registry::find(Kind::Reduce, "out-of-order").unwrap();
-        let mut r = Request::new(3, 20);
-        r.ports = Ports::UNI;
-        r.cost = CostModel::new(5.0, 1.0).gamma(1.0).overlap(true);
+        let mut r = Request::reduce(3, 20)
+            .ports(Ports::UNI)
+            .cost(CostModel::new(5.0, 1.0).gamma(1.0).overlap(true));
         let found = best_segment(out_of_order, &r).unwrap();
-        r.segments = Segments::of_size(20, found.segment).unwrap();
+        r = r.segments(Segments::of_size(20, found.segment).unwrap());
         assert_eq!(executed_time(out_of_order, &r).unwrap(), found.time);
         let links = vec![
             vec![Some(0.0), None, Some(1.0)],
             vec![Some(1.0); 3],
             vec![Some(1.0); 3],
         ];
-        r.cost = CostModel::heterogeneous(Links {
-            alpha: links.clone(),
-            beta: links,
-            gamma: vec![],
-            gamma_copy: vec![],
-        })
-        .unwrap();
+        r = r.cost(
+            CostModel::heterogeneous(Links {
+                alpha: links.clone(),
+                beta: links,
+                gamma: vec![],
+                gamma_copy: vec![],
+            })
+            .unwrap(),
+        );
         assert!(best_segment(out_of_order, &r).is_ok());
     }
 }

@@ -111,10 +111,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     request.validate()?;
     // The registry admits only commuting operators here, so ranks may be rotated to any root. For a
     // reversed broadcast operand order has no meaning.
-    let request = Request {
-        keep_order: false,
-        ..request.clone()
-    };
+    let request = request.clone().keep_order(false);
     let (transfer_time, combine_time) = costs(&request);
     let transfers = out_of_order(request.ranks, &transfer_time, &combine_time);
     Reduction::new(&request, transfers.into_iter().map(|t| [t]))

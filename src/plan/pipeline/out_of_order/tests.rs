@@ -1,7 +1,6 @@
 //! Tests of the out-of-order planner and of its lower bounds.
 
 use super::*;
-use crate::check::{Options, check};
 use crate::plan::{Segments, registry};
 use crate::random::Generator;
 use crate::{CostModel, Kind, Ports};
@@ -79,20 +78,19 @@ fn greedy(p: usize, (transfer_time, combine_time): &(Vec<f64>, Vec<f64>)) -> f64
 fn executed(kind: Kind, request: &Request) -> f64 {
     let algorithm = registry::find(kind, "out-of-order").unwrap();
     let schedule = algorithm.plan(request).unwrap();
-    let report = check(&schedule, &Options::default());
-    assert!(report.ok(), "{request:?}: {:?}", report.errors);
+    let report = schedule.check();
+    assert!(report.is_correct(), "{request:?}: {:?}", report.errors);
     schedule
-        .simulate(&request.cost, request.element_bytes)
+        .simulate_bytes(&request.cost, request.element_bytes)
         .unwrap()
-        .time()
+        .makespan()
 }
 
 fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Request {
-    let mut r = Request::new(p, 0);
-    r.segments = Segments::of_sizes(sizes.to_vec()).unwrap();
-    r.ports = Ports::UNI;
-    r.cost = CostModel::new(alpha, beta).gamma(gamma);
-    r
+    Request::reduce(p, 0)
+        .segments(Segments::of_sizes(sizes.to_vec()).unwrap())
+        .ports(Ports::UNI)
+        .cost(CostModel::new(alpha, beta).gamma(gamma))
 }
 
 #[test]
@@ -113,8 +111,8 @@ fn executed_times_match_the_plan_and_never_exceed_uni_greedy() {
         let whole = |n: usize| u32::try_from(n).map(f64::from).unwrap();
         let (alpha, beta, gamma) = (whole(any(12)), whole(any(3)), whole(any(4)));
         let mut r = request(p, &sizes, alpha, beta, gamma);
-        r.root = any(p);
-        r.element_bytes = 1 + any(2) as u64;
+        r = r.root(any(p));
+        r = r.element_bytes(1 + any(2) as u64);
         let reduced = executed(Kind::Reduce, &r);
         assert_eq!(Some(reduced), time(&r), "{r:?}");
         assert!(reduced <= uni_greedy::time(&r).unwrap(), "{r:?}");
@@ -135,7 +133,7 @@ fn executed_times_of_fractional_costs_match_the_plan() {
     for p in [2, 3, 4, 7, 16, 33] {
         for sizes in [vec![3; 9], vec![4, 1, 0, 2, 2, 7]] {
             let mut r = request(p, &sizes, 0.7, 0.13, 0.37);
-            r.root = p - 1;
+            r = r.root(p - 1);
             assert_eq!(Some(executed(Kind::Reduce, &r)), time(&r), "{r:?}");
             // In reverse the same times are summed in another order.
             let cast = executed(Kind::Broadcast, &r);

@@ -72,10 +72,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     // The registry admits only commuting operators here, so ranks may be rotated to any root. For a
     // reversed broadcast operand order has no meaning.
-    let request = Request {
-        keep_order: false,
-        ..request.clone()
-    };
+    let request = request.clone().keep_order(false);
     Reduction::new(&request, transfers(&request).map(|t| [t]))
 }
 

@@ -6,11 +6,10 @@ use crate::plan::{Segments, registry};
 use crate::{CostModel, Kind, Ports};
 
 fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Request {
-    let mut r = Request::new(p, 0);
-    r.segments = Segments::of_sizes(sizes.to_vec()).unwrap();
-    r.ports = Ports::UNI;
-    r.cost = CostModel::new(alpha, beta).gamma(gamma);
-    r
+    Request::reduce(p, 0)
+        .segments(Segments::of_sizes(sizes.to_vec()).unwrap())
+        .ports(Ports::UNI)
+        .cost(CostModel::new(alpha, beta).gamma(gamma))
 }
 
 fn simulated(kind: Kind, request: &Request) -> f64 {
@@ -19,9 +18,9 @@ fn simulated(kind: Kind, request: &Request) -> f64 {
         .plan(request)
         .unwrap();
     schedule
-        .simulate(&request.cost, request.element_bytes)
+        .simulate_bytes(&request.cost, request.element_bytes)
         .unwrap()
-        .time()
+        .makespan()
 }
 
 /// The makespan by definition: find the two smallest states by sorting.
@@ -69,7 +68,7 @@ fn schedule_stream_states_and_definition_agree() {
                 (0.0, 0.0, 1.0),
             ] {
                 let mut r = request(p, sizes, alpha, beta, gamma);
-                r.root = p / 2;
+                r = r.root(p / 2);
                 let costs: Vec<_> = costs(&r).collect();
                 let expected = oracle(p, &costs);
                 assert_eq!(time(&r), Some(expected), "p={p} {sizes:?}");

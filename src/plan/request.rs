@@ -1,0 +1,387 @@
+//! [`Request`]: the problem to plan, in fluent form.
+
+use super::choose::{self, Choice};
+use super::registry;
+use super::{MAX_ELEMENTS, MAX_TRANSFERS, Segments, consecutive, evenly};
+use crate::error::{Error, Result};
+use crate::machine::{CostModel, Ports, bytes};
+use crate::rules::max_time;
+use crate::schedule::collective::Kind;
+use crate::schedule::{Schedule, Span};
+
+/// The problem to plan: a collective, its ranks and root, ports, sizes and costs.
+///
+/// A constructor names the collective, the number of ranks and the number of elements: of the
+/// vector of a broadcast, reduce, allreduce, reduce_scatter or scan, or of one rank's block of a
+/// gather, scatter, allgather or alltoall. All else has a default: bidirectional one-ported ranks,
+/// root 0, one segment, equal blocks, a commuting operator, and messages of unit cost.
+///
+/// ```
+/// use oneport::{CostModel, Ports, Request};
+/// let request = Request::reduce(6, 1000).root(2).ports(Ports::UNI);
+/// let schedule = request.clone().segment_elems(100).plan("uni-greedy")?;
+/// assert!(schedule.check().is_correct());
+///
+/// // The fastest algorithm of a machine, with its best segments.
+/// let machine = CostModel::new(1000.0, 0.5);
+/// let best = request.plan_best(&machine)?;
+/// assert!(best.simulate(&machine)?.makespan() <= schedule.simulate(&machine)?.makespan());
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// A method with the name of a property sets it, and `get_` before the name reads it. A value that
+/// is not valid is reported when the request is planned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub(in crate::plan) kind: Kind,
+    pub(in crate::plan) ranks: usize,
+    pub(in crate::plan) root: usize,
+    pub(in crate::plan) root_free: bool,
+    pub(in crate::plan) ports: Ports,
+    pub(in crate::plan) segments: Segments,
+    pub(in crate::plan) blocks: Option<Vec<usize>>,
+    pub(in crate::plan) keep_order: bool,
+    pub(in crate::plan) cost: CostModel,
+    pub(in crate::plan) element_bytes: u64,
+    /// The first value that a method refused.
+    invalid: Option<Error>,
+}
+
+macro_rules! constructors {
+    ($($name:ident $kind:ident $what:literal,)*) => {
+        /// One constructor a collective: see [`Request`] for the defaults.
+        impl Request {
+            $(
+                #[doc = concat!("A request for ", $what, ".")]
+                pub fn $name(ranks: usize, elements: usize) -> Request {
+                    Request::new(Kind::$kind, ranks, elements)
+                }
+            )*
+        }
+    };
+}
+
+constructors! {
+    broadcast Broadcast "a broadcast of a vector of `elements` elements",
+    reduce Reduce "a reduction of vectors of `elements` elements",
+    allreduce Allreduce "an allreduce of vectors of `elements` elements",
+    gather Gather "a gather of blocks of `elements` elements",
+    scatter Scatter "a scatter of blocks of `elements` elements",
+    allgather Allgather "an allgather of blocks of `elements` elements",
+    reduce_scatter ReduceScatter "a reduce-scatter of vectors of `elements` elements",
+    alltoall Alltoall "an alltoall of blocks of `elements` elements",
+    scan Scan "a scan of vectors of `elements` elements",
+}
+
+/// Properties.
+impl Request {
+    /// A request for the collective `kind`: see [`Request`] for `elements` and the defaults.
+    pub fn new(kind: Kind, ranks: usize, elements: usize) -> Request {
+        Request {
+            kind,
+            ranks,
+            root: 0,
+            root_free: false,
+            ports: Ports::BI,
+            segments: Segments::whole(elements),
+            blocks: None,
+            keep_order: false,
+            cost: CostModel::new(1.0, 1.0),
+            element_bytes: 1,
+            invalid: None,
+        }
+    }
+
+    /// The same problem for another collective.
+    #[must_use]
+    pub fn collective(mut self, kind: Kind) -> Request {
+        self.kind = kind;
+        self
+    }
+
+    /// The root, for collectives that have one.
+    #[must_use]
+    pub fn root(mut self, root: usize) -> Request {
+        self.root = root;
+        self
+    }
+
+    /// Whether the planner may choose a better root; the schedule's collective names the chosen
+    /// one.
+    #[must_use]
+    pub fn free_root(mut self, free: bool) -> Request {
+        self.root_free = free;
+        self
+    }
+
+    /// The port model.
+    #[must_use]
+    pub fn ports(mut self, ports: Ports) -> Request {
+        self.ports = ports;
+        self
+    }
+
+    /// How the vector is split, or one rank's block (the largest, if they differ), and with it the
+    /// number of elements. Algorithms that move blocks split each block into the same number of
+    /// parts.
+    #[must_use]
+    pub fn segments(mut self, segments: Segments) -> Request {
+        self.segments = segments;
+        self
+    }
+
+    /// Segments of `elements` elements, the last one possibly smaller: [`Segments::of_size`].
+    #[must_use]
+    pub fn segment_elems(self, elements: usize) -> Request {
+        let segments = Segments::of_size(self.elements(), elements);
+        self.try_segments(segments)
+    }
+
+    /// So many segments, or one per element if there are fewer elements: [`Segments::of_count`].
+    #[must_use]
+    pub fn segment_count(self, count: usize) -> Request {
+        let segments = Segments::of_count(self.elements(), count);
+        self.try_segments(segments)
+    }
+
+    fn try_segments(mut self, segments: Result<Segments>) -> Request {
+        match segments {
+            Ok(segments) => self.segments = segments,
+            Err(error) => self.invalid = self.invalid.or(Some(error)),
+        }
+        self
+    }
+
+    /// Elements of each rank's block, for collectives that have blocks. `None` means equal blocks,
+    /// or, for reduce_scatter, blocks as equal as possible. In alltoall every rank has a block of
+    /// this size from each rank.
+    #[must_use]
+    pub fn blocks(mut self, elements: impl Into<Option<Vec<usize>>>) -> Request {
+        self.blocks = elements.into();
+        self
+    }
+
+    /// Whether operands must be combined in rank order (the operator does not commute).
+    #[must_use]
+    pub fn keep_order(mut self, keep_order: bool) -> Request {
+        self.keep_order = keep_order;
+        self
+    }
+
+    /// The cost model, for planners that depend on it.
+    #[must_use]
+    pub fn cost(mut self, cost: CostModel) -> Request {
+        self.cost = cost;
+        self
+    }
+
+    /// Bytes of one element, to compute times.
+    #[must_use]
+    pub fn element_bytes(mut self, bytes: u64) -> Request {
+        self.element_bytes = bytes;
+        self
+    }
+
+    /// The collective.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Number of elements of the vector, or of one rank's block: see [`Request::segments`].
+    pub fn elements(&self) -> usize {
+        self.segments.elements()
+    }
+
+    /// See [`Request::root`].
+    pub fn get_root(&self) -> usize {
+        self.root
+    }
+
+    /// See [`Request::free_root`].
+    pub fn has_free_root(&self) -> bool {
+        self.root_free
+    }
+
+    /// See [`Request::ports`].
+    pub fn get_ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// See [`Request::segments`].
+    pub fn get_segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// See [`Request::blocks`].
+    pub fn get_blocks(&self) -> Option<&[usize]> {
+        self.blocks.as_deref()
+    }
+
+    /// See [`Request::keep_order`].
+    pub fn keeps_order(&self) -> bool {
+        self.keep_order
+    }
+
+    /// See [`Request::cost`].
+    pub fn get_cost(&self) -> &CostModel {
+        &self.cost
+    }
+
+    /// See [`Request::element_bytes`].
+    pub fn get_element_bytes(&self) -> u64 {
+        self.element_bytes
+    }
+}
+
+/// Planning.
+impl Request {
+    /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
+    ///
+    /// # Errors
+    /// An unknown name, or as [`Algorithm::plan`](registry::Algorithm::plan).
+    pub fn plan(&self, algorithm: &str) -> Result<Schedule> {
+        registry::find(self.kind, algorithm)?.plan(self)
+    }
+
+    /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
+    /// which replaces the request's cost model: see [`choose`](choose::choose).
+    ///
+    /// # Errors
+    /// When no algorithm can be planned; the message contains the reason for each.
+    pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
+        let request = self.clone().cost(machine.clone());
+        let Choice {
+            algorithm, request, ..
+        } = choose::choose(&request)?;
+        algorithm.plan(&request)
+    }
+
+    /// Checks that there is at least one rank, that the root is one of the ranks, and that the cost
+    /// model covers all ranks.
+    ///
+    /// # Errors
+    /// Names the failed condition; also when there are more ranks than steps can be numbered for.
+    pub fn validate(&self) -> Result<()> {
+        if let Some(error) = &self.invalid {
+            return Err(error.clone());
+        }
+        if self.ranks == 0 {
+            return Err(Error::usage("a collective needs at least one rank"));
+        }
+        if self.ranks > MAX_TRANSFERS {
+            return Err(Error::usage(format!(
+                "{} ranks are more than the 2^30 that can be planned for",
+                self.ranks
+            )));
+        }
+        if self.root >= self.ranks {
+            return Err(Error::usage(format!(
+                "root {} is not one of {} ranks (numbered from 0)",
+                self.root, self.ranks
+            )));
+        }
+        if self.ports.k() == 0 {
+            return Err(Error::usage("a rank needs at least one port (ported is 0)"));
+        }
+        if let Some(blocks) = &self.blocks {
+            if blocks.len() != self.ranks {
+                return Err(Error::usage(format!(
+                    "{} block sizes for {} ranks",
+                    blocks.len(),
+                    self.ranks
+                )));
+            }
+            let sum = blocks.iter().try_fold(0usize, |a, &b| a.checked_add(b));
+            if sum.is_none_or(|sum| sum > MAX_ELEMENTS) {
+                return Err(Error::usage(
+                    "the blocks have more than the 2^60 elements that can be planned for",
+                ));
+            }
+        }
+        if self.elements() > MAX_ELEMENTS {
+            return Err(Error::usage(format!(
+                "{} elements are more than the 2^60 that can be planned for",
+                self.elements()
+            )));
+        }
+        self.cost.validate()?;
+        self.cost.covers(self.ranks)
+    }
+
+    /// The span of each rank's block among all blocks in rank order: in the output of a gather or
+    /// allgather, the root's input of a scatter, every rank's input of an alltoall.
+    pub fn block_spans(&self) -> Vec<Span> {
+        match &self.blocks {
+            Some(sizes) => consecutive(sizes),
+            None => consecutive(&vec![self.elements(); self.ranks]),
+        }
+    }
+
+    /// Number of elements of each rank's block of a gather, scatter or allgather.
+    pub(crate) fn block_sizes(&self) -> Vec<usize> {
+        match &self.blocks {
+            Some(sizes) => sizes.clone(),
+            None => vec![self.elements(); self.ranks],
+        }
+    }
+
+    /// The span of each rank's block in the vector of a reduce_scatter: with the given sizes, or
+    /// with sizes that differ by at most one, larger blocks first.
+    pub fn reduce_scatter_spans(&self) -> Vec<Span> {
+        match &self.blocks {
+            Some(sizes) => consecutive(sizes),
+            None => consecutive(&evenly(self.elements(), self.ranks)),
+        }
+    }
+
+    /// The same request for free computation.
+    pub(crate) fn without_computation(&self) -> Request {
+        Request {
+            cost: self.cost.clone().gamma(0.0),
+            ..self.clone()
+        }
+    }
+
+    /// Time of a message of `elements` elements; on a heterogeneous platform, an upper bound for
+    /// all links.
+    pub fn transfer_time(&self, elements: usize) -> f64 {
+        self.cost
+            .slowest_transfer(bytes(elements, self.element_bytes))
+    }
+
+    /// Number and size of the segments, if closed forms over equal segments are valid: equal sizes,
+    /// a homogeneous model and no overlap.
+    pub(crate) fn equal_segments(&self) -> Option<(usize, usize)> {
+        let sizes = self.segments.sizes();
+        let equal = sizes.iter().all(|&s| s == sizes[0]);
+        (equal && self.closed_forms_hold()).then(|| (sizes.len(), sizes[0]))
+    }
+
+    /// Whether the cost model is one that closed forms are stated for: homogeneous, without
+    /// overlap.
+    pub(crate) fn closed_forms_hold(&self) -> bool {
+        self.cost.links().is_none() && !self.cost.overlap
+    }
+
+    /// Time to combine `elements` elements; on a heterogeneous platform, at the slowest rank.
+    pub fn combine_time(&self, elements: usize) -> f64 {
+        let bytes = bytes(elements, self.element_bytes);
+        let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
+        (0..ranks).fold(0.0, |t, rank| max_time(t, self.cost.combine(rank, bytes)))
+    }
+
+    /// Time to combine `elements` elements that a rank already holds; on a heterogeneous platform,
+    /// at the slowest rank.
+    pub fn local_combine_time(&self, elements: usize) -> f64 {
+        let bytes = bytes(elements, self.element_bytes);
+        let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
+        (0..ranks).fold(0.0, |t, rank| {
+            max_time(t, self.cost.combine_local(rank, bytes))
+        })
+    }
+}
