@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::estimate::CoreModel;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Links, Pieces, refuses_cost};
-use crate::run::tuning::{OWN_WORK_NS, WORKER_SWITCH_SHARE};
-use crate::run::{Workers, longest_messages};
+use crate::run::{Tuning, Workers, longest_messages};
 
 /// The result of [`calibrate`](super::calibrate()): times in nanoseconds, sizes in bytes.
 ///
@@ -83,6 +82,9 @@ pub struct Profile {
     /// Local copies.
     #[serde(default)]
     pub copy_points: Vec<Point>,
+    /// Constants of the machine that differ from the default ones; written by hand.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tuning: Tuning,
     /// Warnings about the quality of the figures.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -134,6 +136,7 @@ impl Profile {
                 )));
             }
         }
+        profile.tuning.validate()?;
         let within = |e: Error| Error::malformed(format!("profile: {e}"));
         if let Some(pieces) = &profile.pieces {
             pieces.validate().map_err(within)?;
@@ -176,19 +179,20 @@ impl Profile {
         let first = pieces.and_then(|p| p.transfer.first());
         let overhead = first
             .map_or(self.alpha, |piece| piece.alpha)
-            .min(OWN_WORK_NS);
+            .min(self.tuning.own_work_ns);
         let multiplexed = workers == Workers::Cores;
         Some(CoreModel {
             cores,
             overhead,
             switch: if multiplexed {
-                overhead * WORKER_SWITCH_SHARE
+                overhead * self.tuning.worker_switch_share
             } else {
                 self.shared_alpha?
             },
             eager: longest.borrowed,
             copied: longest.copied,
             multiplexed,
+            tuning: self.tuning,
         })
     }
 
@@ -198,6 +202,10 @@ impl Profile {
             .gamma(self.gamma)
             .gamma_copy(self.gamma_copy)
     }
+}
+
+fn is_default(tuning: &Tuning) -> bool {
+    *tuning == Tuning::default()
 }
 
 impl Machine {
@@ -274,6 +282,30 @@ mod tests {
             assert_eq!(utc(seconds), date);
         }
         assert_eq!(now().len(), 20);
+    }
+
+    #[test]
+    fn a_profile_overrides_constants_of_the_machine() {
+        let profile = |tuning: &str| {
+            let text = r#"{"alpha": 250, "beta": 0.03, "tuning": "#;
+            Profile::from_json(&format!("{text}{tuning}}}"))
+        };
+        let overridden = profile(r#"{"cold_copy_factor": 3, "own_work_ns": 40}"#).unwrap();
+        let core_model = overridden.core_model(Workers::Cores, 4, 2).unwrap();
+        assert_eq!(core_model.overhead, 40.0);
+        assert_eq!(core_model.tuning.cold_copy_factor, 3.0);
+        let default = Tuning::default();
+        assert_eq!(core_model.tuning.fresh_factor, default.fresh_factor);
+        assert_eq!(Profile::from_json(&overridden.to_json()), Ok(overridden));
+        assert!(!profile("{}").unwrap().to_json().contains("tuning"));
+        for (wrong, word) in [
+            (r#"{"fresh_factor": -1}"#, "fresh_factor"),
+            (r#"{"colour": 1}"#, "colour"),
+            (r#"{"min_stream_bytes": 0.5}"#, "usize"),
+        ] {
+            let error = profile(wrong).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
     }
 
     fn sample() -> Profile {

@@ -1,189 +1,206 @@
-//! Planners turn a [`Request`] into a [`Schedule`](crate::Schedule): one file per algorithm, one
-//! row per algorithm in the [`registry`].
+//! Planners turn a [`Request`] into a [`Schedule`](crate::Schedule): one file and one row per
+//! algorithm.
 //!
 //! A planner works on *virtual* ranks with the root at 0. Round by round, it states which segment
 //! moves from which rank to which; `reduction` turns that into programs over real ranks and spans.
+//!
+//! This file has the list of all planners: their modules, by family, and the rows of their
+//! algorithms. What reads the list is in the [`registry`].
 
 pub(crate) mod build;
 pub mod choose;
-pub mod circulant;
 pub mod distribution;
-pub mod exchange;
-pub mod gather;
-pub mod pipeline;
 pub mod refusal;
 pub mod registry;
 mod request;
 pub mod segments;
-pub mod tree;
+mod split;
 
+pub mod tree {
+    //! Planners that reduce along trees, and the allreduces built from them.
+
+    pub mod binary;
+    pub mod binomial;
+    pub mod dual_root;
+    pub mod linear;
+    pub mod ordered;
+    pub mod reduce_broadcast;
+    pub mod two_tree;
+}
+
+pub mod pipeline {
+    //! Pipelined planners: the vector travels in segments.
+
+    pub mod bi_greedy;
+    pub mod chain;
+    pub mod out_of_order;
+    pub mod scan;
+    pub mod uni_greedy;
+}
+
+pub mod exchange {
+    //! Planners that work in rounds: in each round a rank sends at most one message and receives at
+    //! most one.
+
+    pub mod bruck;
+    pub mod bruck_alltoall;
+    pub mod butterfly;
+    pub mod doubling_allgather;
+    pub mod doubling_allreduce;
+    pub mod doubling_scan;
+    pub mod halving;
+    pub mod linear;
+    pub mod pairwise;
+    pub mod rabenseifner;
+    pub mod ring;
+    pub mod van_de_geijn;
+}
+
+pub mod circulant {
+    //! Planners on circulant graphs, in which rank `r` sends to `r + skip` and receives from `r -
+    //! skip`, modulo `p`, for `ceil(log2 p)` values of `skip`.
+
+    pub mod allgather;
+    pub mod allgatherv;
+    pub mod allreduce;
+    pub mod broadcast;
+    pub mod census;
+    pub mod n_blocks;
+    mod phases;
+    pub mod prove;
+    pub mod reduce;
+    pub mod reduce_scatter_gather;
+    pub mod schedule;
+    pub mod table;
+    pub mod tables;
+}
+
+pub mod gather {
+    //! Irregular gather and scatter: planners of trees for blocks of different sizes.
+    //!
+    //! Rank `i` holds `m_i` bytes; at the end the root holds all blocks in rank order. A scatter is
+    //! the reverse and costs the same. Every planner here makes a [`GatherTree`] for a
+    //! [`GatherProblem`]; the tree computes its completion time and makes the schedules.
+    //!
+    //! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives" and
+    //! "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter".
+    //!
+    //! The examples `gather_classes` (classes of trees against each other, and against padding all
+    //! blocks to the largest) and `gather_guidelines` (performance guidelines, in the model and
+    //! measured) print results and show them in their own documentation.
+
+    pub mod binary;
+    pub mod binomial;
+    pub mod degrading;
+    pub mod heterogeneous;
+    pub mod linear;
+    pub mod noncontiguous;
+    pub mod optimal;
+    pub mod ported;
+    mod problem;
+    pub mod rank_ordered;
+    mod row;
+    mod tree;
+    pub mod two_groups;
+    pub mod weakly_ordered;
+
+    pub use self::problem::GatherProblem;
+    #[cfg(test)]
+    pub(in crate::plan) use self::problem::testing;
+    pub use self::tree::{Child, GatherTree};
+}
+
+pub use self::build::reduction::Transfer;
+use self::registry::Algorithm;
+use self::registry::row::broadcast;
 pub use self::request::Request;
-use crate::error::{Error, Result};
-use crate::schedule::Span;
+pub use self::split::Segments;
+pub(crate) use self::split::{consecutive, evenly};
 
-/// Each transfer has two steps, and steps have 32-bit numbers.
-pub(crate) const MAX_TRANSFERS: usize = 1 << 30;
-/// Keeps buffers of a few vectors far from overflow; far more than any memory holds.
-const MAX_ELEMENTS: usize = 1 << 60;
-/// Maximal number of segments of a vector: the steps of more segments would not fit into memory.
-const MAX_SEGMENTS: usize = 1 << 26;
-
-/// A vector split into consecutive segments; sizes in elements.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segments(Vec<usize>);
-
-impl Segments {
-    /// One segment.
-    pub fn whole(elements: usize) -> Segments {
-        Segments(vec![elements])
-    }
-
-    /// Segments of `segment` elements, the last one possibly smaller. An empty vector is one empty
-    /// segment.
-    ///
-    /// # Errors
-    /// When `segment` is 0, or there are more than 2^26 segments.
-    pub fn of_size(elements: usize, segment: usize) -> Result<Segments> {
-        if segment == 0 {
-            return Err(Error::usage("a segment of 0 elements"));
-        }
-        if elements == 0 {
-            return Ok(Segments::whole(0));
-        }
-        if elements.div_ceil(segment) > MAX_SEGMENTS {
-            return Err(Error::usage(format!(
-                "{elements} elements in segments of {segment} are more than 2^26 segments: take larger segments"
-            )));
-        }
-        let mut sizes = vec![segment; elements / segment];
-        if !elements.is_multiple_of(segment) {
-            sizes.push(elements % segment);
-        }
-        Ok(Segments(sizes))
-    }
-
-    /// `count` segments, or one per element if there are fewer elements. If equal sizes with a
-    /// possibly smaller last segment give `count` segments, these are used (10 elements in 4: 3, 3,
-    /// 3, 1); otherwise sizes differ by one (10 in 6: 2, 2, 2, 2, 1, 1).
-    ///
-    /// # Errors
-    /// When `count` is 0, or there are more than 2^26 segments.
-    pub fn of_count(elements: usize, count: usize) -> Result<Segments> {
-        if count == 0 {
-            return Err(Error::usage("0 segments"));
-        }
-        let count = count.min(elements).max(1);
-        let size = elements.div_ceil(count).max(1);
-        if elements == 0 || elements.div_ceil(size) == count {
-            return Segments::of_size(elements, size);
-        }
-        let larger = elements % count;
-        let smaller = std::iter::repeat_n(size - 1, count - larger);
-        Ok(Segments(
-            std::iter::repeat_n(size, larger).chain(smaller).collect(),
-        ))
-    }
-
-    /// Segments of these sizes, in this order.
-    ///
-    /// # Errors
-    /// When `sizes` is empty, or their sum overflows.
-    pub fn of_sizes(sizes: Vec<usize>) -> Result<Segments> {
-        if sizes.is_empty() {
-            return Err(Error::usage("0 segments"));
-        }
-        if sizes
-            .iter()
-            .try_fold(0usize, |a, &b| a.checked_add(b))
-            .is_none()
-        {
-            return Err(Error::usage("segment sizes overflow"));
-        }
-        Ok(Segments(sizes))
-    }
-
-    /// Number of segments.
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Number of elements of all segments together.
-    pub fn elements(&self) -> usize {
-        self.0.iter().sum()
-    }
-
-    /// The sizes of the segments.
-    pub fn sizes(&self) -> &[usize] {
-        &self.0
-    }
-
-    /// The span of each segment in the vector.
-    pub fn spans(&self) -> Vec<Span> {
-        consecutive(&self.0)
-    }
-}
-
-/// Consecutive spans of these lengths, starting at 0.
-pub(crate) fn consecutive(sizes: &[usize]) -> Vec<Span> {
-    let mut offset = 0;
-    let span = |&len: &usize| {
-        let span = Span::new(offset, len);
-        offset = offset.saturating_add(len);
-        span
-    };
-    sizes.iter().map(span).collect()
-}
-
-/// Splits `elements` into `parts` sizes that differ by at most one, larger sizes first.
-pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
-    let (small, larger) = (elements / parts, elements % parts);
-    (0..parts)
-        .map(|i| small + usize::from(i < larger))
-        .collect()
-}
-
-/// A transfer of one segment from one virtual rank to another, which combines it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transfer {
-    /// Segment.
-    pub segment: u32,
-    /// Virtual rank that sends.
-    pub from: u32,
-    /// Virtual rank that receives.
-    pub to: u32,
-}
-
-impl Transfer {
-    pub(crate) fn new(segment: usize, from: usize, to: usize) -> Transfer {
-        let narrow = |n: usize| u32::try_from(n).expect("ranks and segments fit 32 bits");
-        Transfer {
-            segment: narrow(segment),
-            from: narrow(from),
-            to: narrow(to),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_count_gives_the_requested_count() {
-        for elements in 0..60 {
-            for count in 1..70 {
-                let segments = Segments::of_count(elements, count).unwrap();
-                assert_eq!(segments.count(), count.min(elements).max(1));
-                assert_eq!(segments.elements(), elements);
-                let (first, rest) = segments.sizes().split_first().unwrap();
-                assert!(rest.iter().all(|s| s <= first && *s > 0));
-            }
-        }
-        assert_eq!(Segments::of_count(10, 4).unwrap().sizes(), [3, 3, 3, 1]);
-        assert_eq!(
-            Segments::of_count(10, 6).unwrap().sizes(),
-            [2, 2, 2, 2, 1, 1]
-        );
-        assert!(Segments::of_count(10, 0).is_err());
-    }
-}
+/// The rows of all algorithms, by collective. Among equal times the chooser takes the first.
+const ALGORITHMS: &[Algorithm] = &[
+    tree::binomial::REDUCE,
+    tree::linear::REDUCE,
+    tree::ordered::REDUCE,
+    tree::binary::REDUCE,
+    tree::two_tree::REDUCE,
+    pipeline::chain::REDUCE,
+    pipeline::uni_greedy::REDUCE,
+    pipeline::out_of_order::REDUCE,
+    pipeline::bi_greedy::REDUCE,
+    exchange::butterfly::REDUCE,
+    circulant::reduce::REDUCE,
+    circulant::reduce_scatter_gather::REDUCE,
+    exchange::van_de_geijn::REDUCE,
+    exchange::van_de_geijn::RING_REDUCE,
+    broadcast(tree::binomial::REDUCE),
+    broadcast(tree::linear::REDUCE),
+    tree::ordered::BROADCAST,
+    broadcast(tree::binary::REDUCE),
+    broadcast(tree::two_tree::REDUCE),
+    pipeline::chain::BROADCAST,
+    broadcast(pipeline::uni_greedy::REDUCE),
+    broadcast(pipeline::out_of_order::REDUCE),
+    broadcast(pipeline::bi_greedy::REDUCE),
+    exchange::butterfly::BROADCAST,
+    circulant::broadcast::BROADCAST,
+    broadcast(circulant::reduce_scatter_gather::REDUCE),
+    exchange::van_de_geijn::BROADCAST,
+    exchange::van_de_geijn::RING_BROADCAST,
+    circulant::census::ALLREDUCE,
+    circulant::allgather::ALLREDUCE,
+    circulant::allreduce::ALLREDUCE,
+    exchange::doubling_allreduce::ALLREDUCE,
+    exchange::rabenseifner::ALLREDUCE,
+    exchange::bruck::ALLREDUCE,
+    exchange::ring::ALLREDUCE,
+    tree::binomial::ALLREDUCE,
+    tree::linear::ALLREDUCE,
+    tree::binary::ALLREDUCE,
+    tree::two_tree::ALLREDUCE,
+    pipeline::chain::ALLREDUCE,
+    pipeline::uni_greedy::ALLREDUCE,
+    tree::dual_root::ALLREDUCE,
+    circulant::allgather::ALLGATHER,
+    circulant::allgatherv::ALLGATHER,
+    exchange::doubling_allgather::ALLGATHER,
+    exchange::bruck::ALLGATHER,
+    exchange::ring::ALLGATHER,
+    exchange::linear::ALLGATHER,
+    circulant::allgather::REDUCE_SCATTER,
+    circulant::allgatherv::REDUCE_SCATTER,
+    exchange::halving::REDUCE_SCATTER,
+    exchange::bruck::REDUCE_SCATTER,
+    exchange::ring::REDUCE_SCATTER,
+    exchange::linear::REDUCE_SCATTER,
+    exchange::pairwise::ALLTOALL,
+    exchange::bruck_alltoall::ALLTOALL,
+    exchange::doubling_scan::SCAN,
+    pipeline::scan::SCAN,
+    gather::linear::GATHER,
+    gather::binomial::OBLIVIOUS_GATHER,
+    gather::binomial::BEST_ROOT_GATHER,
+    gather::binomial::ADAPTIVE_GATHER,
+    gather::binary::GATHER,
+    gather::optimal::GATHER,
+    gather::rank_ordered::GATHER,
+    gather::weakly_ordered::GATHER,
+    gather::two_groups::GATHER,
+    gather::degrading::GATHER,
+    gather::ported::ADAPTIVE_GATHER,
+    gather::ported::GATHER,
+    gather::noncontiguous::GATHER,
+    gather::linear::SCATTER,
+    gather::binomial::OBLIVIOUS_SCATTER,
+    gather::binomial::BEST_ROOT_SCATTER,
+    gather::binomial::ADAPTIVE_SCATTER,
+    gather::binary::SCATTER,
+    gather::optimal::SCATTER,
+    gather::rank_ordered::SCATTER,
+    gather::weakly_ordered::SCATTER,
+    gather::two_groups::SCATTER,
+    gather::degrading::SCATTER,
+    gather::ported::ADAPTIVE_SCATTER,
+    gather::ported::SCATTER,
+    gather::noncontiguous::SCATTER,
+];

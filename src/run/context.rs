@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::exec::Clock;
 use super::operator::Operator;
 use super::team::Team;
-use super::tuning::streams_from;
 use super::wait::{TeamState, Waiter};
 use crate::machine::{CostModel, Ports};
 
@@ -48,7 +47,7 @@ impl<'r, T> RunContext<'r, T> {
             deadline: team.deadline,
             paced: clock == Clock::Paced,
             share_copies: team.share_copies,
-            streams_from: streams_from(buffer_bytes),
+            streams_from: team.tuning.streams_from(buffer_bytes),
         }
     }
 

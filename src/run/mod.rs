@@ -11,6 +11,7 @@ mod endpoint;
 pub(crate) mod exec;
 mod failure;
 mod operator;
+mod overrides;
 mod placement;
 mod rank;
 mod scope;
@@ -30,6 +31,7 @@ pub use endpoint::{
 pub(crate) use exec::longest_messages;
 pub use exec::{Clock, Outcome, RunOptions};
 pub use operator::Operator;
+pub use overrides::Tuning;
 pub use scope::{ScopeOptions, ScopeOutcome};
 pub use team::{Team, TeamOptions, Workers};
 pub use testdata::{Mismatch, inputs, oracle};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
+use super::overrides::Tuning;
 use super::placement::Placement;
 use super::transfer::{ScopedJob, run_on_all};
 use super::tuning::{DEFAULT_MAX_THREADS, MAPPINGS_PER_THREAD, STACK_BYTES};
@@ -29,6 +30,8 @@ pub struct TeamOptions {
     pub share_copies: bool,
     /// Whether each rank or each core has a thread.
     pub workers: Workers,
+    /// Constants of the machine.
+    pub tuning: Tuning,
 }
 
 /// Which threads run the ranks' programs.
@@ -52,6 +55,7 @@ impl Default for TeamOptions {
             deadline: Duration::from_secs(10),
             share_copies: true,
             workers: Workers::Ranks,
+            tuning: Tuning::default(),
         }
     }
 }
@@ -82,6 +86,7 @@ pub struct Team {
     pub(super) state: TeamState,
     pub(super) deadline: Duration,
     pub(super) share_copies: bool,
+    pub(super) tuning: Tuning,
     pub(super) cores: usize,
     /// Cores that threads are pinned to in excess of the CPU quota.
     pub(super) unpaid_cores: usize,
@@ -126,6 +131,7 @@ impl Team {
             state: TeamState::new(&placement.core_of, placement.cores, placement.ids()),
             deadline: options.deadline,
             share_copies: options.share_copies && ranks <= placement.cores,
+            tuning: options.tuning,
             cores: placement.cores,
             unpaid_cores: placement.in_use() - placement.cores,
             pinned: false,

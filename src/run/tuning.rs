@@ -2,11 +2,42 @@
 //! and sleep.
 //!
 //! Each constant says its unit and its effect, and what it was measured with where that is known.
-//! None changes what a run computes. What a message costs on this machine is not here, because a
-//! calibration measures it; here is only what an estimate of a native run adds to that.
+//! None changes what a run computes. Those that differ most between machines are in `overrides`,
+//! because a profile may override them. What a message costs on this machine is not here, because a
+//! calibration measures it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+// Copying
+
+/// Bytes of the last-level cache.
+pub(crate) fn cache_bytes() -> usize {
+    /// Assumed where the system does not report the size.
+    const DEFAULT_CACHE_BYTES: usize = 32 << 20;
+    /// 0 until it has been read. Threads that race to read it find the same value.
+    static CACHE: AtomicUsize = AtomicUsize::new(0);
+    match CACHE.load(Ordering::Relaxed) {
+        0 => {
+            let bytes = last_level_cache().unwrap_or(DEFAULT_CACHE_BYTES).max(1);
+            CACHE.store(bytes, Ordering::Relaxed);
+            bytes
+        }
+        known => known,
+    }
+}
+
+/// Bytes of the last-level cache, if the system reports them.
+fn last_level_cache() -> Option<usize> {
+    (0..8)
+        .map_while(|index| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+            let text = std::fs::read_to_string(path).ok()?;
+            text.trim().strip_suffix('K')?.parse::<usize>().ok()
+        })
+        .max()
+        .map(|kib| kib << 10)
+}
 
 // Copying
 
@@ -15,13 +46,6 @@ pub(crate) const CACHE_LINE_BYTES: usize = 64;
 
 /// Bytes at the start of a message that are prefetched before it is read.
 pub(crate) const MAX_PREFETCH_BYTES: usize = 1 << 10;
-
-/// Bytes of a message from which on it is copied with streaming stores, if the buffers of the run
-/// do not fit into the last-level cache.
-const MIN_STREAM_BYTES: usize = 128 << 10;
-
-/// Bytes of the last-level cache where the system does not report them.
-const DEFAULT_CACHE_BYTES: usize = 32 << 20;
 
 /// Bytes of the smallest piece of a message that both partners copy. A message shorter than two of
 /// them is not worth a handshake.
@@ -49,43 +73,6 @@ pub(crate) const MAX_COMPARED_SPANS: usize = 64;
 
 /// Elements from which on the check for wide vectors pays.
 pub(crate) const MIN_WIDE_ELEMENTS: usize = 64;
-
-/// Length in bytes from which on messages are copied with streaming stores, which bypass the
-/// caches, in a run whose ranks' buffers hold `total` bytes together.
-///
-/// If the buffers do not fit into the last-level cache, a long message would only evict other
-/// lines, and reading the lines that it overwrites would be wasted. If they fit, no message is
-/// streamed (`usize::MAX`).
-pub(crate) fn streams_from(total: usize) -> usize {
-    /// Bytes of the last-level cache; 0 until it has been read. Threads that race to read it find
-    /// the same value.
-    static CACHE: AtomicUsize = AtomicUsize::new(0);
-    let cache = match CACHE.load(Ordering::Relaxed) {
-        0 => {
-            let bytes = last_level_cache().unwrap_or(DEFAULT_CACHE_BYTES).max(1);
-            CACHE.store(bytes, Ordering::Relaxed);
-            bytes
-        }
-        known => known,
-    };
-    if total < cache {
-        usize::MAX
-    } else {
-        MIN_STREAM_BYTES
-    }
-}
-
-/// Bytes of the last-level cache, if the system reports them.
-fn last_level_cache() -> Option<usize> {
-    (0..8)
-        .map_while(|index| {
-            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
-            let text = std::fs::read_to_string(path).ok()?;
-            text.trim().strip_suffix('K')?.parse::<usize>().ok()
-        })
-        .max()
-        .map(|kib| kib << 10)
-}
 
 // Messages whose senders do not wait: see `exec::eager`
 
@@ -199,35 +186,9 @@ pub(crate) const MAX_BLOCK: Duration = Duration::from_secs(1);
 /// Percentage of the cores' time from which on a run warns that other processes had it.
 pub(crate) const MIN_FOREIGN_PERCENT: u64 = 5;
 
-// Estimates: see `measure::Profile::core_model` and `measure::estimate`
-
-/// Nanoseconds of a rank's own work for a message, excluding the wait for a cache line: the time of
-/// a short message between two nearby cores, without the handover.
-pub(crate) const OWN_WORK_NS: f64 = 60.0;
-
-/// Time that a worker takes to switch between two of its ranks, as a part of their own work for a
-/// message. It switches without the operating system.
-pub(crate) const WORKER_SWITCH_SHARE: f64 = 0.5;
-
 /// Bytes of the shortest message that both partners copy, if both can. Calibrated costs of such
 /// messages are those of a shared copy.
 pub(crate) const MIN_LONG_BYTES: u64 = 2 * MIN_PIECE_BYTES as u64;
-
-/// Time of a long message that one partner copies alone, in that of a shared copy.
-pub(crate) const LONE_COPY_FACTOR: f64 = 2.0;
-
-/// Time of a long copy into memory that is no longer cached, because other messages have been
-/// copied since, in that of a calibrated copy.
-pub(crate) const COLD_COPY_FACTOR: f64 = 2.0;
-
-/// Time per byte of data that the sender itself has just received or combined and that is still in
-/// the caches of the sender's core, in that of other data. The lines have to be fetched from there,
-/// and the lines they overwrite are cached there, too. Measured with caches of a megabyte. When
-/// ranks share cores, the other ranks evict this data.
-pub(crate) const FRESH_FACTOR: f64 = 4.0;
-
-/// Bytes of the longest message for which [`FRESH_FACTOR`] counts.
-pub(crate) const MAX_FRESH_BYTES: u64 = 1 << 20;
 
 // Threads
 
@@ -259,14 +220,3 @@ pub(crate) const MAX_TEST_DIGESTS: usize = 1 << 20;
 /// Recent partners of an endpoint whose wires it remembers: enough for the neighbours in a tree or
 /// a ring.
 pub(crate) const CACHED_PARTNERS: usize = 4;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_runs_that_exceed_the_cache_are_streamed() {
-        assert_eq!(streams_from(0), usize::MAX);
-        assert!(streams_from(usize::MAX) <= 1 << 20);
-    }
-}

@@ -152,8 +152,8 @@ impl Prepared {
         rounds as usize
     }
 
-    /// The pass of [`Prepared::simulate_bytes`] alone: writes the finishing times by node into `finish`
-    /// and returns the makespan. A message over a missing link never ends.
+    /// The pass of [`Prepared::simulate_bytes`] alone: writes the finishing times by node into
+    /// `finish` and returns the makespan. A message over a missing link never ends.
     ///
     /// # Panics
     /// When `finish` does not have one entry per node, or `cost` has another `overlap` than the

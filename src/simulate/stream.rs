@@ -16,8 +16,8 @@
 //! the size that rule 2 needs: one entry for each part of a buffer that the steps distinguish.
 //!
 //! Steps of very many spans ([`Pending::is_heavy`]) would make the windows large. After such a
-//! transfer both partners drop their steps at once, and the rank takes no further step while another
-//! one is open, until its next visit.
+//! transfer both partners drop their steps at once, and the rank takes no further step while
+//! another one is open, until its next visit.
 //!
 //! A window is as wide as needed to hold one step for each port, but not wider than a limit. When
 //! all ranks are stuck, the limit is raised and the windows that it restricted are widened. So

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use oneport::machine::Links;
 use oneport::measure::Profile;
 use oneport::measure::estimate::CoreModel;
-use oneport::run::Workers;
+use oneport::run::{Tuning, Workers};
 use oneport::{CostModel, Ports};
 
 use crate::args::{Machine, PortModel};
@@ -84,6 +84,14 @@ impl Machine {
             return Ok(None);
         };
         Ok(Profile::from_json(&read_text(path)?)?.core_model(workers, ranks, cores))
+    }
+
+    /// Returns the constants of the machine: a profile may override some.
+    pub(crate) fn tuning(&self) -> Result<Tuning> {
+        match &self.profile {
+            Some(path) => Ok(Profile::from_json(&read_text(path)?)?.tuning),
+            None => Ok(Tuning::default()),
+        }
     }
 
     /// Returns the profile's costs, overridden by the given options. Pieces are dropped for costs

@@ -444,7 +444,11 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
     };
     // The threads' stacks must not take the memory that the run needs.
     let reserved = system::reserve_memory("the run", memory_of(input))?;
-    let mut team = Team::with(schedule.ranks(), &args.team())?;
+    let options = TeamOptions {
+        tuning: args.common.machine.tuning()?,
+        ..args.team()
+    };
+    let mut team = Team::with(schedule.ranks(), &options)?;
     drop(reserved);
     let options = RunOptions {
         clock: match args.clock {

@@ -25,9 +25,10 @@ use crate::schedule::Step;
 ///
 /// ```
 /// use oneport::measure::estimate::{CoreModel, choose_native};
+/// use oneport::run::Tuning;
 /// use oneport::{CostModel, Request};
 /// let request = Request::scatter(16, 1).cost(CostModel::new(100.0, 0.1).gamma_copy(0.1));
-/// let core_model = CoreModel { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, multiplexed: false };
+/// let core_model = CoreModel { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, multiplexed: false, tuning: Tuning::default() };
 /// // Messages whose sender does not wait cost the root less than forwarding costs all ranks.
 /// assert_eq!(choose_native(&request, &core_model)?.algorithm.name, "linear");
 /// # Ok::<(), oneport::Error>(())
@@ -127,6 +128,7 @@ pub fn estimate_as_requested(
 mod tests {
     use super::*;
     use crate::machine::CostModel;
+    use crate::run::Tuning;
     use crate::schedule::collective::Kind;
 
     fn core_model(cores: usize) -> CoreModel {
@@ -137,6 +139,7 @@ mod tests {
             eager: 100,
             copied: 100,
             multiplexed: false,
+            tuning: Tuning::default(),
         }
     }
 

@@ -6,9 +6,7 @@ use super::CoreModel;
 use crate::machine::{CostModel, bytes};
 use crate::rules::max_time;
 use crate::run::exec::sequence::own_event;
-use crate::run::tuning::{
-    COLD_COPY_FACTOR, FRESH_FACTOR, LONE_COPY_FACTOR, MAX_FRESH_BYTES, MIN_LONG_BYTES,
-};
+use crate::run::tuning::MIN_LONG_BYTES;
 use crate::schedule::{Schedule, Span, Step};
 use crate::simulate::Prepared;
 
@@ -90,7 +88,7 @@ impl<'a> CopyCosts<'a> {
         let cold = if bytes < MIN_LONG_BYTES {
             1.0
         } else {
-            COLD_COPY_FACTOR
+            self.core_model.tuning.cold_copy_factor
         };
         self.core_model.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
@@ -106,6 +104,7 @@ impl<'a> CopyCosts<'a> {
         fresh: bool,
     ) -> f64 {
         let bytes = self.bytes(step);
+        let tuning = &self.core_model.tuning;
         let local_time = self.core_model.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
         let transfer_time = if how == CopyMode::Cached || self.core(from) == self.core(rank) {
             local_time
@@ -113,13 +112,14 @@ impl<'a> CopyCosts<'a> {
             let copy_factor = if how == CopyMode::Shared || bytes < MIN_LONG_BYTES {
                 1.0
             } else {
-                LONE_COPY_FACTOR
+                tuning.lone_copy_factor
             };
             let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
             let lines = transfer - self.cost.transfer(from, rank, 0);
             // In shared mode each partner always copies the same half.
-            let fetch_time = if fresh && how != CopyMode::Shared && bytes <= MAX_FRESH_BYTES {
-                (FRESH_FACTOR - 1.0) * copy_factor * max_time(lines, 0.0)
+            let fetch_time = if fresh && how != CopyMode::Shared && bytes <= tuning.max_fresh_bytes
+            {
+                (tuning.fresh_factor - 1.0) * copy_factor * max_time(lines, 0.0)
             } else {
                 0.0
             };

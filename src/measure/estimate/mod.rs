@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::machine::{CostModel, bytes};
 use crate::rules::max_time;
 use crate::rules::{LocalOrder, OrderScratch};
+use crate::run::Tuning;
 use crate::schedule::{Schedule, Step};
 use crate::simulate::Prepared;
 use copy_costs::CopyCosts;
@@ -46,6 +47,8 @@ pub struct CoreModel {
     /// progress (a multiplexed run). Otherwise ranks are assigned to the cores round-robin, and
     /// each core polls all of its ranks.
     pub multiplexed: bool,
+    /// Constants of the machine.
+    pub tuning: Tuning,
 }
 
 impl CoreModel {

@@ -3,7 +3,7 @@
 use super::stream::{Reversed, Sequence, StepAt, Stream};
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::plan::{Request, Transfer};
+use crate::plan::Request;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
@@ -206,5 +206,27 @@ impl StepAt for Reduction {
         } else {
             Step::recv_combine(peer, segment, Order::by_rank(rank, peer))
         })
+    }
+}
+
+/// A transfer of one segment from one virtual rank to another, which combines it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// Segment.
+    pub segment: u32,
+    /// Virtual rank that sends.
+    pub from: u32,
+    /// Virtual rank that receives.
+    pub to: u32,
+}
+
+impl Transfer {
+    pub(crate) fn new(segment: usize, from: usize, to: usize) -> Transfer {
+        let narrow = |n: usize| u32::try_from(n).expect("ranks and segments fit 32 bits");
+        Transfer {
+            segment: narrow(segment),
+            from: narrow(from),
+            to: narrow(to),
+        }
     }
 }

@@ -6,11 +6,12 @@ use super::planner::{Planned, Planner};
 use super::{Reduction, of};
 use crate::error::Result;
 use crate::machine::Ports;
+use crate::plan::Request;
 use crate::plan::build::stream::Stream;
 use crate::plan::refusal::{Reason, Refusal};
+use crate::plan::request::MAX_TRANSFERS;
 use crate::plan::segments::{Best, Published, Symbols};
 use crate::plan::tree::reduce_broadcast;
-use crate::plan::{MAX_TRANSFERS, Request};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 

@@ -1,32 +1,6 @@
-//! Irregular gather and scatter: planners of trees for blocks of different sizes.
-//!
-//! Rank `i` holds `m_i` bytes; at the end the root holds all blocks in rank order. A scatter is the
-//! reverse and costs the same. Every planner here makes a [`GatherTree`] for a [`GatherProblem`];
-//! the tree computes its completion time and makes the schedules.
-//!
-//! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives" and "Practical,
-//! Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter".
-//!
-//! The examples `gather_classes` (classes of trees against each other, and against padding all
-//! blocks to the largest) and `gather_guidelines` (performance guidelines, in the model and
-//! measured) print results and show them in their own documentation.
+//! The problem of an irregular gather: blocks, costs, root; and random problems for tests.
 
-pub mod binary;
-pub mod binomial;
-pub mod degrading;
-pub mod heterogeneous;
-pub mod linear;
-pub mod noncontiguous;
-pub mod optimal;
-pub mod ported;
-pub mod rank_ordered;
-mod row;
-mod tree;
-pub mod two_groups;
-pub mod weakly_ordered;
-
-pub use tree::{Child, GatherTree};
-
+use super::GatherTree;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, bytes};
 use crate::plan::Request;
@@ -144,7 +118,10 @@ impl GatherProblem {
     }
 
     /// The fastest of `trees`; the first one of several equally fast.
-    fn fastest(&self, trees: impl IntoIterator<Item = GatherTree>) -> Option<GatherTree> {
+    pub(super) fn fastest(
+        &self,
+        trees: impl IntoIterator<Item = GatherTree>,
+    ) -> Option<GatherTree> {
         let timed = trees.into_iter().map(|tree| (self.time(&tree), tree));
         timed
             .reduce(|best, next| if next.0 < best.0 { next } else { best })
@@ -153,7 +130,7 @@ impl GatherProblem {
 }
 
 #[cfg(test)]
-pub(super) mod testing {
+pub(in crate::plan) mod testing {
     //! Random problems, and the properties that every tree must have.
 
     use super::*;

@@ -1,0 +1,145 @@
+//! How a vector is split into segments and blocks.
+
+use crate::error::{Error, Result};
+use crate::schedule::Span;
+
+/// Maximal number of segments of a vector: the steps of more segments would not fit into memory.
+const MAX_SEGMENTS: usize = 1 << 26;
+
+/// A vector split into consecutive segments; sizes in elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segments(Vec<usize>);
+
+impl Segments {
+    /// One segment.
+    pub fn whole(elements: usize) -> Segments {
+        Segments(vec![elements])
+    }
+
+    /// Segments of `segment` elements, the last one possibly smaller. An empty vector is one empty
+    /// segment.
+    ///
+    /// # Errors
+    /// When `segment` is 0, or there are more than 2^26 segments.
+    pub fn of_size(elements: usize, segment: usize) -> Result<Segments> {
+        if segment == 0 {
+            return Err(Error::usage("a segment of 0 elements"));
+        }
+        if elements == 0 {
+            return Ok(Segments::whole(0));
+        }
+        if elements.div_ceil(segment) > MAX_SEGMENTS {
+            return Err(Error::usage(format!(
+                "{elements} elements in segments of {segment} are more than 2^26 segments: take larger segments"
+            )));
+        }
+        let mut sizes = vec![segment; elements / segment];
+        if !elements.is_multiple_of(segment) {
+            sizes.push(elements % segment);
+        }
+        Ok(Segments(sizes))
+    }
+
+    /// `count` segments, or one per element if there are fewer elements. If equal sizes with a
+    /// possibly smaller last segment give `count` segments, these are used (10 elements in 4: 3, 3,
+    /// 3, 1); otherwise sizes differ by one (10 in 6: 2, 2, 2, 2, 1, 1).
+    ///
+    /// # Errors
+    /// When `count` is 0, or there are more than 2^26 segments.
+    pub fn of_count(elements: usize, count: usize) -> Result<Segments> {
+        if count == 0 {
+            return Err(Error::usage("0 segments"));
+        }
+        let count = count.min(elements).max(1);
+        let size = elements.div_ceil(count).max(1);
+        if elements == 0 || elements.div_ceil(size) == count {
+            return Segments::of_size(elements, size);
+        }
+        let larger = elements % count;
+        let smaller = std::iter::repeat_n(size - 1, count - larger);
+        Ok(Segments(
+            std::iter::repeat_n(size, larger).chain(smaller).collect(),
+        ))
+    }
+
+    /// Segments of these sizes, in this order.
+    ///
+    /// # Errors
+    /// When `sizes` is empty, or their sum overflows.
+    pub fn of_sizes(sizes: Vec<usize>) -> Result<Segments> {
+        if sizes.is_empty() {
+            return Err(Error::usage("0 segments"));
+        }
+        if sizes
+            .iter()
+            .try_fold(0usize, |a, &b| a.checked_add(b))
+            .is_none()
+        {
+            return Err(Error::usage("segment sizes overflow"));
+        }
+        Ok(Segments(sizes))
+    }
+
+    /// Number of segments.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Number of elements of all segments together.
+    pub fn elements(&self) -> usize {
+        self.0.iter().sum()
+    }
+
+    /// The sizes of the segments.
+    pub fn sizes(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// The span of each segment in the vector.
+    pub fn spans(&self) -> Vec<Span> {
+        consecutive(&self.0)
+    }
+}
+
+/// Consecutive spans of these lengths, starting at 0.
+pub(crate) fn consecutive(sizes: &[usize]) -> Vec<Span> {
+    let mut offset = 0;
+    let span = |&len: &usize| {
+        let span = Span::new(offset, len);
+        offset = offset.saturating_add(len);
+        span
+    };
+    sizes.iter().map(span).collect()
+}
+
+/// Splits `elements` into `parts` sizes that differ by at most one, larger sizes first.
+pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
+    let (small, larger) = (elements / parts, elements % parts);
+    (0..parts)
+        .map(|i| small + usize::from(i < larger))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_count_gives_the_requested_count() {
+        for elements in 0..60 {
+            for count in 1..70 {
+                let segments = Segments::of_count(elements, count).unwrap();
+                assert_eq!(segments.count(), count.min(elements).max(1));
+                assert_eq!(segments.elements(), elements);
+                let (first, rest) = segments.sizes().split_first().unwrap();
+                assert!(rest.iter().all(|s| s <= first && *s > 0));
+            }
+        }
+        assert_eq!(Segments::of_count(10, 4).unwrap().sizes(), [3, 3, 3, 1]);
+        assert_eq!(
+            Segments::of_count(10, 6).unwrap().sizes(),
+            [2, 2, 2, 2, 1, 1]
+        );
+        assert!(Segments::of_count(10, 0).is_err());
+    }
+}
