@@ -355,8 +355,8 @@ mod tests {
     use crate::schedule::collective::Kind;
 
     fn planned(kind: Kind, name: &str, p: usize, q: usize, ports: Ports) -> Schedule {
-        let request = Request::reduce(p, q).segment_count(q).ports(ports);
-        registry::find(kind, name).unwrap().plan(&request).unwrap()
+        let request = Request::new(kind, p, q).segment_count(q).ports(ports);
+        request.plan(name).unwrap()
     }
 
     #[test]

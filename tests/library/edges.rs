@@ -127,8 +127,7 @@ fn negative_and_non_finite_costs_are_refused() {
 }
 
 fn plan(p: usize, elements: usize) -> Schedule {
-    let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
-    binomial.plan(&Request::reduce(p, elements)).unwrap()
+    Request::reduce(p, elements).plan("binomial").unwrap()
 }
 
 fn run(schedule: &Schedule, cost: &CostModel) -> Result<(), Error> {

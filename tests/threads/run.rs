@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use oneport::plan::{Segments, registry};
+use oneport::plan::registry;
 use oneport::run::{
     Clock, Element, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
     inputs, oracle,
@@ -104,12 +104,8 @@ fn long_vectors_are_copied_by_both_partners() {
     let _shared = shared();
     let mut team = Team::new(2).unwrap();
     for elements in [4096, 8192, 100_001, 1 << 20] {
-        let request = Request::reduce(2, elements).segments(Segments::whole(elements));
         for kind in [Kind::Reduce, Kind::Broadcast] {
-            let schedule = registry::find(kind, "binomial")
-                .unwrap()
-                .plan(&request)
-                .unwrap();
+            let schedule = Request::new(kind, 2, elements).plan("binomial").unwrap();
             run_and_compare::<f32>(&mut team, &schedule, "sum", "long");
             run_and_compare::<f64>(&mut team, &schedule, "min", "long");
         }
@@ -271,10 +267,7 @@ fn a_panicking_operator_ends_only_its_run() {
     let _shared = shared();
     let panicking = |mut team: Team, elements: usize| {
         let p = team.ranks();
-        let schedule = registry::find(Kind::Reduce, "binomial")
-            .unwrap()
-            .plan(&Request::reduce(p, elements))
-            .unwrap();
+        let schedule = Request::reduce(p, elements).plan("binomial").unwrap();
         let bad = Operator::<i64>::new("bad", true, |_, _| panic!("no such sum"));
         let data = vec![vec![1i64; elements]; p];
         let error = team
@@ -324,15 +317,9 @@ fn paced_runs_take_at_least_their_model_time() {
 fn two_thousand_ranks() {
     let _shared = shared();
     let mut team = Team::new(2000).unwrap();
-    let schedule = registry::find(Kind::Reduce, "binomial")
-        .unwrap()
-        .plan(&Request::broadcast(2000, 16))
-        .unwrap();
+    let schedule = Request::reduce(2000, 16).plan("binomial").unwrap();
     run_and_compare::<u64>(&mut team, &schedule, "sum", "2000 ranks");
-    let schedule = registry::find(Kind::Broadcast, "chain")
-        .unwrap()
-        .plan(&Request::broadcast(2000, 16))
-        .unwrap();
+    let schedule = Request::broadcast(2000, 16).plan("chain").unwrap();
     run_and_compare::<u64>(&mut team, &schedule, "sum", "2000 ranks");
 }
 
@@ -372,12 +359,8 @@ fn long_vectors_run_multiplexed() {
     let _shared = shared();
     for (p, cores) in [(2, 2), (5, 2), (5, 1)] {
         let mut team = multiplexed(p, cores);
-        let request = Request::reduce(p, 100_001).segments(Segments::whole(100_001));
         for kind in [Kind::Reduce, Kind::Broadcast] {
-            let schedule = registry::find(kind, "binomial")
-                .unwrap()
-                .plan(&request)
-                .unwrap();
+            let schedule = Request::new(kind, p, 100_001).plan("binomial").unwrap();
             run_and_compare::<f32>(&mut team, &schedule, "sum", "multiplexed");
         }
     }
@@ -418,10 +401,7 @@ fn a_hundred_thousand_ranks() {
     let p = 100_000;
     let mut team = multiplexed(p, 2);
     for kind in [Kind::Broadcast, Kind::Reduce] {
-        let schedule = registry::find(kind, "binomial")
-            .unwrap()
-            .plan(&Request::reduce(p, 2))
-            .unwrap();
+        let schedule = Request::new(kind, p, 2).plan("binomial").unwrap();
         run_and_compare::<i64>(&mut team, &schedule, "sum", "many");
     }
 }

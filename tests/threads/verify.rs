@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use oneport::check::{FindingKind, Options};
-use oneport::plan::{Segments, registry};
+use oneport::plan::registry;
 use oneport::run::{Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers};
 use oneport::{Collective, Order, Ports, Request, Schedule, Span, Step};
 
@@ -292,14 +292,11 @@ fn no_mutant_is_verified() {
         let algorithm = algorithms[random.below(algorithms.len())];
         let (p, q) = (2 + random.below(5), 1 + random.below(3));
         let elements = 1 + random.below(24);
-        let mut request = Request::new(algorithm.collective, p, elements);
-        let Ok(segments) = Segments::of_count(elements, q.min(elements)) else {
-            continue;
-        };
-        request = request.segments(segments);
-        request = request.ports([Ports::UNI, Ports::BI][random.below(2)]);
-        request = request.root(random.below(p));
-        request = request.keep_order(random.below(2) == 0);
+        let request = Request::new(algorithm.collective, p, elements)
+            .segment_count(q.min(elements))
+            .ports([Ports::UNI, Ports::BI][random.below(2)])
+            .root(random.below(p))
+            .keep_order(random.below(2) == 0);
         let Ok(schedule) = algorithm.plan(&request) else {
             continue;
         };

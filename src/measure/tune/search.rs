@@ -131,8 +131,10 @@ impl Search {
         if self.tried.contains_key(&segment) {
             return Ok(());
         }
-        let mut request = self.whole.clone();
-        request = request.segments(Segments::of_size(self.elements(), segment.max(1))?);
+        let request = self
+            .whole
+            .clone()
+            .segments(Segments::of_size(self.elements(), segment.max(1))?);
         let (model_time, summary) = match self.known.get(&segment) {
             Some(row) => (row.model_time, Some(row.wall)),
             None => (executed_time(self.algorithm, &request)?, None),

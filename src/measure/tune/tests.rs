@@ -39,8 +39,7 @@ impl Measure for Fake {
         request: &Request,
         repetitions: usize,
     ) -> Result<Vec<u64>> {
-        let mut request = request.clone();
-        request = request.cost(self.truth.clone());
+        let request = request.clone().cost(self.truth.clone());
         let time = executed_time(algorithm, &request)?;
         let name = registry::find(algorithm.collective, algorithm.name)?.name;
         self.calls.push((
@@ -86,9 +85,10 @@ fn go(sweep: &Sweep, known: &[Row], fake: &mut Fake) -> Tuning {
 
 /// The smallest time of any segment size under `cost`.
 fn min_time(name: &str, bytes: u64, cost: &CostModel) -> f64 {
-    let mut request = sweep(&[name], &[bytes], 1).request;
-    request = request.cost(cost.clone());
-    request = request.segments(Segments::whole(bytes as usize));
+    let request = sweep(&[name], &[bytes], 1).request;
+    let request = request
+        .cost(cost.clone())
+        .segments(Segments::whole(bytes as usize));
     best_segment(registry::find(Kind::Reduce, name).unwrap(), &request)
         .unwrap()
         .time

@@ -114,8 +114,7 @@ impl Reduction {
         request: &Request,
         plan: fn(&Request) -> Result<Reduction>,
     ) -> Result<Stream<Reversed<Reduction>>> {
-        let mut request = request.without_computation();
-        request = request.keep_order(false);
+        let request = request.without_computation().keep_order(false);
         Ok(Stream(Reversed::new(plan(&request)?)?))
     }
 
@@ -126,8 +125,7 @@ impl Reduction {
         plan: fn(&Request) -> Result<Reduction>,
     ) -> Result<Stream<Sequence<Reduction, Reversed<Reduction>>>> {
         request.validate()?;
-        let mut request = request.clone();
-        request = request.root(0);
+        let request = request.clone().root(0);
         let first = plan(&request)?;
         let second = plan(&request.without_computation())?;
         Ok(Stream(Sequence {

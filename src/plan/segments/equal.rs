@@ -354,7 +354,7 @@ mod tests {
             {
                 for p in [1, 2, 3, 4, 7, 15, 20] {
                     for m in [0, 1, 2, 30, 100] {
-                        let r = request(p, m, ports);
+                        let r = request(p, m, ports).collective(algorithm.collective);
                         let found = best_segment(algorithm, &r).unwrap();
                         assert!(found.executed && (1..=m.max(1)).contains(&found.segment));
                         let segments = Segments::of_size(m, found.segment).unwrap();

@@ -247,6 +247,7 @@ mod tests {
                     (Kind::Allreduce, "dual-root"),
                 ] {
                     let algorithm = crate::plan::registry::find(kind, name).unwrap();
+                    let r = r.clone().collective(kind);
                     let print = published(kind, name, &r).unwrap();
                     let executed = crate::plan::segments::executed_time(algorithm, &r).unwrap();
                     assert!(

@@ -135,13 +135,13 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
 #[test]
 fn bounds_of_irregular_blocks() {
     let bounds = |kind, name, ports| {
-        let mut r = Request::reduce_scatter(4, 9)
+        let mut r = Request::new(kind, 4, 9)
             .blocks(vec![2, 9, 0, 5])
             .ports(ports);
         if kind == Kind::ReduceScatter {
             r = r.segments(Segments::whole(16));
         }
-        let schedule = registry::find(kind, name).unwrap().plan(&r).unwrap();
+        let schedule = r.plan(name).unwrap();
         let b = lower_bound_of(&schedule, &COST(), 1);
         (b.latency, b.bandwidth, b.computation)
     };
@@ -155,8 +155,7 @@ fn bounds_of_irregular_blocks() {
     assert_eq!(bounds(Kind::Alltoall, "pairwise", uni), (14.0, 102.0, 0.0));
     // All ranks send only to rank 1, which receives from all.
     let r = Request::alltoall(8, 5).blocks(vec![0, 5, 0, 0, 0, 0, 0, 0]);
-    let pairwise = registry::find(Kind::Alltoall, "pairwise").unwrap();
-    let schedule = pairwise.plan(&r).unwrap();
+    let schedule = r.plan("pairwise").unwrap();
     assert_eq!(lower_bound_of(&schedule, &COST(), 1).latency, 21.0);
 }
 

@@ -230,8 +230,8 @@ fn trees_report_parents_and_subtree_sizes() {
 #[test]
 fn only_trees_are_recognized_as_trees() {
     let plan = |kind, name: &str, p, q| {
-        let request = Request::reduce(p, 12).segment_count(q);
-        registry::find(kind, name).unwrap().plan(&request).unwrap()
+        let request = Request::new(kind, p, 12).segment_count(q);
+        request.plan(name).unwrap()
     };
     let butterfly = plan(Kind::Reduce, "butterfly", 8, 1);
     assert!(Tree::of(&butterfly, 1).unwrap().is_none());
@@ -333,10 +333,7 @@ fn a_run_records_every_step() {
         ("butterfly", Ports::BI, 4),
     ] {
         let request = Request::reduce(p, 1000).ports(ports).segment_count(4);
-        let schedule = registry::find(Kind::Reduce, name)
-            .unwrap()
-            .plan(&request)
-            .unwrap();
+        let schedule = request.plan(name).unwrap();
         let sum = Operator::<i64>::named("sum").unwrap();
         let data = inputs(schedule.collective(), schedule.layout(), &sum);
         let mut team = Team::new(p).unwrap();
@@ -373,8 +370,7 @@ fn a_run_records_every_step() {
 #[test]
 fn activities_of_a_paced_run_end_no_earlier_than_in_the_model() {
     let request = Request::reduce(3, 12).segment_count(3);
-    let schedule = registry::find(Kind::Reduce, "chain").unwrap();
-    let schedule = schedule.plan(&request).unwrap();
+    let schedule = request.plan("chain").unwrap();
     for overlap in [false, true] {
         let sum = Operator::<i32>::named("sum").unwrap();
         let data = inputs(schedule.collective(), schedule.layout(), &sum);

@@ -72,8 +72,7 @@ impl Job {
         let task = Task::new(&common, args.collective)?;
         let (algorithms, skipped) = select_algorithms(args, &task)?;
         ensure_fits_memory(&task, max_bytes)?;
-        let mut request = task.request;
-        request = request.segments(Segments::whole(0));
+        let request = task.request.segments(Segments::whole(0));
         Ok(Job {
             kind: args.collective,
             sweep: Sweep {

@@ -89,7 +89,7 @@ mod tests {
                 (64, 4000, 0.0, 1.0),
                 (100, 20_000, 1000.0, 1.0),
             ] {
-                let mut r = Request::broadcast(p, m)
+                let mut r = Request::new(kind, p, m)
                     .ports(Ports::UNI)
                     .cost(CostModel::new(alpha, 1.0).gamma(gamma));
                 let found = best_segment(out_of_order, &r).unwrap();

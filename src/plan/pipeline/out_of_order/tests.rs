@@ -1,7 +1,7 @@
 //! Tests of the out-of-order planner and of its lower bounds.
 
 use super::*;
-use crate::plan::{Segments, registry};
+use crate::plan::Segments;
 use crate::random::Generator;
 use crate::{CostModel, Kind, Ports};
 
@@ -76,8 +76,8 @@ fn greedy(p: usize, (transfer_time, combine_time): &(Vec<f64>, Vec<f64>)) -> f64
 
 /// The simulated time of a reduction or broadcast, after checking that the schedule is correct.
 fn executed(kind: Kind, request: &Request) -> f64 {
-    let algorithm = registry::find(kind, "out-of-order").unwrap();
-    let schedule = algorithm.plan(request).unwrap();
+    let request = request.clone().collective(kind);
+    let schedule = request.plan("out-of-order").unwrap();
     let report = schedule.check();
     assert!(report.is_correct(), "{request:?}: {:?}", report.errors);
     schedule
@@ -110,9 +110,9 @@ fn executed_times_match_the_plan_and_never_exceed_uni_greedy() {
         // Whole numbers, so that sums are equal in whatever order they are computed.
         let whole = |n: usize| u32::try_from(n).map(f64::from).unwrap();
         let (alpha, beta, gamma) = (whole(any(12)), whole(any(3)), whole(any(4)));
-        let mut r = request(p, &sizes, alpha, beta, gamma);
-        r = r.root(any(p));
-        r = r.element_bytes(1 + any(2) as u64);
+        let mut r = request(p, &sizes, alpha, beta, gamma)
+            .root(any(p))
+            .element_bytes(1 + any(2) as u64);
         let reduced = executed(Kind::Reduce, &r);
         assert_eq!(Some(reduced), time(&r), "{r:?}");
         assert!(reduced <= uni_greedy::time(&r).unwrap(), "{r:?}");
@@ -132,8 +132,7 @@ fn executed_times_match_the_plan_and_never_exceed_uni_greedy() {
 fn executed_times_of_fractional_costs_match_the_plan() {
     for p in [2, 3, 4, 7, 16, 33] {
         for sizes in [vec![3; 9], vec![4, 1, 0, 2, 2, 7]] {
-            let mut r = request(p, &sizes, 0.7, 0.13, 0.37);
-            r = r.root(p - 1);
+            let mut r = request(p, &sizes, 0.7, 0.13, 0.37).root(p - 1);
             assert_eq!(Some(executed(Kind::Reduce, &r)), time(&r), "{r:?}");
             // In reverse the same times are summed in another order.
             let cast = executed(Kind::Broadcast, &r);

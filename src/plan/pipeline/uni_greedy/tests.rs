@@ -2,7 +2,7 @@
 //! definition.
 
 use super::*;
-use crate::plan::{Segments, registry};
+use crate::plan::Segments;
 use crate::{CostModel, Kind, Ports};
 
 fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Request {
@@ -13,12 +13,9 @@ fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Requ
 }
 
 fn simulated(kind: Kind, request: &Request) -> f64 {
-    let schedule = registry::find(kind, "uni-greedy")
-        .unwrap()
-        .plan(request)
-        .unwrap();
+    let schedule = request.clone().collective(kind).plan("uni-greedy");
     schedule
-        .simulate_bytes(&request.cost, request.element_bytes)
+        .and_then(|s| s.simulate_bytes(&request.cost, request.element_bytes))
         .unwrap()
         .makespan()
 }
@@ -67,8 +64,7 @@ fn schedule_stream_states_and_definition_agree() {
                 (0.0, 2.0, 3.0),
                 (0.0, 0.0, 1.0),
             ] {
-                let mut r = request(p, sizes, alpha, beta, gamma);
-                r = r.root(p / 2);
+                let r = request(p, sizes, alpha, beta, gamma).root(p / 2);
                 let costs: Vec<_> = costs(&r).collect();
                 let expected = oracle(p, &costs);
                 assert_eq!(time(&r), Some(expected), "p={p} {sizes:?}");
