@@ -11,6 +11,8 @@ use super::refusal::{Reason, Refusal};
 use super::registry::{self, Algorithm};
 use super::{Request, Segments, segments};
 use crate::error::{Error, Result};
+use crate::machine::CostModel;
+use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
 /// An algorithm for a request, with its time.
@@ -166,6 +168,30 @@ pub fn choose(request: &Request) -> Result<Choice> {
     })
     .best()
     .map_err(|refusals| none_applies(Some(request.kind), &refusals))
+}
+
+/// Planning, by name or by choice.
+impl Request {
+    /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
+    ///
+    /// # Errors
+    /// An unknown name, or as [`Algorithm::plan`](registry::Algorithm::plan).
+    pub fn plan(&self, algorithm: &str) -> Result<Schedule> {
+        registry::find(self.kind, algorithm)?.plan(self)
+    }
+
+    /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
+    /// which replaces the request's cost model: see [`choose`].
+    ///
+    /// # Errors
+    /// When no algorithm can be planned; the message contains the reason for each.
+    pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
+        let request = self.clone().cost(machine.clone());
+        let Choice {
+            algorithm, request, ..
+        } = choose(&request)?;
+        algorithm.plan(&request)
+    }
 }
 
 /// Times `algorithm` for `request`, with the segments that are best in the request's cost model.

@@ -100,6 +100,7 @@ pub mod gather {
     mod problem;
     pub mod rank_ordered;
     mod row;
+    mod subsets;
     mod tree;
     pub mod two_groups;
     pub mod weakly_ordered;

@@ -1,13 +1,11 @@
 //! [`Request`]: the problem to plan, in fluent form.
 
-use super::choose::{self, Choice};
-use super::registry;
 use super::{Segments, consecutive, evenly};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
 use crate::rules::max_time;
+use crate::schedule::Span;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span};
 
 /// Each transfer has two steps, and steps have 32-bit numbers.
 pub(in crate::plan) const MAX_TRANSFERS: usize = 1 << 30;
@@ -243,29 +241,8 @@ impl Request {
     }
 }
 
-/// Planning.
+/// Derived sizes and checks.
 impl Request {
-    /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
-    ///
-    /// # Errors
-    /// An unknown name, or as [`Algorithm::plan`](registry::Algorithm::plan).
-    pub fn plan(&self, algorithm: &str) -> Result<Schedule> {
-        registry::find(self.kind, algorithm)?.plan(self)
-    }
-
-    /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
-    /// which replaces the request's cost model: see [`choose`](choose::choose).
-    ///
-    /// # Errors
-    /// When no algorithm can be planned; the message contains the reason for each.
-    pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
-        let request = self.clone().cost(machine.clone());
-        let Choice {
-            algorithm, request, ..
-        } = choose::choose(&request)?;
-        algorithm.plan(&request)
-    }
-
     /// Checks that there is at least one rank, that the root is one of the ranks, and that the cost
     /// model covers all ranks.
     ///

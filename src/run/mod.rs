@@ -22,6 +22,7 @@ mod testdata;
 mod transfer;
 pub(crate) mod tuning;
 mod wait;
+mod wires;
 
 pub use clock::clock_work;
 pub use element::{Element, ElementType};
@@ -32,6 +33,7 @@ pub(crate) use exec::longest_messages;
 pub use exec::{Clock, Outcome, RunOptions};
 pub use operator::Operator;
 pub use overrides::Tuning;
+pub use placement::Workers;
 pub use scope::{ScopeOptions, ScopeOutcome};
-pub use team::{Team, TeamOptions, Workers};
+pub use team::{Team, TeamOptions};
 pub use testdata::{Mismatch, inputs, oracle};

@@ -2,8 +2,20 @@
 
 use core_affinity::CoreId;
 
-use super::team::Workers;
 use crate::error::{Error, Result};
+
+/// Which threads run the ranks' programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Workers {
+    /// One thread per rank.
+    #[default]
+    Ranks,
+    /// One thread per core, which runs the programs of several ranks in turn (a *multiplexed* run).
+    /// The same steps move the same bytes under the same rules, with the same model clock, but no
+    /// rank ever waits for a core, and far more ranks fit. Only for schedules under the native
+    /// clock: rank programs written by hand and the paced clock need a thread per rank.
+    Cores,
+}
 
 /// The cores of a team's threads.
 #[derive(Debug, Clone, PartialEq, Eq)]

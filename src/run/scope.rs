@@ -11,12 +11,14 @@ use super::endpoint::{Endpoint, PortModel};
 use super::exec::Clock;
 use super::failure::panicked;
 use super::operator::Operator;
+use super::placement::Workers;
 use super::rank::Rank;
-use super::team::{Team, Workers, panic_message};
-use super::transfer::{Lazy, RankMemory, Wire};
+use super::team::{Team, panic_message};
+use super::transfer::RankMemory;
 use super::tuning::START_DELAY;
+use super::wires::{ScopeContext, WireTable};
 use crate::error::{Error, Result};
-use crate::machine::{CostModel, OneLine, Ports};
+use crate::machine::{CostModel, Ports};
 use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
@@ -105,44 +107,6 @@ type Report<R> = (R, f64, Option<Vec<Step>>);
 
 /// A rank's buffer, and its report once it has finished.
 type Slot<'b, T, R> = (&'b mut Vec<T>, Option<Report<R>>);
-
-/// What all ranks of a scope share.
-#[derive(Debug)]
-pub(super) struct ScopeContext<'t, T> {
-    pub(super) run: RunContext<'t, T>,
-    pub(super) wires: WireTable,
-    /// The cost model as one line, if it is homogeneous.
-    pub(super) line: Option<OneLine>,
-    pub(super) record: bool,
-    /// The number of this run in the team's life.
-    pub(super) number: u64,
-}
-
-/// Wires between all pairs of ranks, made on first use: among thousands of ranks, few pairs ever
-/// communicate.
-#[derive(Debug)]
-pub(super) struct WireTable {
-    rows: Vec<Lazy<Box<[Lazy<Wire>]>>>,
-}
-
-impl WireTable {
-    fn new(ranks: usize) -> Self {
-        WireTable {
-            rows: (0..ranks).map(|_| Lazy::new()).collect(),
-        }
-    }
-
-    pub(super) fn ranks(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// The wire between two different ranks.
-    pub(super) fn wire(&self, a: usize, b: usize) -> &Wire {
-        let (low, high) = (a.min(b), a.max(b));
-        let row = self.rows[low].get(|| (low + 1..self.rows.len()).map(|_| Lazy::new()).collect());
-        row[high - low - 1].get(Wire::new)
-    }
-}
 
 impl Team {
     /// Runs `body` on every rank, with an endpoint on that rank's buffer.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::overrides::Tuning;
-use super::placement::Placement;
+use super::placement::{Placement, Workers};
 use super::transfer::{ScopedJob, run_on_all};
 use super::tuning::{DEFAULT_MAX_THREADS, MAPPINGS_PER_THREAD, STACK_BYTES};
 use super::wait::{TeamState, ask_for_precise_timers};
@@ -32,19 +32,6 @@ pub struct TeamOptions {
     pub workers: Workers,
     /// Constants of the machine.
     pub tuning: Tuning,
-}
-
-/// Which threads run the ranks' programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Workers {
-    /// One thread per rank.
-    #[default]
-    Ranks,
-    /// One thread per core, which runs the programs of several ranks in turn (a *multiplexed* run).
-    /// The same steps move the same bytes under the same rules, with the same model clock, but no
-    /// rank ever waits for a core, and far more ranks fit. Only for schedules under the native
-    /// clock: rank programs written by hand and the paced clock need a thread per rank.
-    Cores,
 }
 
 impl Default for TeamOptions {

@@ -23,8 +23,6 @@ use super::fraction::{Fraction, whole};
 use super::lp::{Column, Pricing, maximise};
 use super::platform::Platform;
 use super::ports::PortGraph;
-use super::problem::{Operation, solve};
-use super::solve::Method;
 use super::weight::{Weight, min};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
@@ -73,16 +71,6 @@ pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
         return Err(Error::system("no cut separates source and targets"));
     }
     Ok(whole(1) / (optimum.value * unit))
-}
-
-/// Returns bounds of the throughput of multicasts: from below by a series of scatters of the same
-/// message, from above by [`flow_bound`].
-///
-/// # Errors
-/// Those of [`flow_bound`].
-pub fn multicast_bounds(platform: &Platform, ports: Ports) -> Result<(Fraction, Fraction)> {
-    let below = solve(platform, Operation::Scatter, ports, Method::Ports)?.throughput;
-    Ok((below, flow_bound(platform, ports)?))
 }
 
 struct Cuts<'a> {

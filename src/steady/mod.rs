@@ -92,7 +92,7 @@ mod unroll;
 mod weight;
 
 pub use certificate::{Certificate, Proof};
-pub use flows::{flow_bound, multicast_bounds};
+pub use flows::flow_bound;
 pub use fraction::{Fraction, parse_fraction, show_float, show_fraction, show_short, to_f64};
 pub use generate::generate;
 pub use packets::{Packets, best_packets};
@@ -100,7 +100,7 @@ pub use periodic::Periodic;
 pub use picture::platform_svg;
 pub use platform::{Edge, Platform};
 pub use ports::Slot;
-pub use problem::{Operation, Solution, solve};
+pub use problem::{Operation, Solution, multicast_bounds, solve};
 pub use robust::Robustness;
 pub use route::{Arborescence, Route, Task, TaskGraph};
 pub use single::{Single, best_single};

@@ -235,6 +235,16 @@ pub fn solve(
     })
 }
 
+/// Returns bounds of the throughput of multicasts: from below by a series of scatters of the same
+/// message, from above by [`flow_bound`].
+///
+/// # Errors
+/// Those of [`flow_bound`].
+pub fn multicast_bounds(platform: &Platform, ports: Ports) -> Result<(Fraction, Fraction)> {
+    let below = solve(platform, Operation::Scatter, ports, Method::Ports)?.throughput;
+    Ok((below, flow_bound(platform, ports)?))
+}
+
 /// Solves a series of scans: the best single route.
 fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
     Operation::Scan.demand(&platform)?;

@@ -85,7 +85,8 @@ fn sources() -> Vec<Source> {
 
 /// Returns the text before the first `#[cfg(test)]` module, without its comment lines.
 fn code(text: &str) -> String {
-    let tests = ["mod ", "pub(super) mod "].map(|m| format!("\n#[cfg(test)]\n{m}"));
+    let visible = ["", "pub(super) ", "pub(in crate::plan) "];
+    let tests = visible.map(|v| format!("\n#[cfg(test)]\n{v}mod "));
     let ends = tests.iter().filter_map(|m| text.find(m));
     let end = ends.min().unwrap_or(text.len());
     let lines = text[..end].lines();
@@ -180,6 +181,119 @@ fn layers_have_no_cycle() {
             );
         }
     }
+}
+
+/// The module of a file of `src`: the names of its path.
+fn module(path: &Path) -> Vec<String> {
+    let inside = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let inside = inside.unwrap().with_extension("");
+    let names = inside
+        .iter()
+        .map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name != "mod").collect()
+}
+
+/// Returns the paths that the `use` declarations of `code` name, relative to the crate, for a file
+/// that is `module`.
+fn used(code: &str, module: &[String]) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for declaration in code.split("use ").skip(1) {
+        let tree: String = declaration.split(';').next().unwrap().into();
+        expand(
+            &mut tree.chars().filter(|c| !c.is_whitespace()).peekable(),
+            &[],
+            &mut found,
+        );
+    }
+    let absolute = |path: Vec<String>| {
+        let supers = path.iter().take_while(|name| *name == "super").count();
+        let base = match path.first()?.as_str() {
+            "crate" => return Some(path[1..].to_vec()),
+            "self" => [module, &path[1..]].concat(),
+            "super" => [
+                &module[..module.len().checked_sub(supers)?],
+                &path[supers..],
+            ]
+            .concat(),
+            _ => return None,
+        };
+        Some(base)
+    };
+    found.into_iter().filter_map(absolute).collect()
+}
+
+/// Appends the paths of a use tree, each after `prefix`.
+fn expand(
+    tree: &mut std::iter::Peekable<impl Iterator<Item = char>>,
+    prefix: &[String],
+    found: &mut Vec<Vec<String>>,
+) {
+    let mut path = prefix.to_vec();
+    let mut name = String::new();
+    let mut nested = false;
+    while let Some(c) = tree.next_if(|c| *c != '}' && *c != ',') {
+        match c {
+            ':' if !name.is_empty() => path.push(std::mem::take(&mut name)),
+            ':' => {}
+            '{' => {
+                nested = true;
+                expand(tree, &path, found);
+                while tree.next_if_eq(&',').is_some() {
+                    expand(tree, &path, found);
+                }
+                tree.next();
+            }
+            c => name.push(c),
+        }
+    }
+    if !nested {
+        path.push(name);
+        found.push(path);
+    }
+}
+
+#[test]
+fn use_trees_are_expanded() {
+    let module = ["a", "b"].map(String::from);
+    let code = "use crate::{x::{y, z::w}, v};\npub use super::c::d; use self::e; use std::f;";
+    let found: Vec<_> = used(code, &module).iter().map(|p| p.join("::")).collect();
+    assert_eq!(found, ["x::y", "x::z::w", "v", "a::c::d", "a::b::e"]);
+}
+
+/// No two files import each other, directly or through others, but a module and its children.
+#[test]
+fn files_have_no_cycle() {
+    let sources = sources();
+    let library = sources
+        .iter()
+        .filter(|s| s.folder != "bin" && s.folder != "lib");
+    let files: BTreeMap<Vec<String>, &str> = library
+        .map(|s| (module(&s.path), s.code.as_str()))
+        .collect();
+    let imported = |name: &[String], code: &str| -> Vec<Vec<String>> {
+        let target = |path: Vec<String>| {
+            let prefixes = (1..=path.len()).rev().map(|n| path[..n].to_vec());
+            prefixes
+                .into_iter()
+                .find(|prefix| files.contains_key(prefix))
+        };
+        let targets = used(code, name).into_iter().filter_map(target);
+        targets.filter(|to| !name.starts_with(to)).collect()
+    };
+    let edges: BTreeMap<_, _> = files
+        .iter()
+        .map(|(name, code)| (name, imported(name, code)))
+        .collect();
+    let reaches = |from: &Vec<String>, to: &Vec<String>| {
+        let (mut seen, mut work) = (BTreeSet::new(), vec![from]);
+        while let Some(file) = work.pop() {
+            work.extend(edges[file].iter().filter(|next| seen.insert(*next)));
+        }
+        seen.contains(to)
+    };
+    let cyclic = files.keys().filter(|file| reaches(file, file));
+    let cyclic: Vec<String> = cyclic.map(|file| file.join("::")).collect();
+    assert!(cyclic.is_empty(), "{cyclic:?}");
 }
 
 #[test]

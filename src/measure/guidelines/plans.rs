@@ -190,7 +190,10 @@ impl<'a> Plans<'a> {
             let mut data = Data::default();
             let mut probes = Vec::with_capacity(plans.len());
             for &plan in &plans {
-                probes.push(Probe::new(&self.planned[plan], clock, &mut data)?);
+                let Planned {
+                    algorithm, request, ..
+                } = &self.planned[plan];
+                probes.push(Probe::new(algorithm, request, clock, &mut data)?);
             }
             drop(data);
             for _ in 0..turns {

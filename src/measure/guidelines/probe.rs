@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::plans::Planned;
 use crate::error::{Error, Result};
+use crate::plan::Request;
+use crate::plan::registry::Algorithm;
 use crate::run::{Clock, Operator, RunOptions, Team, inputs};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, total_len};
@@ -29,13 +30,18 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    pub(super) fn new(plan: &Planned, clock: Clock, data: &mut Data) -> Result<Probe> {
+    pub(super) fn new(
+        algorithm: &Algorithm,
+        request: &Request,
+        clock: Clock,
+        data: &mut Data,
+    ) -> Result<Probe> {
         const MIN: usize = 3;
-        let schedule = plan.algorithm.plan(&plan.request)?;
+        let schedule = algorithm.plan(request)?;
         let sum = Operator::named("sum")?;
         let lengths = schedule.layout().iter().map(|l| total_len(&l.input));
         let data = data
-            .entry((plan.call.kind, lengths.collect()))
+            .entry((request.kind(), lengths.collect()))
             .or_insert_with(|| Rc::new(inputs(schedule.collective(), schedule.layout(), &sum)));
         Ok(Probe {
             data: Rc::clone(data),
@@ -43,7 +49,7 @@ impl Probe {
             sum,
             options: RunOptions {
                 clock,
-                cost: plan.request.get_cost().clone(),
+                cost: request.get_cost().clone(),
                 repetitions: MIN,
                 warmup: 1,
                 ..RunOptions::default()

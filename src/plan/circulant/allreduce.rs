@@ -14,7 +14,7 @@
 //!
 //! Example, `p = 2`, `q = 2`: 1→0 segment 1; 1→0 segment 0; 0→1 segment 0; 0→1 segment 1.
 
-use super::broadcast::rounds;
+use super::n_blocks::rounds;
 use super::n_blocks::{NBlocks, Operation};
 use super::reduce;
 use crate::error::Result;

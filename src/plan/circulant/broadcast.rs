@@ -17,9 +17,8 @@
 //! - round 1: 0→1 segment 1;
 //! - round 2: 0→2 segment 1, 2→1 segment 0.
 
-use super::n_blocks::{NBlocks, Operation};
+use super::n_blocks::{NBlocks, Operation, rounds};
 use super::reduce;
-use super::schedule::Circulant;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
@@ -45,14 +44,6 @@ pub fn plan(request: &Request) -> Result<NBlocks> {
 pub fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
     Some(rounds(request) * request.transfer_time(s))
-}
-
-/// Number of rounds, `L + q - 1`, or 0 for one rank.
-pub(super) fn rounds(request: &Request) -> f64 {
-    if request.ranks < 2 {
-        return 0.0;
-    }
-    (Circulant::new(request.ranks).rounds() + request.segments.count() - 1) as f64
 }
 
 #[cfg(test)]

@@ -226,6 +226,14 @@ impl Iterator for Program<'_> {
     }
 }
 
+/// Number of rounds, `L + q - 1`, or 0 for one rank.
+pub(super) fn rounds(request: &Request) -> f64 {
+    if request.ranks < 2 {
+        return 0.0;
+    }
+    (Circulant::new(request.ranks).rounds() + request.segments.count() - 1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{allreduce, broadcast, reduce};

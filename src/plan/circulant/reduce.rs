@@ -21,8 +21,7 @@
 //! - round 1: 1→0 segment 1;
 //! - round 2: 2→0 segment 0.
 
-use super::broadcast::rounds;
-use super::n_blocks::{NBlocks, Operation};
+use super::n_blocks::{NBlocks, Operation, rounds};
 use super::reduce_scatter_gather;
 use crate::error::Result;
 use crate::plan::Request;

@@ -22,7 +22,7 @@
 //! Example, `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root:
 //! 982, where adjacent trees take 983 and rank-ordered ones 986.
 
-use super::ported::{fastest, subsets};
+use super::subsets::{fastest, subsets};
 use super::{GatherProblem, GatherTree, optimal, two_groups};
 use crate::error::{Error, Result};
 use crate::plan::distribution::Generator;

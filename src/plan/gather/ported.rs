@@ -23,6 +23,7 @@
 //!   order of blocks.
 
 use super::noncontiguous;
+use super::subsets::{fastest, subsets};
 use super::{Child, GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
@@ -254,18 +255,6 @@ impl Sets {
         }
         tree
     }
-}
-
-/// All non-empty subsets of `set`.
-pub(super) fn subsets(set: usize) -> impl Iterator<Item = usize> {
-    let first = (set > 0).then_some(set);
-    std::iter::successors(first, move |q| Some((q - 1) & set).filter(|&q| q > 0))
-}
-
-/// The first pair with the minimum time.
-pub(super) fn fastest(all: impl Iterator<Item = (f64, usize)>) -> (f64, usize) {
-    all.reduce(|best, next| if next.0 < best.0 { next } else { best })
-        .unwrap_or((0.0, 0))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::machine::{CostModel, Ports};
 use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt};
-use crate::run::team::Workers;
+use crate::run::placement::Workers;
 use crate::run::transfer::{Due, INLINE_BYTES, Lane, RankMemory, Received, RecvOp, Slots, Wire};
 use crate::run::tuning::{EAGER_SPINS, MAX_EAGER_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
 use crate::run::wait::Stop;

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use super::repeat::{RankReport, Reports};
 use crate::error::{Error, Result};
 use crate::run::element::Element;
-use crate::run::team::Workers;
+use crate::run::placement::Workers;
 use crate::run::testdata::{Mismatch, RunData};
 
 /// The result of a run.

@@ -1,7 +1,8 @@
 //! What a reader of a run's wall-clock times should know.
 
 use super::perform::Clock;
-use crate::run::team::{Team, Workers};
+use crate::run::placement::Workers;
+use crate::run::team::Team;
 use crate::run::tuning::WAKE_NS;
 use crate::schedule::Schedule;
 

@@ -1,37 +1,21 @@
-//! The barrier of all ranks of a team, at which some may never arrive: see "Barrier" in
-//! the parent module.
+//! Which ranks have arrived at the team's barrier.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use super::barrier::{Arrival, Barrier};
-use super::state::TeamState;
-use super::waiter::{Stop, Waiter};
-use crate::run::tuning::BARRIER_SPINS;
+use super::barrier::Barrier;
 
 /// Which ranks have arrived at the team's barrier, and whether one never will.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    barrier: Barrier,
+    pub(super) barrier: Barrier,
     /// The first rank that has finished its program in this run, or [`NO_RANK`].
-    departed: CachePadded<AtomicUsize>,
+    pub(super) departed: CachePadded<AtomicUsize>,
 }
 
 /// No rank.
-const NO_RANK: usize = usize::MAX;
-
-/// Why a barrier did not open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missed {
-    /// A rank failed.
-    Aborted,
-    /// This rank has finished its program without arriving.
-    Left(usize),
-    /// The deadline passed before this rank arrived.
-    Late(usize),
-}
+pub(super) const NO_RANK: usize = usize::MAX;
 
 impl Arrivals {
     /// `group_of` gives each rank's core.
@@ -46,114 +30,5 @@ impl Arrivals {
     pub(super) fn reset(&self) {
         self.barrier.reset();
         self.departed.store(NO_RANK, Ordering::Relaxed);
-    }
-}
-
-impl TeamState {
-    /// As [`TeamState::leave`], for a rank program that calls barriers by itself: ranks that wait
-    /// for it at a barrier learn that it will not come.
-    pub(crate) fn depart(&self, rank: usize, run: u64) {
-        self.leave(rank, run);
-        let first = self.arrivals.departed.load(Ordering::Relaxed) == NO_RANK
-            && self
-                .arrivals
-                .departed
-                .compare_exchange(NO_RANK, rank, Ordering::Release, Ordering::Relaxed)
-                .is_ok();
-        if first {
-            self.wake_all();
-        }
-    }
-
-    /// Waits until all ranks are here, without a deadline: every rank arrives or fails, and a
-    /// failure aborts the run.
-    pub(crate) fn meet(&self, rank: usize) -> Result<(), Stop> {
-        let mut waiter = Waiter::new(self, rank, Duration::MAX, false);
-        let Some(generation) = self.arrive(rank) else {
-            return Ok(());
-        };
-        while !self.arrivals.barrier.is_open(generation) {
-            waiter.pause(None)?;
-        }
-        waiter.progressed();
-        Ok(())
-    }
-
-    /// Waits until all ranks are here, or one of them cannot come any more.
-    pub(crate) fn barrier(&self, waiter: &mut Waiter<'_>) -> Result<(), Missed> {
-        let me = waiter.rank;
-        let Some(generation) = self.arrive(me) else {
-            return Ok(());
-        };
-        waiter.progressed();
-        while !self.arrivals.barrier.is_open(generation) {
-            let stop = waiter.pause(None).err();
-            if stop == Some(Stop::Aborted) {
-                return Err(Missed::Aborted);
-            }
-            if stop.is_none() && !waiter.long() {
-                continue;
-            }
-            let departed = self.arrivals.departed.load(Ordering::Acquire);
-            if departed != NO_RANK {
-                // If the departed rank had arrived here, the barrier would be open by now, or the
-                // run aborted: see "Barrier" in the parent module.
-                if self.arrivals.barrier.is_open(generation) {
-                    break;
-                }
-                return Err(if self.is_aborted() {
-                    Missed::Aborted
-                } else {
-                    Missed::Left(departed)
-                });
-            }
-            if stop.is_some() {
-                if let Some(late) = self.missing_rank(generation) {
-                    return Err(Missed::Late(late));
-                }
-                // All ranks have arrived, so the barrier is about to open.
-                std::thread::yield_now();
-            }
-        }
-        waiter.progressed();
-        Ok(())
-    }
-
-    /// Arrives at the barrier as `rank`. Returns the generation to wait for, or `None` if the
-    /// barrier is open.
-    fn arrive(&self, rank: usize) -> Option<usize> {
-        let mark = self.arrivals.barrier.generation().wrapping_add(1);
-        self.rank_states[rank]
-            .arrived
-            .store(mark, Ordering::Relaxed);
-        match self.arrivals.barrier.arrive(rank) {
-            Arrival::Opened => {
-                self.wake_all();
-                None
-            }
-            Arrival::Waits {
-                generation,
-                last_here,
-            } => {
-                if last_here {
-                    // All ranks of this core have arrived, so yielding to them is useless.
-                    for _ in 0..BARRIER_SPINS {
-                        if self.arrivals.barrier.is_open(generation) {
-                            return None;
-                        }
-                        std::hint::spin_loop();
-                    }
-                }
-                Some(generation)
-            }
-        }
-    }
-
-    /// The first rank that has not arrived at the barrier of `generation`.
-    fn missing_rank(&self, generation: usize) -> Option<usize> {
-        let mark = generation.wrapping_add(1);
-        self.rank_states
-            .iter()
-            .position(|rank| rank.arrived.load(Ordering::Relaxed) != mark)
     }
 }

@@ -70,14 +70,15 @@ mod barrier;
 mod contention;
 mod inbox;
 mod load;
+mod meeting;
 mod pace;
 mod parker;
 mod state;
 mod waiter;
 
 use super::sync;
-pub(crate) use arrivals::Missed;
 pub(crate) use inbox::{Inbox, QueueNode};
+pub(crate) use meeting::Missed;
 pub(crate) use pace::{ask_for_precise_timers, nanoseconds, sleep_until};
 pub(crate) use state::TeamState;
 pub(crate) use waiter::{Stop, Waiter};
