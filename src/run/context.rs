@@ -11,7 +11,6 @@ use crate::machine::{CostModel, Ports};
 /// What all ranks share during a run.
 #[derive(Debug)]
 pub(crate) struct RunContext<'r, T> {
-    pub(crate) state: &'r TeamState,
     pub(crate) operator: &'r Operator<T>,
     pub(crate) cost: &'r CostModel,
     /// Port model of the steps.
@@ -39,7 +38,6 @@ impl<'r, T> RunContext<'r, T> {
         buffer_bytes: usize,
     ) -> Self {
         RunContext {
-            state: &team.state,
             operator,
             cost,
             ports,
@@ -51,8 +49,8 @@ impl<'r, T> RunContext<'r, T> {
         }
     }
 
-    /// How `rank` waits for its partners.
-    pub(crate) fn waiter(&self, rank: usize) -> Waiter<'r> {
-        Waiter::new(self.state, rank, self.deadline, self.paced)
+    /// How `rank` waits for its partners, of whom `state` knows.
+    pub(crate) fn waiter<'s>(&self, state: &'s TeamState, rank: usize) -> Waiter<'s> {
+        Waiter::new(state, rank, self.deadline, self.paced)
     }
 }

@@ -52,7 +52,7 @@ impl<'t, T: Element> Rank<'t, T> {
         Rank {
             rank,
             context,
-            waiter: context.run.waiter(rank),
+            waiter: context.run.waiter(context.state, rank),
             clock: OnlineClock::new(context.run.ports, context.run.cost.overlap),
             open: None,
             partners: [None; CACHED_PARTNERS],
@@ -70,7 +70,7 @@ impl<'t, T: Element> Rank<'t, T> {
         self.close_send(memory)?;
         if self.context.run.paced {
             let end = self.start + nanoseconds(self.clock.finish);
-            self.context.run.state.pace(end, true);
+            self.context.state.pace(end, true);
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -183,7 +183,7 @@ impl<'t, T: Element> Rank<'t, T> {
             step,
             guarded,
         });
-        self.context.run.state.wake(to);
+        self.context.state.wake(to);
         Ok(())
     }
 
@@ -281,7 +281,7 @@ impl<'t, T: Element> Rank<'t, T> {
             }
         };
         self.waiter.progressed();
-        s.state.wake(from);
+        self.context.state.wake(from);
         let done = if combine.is_some() {
             if !s.cost.overlap {
                 // The combination waits for the open send, and all later steps wait for the
@@ -354,7 +354,7 @@ impl<'t, T: Element> Rank<'t, T> {
         self.usable(None)?;
         self.close_send(memory)?;
         let step = self.steps;
-        match self.context.run.state.barrier(&mut self.waiter) {
+        match self.context.state.barrier(&mut self.waiter) {
             Ok(()) => Ok(()),
             Err(Missed::Aborted) => Err(self.stopped(Stop::Aborted, self.rank, step, "barrier")),
             Err(Missed::Late(peer)) => Err(self.stopped(Stop::Deadline, peer, step, "barrier")),
@@ -402,7 +402,7 @@ impl<'t, T: Element> Rank<'t, T> {
         // partner did before that. So both conditions are evaluated only afterwards.
         let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
         let offered = || wire.lane(peer, self.rank).is_offered();
-        if s.state.has_left(peer, self.context.number) {
+        if self.context.state.has_left(peer, self.context.number) {
             let nothing = if sends { waiting() } else { !offered() };
             if nothing {
                 return Err(self.left(peer, step));
@@ -433,7 +433,7 @@ impl<'t, T: Element> Rank<'t, T> {
     fn gate(&self, ready: f64) {
         if self.context.run.paced {
             let ready = self.start + nanoseconds(ready);
-            self.context.run.state.pace(ready, false);
+            self.context.state.pace(ready, false);
         }
     }
 

@@ -159,6 +159,7 @@ impl Team {
         let (operator, cost) = (&options.operator, &options.cost);
         let context = ScopeContext {
             run: RunContext::new(self, operator, cost, P::PORTS, options.clock, bytes),
+            state: &self.state,
             wires: WireTable::new(self.ranks()),
             line: cost.one_line(),
             record: options.record,
@@ -232,7 +233,7 @@ where
     let follows = endpoint.follows();
     // Open sends are retracted before any rank learns of a failure.
     drop(endpoint);
-    let state = context.run.state;
+    let state = context.state;
     let report = match result {
         Ok(Ok(report)) => Some(report),
         Ok(Err(error)) => {

@@ -259,7 +259,7 @@ fn serve(thread: usize, jobs: &Receiver<ScopedJob>, report: &Sender<()>) {
 }
 
 /// The message of a panic, if it has one.
-pub(super) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()
         .map(|s| (*s).to_owned())

@@ -2,12 +2,14 @@
 
 use super::context::RunContext;
 use super::transfer::{Lazy, Wire};
+use super::wait::TeamState;
 use crate::machine::OneLine;
 
 /// What all ranks of a scope share.
 #[derive(Debug)]
 pub(super) struct ScopeContext<'t, T> {
     pub(super) run: RunContext<'t, T>,
+    pub(super) state: &'t TeamState,
     pub(super) wires: WireTable,
     /// The cost model as one line, if it is homogeneous.
     pub(super) line: Option<OneLine>,

@@ -18,6 +18,7 @@
 
 use std::time::Instant;
 
+use super::carrier::{Carrier, Transfer};
 use super::executor::{Peers, RankExecutor};
 use super::program::{Program, RankProgram};
 use super::sequence::{Longest, Sequence};
@@ -27,10 +28,10 @@ use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::placement::Workers;
-use crate::run::transfer::{Due, INLINE_BYTES, Lane, RankMemory, Received, RecvOp, Slots, Wire};
+use crate::run::transfer::{Due, INLINE_BYTES, RankMemory, Received, RecvOp, Slots, Wire};
 use crate::run::tuning::{EAGER_SPINS, MAX_EAGER_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
-use crate::run::wait::Stop;
-use crate::schedule::{Schedule, Span, Step, total_len};
+use crate::run::wait::{Stop, TeamState};
+use crate::schedule::{Schedule, Spans, Step, total_len};
 use crate::simulate::{Prepared, Simulation};
 
 /// The longest messages for which a sender does not wait, with `ranks` ranks on `cores` cores.
@@ -59,7 +60,7 @@ pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> 
 
 /// The slots of a run, and the sequence of actions of each rank.
 #[derive(Debug)]
-pub(super) struct Eager {
+pub(crate) struct Eager {
     slots: Slots,
     sequences: Vec<Sequence>,
     /// By rank and step: the slot of the step's message, if it is a send whose message is copied.
@@ -187,17 +188,18 @@ pub(super) struct EagerExecutor<'r, T> {
 #[derive(Debug)]
 enum Awaited<'r> {
     /// A message.
-    Offer(&'r Lane),
+    Offer(Transfer<'r>),
     /// A free lane: the receiver has taken the last message.
-    Room(&'r Lane),
+    Room(Transfer<'r>),
 }
 
 impl Awaited<'_> {
+    /// Whether `rank`, which shares memory with the others, need not wait any longer.
     #[inline]
-    fn has_come(&self) -> bool {
+    fn has_come(&self, rank: usize) -> bool {
         match self {
-            Awaited::Offer(lane) => lane.is_offered(),
-            Awaited::Room(lane) => lane.is_free(),
+            Awaited::Offer(t) => t.wire.lane(t.peer, rank).is_offered(),
+            Awaited::Room(t) => t.wire.lane(rank, t.peer).is_free(),
         }
     }
 }
@@ -230,11 +232,11 @@ impl<'r, T: Element> EagerExecutor<'r, T> {
     /// sender started at about the same time, so the message is likely to arrive in a fraction of
     /// the time that giving up the core takes.
     #[inline]
-    fn spin_briefly(&self) {
+    fn spin_briefly(&self, state: &TeamState) {
         if let [action] = self.eager.sequences[self.rank].actions()
             && let i = action.step as usize
             && let Step::Recv { from, .. } = &self.program.steps[i]
-            && !self.context.state.share_a_core(self.rank, *from)
+            && !state.share_a_core(self.rank, *from)
         {
             let lane = self.wire(i).lane(*from, self.rank);
             for _ in 0..EAGER_SPINS {
@@ -250,41 +252,41 @@ impl<'r, T: Element> EagerExecutor<'r, T> {
     /// program is finished.
     ///
     /// It need not check whether a partner has left: a rank leaves when its program is finished,
-    /// and then all messages that it sends have been offered. [`RankMemory`] keeps spans in flight
+    /// and then all messages that it sends have been offered. The carrier keeps spans in flight
     /// unmodified until they are received.
     #[inline]
     fn progress(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        carrier: &mut impl Carrier<'r, T>,
         peers: &impl Peers,
     ) -> Result<Option<Awaited<'r>>, Failure> {
-        let (rank, context) = (self.rank, self.context);
-        let sequence = &self.eager.sequences[rank];
+        let context = self.context;
+        let sequence = &self.eager.sequences[self.rank];
         while let Some(action) = sequence.actions().get(self.next) {
             let i = action.step as usize;
             let step = &self.program.steps[i];
+            for &receive in sequence.opens(self.next) {
+                if let Some(transfer) = self.transfer(receive as usize) {
+                    carrier.open_receive(transfer);
+                }
+            }
             for &sent in sequence.before(self.next) {
-                let sent = sent as usize;
-                let to = self.program.steps[sent].peer().unwrap_or(rank);
-                let lane = self.wire(sent).lane(rank, to);
-                if !lane.is_free() {
-                    self.awaited_step = sent;
-                    return Ok(Some(Awaited::Room(lane)));
+                if let Some(transfer) = self.transfer(sent as usize)
+                    && !carrier.is_free(transfer)
+                {
+                    self.awaited_step = sent as usize;
+                    return Ok(Some(Awaited::Room(transfer)));
                 }
             }
             match step {
                 Step::Send { to, spans, .. } => {
-                    let lane = self.wire(i).lane(rank, *to);
-                    if !lane.is_free() {
+                    let transfer = self.transfer_of(i, *to, spans);
+                    if !carrier.is_free(transfer) {
                         self.awaited_step = i;
-                        return Ok(Some(Awaited::Room(lane)));
+                        return Ok(Some(Awaited::Room(transfer)));
                     }
-                    if action.copied {
-                        let slot = self.eager.slot[rank][i];
-                        memory.post(lane, spans, &self.eager.slots, slot);
-                    } else {
-                        memory.send_spans(lane, spans);
-                    }
+                    let slot = || (&self.eager.slots, self.eager.slot[self.rank][i]);
+                    carrier.send(transfer, action.copied.then(slot));
                     peers.wake(*to);
                 }
                 Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
@@ -292,27 +294,50 @@ impl<'r, T: Element> EagerExecutor<'r, T> {
                         Step::RecvCombine { order, .. } => RecvOp::Reduce(context.operator, *order),
                         _ => RecvOp::Copy,
                     };
-                    let wire = self.wire(i);
-                    let at = TransferAt {
-                        rank,
-                        step: i,
-                        peer: *from,
-                        port: 0,
-                    };
-                    if !take(memory, wire, spans, op, at)? {
+                    let transfer = self.transfer_of(i, *from, spans);
+                    if !take(self.rank, carrier, transfer, op)? {
                         self.awaited_step = i;
-                        return Ok(Some(Awaited::Offer(wire.lane(*from, rank))));
+                        return Ok(Some(Awaited::Offer(transfer)));
                     }
                     peers.wake(*from);
                 }
-                Step::Copy { src, dst } => memory.local(dst, src, RecvOp::Copy),
+                Step::Copy { src, dst } => carrier.local(dst, src, RecvOp::Copy),
                 Step::Combine { src, dst, order } => {
-                    memory.local(dst, src, RecvOp::Reduce(context.operator, *order));
+                    carrier.local(dst, src, RecvOp::Reduce(context.operator, *order));
                 }
             }
             self.next += 1;
         }
         Ok(None)
+    }
+
+    /// Step `i`, if it is half of a transfer.
+    #[inline]
+    fn transfer(&self, i: usize) -> Option<Transfer<'r>> {
+        match &self.program.steps[i] {
+            Step::Send {
+                to: peer, spans, ..
+            }
+            | Step::Recv {
+                from: peer, spans, ..
+            }
+            | Step::RecvCombine {
+                from: peer, spans, ..
+            } => Some(self.transfer_of(i, *peer, spans)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn transfer_of(&self, step: usize, peer: usize, spans: &'r Spans) -> Transfer<'r> {
+        Transfer {
+            step,
+            // Eager transfers belong to no port list.
+            list: 0,
+            peer,
+            wire: self.wire(step),
+            spans,
+        }
     }
 
     fn wire(&self, i: usize) -> &'r Wire {
@@ -328,12 +353,12 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
     fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
+        state: &TeamState,
         _: Instant,
         run: u64,
     ) -> Result<(), Failure> {
-        let state = self.context.state;
-        let mut waiter = self.context.waiter(self.rank);
-        self.spin_briefly();
+        let mut waiter = self.context.waiter(state, self.rank);
+        self.spin_briefly(state);
         let mut before = 0;
         while let Some(awaited) = self.progress(memory, state)? {
             if self.next > before {
@@ -344,7 +369,7 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
                 Stop::Aborted => Failure::Aborted,
                 Stop::Deadline => Failure::Own(self.timeout_error()),
             })?;
-            waiter.spin(|| awaited.has_come());
+            waiter.spin(|| awaited.has_come(self.rank));
         }
         waiter.progressed();
         state.leave(self.rank, run);
@@ -353,10 +378,10 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
 
     fn poll(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        carrier: &mut impl Carrier<'r, T>,
         peers: &impl Peers,
     ) -> Result<(), Failure> {
-        self.progress(memory, peers)?;
+        self.progress(carrier, peers)?;
         Ok(())
     }
 
@@ -393,25 +418,32 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
     }
 }
 
-/// Receives the message of `at` into `spans`, if it is offered.
+/// Receives the message of `transfer` at `rank`, if it has come.
 #[inline]
-fn take<T: Element>(
-    memory: &mut RankMemory<'_, '_, T>,
-    wire: &Wire,
-    spans: &[Span],
+fn take<'r, T: Element>(
+    rank: usize,
+    carrier: &mut impl Carrier<'r, T>,
+    transfer: Transfer<'r>,
     op: RecvOp<'_, T>,
-    at: TransferAt,
 ) -> Result<bool, Failure> {
     /// Another repetition carries the model clock.
     const NO_CLOCK: Due = Due {
         ready: 0.0,
         takes: 0.0,
     };
-    match memory.receive(wire, at.peer, spans, op, false, NO_CLOCK) {
+    match carrier.receive(transfer, op, false, NO_CLOCK) {
         Received::Done(_) => Ok(true),
         Received::Nothing => Ok(false),
         // The sender reports its own error.
         Received::Poisoned => Err(Failure::Aborted),
-        Received::Length(found) => Err(at.wrong_length(total_len(spans), found).into()),
+        Received::Length(found) => {
+            let at = TransferAt {
+                rank,
+                step: transfer.step,
+                peer: transfer.peer,
+                port: 0,
+            };
+            Err(at.wrong_length(total_len(transfer.spans), found).into())
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::carrier::Carrier;
 use crate::error::Error;
 use crate::run::element::Element;
 use crate::run::failure::Failure;
@@ -33,11 +34,12 @@ pub(crate) trait RankExecutor<'r, T: Element> {
     /// The rank.
     fn rank(&self) -> usize;
 
-    /// Runs the program on a thread of its own, from its beginning. `start` is model time 0 of a
-    /// paced clock; `run` numbers the repetitions of the team's life.
+    /// Runs the program on a thread of its own, from its beginning, among the ranks of a team.
+    /// `start` is model time 0 of a paced clock; `run` numbers the repetitions of the team's life.
     fn run(
         &mut self,
         memory: &mut RankMemory<'_, 'r, T>,
+        state: &TeamState,
         start: Instant,
         run: u64,
     ) -> Result<(), Failure>;
@@ -45,7 +47,7 @@ pub(crate) trait RankExecutor<'r, T: Element> {
     /// Makes as much progress as possible.
     fn poll(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        carrier: &mut impl Carrier<'r, T>,
         peers: &impl Peers,
     ) -> Result<(), Failure>;
 

@@ -6,6 +6,7 @@
 //! | `outcome` | what a run returns: times, data |
 //! | `warnings` | what a reader of the times should know |
 //! | `program` | a schedule prepared for execution |
+//! | `carrier` | what carries a rank's messages |
 //! | `executor` | what all executors of one rank's program can do |
 //! | `rendezvous` | one rank's program, where every transfer is a rendezvous |
 //! | `event_times` | the model clock of one rank's program |
@@ -16,6 +17,7 @@
 //! | `repeat` | the loop of repetitions of one thread |
 //! | `recorder` | when each step takes place |
 
+mod carrier;
 mod eager;
 mod event_times;
 mod executor;

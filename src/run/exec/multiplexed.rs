@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::executor::{Peers, RankExecutor};
-use super::repeat::{AtStep, RunOnce};
+use super::repeat::{AtStep, Job, Meeting, Runner};
 use crate::run::element::Element;
 use crate::run::failure::Failure;
 use crate::run::transfer::RankMemory;
@@ -66,7 +66,7 @@ impl<'f> WorkerSet<'f> {
 #[derive(Debug)]
 pub(super) struct Worker<'f> {
     workers: &'f WorkerSet<'f>,
-    me: usize,
+    meeting: Meeting<'f>,
     first: usize,
     last: usize,
     /// Own ranks to poll, as a stack: the data of the last one is still in the cache.
@@ -99,14 +99,15 @@ impl Peers for Worker<'_> {
 impl<'f> Worker<'f> {
     pub(super) fn new(
         workers: &'f WorkerSet<'f>,
-        me: usize,
+        meeting: Meeting<'f>,
         deadline: Duration,
         at: &'f AtStep,
     ) -> Self {
+        let me = meeting.me;
         let (first, last) = (workers.first(me), workers.first(me + 1));
         Worker {
             workers,
-            me,
+            meeting,
             first,
             last,
             ready: RefCell::new(Vec::with_capacity(last - first)),
@@ -176,16 +177,38 @@ impl<'f> Worker<'f> {
     }
 }
 
-impl RunOnce for Worker<'_> {
-    fn run_once<'j, T: Element>(
+impl<T: Element> Runner<T> for Worker<'_> {
+    type Carrier<'b, 'j>
+        = RankMemory<'b, 'j, T>
+    where
+        Self: 'b;
+
+    fn carrier<'b, 'j>(
+        &'b self,
+        job: &Job<'j, T>,
+        rank: usize,
+        buffer: &'b mut [T],
+    ) -> RankMemory<'b, 'j, T> {
+        job.memory(rank, buffer)
+    }
+
+    fn meet(&self) -> Result<(), Failure> {
+        self.meeting.meet()
+    }
+
+    fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure> {
+        self.meeting.start_together(epoch, paced)
+    }
+
+    fn run_once<'b, 'j>(
         &self,
         programs: &mut [impl RankExecutor<'j, T>],
-        memories: &mut [RankMemory<'_, 'j, T>],
+        memories: &mut [RankMemory<'b, 'j, T>],
         _: Instant,
         run: u64,
     ) -> Result<(), Failure> {
-        let mut waiter = Waiter::new(self.workers.state, self.me, self.deadline, false);
-        let inbox = &self.workers.inboxes[self.me];
+        let mut waiter = Waiter::new(self.workers.state, self.meeting.me, self.deadline, false);
+        let inbox = &self.workers.inboxes[self.meeting.me];
         let mut unfinished = programs.len();
         (self.first..self.last)
             .rev()

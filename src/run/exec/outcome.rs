@@ -63,7 +63,7 @@ impl<T: Element> Reports<T> {
     /// The wall-clock times of the repetitions after the first `warmup`, and their sum. With
     /// `whole`, a time lasts from the first start to the last end; otherwise it is the slowest
     /// thread's.
-    pub(super) fn wall_times(
+    pub(crate) fn wall_times(
         &self,
         warmup: usize,
         whole: bool,

@@ -195,6 +195,7 @@ impl Team {
             data: &data,
             context: &context,
             eager: eager.as_ref(),
+            clocked: 1,
             repetitions,
             first_run,
             epoch: Instant::now(),
@@ -314,7 +315,7 @@ impl Team {
 }
 
 /// Refuses inputs that do not fill the input spans exactly.
-fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
+pub(crate) fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
     if inputs.len() != layout.len() {
         return Err(Error::usage(format!(
             "inputs for {} ranks, not {}",

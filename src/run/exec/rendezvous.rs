@@ -5,22 +5,25 @@
 //! ([`LocalOrder`](crate::rules::LocalOrder)) as the simulator's precedence graph, and computes the
 //! same sums in the same order, so the model times agree to the last bit.
 
+mod among_ranks;
+
 use std::time::Instant;
 
+use super::carrier::{Carrier, Transfer};
 use super::event_times::EventTimes;
-use super::executor::{Peers, RankExecutor};
+use super::executor::Peers;
 use super::held_ports::HeldPorts;
 use super::program::{Program, RankProgram};
 use super::recorder::Recorder;
 use crate::error::Error;
-use crate::machine::{self, Ports};
+use crate::machine;
 use crate::rules::{Event, max_time};
 use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt, port_busy};
-use crate::run::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
-use crate::run::wait::{Stop, nanoseconds};
-use crate::schedule::Step;
+use crate::run::transfer::{Due, RankMemory, Received, RecvOp, Sent, Wire};
+use crate::run::wait::nanoseconds;
+use crate::schedule::{Spans, Step};
 
 /// The executor of one rank, reused in all repetitions of a run.
 #[derive(Debug)]
@@ -133,16 +136,16 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     /// Advances every list as far as possible.
     fn progress(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        carrier: &mut impl Carrier<'r, T>,
         peers: &impl Peers,
     ) -> Result<Poll, Failure> {
         let mut poll = Poll::default();
         for list in 0..self.lists.len() {
-            while self.advance(list, memory, peers, &mut poll)? {
+            while self.advance(list, carrier, peers, &mut poll)? {
                 poll.progressed = true;
             }
         }
-        while self.advance_local(memory, &mut poll) {
+        while self.advance_local(carrier, &mut poll) {
             poll.progressed = true;
         }
         Ok(poll)
@@ -152,7 +155,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     fn advance(
         &mut self,
         list: usize,
-        memory: &mut RankMemory<'_, 'r, T>,
+        carrier: &mut impl Carrier<'r, T>,
         peers: &impl Peers,
         poll: &mut Poll,
     ) -> Result<bool, Failure> {
@@ -168,11 +171,11 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
                 let Some(ready) = self.may_start(i, poll) else {
                     return Ok(false);
                 };
-                self.open(list, i, step, ready, memory, peers)?;
+                self.open(list, i, step, ready, carrier, peers)?;
                 Ok(true)
             }
-            (Phase::Open(_), Step::Send { .. }) => self.send(list, i, step, memory),
-            (Phase::Open(ready), _) => self.receive(list, i, step, ready, memory, peers),
+            (Phase::Open(_), Step::Send { .. }) => self.send(list, i, step, carrier),
+            (Phase::Open(ready), _) => self.receive(list, i, step, ready, carrier, peers),
             (Phase::Combined, _) => Ok(self.end_combination(list, i, step)),
         }
     }
@@ -184,20 +187,22 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         i: usize,
         step: &'r Step,
         ready: f64,
-        memory: &RankMemory<'_, 'r, T>,
+        carrier: &mut impl Carrier<'r, T>,
         peers: &impl Peers,
     ) -> Result<(), Failure> {
         if !self.ports.hold(step) {
             return Err(port_busy(self.rank, step.port().unwrap_or(0), i).into());
         }
         self.recorder.starts(i);
-        if let Step::Send { to, spans, .. } = step {
-            let borrowed = match spans.as_slice() {
-                [one] => SendSpans::One(*one),
-                many => SendSpans::Many(many),
-            };
-            memory.open_send(list, self.wire(i), *to, borrowed, ready);
-            peers.wake(*to);
+        match step {
+            Step::Send { to, spans, .. } => {
+                carrier.open_send(self.transfer(list, i, *to, spans), ready);
+                peers.wake(*to);
+            }
+            Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
+                carrier.open_receive(self.transfer(list, i, *from, spans));
+            }
+            Step::Copy { .. } | Step::Combine { .. } => {}
         }
         self.lists[list].phase = Phase::Open(ready);
         Ok(())
@@ -208,10 +213,14 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         &mut self,
         list: usize,
         i: usize,
-        step: &Step,
-        memory: &RankMemory<'_, 'r, T>,
+        step: &'r Step,
+        carrier: &mut impl Carrier<'r, T>,
     ) -> Result<bool, Failure> {
-        match memory.poll_send(list, self.context.operator) {
+        let Step::Send { to, spans, .. } = step else {
+            return Ok(false);
+        };
+        let transfer = self.transfer(list, i, *to, spans);
+        match carrier.poll_send(transfer, self.context.operator) {
             Sent::Done(end) => {
                 self.transferred(list, i, step, end);
                 Ok(true)
@@ -227,9 +236,9 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         &mut self,
         list: usize,
         i: usize,
-        step: &Step,
+        step: &'r Step,
         ready: f64,
-        memory: &mut RankMemory<'_, 'r, T>,
+        carrier: &mut impl Carrier<'r, T>,
         peers: &impl Peers,
     ) -> Result<bool, Failure> {
         let s = self.context;
@@ -242,7 +251,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         };
         let takes = s.cost.transfer(from, self.rank, bytes::<T>(step));
         let due = Due { ready, takes };
-        match memory.receive(self.wire(i), from, spans, op, s.share_copies, due) {
+        match carrier.receive(self.transfer(list, i, from, spans), op, s.share_copies, due) {
             // The sender reports its panic.
             Received::Poisoned => Err(Failure::Aborted),
             Received::Nothing => Ok(false),
@@ -306,7 +315,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     }
 
     /// Performs the next local step; false if it has to wait or there is none.
-    fn advance_local(&mut self, memory: &mut RankMemory<'_, 'r, T>, poll: &mut Poll) -> bool {
+    fn advance_local(&mut self, carrier: &mut impl Carrier<'r, T>, poll: &mut Poll) -> bool {
         let remaining = &self.program.local[self.next_local..];
         // With overlap, a local step need not wait for earlier local steps, so all remaining ones
         // are tried; without, they are performed in order.
@@ -321,7 +330,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
                 continue;
             }
             if let Some(ready) = self.may_start(i, poll) {
-                self.perform_local(i, ready, memory);
+                self.perform_local(i, ready, carrier);
                 return true;
             }
         }
@@ -329,18 +338,18 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     }
 
     /// Performs local step `i`, which may start at model time `ready`.
-    fn perform_local(&mut self, i: usize, ready: f64, memory: &mut RankMemory<'_, 'r, T>) {
+    fn perform_local(&mut self, i: usize, ready: f64, carrier: &mut impl Carrier<'r, T>) {
         self.at = i;
         let step = &self.program.steps[i];
         let cost = self.context.cost;
         self.recorder.starts(i);
         let time = match step {
             Step::Copy { src, dst } => {
-                memory.local(dst, src, RecvOp::Copy);
+                carrier.local(dst, src, RecvOp::Copy);
                 cost.copy(self.rank, bytes::<T>(step))
             }
             Step::Combine { src, dst, order } => {
-                memory.local(dst, src, RecvOp::Reduce(self.context.operator, *order));
+                carrier.local(dst, src, RecvOp::Reduce(self.context.operator, *order));
                 cost.combine_local(self.rank, bytes::<T>(step))
             }
             _ => 0.0,
@@ -373,6 +382,17 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         port_busy(self.rank, port, receive.map_or(i, |n| i + n))
     }
 
+    #[inline]
+    fn transfer(&self, list: usize, step: usize, peer: usize, spans: &'r Spans) -> Transfer<'r> {
+        Transfer {
+            step,
+            list,
+            peer,
+            wire: self.wire(step),
+            spans,
+        }
+    }
+
     fn wire(&self, i: usize) -> &'r Wire {
         &self.wires[self.program.wire[i] as usize]
     }
@@ -383,115 +403,6 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
             let i = *self.program.lists[list].get(l.next)? as usize;
             matches!(l.phase, Phase::Open(_)).then_some((list, i))
         })
-    }
-}
-
-impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for RendezvousExecutor<'r, T, R> {
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn run(
-        &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
-        start: Instant,
-        run: u64,
-    ) -> Result<(), Failure> {
-        self.start = start;
-        let s = self.context;
-        let mut waiter = s.waiter(self.rank);
-        while !self.is_done() {
-            let poll = self.progress(memory, s.state)?;
-            if poll.progressed {
-                waiter.progressed();
-                continue;
-            }
-            let until = poll.gate.map(|t| start + nanoseconds(t));
-            if let Some(until) = until
-                && self.lists.iter().all(|l| l.phase == Phase::Idle)
-            {
-                s.state.pace(until, false);
-                if s.state.is_aborted() {
-                    return Err(Failure::Aborted);
-                }
-                waiter.progressed();
-                continue;
-            }
-            waiter.pause(until).map_err(|stop| match stop {
-                Stop::Aborted => Failure::Aborted,
-                Stop::Deadline => Failure::Own(self.timeout_error()),
-            })?;
-            waiter.spin(|| self.has_progress(memory));
-            if waiter.long() && self.check_partners(memory, s.state, run)? {
-                waiter.progressed();
-            }
-        }
-        if s.paced {
-            s.state.pace(start + nanoseconds(self.times.last()), true);
-        }
-        s.state.leave(self.rank, run);
-        Ok(())
-    }
-
-    fn poll(
-        &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
-        peers: &impl Peers,
-    ) -> Result<(), Failure> {
-        while self.progress(memory, peers)?.progressed {}
-        Ok(())
-    }
-
-    fn is_done(&self) -> bool {
-        self.finished == self.program.steps.len()
-    }
-
-    fn step(&self) -> usize {
-        self.at
-    }
-
-    fn wants_help(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
-        (0..self.lists.len()).any(|list| memory.send_has_progress(list))
-    }
-
-    fn check_partners(
-        &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
-        peers: &impl Peers,
-        run: u64,
-    ) -> Result<bool, Failure> {
-        let open: Vec<_> = self.open_steps().collect();
-        for (list, i) in open {
-            let step = &self.program.steps[i];
-            let Some(peer) = step.peer() else { continue };
-            let left = peers.has_left(peer, run);
-            // Both partners send to each other through their only ports, so neither can receive.
-            let head_on = self.context.ports == Ports::UNI
-                && step.is_send()
-                && self.wire(i).lane(peer, self.rank).is_offered();
-            if !left && !head_on {
-                continue;
-            }
-            // The partner may have ended this transfer before it left, or before it offered its own
-            // message. Having seen the latter, this rank also sees the former, so it polls once
-            // more.
-            let mut poll = Poll::default();
-            if self.advance(list, memory, peers, &mut poll)? {
-                return Ok(true);
-            }
-            return Err(if left {
-                TransferAt::of(self.rank, i, step).partner_left().into()
-            } else {
-                self.head_on(i, step, peer).into()
-            });
-        }
-        Ok(false)
-    }
-
-    fn timeout_error(&self) -> Error {
-        let (_, i) = self.open_steps().next().unwrap_or((0, self.at));
-        let step = &self.program.steps[i];
-        TransferAt::of(self.rank, i, step).timeout(step.name())
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::carrier::Carrier;
 use super::eager::{Eager, EagerExecutor};
 use super::executor::RankExecutor;
 use super::multiplexed::{Worker, WorkerSet};
@@ -29,74 +30,154 @@ use crate::schedule::{Layout, Schedule};
 
 /// What the threads of a team need for a run of one schedule.
 #[derive(Debug)]
-pub(super) struct Job<'j, T> {
-    pub(super) schedule: &'j Schedule,
-    pub(super) program: &'j Program<'j>,
-    pub(super) data: &'j RunData<'j, T>,
-    pub(super) context: &'j RunContext<'j, T>,
-    /// For eager messages in all repetitions but the first, which carries the model clock.
-    pub(super) eager: Option<&'j Eager>,
-    pub(super) repetitions: usize,
+pub(crate) struct Job<'j, T> {
+    pub(crate) schedule: &'j Schedule,
+    pub(crate) program: &'j Program<'j>,
+    pub(crate) data: &'j RunData<'j, T>,
+    pub(crate) context: &'j RunContext<'j, T>,
+    /// For eager messages in all repetitions but the first [`Job::clocked`].
+    pub(crate) eager: Option<&'j Eager>,
+    /// Number of repetitions that carry the model clock, before the eager ones.
+    pub(crate) clocked: usize,
+    pub(crate) repetitions: usize,
     /// The number of the first repetition; repetitions are numbered throughout the team's life.
-    pub(super) first_run: u64,
-    pub(super) epoch: Instant,
+    pub(crate) first_run: u64,
+    pub(crate) epoch: Instant,
 }
 
 /// Start and end of a repetition, in nanoseconds since the run's epoch.
-pub(super) type Wall = (u64, u64);
+pub(crate) type Wall = (u64, u64);
 
 /// The reports of all ranks, and the times of all threads.
 #[derive(Debug)]
-pub(super) struct Reports<T> {
-    pub(super) ranks: Vec<RankReport<T>>,
+pub(crate) struct Reports<T> {
+    pub(crate) ranks: Vec<RankReport<T>>,
     /// By thread: the times of its repetitions.
-    pub(super) walls: Vec<Vec<Wall>>,
+    pub(crate) walls: Vec<Vec<Wall>>,
 }
 
 /// The report of a rank after its last repetition.
 #[derive(Debug)]
-pub(super) struct RankReport<T> {
-    pub(super) output: Vec<T>,
+pub(crate) struct RankReport<T> {
+    pub(crate) output: Vec<T>,
     /// The rank's first wrong output.
-    pub(super) wrong: Option<Wrong<T>>,
-    pub(super) model_time: f64,
+    pub(crate) wrong: Option<Wrong<T>>,
+    pub(crate) model_time: f64,
     /// Start and end of each step in the last repetition, in nanoseconds since the run's epoch, if
     /// recorded.
-    pub(super) recorded: Vec<(u64, u64)>,
+    pub(crate) recorded: Vec<(u64, u64)>,
 }
 
 /// The reports of a thread's ranks, and the times of its repetitions.
-type ThreadReport<T> = (Vec<RankReport<T>>, Vec<Wall>);
+pub(crate) type ThreadReport<T> = (Vec<RankReport<T>>, Vec<Wall>);
 
-/// How a thread runs the programs of its ranks once.
-pub(super) trait RunOnce {
-    /// Runs `executors` on `memories`, from the beginning of their programs. `start` is model time
-    /// 0 of a paced clock; `run` numbers the repetitions of the team's life.
-    fn run_once<'j, T: Element>(
+/// One thread or process of a run: how it meets the others, and runs its ranks' programs once.
+pub(crate) trait Runner<T: Element> {
+    /// What carries the messages of its ranks.
+    type Carrier<'b, 'j>: Carrier<'j, T>
+    where
+        Self: 'b;
+
+    /// The carrier of `rank` for one repetition of `job`.
+    fn carrier<'b, 'j>(
+        &'b self,
+        job: &Job<'j, T>,
+        rank: usize,
+        buffer: &'b mut [T],
+    ) -> Self::Carrier<'b, 'j>;
+
+    /// Waits for all others, without a deadline: they are setting up or finishing a repetition, not
+    /// waiting for a transfer.
+    fn meet(&self) -> Result<(), Failure>;
+
+    /// Waits for all others. For a paced clock, agrees on a start time slightly in the future and
+    /// waits for it too.
+    fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure>;
+
+    /// Runs `executors` with their carriers, from the beginning of their programs. `start` is model
+    /// time 0 of a paced clock; `run` numbers the repetitions of the team's life.
+    fn run_once<'b, 'j>(
         &self,
         executors: &mut [impl RankExecutor<'j, T>],
-        memories: &mut [RankMemory<'_, 'j, T>],
+        carriers: &mut [Self::Carrier<'b, 'j>],
         start: Instant,
         run: u64,
     ) -> Result<(), Failure>;
 }
 
+/// How a thread of a team meets the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Meeting<'t> {
+    /// The number by which the team's state knows the thread.
+    pub(super) me: usize,
+    pub(super) state: &'t TeamState,
+    /// Where the threads agree on the start of a paced repetition, in nanoseconds since the epoch.
+    start_ns: &'t AtomicU64,
+}
+
+impl Meeting<'_> {
+    pub(super) fn meet(&self) -> Result<(), Failure> {
+        self.state.meet(self.me).map_err(|_| Failure::Aborted)
+    }
+
+    pub(super) fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure> {
+        self.meet()?;
+        if !paced {
+            return Ok(Instant::now());
+        }
+        if self.me == 0 {
+            let start = epoch.elapsed() + START_DELAY;
+            let start = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
+            self.start_ns.store(start, Ordering::Release);
+        }
+        self.meet()?;
+        let start = epoch + Duration::from_nanos(self.start_ns.load(Ordering::Acquire));
+        sleep_until(start, false);
+        Ok(start)
+    }
+}
+
 /// A rank with a thread of its own.
 struct OwnThread<'a> {
+    meeting: Meeting<'a>,
     at: &'a AtStep,
 }
 
-impl RunOnce for OwnThread<'_> {
+impl<T: Element> Runner<T> for OwnThread<'_> {
+    type Carrier<'b, 'j>
+        = RankMemory<'b, 'j, T>
+    where
+        Self: 'b;
+
+    fn carrier<'b, 'j>(
+        &'b self,
+        job: &Job<'j, T>,
+        rank: usize,
+        buffer: &'b mut [T],
+    ) -> RankMemory<'b, 'j, T> {
+        job.memory(rank, buffer)
+    }
+
+    fn meet(&self) -> Result<(), Failure> {
+        self.meeting.meet()
+    }
+
+    fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure> {
+        self.meeting.start_together(epoch, paced)
+    }
+
     #[inline]
-    fn run_once<'j, T: Element>(
+    fn run_once<'b, 'j>(
         &self,
         executors: &mut [impl RankExecutor<'j, T>],
-        memories: &mut [RankMemory<'_, 'j, T>],
+        memories: &mut [RankMemory<'b, 'j, T>],
         start: Instant,
         run: u64,
     ) -> Result<(), Failure> {
         for (executor, memory) in executors.iter_mut().zip(memories) {
-            self.at.during(executor, |e| e.run(memory, start, run))?;
+            let state = self.meeting.state;
+            self.at
+                .during(executor, |e| e.run(memory, state, start, run))?;
         }
         Ok(())
     }
@@ -116,16 +197,16 @@ pub(super) fn repeat_on_all<T: Element, R: Recorder>(
     let thread_main = |me: usize| {
         let own = workers.as_ref().map_or(me..me + 1, |w| w.ranks_of(me));
         let at = AtStep::new(own.start);
-        let thread = Thread {
+        let meeting = Meeting {
             me,
-            own,
+            state: &team.state,
             start_ns: &start_ns,
         };
         let work = AssertUnwindSafe(|| match &workers {
-            None => thread.repeat::<T, R>(job, &OwnThread { at: &at }),
+            None => repeat::<T, R>(job, own, &OwnThread { meeting, at: &at }),
             Some(workers) => {
-                let worker = Worker::new(workers, me, job.context.deadline, &at);
-                thread.repeat::<T, R>(job, &worker)
+                let worker = Worker::new(workers, meeting, job.context.deadline, &at);
+                repeat::<T, R>(job, own, &worker)
             }
         });
         match catch_unwind(work) {
@@ -152,123 +233,73 @@ pub(super) fn repeat_on_all<T: Element, R: Recorder>(
     Some(all)
 }
 
-/// One thread of a run.
-struct Thread<'t> {
-    /// The number by which the team's state knows it.
-    me: usize,
-    /// The ranks that it runs.
+/// Runs all repetitions of the ranks `own` of one thread or process.
+pub(crate) fn repeat<T: Element, R: Recorder>(
+    job: &Job<'_, T>,
     own: Range<usize>,
-    /// Where the threads agree on the start of a paced repetition, in nanoseconds since the epoch.
-    start_ns: &'t AtomicU64,
-}
-
-impl Thread<'_> {
-    /// Runs all repetitions of this thread's ranks.
-    fn repeat<'j, T: Element, R: Recorder>(
-        &self,
-        job: &Job<'j, T>,
-        runner: &impl RunOnce,
-    ) -> Result<ThreadReport<T>, Failure> {
-        let Job {
-            context, program, ..
-        } = *job;
-        let layout = job.schedule.layout();
-        let own = || self.own.clone();
-        let executor = |rank: usize| {
-            let recorder = R::new(program.ranks[rank].steps.len(), job.epoch);
-            RendezvousExecutor::new(rank, program, context, recorder)
-        };
-        let mut executors: Vec<RendezvousExecutor<'j, T, R>> = own().map(executor).collect();
-        let eager_executor = |rank| Some(EagerExecutor::new(rank, job.eager?, program, context));
-        let mut eager_executors: Vec<EagerExecutor<'j, T>> =
-            own().filter_map(eager_executor).collect();
-        // The ranks' own thread allocates and first touches their buffers.
-        let mut buffers = own()
-            .map(|rank| allocate(rank, layout[rank].len))
-            .collect::<Result<Vec<Vec<T>>>>()?;
-        let mut walls = job.walls()?;
-        let mut wrong: Vec<Option<Wrong<T>>> = own().map(|_| None).collect();
-        for n in 0..job.repetitions {
-            let mut memories = self.fill(job, n, &mut buffers);
-            // Only the first repetition carries the model clock.
-            let eager = job.eager.is_some() && n > 0;
-            if eager {
-                eager_executors.iter_mut().for_each(EagerExecutor::begin);
-            } else {
-                executors.iter_mut().for_each(RendezvousExecutor::begin);
-            }
-            let run = job.first_run + n as u64;
-            let start = self.start_together(context.state, job.epoch, context.paced)?;
-            if eager {
-                runner.run_once(&mut eager_executors, &mut memories, start, run)?;
-            } else {
-                runner.run_once(&mut executors, &mut memories, start, run)?;
-            }
-            walls.push(job.wall(start, Instant::now()));
-            // Peers may still read the buffers. Besides, comparing and refilling them now would
-            // slow down ranks that are still running.
-            self.meet(context.state)?;
-            drop(memories);
-            for ((rank, buffer), wrong) in own().zip(&buffers).zip(&mut wrong) {
-                *wrong = wrong.take().or_else(|| job.data.wrong(rank, n, buffer));
-            }
-        }
-        let outputs = own().zip(buffers).zip(wrong);
-        let reports = executors.iter_mut().zip(outputs);
-        let reports = reports.map(|(executor, ((rank, buffer), wrong))| {
-            RankReport::new(executor, &buffer, &layout[rank], wrong)
-        });
-        Ok((reports.collect(), walls))
-    }
-
-    /// Fills the ranks' buffers for repetition `n`.
-    fn fill<'b, 'j, T: Element>(
-        &self,
-        job: &Job<'j, T>,
-        n: usize,
-        buffers: &'b mut [Vec<T>],
-    ) -> Vec<RankMemory<'b, 'j, T>> {
-        let streams_from = job.context.streams_from;
-        let mut memories = Vec::with_capacity(self.own.len());
-        for (rank, buffer) in self.own.clone().zip(buffers) {
+    runner: &impl Runner<T>,
+) -> Result<ThreadReport<T>, Failure> {
+    let Job {
+        context, program, ..
+    } = *job;
+    let layout = job.schedule.layout();
+    let own = || own.clone();
+    let executor = |rank: usize| {
+        let recorder = R::new(program.ranks[rank].steps.len(), job.epoch);
+        RendezvousExecutor::new(rank, program, context, recorder)
+    };
+    let mut executors: Vec<RendezvousExecutor<'_, T, R>> = own().map(executor).collect();
+    let eager_executor = |rank| Some(EagerExecutor::new(rank, job.eager?, program, context));
+    let mut eager_executors: Vec<EagerExecutor<'_, T>> = own().filter_map(eager_executor).collect();
+    // The ranks' own thread allocates and first touches their buffers.
+    let mut buffers = own()
+        .map(|rank| allocate(rank, layout[rank].len))
+        .collect::<Result<Vec<Vec<T>>>>()?;
+    let mut walls = job.walls()?;
+    let mut wrong: Vec<Option<Wrong<T>>> = own().map(|_| None).collect();
+    for n in 0..job.repetitions {
+        let mut carriers = Vec::with_capacity(buffers.len());
+        for (rank, buffer) in own().zip(&mut buffers) {
             job.data.fill(rank, n, buffer);
-            let lists = job.program.ranks[rank].lists.len();
-            memories.push(RankMemory::new(rank, buffer, lists, streams_from));
+            carriers.push(runner.carrier(job, rank, buffer));
         }
-        memories
-    }
-
-    /// Waits for all threads, without a deadline: they are setting up or finishing a repetition,
-    /// not waiting for a transfer.
-    fn meet(&self, state: &TeamState) -> Result<(), Failure> {
-        state.meet(self.me).map_err(|_| Failure::Aborted)
-    }
-
-    /// Waits for all threads. For a paced clock, agrees on a start time slightly in the future and
-    /// waits for it too.
-    fn start_together(
-        &self,
-        state: &TeamState,
-        epoch: Instant,
-        paced: bool,
-    ) -> Result<Instant, Failure> {
-        self.meet(state)?;
-        if !paced {
-            return Ok(Instant::now());
+        let eager = job.eager.is_some() && n >= job.clocked;
+        if eager {
+            eager_executors.iter_mut().for_each(EagerExecutor::begin);
+        } else {
+            executors.iter_mut().for_each(RendezvousExecutor::begin);
         }
-        if self.me == 0 {
-            let start = epoch.elapsed() + START_DELAY;
-            let start = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
-            self.start_ns.store(start, Ordering::Release);
+        let run = job.first_run + n as u64;
+        let start = runner.start_together(job.epoch, context.paced)?;
+        if eager {
+            runner.run_once(&mut eager_executors, &mut carriers, start, run)?;
+        } else {
+            runner.run_once(&mut executors, &mut carriers, start, run)?;
         }
-        self.meet(state)?;
-        let start = epoch + Duration::from_nanos(self.start_ns.load(Ordering::Acquire));
-        sleep_until(start, false);
-        Ok(start)
+        walls.push(job.wall(start, Instant::now()));
+        // Peers may still read the buffers. Besides, comparing and refilling them now would slow
+        // down ranks that are still running.
+        runner.meet()?;
+        drop(carriers);
+        for ((rank, buffer), wrong) in own().zip(&buffers).zip(&mut wrong) {
+            *wrong = wrong.take().or_else(|| job.data.wrong(rank, n, buffer));
+        }
     }
+    let outputs = own().zip(buffers).zip(wrong);
+    let reports = executors.iter_mut().zip(outputs);
+    let reports = reports.map(|(executor, ((rank, buffer), wrong))| {
+        RankReport::new(executor, &buffer, &layout[rank], wrong)
+    });
+    Ok((reports.collect(), walls))
 }
 
-impl<T> Job<'_, T> {
+impl<'j, T: Element> Job<'j, T> {
+    /// The memory of `rank`, which other ranks of a team share.
+    pub(super) fn memory<'b>(&self, rank: usize, buffer: &'b mut [T]) -> RankMemory<'b, 'j, T> {
+        let lists = self.program.ranks[rank].lists.len();
+        RankMemory::new(rank, buffer, lists, self.context.streams_from)
+    }
+
     /// Allocates memory for the start and end of every repetition of a thread, or fails if there is
     /// not enough.
     fn walls(&self) -> Result<Vec<Wall>> {

@@ -22,6 +22,8 @@ pub(crate) struct Sequence {
     actions: Vec<Action>,
     /// For all actions, one after another: the sends whose messages must have been taken.
     waits: Vec<u32>,
+    /// For all actions, one after another: the receives that are opened early.
+    opens: Vec<u32>,
 }
 
 /// The execution of one step.
@@ -32,6 +34,8 @@ pub(crate) struct Action {
     pub(crate) copied: bool,
     /// End of this action's part of [`Sequence::waits`].
     waits: u32,
+    /// End of this action's part of [`Sequence::opens`].
+    opens: u32,
 }
 
 impl Sequence {
@@ -60,6 +64,7 @@ impl Sequence {
                 step,
                 copied: false,
                 waits: 0,
+                opens: 0,
             });
         }
         sequence.protect_sent_data(steps, simulation.element_bytes, copied, lane);
@@ -75,6 +80,16 @@ impl Sequence {
     pub(crate) fn before(&self, i: usize) -> &[u32] {
         let start = i.checked_sub(1).map_or(0, |last| self.actions[last].waits);
         &self.waits[start as usize..self.actions[i].waits as usize]
+    }
+
+    /// The receives to be opened before action `i` starts: see [`Sequence::open_early`].
+    #[inline]
+    pub(crate) fn opens(&self, i: usize) -> &[u32] {
+        if self.opens.is_empty() {
+            return &[];
+        }
+        let start = i.checked_sub(1).map_or(0, |last| self.actions[last].opens);
+        &self.opens[start as usize..self.actions[i].opens as usize]
     }
 
     /// Ensures that no message is overwritten before it has been taken.

@@ -77,6 +77,12 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         }
     }
 
+    /// The rank whose memory this is.
+    #[inline]
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
     /// The list of an open send that shares an element with `spans`.
     #[inline]
     pub(crate) fn conflict(&self, spans: &[Span]) -> Option<usize> {

@@ -1,0 +1,122 @@
+//! What carries a rank's messages. Executors follow the rules of time; carriers move the bytes.
+
+use crate::run::element::Element;
+use crate::run::operator::Operator;
+use crate::run::transfer::{Due, Lane, RankMemory, Received, RecvOp, SendSpans, Sent, Slots, Wire};
+use crate::schedule::{Span, Spans};
+
+/// One half of a transfer, as its rank sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer<'r> {
+    /// The rank's step.
+    pub(crate) step: usize,
+    /// The step's port list.
+    pub(crate) list: usize,
+    /// The rank at the other end.
+    pub(crate) peer: usize,
+    /// The wire between the two, if the ranks share memory.
+    pub(crate) wire: &'r Wire,
+    /// The message, or where it goes.
+    pub(crate) spans: &'r Spans,
+}
+
+/// One rank's buffer, and its transfers with other ranks.
+///
+/// A transfer is either a *rendezvous*, opened by both partners ([`Carrier::open_send`],
+/// [`Carrier::open_receive`]) and polled until it ends, or *eager*: [`Carrier::send`] does not wait
+/// for the receiver. Nothing of the buffer that an open transfer reads or writes is touched
+/// meanwhile, provided that the caller starts steps in the order that the rules of time demand.
+pub(crate) trait Carrier<'r, T: Element> {
+    /// Opens a send. `ready` is the model time from which it may start.
+    fn open_send(&mut self, transfer: Transfer<'r>, ready: f64);
+
+    /// The state of the open send of `transfer`.
+    fn poll_send(&mut self, transfer: Transfer<'r>, operator: &Operator<T>) -> Sent;
+
+    /// Opens a receive, which [`Carrier::receive`] ends.
+    fn open_receive(&mut self, transfer: Transfer<'r>);
+
+    /// Receives the message of `transfer`, if it has come. With `share`, both partners may copy it.
+    fn receive(
+        &mut self,
+        transfer: Transfer<'r>,
+        op: RecvOp<'_, T>,
+        share: bool,
+        due: Due,
+    ) -> Received;
+
+    /// Whether nothing is left of earlier eager messages that would keep that of `transfer` from
+    /// being sent; or, if it has been sent, whether it may be overwritten.
+    fn is_free(&mut self, transfer: Transfer<'r>) -> bool;
+
+    /// Sends a message and does not wait for its receiver; [`Carrier::is_free`] must hold. With
+    /// `copy_to`, the message may be overwritten at once: it is copied to this slot.
+    fn send(&mut self, transfer: Transfer<'r>, copy_to: Option<(&Slots, u32)>);
+
+    /// Copies or combines `src` into `dst`, both in this rank's buffer.
+    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>);
+}
+
+/// Ranks that share memory.
+impl<'r, T: Element> Carrier<'r, T> for RankMemory<'_, 'r, T> {
+    #[inline]
+    fn open_send(&mut self, transfer: Transfer<'r>, ready: f64) {
+        let Transfer {
+            list, wire, peer, ..
+        } = transfer;
+        let borrowed = match transfer.spans.as_slice() {
+            [one] => SendSpans::One(*one),
+            many => SendSpans::Many(many),
+        };
+        RankMemory::open_send(self, list, wire, peer, borrowed, ready);
+    }
+
+    #[inline]
+    fn poll_send(&mut self, transfer: Transfer<'r>, operator: &Operator<T>) -> Sent {
+        RankMemory::poll_send(self, transfer.list, operator)
+    }
+
+    #[inline]
+    fn open_receive(&mut self, _: Transfer<'r>) {}
+
+    #[inline]
+    fn receive(
+        &mut self,
+        transfer: Transfer<'r>,
+        op: RecvOp<'_, T>,
+        share: bool,
+        due: Due,
+    ) -> Received {
+        let Transfer {
+            wire, peer, spans, ..
+        } = transfer;
+        RankMemory::receive(self, wire, peer, spans, op, share, due)
+    }
+
+    #[inline]
+    fn is_free(&mut self, transfer: Transfer<'r>) -> bool {
+        self.lane_to(transfer).is_free()
+    }
+
+    #[inline]
+    fn send(&mut self, transfer: Transfer<'r>, copy_to: Option<(&Slots, u32)>) {
+        let lane = self.lane_to(transfer);
+        match copy_to {
+            Some((slots, slot)) => self.post(lane, transfer.spans, slots, slot),
+            None => self.send_spans(lane, transfer.spans),
+        }
+    }
+
+    #[inline]
+    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>) {
+        RankMemory::local(self, dst, src, op);
+    }
+}
+
+impl<'r, T: Element> RankMemory<'_, 'r, T> {
+    /// The lane on which the message of `transfer` leaves this rank.
+    #[inline]
+    fn lane_to(&self, transfer: Transfer<'r>) -> &'r Lane {
+        transfer.wire.lane(self.rank(), transfer.peer)
+    }
+}
