@@ -29,6 +29,7 @@ mod program;
 mod recorder;
 mod rendezvous;
 mod repeat;
+mod runner;
 pub(crate) mod sequence;
 mod warnings;
 

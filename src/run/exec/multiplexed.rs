@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::executor::{Peers, RankExecutor};
-use super::repeat::{AtStep, Job, Meeting, Runner};
+use super::runner::{AtStep, Job, Meeting, Runner};
 use crate::run::element::Element;
 use crate::run::failure::Failure;
 use crate::run::transfer::RankMemory;

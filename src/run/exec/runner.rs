@@ -1,0 +1,140 @@
+//! What a thread or process of a run is to its executors: the job, how the threads meet, and the
+//! step that an error names.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::carrier::Carrier;
+use super::eager::Eager;
+use super::executor::RankExecutor;
+use super::program::Program;
+use crate::run::context::RunContext;
+use crate::run::element::Element;
+use crate::run::failure::Failure;
+use crate::run::testdata::RunData;
+use crate::run::tuning::START_DELAY;
+use crate::run::wait::{TeamState, sleep_until};
+use crate::schedule::Schedule;
+
+/// What the threads of a team need for a run of one schedule.
+#[derive(Debug)]
+pub(crate) struct Job<'j, T> {
+    pub(crate) schedule: &'j Schedule,
+    pub(crate) program: &'j Program<'j>,
+    pub(crate) data: &'j RunData<'j, T>,
+    pub(crate) context: &'j RunContext<'j, T>,
+    /// For eager messages in all repetitions but the first [`Job::clocked`].
+    pub(crate) eager: Option<&'j Eager>,
+    /// Number of repetitions that carry the model clock, before the eager ones.
+    pub(crate) clocked: usize,
+    pub(crate) repetitions: usize,
+    /// The number of the first repetition; repetitions are numbered throughout the team's life.
+    pub(crate) first_run: u64,
+    pub(crate) epoch: Instant,
+}
+
+/// One thread or process of a run: how it meets the others, and runs its ranks' programs once.
+pub(crate) trait Runner<T: Element> {
+    /// What carries the messages of its ranks.
+    type Carrier<'b, 'j>: Carrier<'j, T>
+    where
+        Self: 'b;
+
+    /// The carrier of `rank` for one repetition of `job`.
+    fn carrier<'b, 'j>(
+        &'b self,
+        job: &Job<'j, T>,
+        rank: usize,
+        buffer: &'b mut [T],
+    ) -> Self::Carrier<'b, 'j>;
+
+    /// Waits for all others, without a deadline: they are setting up or finishing a repetition, not
+    /// waiting for a transfer.
+    fn meet(&self) -> Result<(), Failure>;
+
+    /// Waits for all others. For a paced clock, agrees on a start time slightly in the future and
+    /// waits for it too.
+    fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure>;
+
+    /// Runs `executors` with their carriers, from the beginning of their programs. `start` is model
+    /// time 0 of a paced clock; `run` numbers the repetitions of the team's life.
+    fn run_once<'b, 'j>(
+        &self,
+        executors: &mut [impl RankExecutor<'j, T>],
+        carriers: &mut [Self::Carrier<'b, 'j>],
+        start: Instant,
+        run: u64,
+    ) -> Result<(), Failure>;
+}
+
+/// How a thread of a team meets the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Meeting<'t> {
+    /// The number by which the team's state knows the thread.
+    pub(super) me: usize,
+    pub(super) state: &'t TeamState,
+    /// Where the threads agree on the start of a paced repetition, in nanoseconds since the epoch.
+    pub(super) start_ns: &'t AtomicU64,
+}
+
+impl Meeting<'_> {
+    pub(super) fn meet(&self) -> Result<(), Failure> {
+        self.state.meet(self.me).map_err(|_| Failure::Aborted)
+    }
+
+    pub(super) fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure> {
+        self.meet()?;
+        if !paced {
+            return Ok(Instant::now());
+        }
+        if self.me == 0 {
+            let start = epoch.elapsed() + START_DELAY;
+            let start = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
+            self.start_ns.store(start, Ordering::Release);
+        }
+        self.meet()?;
+        let start = epoch + Duration::from_nanos(self.start_ns.load(Ordering::Acquire));
+        sleep_until(start, false);
+        Ok(start)
+    }
+}
+
+/// The rank that a thread runs, and its step, for the error of a panic.
+#[derive(Debug)]
+pub(super) struct AtStep(pub(super) Cell<(usize, usize)>);
+
+impl AtStep {
+    pub(super) fn new(rank: usize) -> Self {
+        AtStep(Cell::new((rank, 0)))
+    }
+
+    /// Calls `f`. Afterwards, also after a panic, notes at which step `executor` is.
+    #[inline]
+    pub(super) fn during<'j, T: Element, E: RankExecutor<'j, T>, R>(
+        &self,
+        executor: &mut E,
+        f: impl FnOnce(&mut E) -> R,
+    ) -> R {
+        let noting = Noting {
+            at: self,
+            executor,
+            element: PhantomData,
+        };
+        f(noting.executor)
+    }
+}
+
+/// On drop, notes the step of its executor.
+struct Noting<'a, 'j, T: Element, E: RankExecutor<'j, T>> {
+    at: &'a AtStep,
+    executor: &'a mut E,
+    element: PhantomData<&'j T>,
+}
+
+impl<'j, T: Element, E: RankExecutor<'j, T>> Drop for Noting<'_, 'j, T, E> {
+    fn drop(&mut self) {
+        self.at.0.set((self.executor.rank(), self.executor.step()));
+    }
+}
