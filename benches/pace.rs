@@ -8,7 +8,7 @@
 mod selected;
 
 use oneport::plan::registry;
-use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request};
 
 fn main() {
@@ -36,19 +36,18 @@ fn main() {
                 }
                 let schedule = algorithm.plan(&request).expect("a valid request");
                 let data = inputs(schedule.collective(), schedule.layout(), &sum);
-                let options = RunOptions {
-                    clock: Clock::Paced,
-                    cost: request.get_cost().clone(),
-                    repetitions: if quick { 9 } else { 51 },
-                    warmup: 3,
-                    ..RunOptions::default()
-                };
-                let outcome = team
-                    .run(&schedule, &data, &sum, &options)
+                let outcome = Run::new(&schedule)
+                    .op(&sum)
+                    .inputs(&data)
+                    .clock(Clock::Paced)
+                    .cost(request.get_cost().clone())
+                    .repetitions(if quick { 9 } else { 51 })
+                    .warmup(3)
+                    .on(&mut team)
                     .expect("a valid schedule");
                 let expected = oracle(schedule.collective(), schedule.layout(), &sum, &data);
                 assert_eq!(Ok(outcome.outputs), expected);
-                let [median, p99] = [0.5, 0.99].map(|q| outcome.wall.value_at_quantile(q) as f64);
+                let [median, p99] = [0.5, 0.99].map(|q| outcome.wall.quantile_ns(q) as f64);
                 println!(
                     "{p:>4} {:<14} {:<5} {:>10.1} {:>10.1} {:>8.4} {:>8.3} {}",
                     algorithm.name,

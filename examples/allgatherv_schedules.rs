@@ -30,12 +30,11 @@ use oneport::plan::circulant::allgatherv::Allgatherv;
 use oneport::plan::circulant::schedule::Circulant;
 use oneport::plan::circulant::tables::Tables;
 use oneport::run::{
-    Bidirectional, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
-    inputs, oracle,
+    Bidirectional, Endpoint, Op, Operator, Run, ScopeOptions, Team, TeamOptions, Workers,
 };
 use oneport::schedule::{ScheduleSource, total_len};
 use oneport::simulate::bounds::lower_bound_of;
-use oneport::{Request, Schedule, Span, Step};
+use oneport::{CostModel, Request, Schedule, Span, Step};
 
 const REPETITIONS: usize = 21;
 
@@ -131,20 +130,16 @@ fn compare(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
     let proved = copied.check().is_correct();
     let mut steps = schedule.programs().iter().flatten();
     let packs = steps.any(|step| step.reads().len() > 1);
-    // The first repetition touches the memory, so it is not timed.
-    let options = RunOptions {
-        warmup: 1,
-        ..RunOptions::default()
-    };
+    let cost = CostModel::new(1000.0, 0.1);
     let (mut listed, mut packed) = (Vec::new(), Vec::new());
     let (mut right, mut model_time) = (proved, 0.0);
     for _ in 0..REPETITIONS {
-        let (time, model, verified) = run(team, schedule, &options)?;
+        let (time, model, verified) = run(team, schedule, &cost)?;
         listed.push(time);
         model_time = model;
         right &= verified;
         if packs {
-            let (time, _, verified) = run(team, &copied, &options)?;
+            let (time, _, verified) = run(team, &copied, &cost)?;
             packed.push(time);
             right &= verified;
         }
@@ -152,7 +147,7 @@ fn compare(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
     Ok(Row {
         spans: spans_of_a_message(schedule),
         model_time,
-        bound: lower_bound_of(schedule, &options.cost, 1).largest,
+        bound: lower_bound_of(schedule, &cost, 1).largest,
         listed: median(listed),
         packed: packs.then(|| median(packed)),
         right,
@@ -208,14 +203,13 @@ fn kinds(p: usize, bytes: usize) -> [(&'static str, Vec<usize>); 3] {
 fn run(
     team: &mut Team,
     schedule: &Schedule,
-    options: &RunOptions,
+    cost: &CostModel,
 ) -> oneport::Result<(Duration, f64, bool)> {
-    let max = Operator::<u8>::named("max")?;
-    let data = inputs(schedule.collective(), schedule.layout(), &max);
-    let expected = oracle(schedule.collective(), schedule.layout(), &max, &data)?;
-    let outcome = team.run(schedule, &data, &max, options)?;
-    let right = outcome.outputs == expected;
-    Ok((outcome.wall_total, outcome.model_time, right))
+    let run = Run::<u8>::new(schedule).op(Op::MAX).verified();
+    // The first repetition touches the memory, so it is not timed.
+    let outcome = run.cost(cost.clone()).warmup(1).on(team)?;
+    let right = outcome.is_verified();
+    Ok((outcome.wall.total(), outcome.model_time, right))
 }
 
 /// Returns the same schedule with packing: every message of several spans is packed into scratch

@@ -51,7 +51,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use oneport::plan::choose;
 use oneport::plan::distribution::Distribution;
 use oneport::plan::gather::{GatherProblem, GatherTree, binomial, linear, optimal};
-use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 /// Makes a tree for a problem.
@@ -208,23 +208,23 @@ impl Bench {
     /// counts with its fastest repetition, because load on the machine can only increase a time.
     fn times(&mut self, schedules: &[Schedule]) -> Result<Vec<Times>> {
         const TURNS: usize = 3;
-        let options = RunOptions {
-            clock: self.clock,
-            cost: self.cost.clone(),
-            warmup: 1,
-            repetitions: 5,
-            ..RunOptions::default()
-        };
         let mut measured = vec![Vec::new(); schedules.len()];
         for turn in 0..TURNS {
             for (schedule, measured) in schedules.iter().zip(&mut measured) {
                 let (collective, layout) = (schedule.collective(), schedule.layout());
                 let data = inputs(collective, layout, &self.sum);
-                let outcome = self.team.run(schedule, &data, &self.sum, &options)?;
+                let outcome = Run::new(schedule)
+                    .op(&self.sum)
+                    .inputs(&data)
+                    .clock(self.clock)
+                    .cost(self.cost.clone())
+                    .warmup(1)
+                    .repetitions(5)
+                    .on(&mut self.team)?;
                 if turn == 0 && outcome.outputs != oracle(collective, layout, &self.sum, &data)? {
                     bail!("a run gave a wrong result");
                 }
-                measured.push(outcome.wall.min() as f64);
+                measured.push(outcome.wall.min_ns() as f64);
             }
         }
         let pairs = schedules.iter().zip(measured);

@@ -14,7 +14,7 @@
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 
 use oneport::Ports;
-use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
 use oneport::steady::{
     Method, Operation, Periodic, Platform, generate, parse_fraction, show_fraction, solve, to_f64,
 };
@@ -80,14 +80,14 @@ fn seconds(periodic: &Periodic, operations: usize) -> oneport::Result<f64> {
     );
     let operator = if ordered { operator } else { commuting };
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
-    let options = RunOptions {
-        clock: Clock::Paced,
-        cost: periodic.cost(UNIT_NS / size_of::<u64>() as f64)?,
-        ..RunOptions::default()
-    };
     let mut team = Team::new(schedule.ranks())?;
-    let outcome = team.run(&schedule, &data, &operator, &options)?;
+    let outcome = Run::new(&schedule)
+        .op(&operator)
+        .inputs(&data)
+        .clock(Clock::Paced)
+        .cost(periodic.cost(UNIT_NS / size_of::<u64>() as f64)?)
+        .on(&mut team)?;
     let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data)?;
     assert!(outcome.outputs == expected, "the run's result is wrong");
-    Ok(outcome.wall.max() as f64 * 1e-9)
+    Ok(outcome.wall.max_ns() as f64 * 1e-9)
 }

@@ -13,7 +13,7 @@
 //! # A tour
 //!
 //! ```
-//! use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
+//! use oneport::run::{Op, Run, Team};
 //! use oneport::{CostModel, Request};
 //!
 //! // Plan: a reduction of 1000 elements over 8 ranks, in 5 segments.
@@ -27,13 +27,12 @@
 //! let model_time = schedule.simulate_bytes(&cost, 4)?.makespan();
 //! assert_eq!(model_time, 7.0 * 1400.0);
 //!
-//! // Run it with real data on real threads.
-//! let sum = Operator::<f32>::named("sum")?;
-//! let data = inputs(schedule.collective(), schedule.layout(), &sum);
-//! let options = RunOptions { cost, ..RunOptions::default() };
-//! let outcome = Team::new(8)?.run(&schedule, &data, &sum, &options)?;
-//! assert_eq!(outcome.outputs, oracle(schedule.collective(), schedule.layout(), &sum, &data)?);
+//! // Run it with real data on real threads: the model clock of the run agrees to the last bit.
+//! let run = Run::<f32>::new(&schedule).op(Op::SUM).verified().cost(cost);
+//! let outcome = run.repetitions(10).on(&mut Team::new(8)?)?;
+//! assert!(outcome.is_verified());
 //! assert_eq!(outcome.model_time, model_time);
+//! println!("median {} ns", outcome.wall.median_ns());
 //! # Ok::<(), oneport::Error>(())
 //! ```
 //!

@@ -30,7 +30,7 @@ use hdrhistogram::Histogram;
 use oneport::measure::{Calibration, Profile, calibrate};
 use oneport::plan::choose;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
+use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 use summary::{Point, Summary};
@@ -307,13 +307,12 @@ struct Measurement<'a> {
 impl Measurement<'_> {
     /// Runs `n` repetitions and returns their total time.
     fn run(&mut self, team: &mut Team, n: u64) -> Duration {
-        let options = RunOptions {
-            repetitions: usize::try_from(n).expect("repetitions that can be counted"),
-            warmup: 1,
-            ..RunOptions::default()
-        };
-        let outcome = team
-            .run(&self.schedule, &self.data, self.sum, &options)
+        let outcome = Run::new(&self.schedule)
+            .op(self.sum)
+            .inputs(&self.data)
+            .repetitions(usize::try_from(n).expect("repetitions that can be counted"))
+            .warmup(1)
+            .on(team)
             .expect("a right schedule");
         assert!(
             outcome.outputs == self.expected,
@@ -321,9 +320,9 @@ impl Measurement<'_> {
             self.algorithm.name
         );
         self.walls
-            .add(&outcome.wall)
+            .add(outcome.wall.histogram())
             .expect("histograms of one kind");
-        outcome.wall_total
+        outcome.wall.total()
     }
 
     fn point(self, group: &'static str, bytes: usize, team: &Team) -> Point {

@@ -9,7 +9,7 @@ use oneport::plan::choose;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry;
 use oneport::run::{
-    Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
+    Endpoint, Operator, Run, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
 };
 use oneport::{CostModel, Kind, Request};
 
@@ -233,21 +233,21 @@ impl Oneport {
         let expected = oracle(schedule.collective(), schedule.layout(), &self.sum, &data)
             .expect("a right layout");
         let mut run = |repetitions, warmup| {
-            let options = RunOptions {
-                cost: self.cost.clone(),
-                repetitions,
-                warmup,
-                ..RunOptions::default()
-            };
-            team.run(&schedule, &data, &self.sum, &options)
+            Run::new(&schedule)
+                .op(&self.sum)
+                .inputs(&data)
+                .cost(self.cost.clone())
+                .repetitions(repetitions)
+                .warmup(warmup)
+                .on(team)
                 .expect("a right schedule")
         };
-        let one = run(1, 2).wall.max();
+        let one = run(1, 2).wall.max_ns();
         let repetitions = (self.budget_us * 1000 / (one + 1000)).clamp(3, 1000);
         let outcome = run(usize::try_from(repetitions).expect("at most 1000"), 0);
         Timing {
-            min: outcome.wall.min(),
-            median: outcome.wall.value_at_quantile(0.5),
+            min: outcome.wall.min_ns(),
+            median: outcome.wall.median_ns(),
             right: outcome.outputs == expected,
         }
     }

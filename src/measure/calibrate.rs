@@ -2,7 +2,7 @@
 //!
 //! # What is measured
 //!
-//! Every measurement is a [`Team::run`](crate::run::Team::run), like a run of a collective. Before
+//! Every measurement is a [`Run`](crate::run::Run), like a run of a collective. Before
 //! each repetition every rank writes its own input anew. A message is therefore read from the cache
 //! of the core that wrote it (or from memory, if it is large), not from a cache that earlier
 //! repetitions warmed. The time is that of the slower rank, measured from a common barrier. A

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::fit::{median, quantile};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::run::{Operator, RunOptions, Team, TeamOptions};
+use crate::run::{Operator, Run, Team, TeamOptions};
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
@@ -269,15 +269,9 @@ impl Bench {
 
     /// Returns the median of `repetitions` repetitions in nanoseconds.
     fn run(&mut self, probe: &Probe, data: &[Vec<f32>], repetitions: usize) -> Result<f64> {
-        let options = RunOptions {
-            repetitions,
-            warmup: 1,
-            ..RunOptions::default()
-        };
-        let outcome = self
-            .team
-            .run(&probe.schedule, data, &self.operator, &options)?;
-        Ok(outcome.wall.value_at_quantile(0.5) as f64)
+        let run = Run::new(&probe.schedule).op(&self.operator).inputs(data);
+        let outcome = run.repetitions(repetitions).warmup(1).on(&mut self.team)?;
+        Ok(outcome.wall.median_ns() as f64)
     }
 }
 

@@ -35,6 +35,7 @@ impl<'r, T> RunContext<'r, T> {
         cost: &'r CostModel,
         ports: Ports,
         clock: Clock,
+        deadline: Duration,
         buffer_bytes: usize,
     ) -> Self {
         RunContext {
@@ -42,7 +43,7 @@ impl<'r, T> RunContext<'r, T> {
             cost,
             ports,
             enforced: ports,
-            deadline: team.deadline,
+            deadline,
             paced: clock == Clock::Paced,
             share_copies: team.share_copies,
             streams_from: team.tuning.streams_from(buffer_bytes),

@@ -1,7 +1,7 @@
 //! Running schedules, and rank programs written by hand, with real bytes on real threads.
 //!
-//! A [`Team`] holds one pinned thread per rank, or one per core ([`Workers`]). [`Team::run`]
-//! executes a schedule, [`Team::scope`] a rank program. Every message carries the model clock, so
+//! A [`Team`] holds one pinned thread per rank, or one per core ([`Workers`]). A [`Run`] executes a
+//! schedule on it, [`Team::scope`] a rank program. Every message carries the model clock, so
 //! each run returns both its wall-clock time and its model time as executed.
 
 mod clock;
@@ -10,6 +10,7 @@ mod element;
 mod endpoint;
 pub(crate) mod exec;
 mod failure;
+mod op;
 mod operator;
 mod overrides;
 mod placement;
@@ -22,6 +23,7 @@ mod testdata;
 mod transfer;
 pub(crate) mod tuning;
 mod wait;
+mod wall;
 mod wires;
 
 pub use clock::clock_work;
@@ -30,10 +32,13 @@ pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,
 };
 pub(crate) use exec::longest_messages;
-pub use exec::{Clock, Outcome, RunOptions};
+pub use exec::{Clock, Outcome, Place, Run};
+pub use op::Op;
 pub use operator::Operator;
 pub use overrides::Tuning;
 pub use placement::Workers;
 pub use scope::{ScopeOptions, ScopeOutcome};
 pub use team::{Team, TeamOptions};
 pub use testdata::{Mismatch, inputs, oracle};
+pub use wall::WallTimes;
+pub(crate) use wall::median_tail;

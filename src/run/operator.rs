@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::element::{Element, ElementType};
+use super::op::Op;
 use super::testdata::{Draw, Purpose, poison_float, poison_integer, sample_float, sample_integer};
 use super::transfer::combine_each;
 use crate::error::{Error, Result};
@@ -37,14 +38,6 @@ enum Combine<T> {
 }
 
 impl<T: Element> Operator<T> {
-    /// Names of the built-in operators. Integers have all of them except `affine`, floats the first
-    /// four, and `affine` is for `u64` only.
-    ///
-    /// `affine` does not commute: an element packs a map `x → a x + b` over 32-bit integers (`a` in
-    /// the high half), and `f ⊕ g` is `f` after `g`.
-    pub const NAMES: [&'static str; 8] =
-        ["sum", "prod", "min", "max", "band", "bor", "bxor", "affine"];
-
     /// An operator defined by the user. `f` must be associative; `commutes` says whether
     /// `f(a, b) = f(b, a)` for all operands.
     pub fn new(name: &str, commutes: bool, f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Self {
@@ -69,16 +62,7 @@ impl<T: Element> Operator<T> {
     /// # Errors
     /// When there is no operator of this name, or not for this element type.
     pub fn named(name: &str) -> Result<Self> {
-        T::built_in(name).ok_or_else(|| {
-            Error::usage(if Self::NAMES.contains(&name) {
-                format!("{} has no operator '{name}'", T::TYPE.name())
-            } else {
-                format!(
-                    "unknown operator '{name}': choose one of {}",
-                    Self::NAMES.join(", ")
-                )
-            })
-        })
+        name.parse::<Op>()?.try_into()
     }
 
     fn kernel(name: &str, purpose: Purpose, kernel: fn(&mut [T], &[T])) -> Self {
@@ -126,6 +110,25 @@ impl<T: Element> Operator<T> {
                 }
             }
         }
+    }
+}
+
+impl<T: Element> TryFrom<Op> for Operator<T> {
+    type Error = Error;
+
+    /// The built-in operator `op`.
+    ///
+    /// # Errors
+    /// When the element type does not have it.
+    fn try_from(op: Op) -> Result<Self> {
+        T::built_in(op.name())
+            .ok_or_else(|| Error::usage(format!("{} has no operator '{op}'", T::TYPE.name())))
+    }
+}
+
+impl<T: Clone> From<&Operator<T>> for Operator<T> {
+    fn from(operator: &Operator<T>) -> Self {
+        operator.clone()
     }
 }
 

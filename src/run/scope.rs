@@ -15,7 +15,7 @@ use super::placement::Workers;
 use super::rank::Rank;
 use super::team::{Team, panic_message};
 use super::transfer::RankMemory;
-use super::tuning::START_DELAY;
+use super::tuning::{DEADLINE, START_DELAY};
 use super::wires::{ScopeContext, WireTable};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
@@ -32,17 +32,27 @@ pub struct ScopeOptions<T> {
     pub cost: CostModel,
     /// Native or paced.
     pub clock: Clock,
+    /// How long a rank waits for a partner before the run ends in an error.
+    pub deadline: Duration,
     /// Whether to record the steps of every rank.
     pub record: bool,
 }
 
+impl<T: Element> Default for ScopeOptions<T> {
+    /// [`ScopeOptions::new`] without an operator: ranks that combine make their data visibly wrong.
+    fn default() -> Self {
+        ScopeOptions::new(Operator::none())
+    }
+}
+
 impl<T: Element> ScopeOptions<T> {
-    /// Native clock, no record, `alpha` of 1 us and `beta` of 0.1 ns per byte.
+    /// Native clock, a deadline of 10 s, no record, `alpha` of 1 us and `beta` of 0.1 ns per byte.
     pub fn new(operator: Operator<T>) -> Self {
         ScopeOptions {
             operator,
             cost: CostModel::new(1000.0, 0.1),
             clock: Clock::Native,
+            deadline: DEADLINE,
             record: false,
         }
     }
@@ -158,7 +168,15 @@ impl Team {
         let bytes = buffers.iter().map(|b| b.len()).sum::<usize>() * size_of::<T>();
         let (operator, cost) = (&options.operator, &options.cost);
         let context = ScopeContext {
-            run: RunContext::new(self, operator, cost, P::PORTS, options.clock, bytes),
+            run: RunContext::new(
+                self,
+                operator,
+                cost,
+                P::PORTS,
+                options.clock,
+                options.deadline,
+                bytes,
+            ),
             state: &self.state,
             wires: WireTable::new(self.ranks()),
             line: cost.one_line(),

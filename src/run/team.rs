@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
@@ -23,8 +22,6 @@ pub struct TeamOptions {
     pub cores: Option<Vec<usize>>,
     /// Stack size of each thread.
     pub stack_bytes: usize,
-    /// How long a rank waits for a partner before the run ends in an error.
-    pub deadline: Duration,
     /// Whether both partners of a transfer copy parts of a long message, where every rank has a
     /// core of its own.
     pub share_copies: bool,
@@ -39,7 +36,6 @@ impl Default for TeamOptions {
         TeamOptions {
             cores: None,
             stack_bytes: STACK_BYTES,
-            deadline: Duration::from_secs(10),
             share_copies: true,
             workers: Workers::Ranks,
             tuning: Tuning::default(),
@@ -52,15 +48,13 @@ impl Default for TeamOptions {
 ///
 /// # Example
 /// ```
-/// use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
+/// use oneport::run::{Op, Run, Team};
 /// use oneport::Request;
 ///
 /// let mut team = Team::new(4)?;
 /// let schedule = Request::reduce(4, 1000).plan("binomial")?;
-/// let sum = Operator::<f32>::named("sum")?;
-/// let data = inputs(schedule.collective(), schedule.layout(), &sum);
-/// let outcome = team.run(&schedule, &data, &sum, &RunOptions::default())?;
-/// assert_eq!(outcome.outputs, oracle(schedule.collective(), schedule.layout(), &sum, &data)?);
+/// let outcome = Run::<f32>::new(&schedule).op(Op::SUM).verified().on(&mut team)?;
+/// assert!(outcome.is_verified());
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[derive(Debug)]
@@ -71,7 +65,6 @@ pub struct Team {
     ranks: usize,
     pub(super) workers: Workers,
     pub(super) state: TeamState,
-    pub(super) deadline: Duration,
     pub(super) share_copies: bool,
     pub(super) tuning: Tuning,
     pub(super) cores: usize,
@@ -116,7 +109,6 @@ impl Team {
             ranks,
             workers: options.workers,
             state: TeamState::new(&placement.core_of, placement.cores, placement.ids()),
-            deadline: options.deadline,
             share_copies: options.share_copies && ranks <= placement.cores,
             tuning: options.tuning,
             cores: placement.cores,
@@ -222,11 +214,6 @@ impl Team {
     /// Whether ranks outnumber cores.
     pub fn oversubscribed(&self) -> bool {
         self.ranks > self.cores
-    }
-
-    /// Sets how long a rank waits for a partner before a run ends in an error.
-    pub fn set_deadline(&mut self, deadline: Duration) {
-        self.deadline = deadline;
     }
 
     /// Runs `f` on all threads, and returns when all of them have returned from it. `f` must not

@@ -217,6 +217,10 @@ pub(crate) const MAX_TEST_ELEMENTS: usize = 1 << 25;
 /// Digests of all sets of test data of a run together: 8 MiB.
 pub(crate) const MAX_TEST_DIGESTS: usize = 1 << 20;
 
+/// How long a rank waits for a partner, unless a run says otherwise: far longer than a transfer
+/// takes on a busy machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+
 /// Recent partners of an endpoint whose wires it remembers: enough for the neighbours in a tree or
 /// a ring.
 pub(crate) const CACHED_PARTNERS: usize = 4;

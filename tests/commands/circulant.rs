@@ -167,7 +167,7 @@ fn many_ranks_are_simulated() {
 fn receive_schedules_can_be_allgathered() {
     use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
     use oneport::plan::registry;
-    use oneport::run::{Operator, RunOptions, Team};
+    use oneport::run::{Operator, Run, Team};
     use oneport::{Kind, Request};
     for p in [2, 5, 9, 20] {
         let graph = Circulant::new(p);
@@ -177,8 +177,10 @@ fn receive_schedules_can_be_allgathered() {
         let recv_schedules: Vec<Vec<i64>> = (0..p).map(|r| graph.recv_schedule(r)).collect();
         let sum = Operator::<i64>::named("sum").unwrap();
         let mut team = Team::new(p).unwrap();
-        let outcome = team
-            .run(&schedule, &recv_schedules, &sum, &RunOptions::default())
+        let outcome = Run::new(&schedule)
+            .op(&sum)
+            .inputs(&recv_schedules)
+            .on(&mut team)
             .unwrap();
         let all: Vec<i64> = Tables::new(&graph)
             .recv

@@ -7,7 +7,7 @@ use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segments};
-use oneport::run::{Operator, RunOptions, Team, TeamOptions, inputs, oracle};
+use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::simulate::bounds::lower_bound;
 use oneport::{Collective, CostModel, Error, Kind, Layout, Ports, Request, Schedule, Span, Step};
@@ -133,12 +133,13 @@ fn plan(p: usize, elements: usize) -> Schedule {
 fn run(schedule: &Schedule, cost: &CostModel) -> Result<(), Error> {
     let operator = Operator::<u8>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
-    let options = RunOptions {
-        cost: cost.clone(),
-        ..RunOptions::default()
-    };
     let mut team = Team::new(schedule.ranks())?;
-    team.run(schedule, &data, &operator, &options).map(drop)
+    Run::new(schedule)
+        .op(&operator)
+        .inputs(&data)
+        .cost(cost.clone())
+        .on(&mut team)
+        .map(drop)
 }
 
 #[test]
@@ -301,8 +302,10 @@ fn one_rank_and_empty_vectors_take_no_time() {
                     let data = inputs(schedule.collective(), schedule.layout(), &operator);
                     let expected =
                         oracle(schedule.collective(), schedule.layout(), &operator, &data);
-                    let outcome = teams[p - 1]
-                        .run(&schedule, &data, &operator, &RunOptions::default())
+                    let outcome = Run::new(&schedule)
+                        .op(&operator)
+                        .inputs(&data)
+                        .on(&mut teams[p - 1])
                         .unwrap();
                     assert_eq!(outcome.outputs, expected.unwrap());
                     assert_eq!(outcome.model_time, 0.0);
@@ -414,11 +417,7 @@ fn best_segments_of_huge_vectors_are_found_or_refused() {
 
 #[test]
 fn buffers_larger_than_memory_are_refused() {
-    let options = TeamOptions {
-        deadline: Duration::from_millis(500),
-        ..TeamOptions::default()
-    };
-    let mut team = Team::with(2, &options).unwrap();
+    let mut team = Team::new(2).unwrap();
     let operator = Operator::<u64>::named("sum").unwrap();
     for len in [usize::MAX, usize::MAX / 16, 1 << 56] {
         let small = Span::new(0, 4);
@@ -436,8 +435,11 @@ fn buffers_larger_than_memory_are_refused() {
         .unwrap();
         assert!(schedule.check().is_correct());
         let data = vec![vec![1, 2, 3, 4], vec![]];
-        let error = team
-            .run(&schedule, &data, &operator, &RunOptions::default())
+        let error = Run::new(&schedule)
+            .op(&operator)
+            .inputs(&data)
+            .deadline(Duration::from_millis(500))
+            .on(&mut team)
             .unwrap_err();
         assert!(error.to_string().contains("memory"), "{error}");
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::{Segments, registry};
-use oneport::run::{Element, ElementType, Operator, RunOptions, Team, inputs, oracle};
+use oneport::run::{Element, ElementType, Op, Operator, Run, Team, inputs, oracle};
 use oneport::{Collective, CostModel, Layout, Order, Ports, Request, Schedule, Span, Spans, Step};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
@@ -66,12 +66,12 @@ impl Teams {
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
         let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
         for eager in [true, false] {
-            let options = RunOptions {
-                cost: cost.clone(),
-                eager,
-                ..RunOptions::default()
-            };
-            let outcome = team.run(schedule, &data, &operator, &options);
+            let outcome = Run::new(schedule)
+                .op(&operator)
+                .inputs(&data)
+                .cost(cost.clone())
+                .eager(eager)
+                .on(team);
             prop_assert!(outcome.is_ok(), "{:?}", outcome.err());
             let outcome = outcome.unwrap();
             prop_assert_eq!(&outcome.outputs, &expected);
@@ -88,7 +88,7 @@ impl Teams {
 
 /// Every element type with every operator that it supports.
 fn operators() -> Vec<(ElementType, &'static str)> {
-    let names = Operator::<u64>::NAMES;
+    let names = Op::ALL.map(Op::name);
     let mut all = Vec::new();
     for dtype in ElementType::ALL {
         for name in names {

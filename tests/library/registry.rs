@@ -4,7 +4,7 @@
 use oneport::check::Options;
 use oneport::machine::{Piece, Pieces};
 use oneport::plan::{Segments, registry};
-use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
+use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request};
 
 #[test]
@@ -193,11 +193,12 @@ fn schedules_with_irregular_blocks_are_correct() {
                         .makespan();
                     let sum = Operator::<u64>::named("sum").unwrap();
                     let data = inputs(schedule.collective(), schedule.layout(), &sum);
-                    let options = RunOptions {
-                        cost: request.get_cost().clone(),
-                        ..RunOptions::default()
-                    };
-                    let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
+                    let outcome = Run::new(&schedule)
+                        .op(&sum)
+                        .inputs(&data)
+                        .cost(request.get_cost().clone())
+                        .on(&mut team)
+                        .unwrap();
                     let expected =
                         oracle(schedule.collective(), schedule.layout(), &sum, &data).unwrap();
                     assert_eq!(outcome.outputs, expected, "{name}");

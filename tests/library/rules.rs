@@ -6,7 +6,7 @@
 
 use oneport::machine::Links;
 use oneport::rules::Event;
-use oneport::run::{Operator, RunOptions, Team, TeamOptions, Workers, inputs};
+use oneport::run::{Operator, Run, Team, TeamOptions, Workers, inputs};
 use oneport::simulate::Prepared;
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
@@ -455,13 +455,13 @@ fn executor_follows_the_rules() {
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
         let what = format!("case {case}: {cost:?}\n{}", schedule.to_json());
         let [eager_outputs, rendezvous_outputs] = [true, false].map(|eager| {
-            let options = RunOptions {
-                cost: cost.clone(),
-                eager,
-                ..RunOptions::default()
-            };
             let team = &mut teams[schedule.ranks() - 1];
-            let outcome = team.run(&schedule, &data, &operator, &options);
+            let outcome = Run::new(&schedule)
+                .op(&operator)
+                .inputs(&data)
+                .cost(cost.clone())
+                .eager(eager)
+                .on(team);
             let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
             assert_eq!(outcome.eager, eager, "{what}");
             assert_eq!(outcome.rank_times, rank_times(&times), "{what}");
@@ -490,7 +490,7 @@ fn lent_messages_are_not_overwritten_before_they_are_taken() {
         let overlaps_itself =
             |s: &Step| is_local(s) && intersect(&elements(s.reads()), &written(s));
         if schedule.programs().iter().flatten().any(overlaps_itself)
-            || Prepared::new(&schedule, RunOptions::default().cost.overlap).is_err()
+            || Prepared::new(&schedule, false).is_err()
         {
             continue;
         }
@@ -498,13 +498,13 @@ fn lent_messages_are_not_overwritten_before_they_are_taken() {
         let what = format!("case {case}:\n{}", schedule.to_json());
         let [eager, multiplexed, rendezvous] =
             [(0, true), (1, true), (0, false)].map(|(which, eager)| {
-                let options = RunOptions {
-                    eager,
-                    repetitions: 3,
-                    ..RunOptions::default()
-                };
                 let team = &mut teams[which][schedule.ranks() - 1];
-                let outcome = team.run(&schedule, &data, &operator, &options);
+                let outcome = Run::new(&schedule)
+                    .op(&operator)
+                    .inputs(&data)
+                    .eager(eager)
+                    .repetitions(3)
+                    .on(team);
                 let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
                 eager_runs[which] += usize::from(outcome.eager && outcome.oversubscribed);
                 (outcome.outputs, outcome.model_time)

@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use oneport::run::{
-    Bidirectional, Clock, Endpoint, Operator, ScopeOptions, Team, TeamOptions, Unidirectional,
-};
+use oneport::run::{Bidirectional, Clock, Endpoint, Operator, ScopeOptions, Team, Unidirectional};
 use oneport::{Collective, CostModel, Error, ErrorKind, Layout, Order, Span};
 use proptest::prelude::*;
 
@@ -143,28 +141,31 @@ proptest! {
     }
 }
 
-fn short_deadline_team(p: usize) -> Team {
-    let options = TeamOptions {
-        deadline: Duration::from_millis(200),
-        ..TeamOptions::default()
-    };
-    Team::with(p, &options).unwrap()
+/// Options with a deadline that wrong programs reach soon.
+fn short_deadline() -> ScopeOptions<i64> {
+    let mut options = ScopeOptions::new(Operator::named("sum").unwrap());
+    options.deadline = Duration::from_millis(200);
+    options
 }
 
-/// Runs a program that must fail, and returns the kind of its error.
+/// Runs a program that must fail within a short deadline, and returns the kind of its error.
 fn fails(
     team: &mut Team,
     body: impl Fn(&mut Endpoint<i64, Unidirectional>) -> Result<(), Error> + Sync,
 ) -> ErrorKind {
+    fails_within(team, Duration::from_millis(200), body)
+}
+
+fn fails_within(
+    team: &mut Team,
+    deadline: Duration,
+    body: impl Fn(&mut Endpoint<i64, Unidirectional>) -> Result<(), Error> + Sync,
+) -> ErrorKind {
     let mut buffers = vec![vec![0i64; 100]; team.ranks()];
-    let error = team
-        .scope(
-            &mut buffers,
-            &ScopeOptions::new(Operator::named("sum").unwrap()),
-            body,
-        )
-        .map(drop)
-        .unwrap_err();
+    let mut options = short_deadline();
+    options.deadline = deadline;
+    let error = team.scope(&mut buffers, &options, body);
+    let error = error.map(drop).unwrap_err();
     // The team stays usable.
     let next = team
         .scope(
@@ -183,7 +184,7 @@ fn fails(
 #[test]
 fn misuse_is_an_error_and_the_team_stays_usable() {
     let _shared = shared();
-    let mut team = short_deadline_team(2);
+    let mut team = Team::new(2).unwrap();
     let kind = fails(&mut team, |e| {
         let peer = 1 - e.rank();
         e.send(peer, 0..50)?;
@@ -256,8 +257,7 @@ fn misuse_is_an_error_and_the_team_stays_usable() {
     );
 
     // Printing a backtrace takes time. The other rank must see the panic before its deadline.
-    team.set_deadline(Duration::from_secs(20));
-    let kind = fails(&mut team, |e| {
+    let kind = fails_within(&mut team, Duration::from_secs(20), |e| {
         if e.rank() == 0 {
             let _open = e.open_send(1, 0..50)?;
             panic!("enough");
@@ -278,7 +278,7 @@ fn misuse_is_an_error_and_the_team_stays_usable() {
 #[test]
 fn a_failed_endpoint_stays_failed() {
     let _shared = shared();
-    let mut team = short_deadline_team(2);
+    let mut team = Team::new(2).unwrap();
     let kind = fails(&mut team, |e| {
         if e.rank() == 0 {
             let first = e.send(1, 0..50);
@@ -333,7 +333,7 @@ fn paced_programs_take_at_least_their_model_time() {
 fn an_operator_that_panics_on_the_sender_fails_the_receive() {
     let _shared = shared();
     let len = 1 << 16;
-    let mut team = short_deadline_team(2);
+    let mut team = Team::new(2).unwrap();
     for round in 0..20u64 {
         // Panics only on the sender's thread, which helps to combine.
         let operator = Operator::<u64>::new("picky", true, |a, b| {
@@ -379,7 +379,7 @@ fn an_operator_that_panics_on_the_sender_fails_the_receive() {
 #[test]
 fn the_buffer_can_be_read_while_the_other_port_sends() {
     let _shared = shared();
-    let mut team = short_deadline_team(2);
+    let mut team = Team::new(2).unwrap();
     let mut buffers = vec![vec![7i64; 100]; 2];
     team.scope(&mut buffers, &options(false), |e: &mut Endpoint<i64>| {
         let peer = 1 - e.rank();
@@ -401,9 +401,8 @@ fn the_buffer_can_be_read_while_the_other_port_sends() {
 fn a_barrier_names_the_missing_rank() {
     let _shared = shared();
     for (p, late) in [(2, 0), (2, 1), (9, 4)] {
-        let mut team = short_deadline_team(p);
-        team.set_deadline(Duration::from_millis(500));
-        let kind = fails(&mut team, |e| {
+        let mut team = Team::new(p).unwrap();
+        let kind = fails_within(&mut team, Duration::from_millis(500), |e| {
             if e.rank() == late {
                 std::thread::sleep(Duration::from_secs(2));
             }
@@ -424,11 +423,11 @@ fn a_barrier_names_the_missing_rank() {
 fn a_barrier_fails_at_once_when_a_rank_has_left() {
     let _shared = shared();
     for p in [2, 3, 9] {
-        let mut team = short_deadline_team(p);
+        let mut team = Team::new(p).unwrap();
         // A barrier that waited for its deadline would report that instead.
-        team.set_deadline(Duration::from_secs(30));
+        let deadline = Duration::from_secs(30);
         for left in [p - 1, 0, 1] {
-            let kind = fails(&mut team, |e| {
+            let kind = fails_within(&mut team, deadline, |e| {
                 e.barrier()?;
                 if e.rank() == left {
                     return Ok(());

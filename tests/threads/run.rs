@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use oneport::plan::registry;
 use oneport::run::{
-    Clock, Element, Endpoint, Operator, RunOptions, ScopeOptions, Team, TeamOptions, Workers,
-    inputs, oracle,
+    Clock, Element, Endpoint, Operator, Run, ScopeOptions, Team, TeamOptions, Workers, inputs,
+    oracle,
 };
 use oneport::{
     Collective, CostModel, ErrorKind, Kind, Order, Ports, Request, Schedule, Span, Step,
@@ -19,28 +19,23 @@ fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, w
     let operator = Operator::<T>::named(op).unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
     for (overlap, eager) in [(false, true), (true, false)] {
-        let options = RunOptions {
-            cost: CostModel::new(7.3, 0.37)
-                .gamma(0.11)
-                .gamma_copy(0.05)
-                .overlap(overlap),
-            repetitions: 2,
-            eager,
-            ..RunOptions::default()
-        };
-        let outcome = team.run(schedule, &data, &operator, &options).unwrap();
+        let cost = CostModel::new(7.3, 0.37).gamma(0.11).gamma_copy(0.05);
+        let cost = cost.overlap(overlap);
+        let run = Run::new(schedule).op(&operator).inputs(&data);
+        let run = run.cost(cost.clone()).repetitions(2).eager(eager);
+        let outcome = run.on(team).unwrap();
         assert!(eager || !outcome.eager);
         let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
         assert_eq!(outcome.outputs, expected, "{what} {op}");
         let simulation = schedule
-            .simulate_bytes(&options.cost, size_of::<T>() as u64)
+            .simulate_bytes(&cost, size_of::<T>() as u64)
             .unwrap();
         assert_eq!(outcome.rank_times, simulation.rank_times(), "{what} {op}");
         assert_eq!(
             outcome.model_time.to_bits(),
             simulation.makespan().to_bits()
         );
-        assert_eq!(outcome.wall.len(), 2);
+        assert_eq!(outcome.wall.count(), 2);
     }
 }
 
@@ -139,11 +134,12 @@ fn exchange(ports: Ports) -> Schedule {
 fn failing_run(team: &mut Team, schedule: &Schedule, ports: Option<Ports>) -> ErrorKind {
     let operator = Operator::<i64>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
-    let options = RunOptions {
-        ports,
-        ..RunOptions::default()
-    };
-    let error = team.run(schedule, &data, &operator, &options).unwrap_err();
+    let mut run = Run::new(schedule).op(&operator).inputs(&data);
+    run = run.deadline(Duration::from_millis(200));
+    if let Some(ports) = ports {
+        run = run.ports(ports);
+    }
+    let error = run.on(team).unwrap_err();
     // The team stays usable.
     let good = exchange(Ports::BI);
     run_and_compare::<i64>(team, &good, "sum", "after a failure");
@@ -153,11 +149,7 @@ fn failing_run(team: &mut Team, schedule: &Schedule, ports: Option<Ports>) -> Er
 #[test]
 fn wrong_schedules_are_errors_and_the_team_stays_usable() {
     let _shared = shared();
-    let options = TeamOptions {
-        deadline: Duration::from_millis(200),
-        ..TeamOptions::default()
-    };
-    wrong_schedules(&mut Team::with(2, &options).unwrap());
+    wrong_schedules(&mut Team::new(2).unwrap());
 }
 
 #[test]
@@ -270,8 +262,10 @@ fn a_panicking_operator_ends_only_its_run() {
         let schedule = Request::reduce(p, elements).plan("binomial").unwrap();
         let bad = Operator::<i64>::new("bad", true, |_, _| panic!("no such sum"));
         let data = vec![vec![1i64; elements]; p];
-        let error = team
-            .run(&schedule, &data, &bad, &RunOptions::default())
+        let error = Run::new(&schedule)
+            .op(&bad)
+            .inputs(&data)
+            .on(&mut team)
             .unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::Panicked { message, .. } if message == "no such sum"),
@@ -296,14 +290,15 @@ fn paced_runs_take_at_least_their_model_time() {
         .unwrap();
     let operator = Operator::<f32>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
-    let options = RunOptions {
-        clock: Clock::Paced,
-        cost: CostModel::new(2e6, 1.0),
-        repetitions: 2,
-        ..RunOptions::default()
-    };
-    let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
-    let fastest = outcome.wall.min() as f64;
+    let outcome = Run::new(&schedule)
+        .op(&operator)
+        .inputs(&data)
+        .clock(Clock::Paced)
+        .cost(CostModel::new(2e6, 1.0))
+        .repetitions(2)
+        .on(&mut team)
+        .unwrap();
+    let fastest = outcome.wall.min_ns() as f64;
     // The run must not be faster than the model, up to the histogram's resolution. Benches measure
     // how much slower it is.
     assert!(
@@ -347,7 +342,6 @@ fn multiplexed(ranks: usize, cores: usize) -> Team {
     let cores = ids.iter().take(cores).map(|c| c.id).collect();
     let options = TeamOptions {
         cores: Some(cores),
-        deadline: Duration::from_millis(300),
         workers: Workers::Cores,
         ..TeamOptions::default()
     };
@@ -373,11 +367,12 @@ fn multiplexed_teams_refuse_paced_runs_and_rank_programs() {
     let schedule = exchange(Ports::BI);
     let sum = Operator::<i64>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &sum);
-    let paced = RunOptions {
-        clock: Clock::Paced,
-        ..RunOptions::default()
-    };
-    let error = team.run(&schedule, &data, &sum, &paced).unwrap_err();
+    let error = Run::new(&schedule)
+        .op(&sum)
+        .inputs(&data)
+        .clock(Clock::Paced)
+        .on(&mut team)
+        .unwrap_err();
     assert!(
         error.to_string().contains("thread for each rank"),
         "{error}"
@@ -423,13 +418,14 @@ fn repetitions_that_cannot_be_recorded_are_refused() {
             (1 << 40, 1),
         ] {
             for eager in [false, true] {
-                let options = RunOptions {
-                    warmup,
-                    repetitions,
-                    eager,
-                    ..RunOptions::default()
-                };
-                let error = team.run(&schedule, &data, &sum, &options).unwrap_err();
+                let error = Run::new(&schedule)
+                    .op(&sum)
+                    .inputs(&data)
+                    .warmup(warmup)
+                    .repetitions(repetitions)
+                    .eager(eager)
+                    .on(&mut team)
+                    .unwrap_err();
                 assert!(error.is_usage(), "{error}");
                 assert!(error.to_string().contains("too many"), "{error}");
             }
@@ -458,8 +454,10 @@ fn a_core_named_twice_is_one_core() {
     let mut team = Team::with(2, &options).unwrap();
     assert_eq!(team.cores(), 1);
     assert!(team.oversubscribed());
-    let outcome = team
-        .run(&schedule, &data, &sum, &RunOptions::default())
+    let outcome = Run::new(&schedule)
+        .op(&sum)
+        .inputs(&data)
+        .on(&mut team)
         .unwrap();
     assert!(outcome.oversubscribed);
     assert!(
@@ -496,14 +494,7 @@ fn a_deadline_names_the_awaited_rank() {
     b.step(2, Step::combine(v, scratch, Order::MineFirst));
     b.step(2, Step::recv(0, v));
     let schedule = b.build().unwrap();
-    let deadline = Duration::from_millis(500);
-    let threads = Team::with(
-        4,
-        &TeamOptions {
-            deadline,
-            ..one_core(1)
-        },
-    );
+    let threads = Team::with(4, &one_core(1));
     let workers = multiplexed(4, 2);
     // A single worker never waits for another one.
     let workers = (workers.cores() == 2).then_some(workers);
@@ -516,11 +507,13 @@ fn a_deadline_names_the_awaited_rank() {
             a + b
         });
         let data = vec![vec![1i64; LEN]; 4];
-        let options = RunOptions {
-            repetitions: 2,
-            ..RunOptions::default()
-        };
-        let error = team.run(&schedule, &data, &slow, &options).unwrap_err();
+        let error = Run::new(&schedule)
+            .op(&slow)
+            .inputs(&data)
+            .repetitions(2)
+            .deadline(Duration::from_millis(500))
+            .on(&mut team)
+            .unwrap_err();
         assert_eq!(
             error.kind(),
             &ErrorKind::Deadline {

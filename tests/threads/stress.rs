@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use oneport::run::{
-    Bidirectional, Endpoint, Operator, RunOptions, ScopeOptions, Team, Unidirectional,
-};
-use oneport::{Error, ErrorKind, Order, Ports, Schedule, Span, Spans, Step};
+use oneport::run::{Bidirectional, Endpoint, Operator, Run, ScopeOptions, Team, Unidirectional};
+use oneport::{CostModel, Error, ErrorKind, Order, Ports, Schedule, Span, Spans, Step};
 
 use crate::support::alone::alone;
 use crate::support::plans::{
@@ -35,13 +33,10 @@ fn run(
     deadline: Duration,
 ) -> Result<Vec<Vec<u64>>, Error> {
     let inputs = initial_buffers(schedule.ranks(), schedule.layout()[0].len);
-    let mut options = RunOptions {
-        repetitions: 2,
-        ..RunOptions::default()
-    };
-    options.cost = options.cost.overlap(schedule.steps().is_multiple_of(2));
-    team.set_deadline(deadline);
-    let outcome = timed(deadline, || team.run(schedule, &inputs, operator, &options));
+    let run = Run::new(schedule).op(operator).inputs(&inputs);
+    let cost = CostModel::new(1000.0, 0.1).overlap(schedule.steps().is_multiple_of(2));
+    let run = run.cost(cost).repetitions(2).deadline(deadline);
+    let outcome = timed(deadline, || run.on(team));
     outcome.map(|o| o.outputs)
 }
 
@@ -143,7 +138,7 @@ fn ring(e: &mut Endpoint<u64, Unidirectional>, rounds: usize, len: usize) -> Res
 #[test]
 fn failing_rank_programs_leave_the_team_usable() {
     let _alone = alone();
-    let options = ScopeOptions::new(Operator::<u64>::named("sum").unwrap());
+    let mut options = ScopeOptions::new(Operator::<u64>::named("sum").unwrap());
     let mut random = Random::new(2);
     let until = Instant::now() + Duration::from_secs(2);
     for _ in 0..8 {
@@ -156,7 +151,7 @@ fn failing_rank_programs_leave_the_team_usable() {
             let len = [1, 50, 20_000][random.below(3)];
             let mut buffers: Vec<_> = (0..p).map(|r| vec![r as u64; 2 * len]).collect();
             let (bad, rounds, fault) = (random.below(p), random.below(4), random.below(4));
-            team.set_deadline(SHORT_DEADLINE);
+            options.deadline = SHORT_DEADLINE;
             let result = timed(SHORT_DEADLINE, || {
                 team.scope(&mut buffers, &options, |e| {
                     ring(e, rounds, len)?;
@@ -177,7 +172,7 @@ fn failing_rank_programs_leave_the_team_usable() {
                 })
             });
             result.unwrap_err();
-            team.set_deadline(LONG_DEADLINE);
+            options.deadline = LONG_DEADLINE;
             let result = timed(LONG_DEADLINE, || {
                 buffers[0].fill(77);
                 team.scope(&mut buffers, &options, |e| ring(e, 3, len))
@@ -365,18 +360,19 @@ fn a_deadline_may_be_unlimited_and_does_not_count_pacing() {
         parts: 3,
     };
     let good = Plan::random(&mut Random::new(5), shape).schedule();
-    team.set_deadline(Duration::MAX);
     let inputs = initial_buffers(3, 100);
     for clock in [oneport::run::Clock::Native, oneport::run::Clock::Paced] {
-        let options = RunOptions {
-            clock,
-            ..RunOptions::default()
-        };
-        team.run(&good, &inputs, &sum, &options).unwrap();
+        Run::new(&good)
+            .op(&sum)
+            .inputs(&inputs)
+            .clock(clock)
+            .deadline(Duration::MAX)
+            .on(&mut team)
+            .unwrap();
     }
     // Pacing may take longer than the deadline.
-    team.set_deadline(Duration::from_millis(400));
     let mut options = ScopeOptions::new(sum);
+    options.deadline = Duration::from_millis(400);
     options.clock = oneport::run::Clock::Paced;
     options.cost = oneport::CostModel::new(300e6, 0.0);
     let mut buffers = vec![vec![0u64; 4]; 3];

@@ -1,4 +1,4 @@
-//! Tests of `Team::run_verified` on wrong schedules: some that careless test data would accept, and
+//! Tests of `Run::verified` on wrong schedules: some that careless test data would accept, and
 //! thousands of mutants of correct schedules.
 
 #![allow(clippy::print_stdout, reason = "the counts are printed")]
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use oneport::check::{FindingKind, Options};
 use oneport::plan::registry;
-use oneport::run::{Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers};
+use oneport::run::{Element, Op, Operator, Outcome, Run, Team, TeamOptions, Workers};
 use oneport::{Collective, Order, Ports, Request, Schedule, Span, Step};
 
 use crate::mutants;
@@ -47,30 +47,26 @@ fn reduce(p: usize, n: usize, steps: &[(usize, Step)]) -> Schedule {
     schedule(p, n, Collective::Reduce { root: 0 }, layout, steps)
 }
 
-/// Calls `run` with a team and options for every mode, each with `repetitions` repetitions.
-fn each_mode(p: usize, repetitions: usize, mut run: impl FnMut(&mut Team, &RunOptions, &str)) {
+/// Calls `run` with a team and the eagerness of every mode.
+fn each_mode(p: usize, mut run: impl FnMut(&mut Team, bool, &str)) {
     for workers in [Workers::Ranks, Workers::Cores] {
         let options = TeamOptions {
             workers,
-            deadline: Duration::from_millis(200),
             ..TeamOptions::default()
         };
         let mut team = Team::with(p, &options).unwrap();
         for eager in [true, false] {
-            let options = RunOptions {
-                repetitions,
-                eager,
-                ..RunOptions::default()
-            };
-            run(&mut team, &options, &format!("{workers:?}, eager: {eager}"));
+            run(&mut team, eager, &format!("{workers:?}, eager: {eager}"));
         }
     }
 }
 
 fn assert_wrong<T: Element>(schedule: &Schedule, operator: &Operator<T>, what: &str) {
     assert!(!schedule.check().is_correct(), "{what}");
-    each_mode(schedule.ranks(), 3, |team, options, mode| {
-        let outcome = team.run_verified(schedule, operator, options).unwrap();
+    each_mode(schedule.ranks(), |team, eager, mode| {
+        let run = Run::new(schedule).op(operator).verified().eager(eager);
+        let run = run.repetitions(3).deadline(Duration::from_millis(200));
+        let outcome = run.on(team).unwrap();
         let name = format!("{what}, {} {}, {mode}", T::TYPE.name(), operator.name());
         assert!(!outcome.is_verified(), "{name}");
         let mismatch = outcome.mismatch.unwrap();
@@ -96,7 +92,7 @@ fn missing_messages_and_contributions_are_detected() {
     fn with<T: Element>() {
         let nothing = broadcast(2, 1, &[]);
         assert_wrong(&nothing, &Operator::<T>::none(), "no rank sends");
-        for name in Operator::<T>::NAMES {
+        for name in Op::ALL.map(Op::name) {
             let Ok(operator) = Operator::<T>::named(name) else {
                 continue;
             };
@@ -131,7 +127,7 @@ fn reduce_from(senders: &[usize], n: usize) -> Schedule {
 fn wrong_contributions_never_give_the_expected_result() {
     let _shared = shared();
     fn with<T: Element>() {
-        for name in Operator::<T>::NAMES {
+        for name in Op::ALL.map(Op::name) {
             let Ok(operator) = Operator::<T>::named(name) else {
                 continue;
             };
@@ -218,11 +214,12 @@ fn every_repetition_has_its_own_data_and_is_compared() {
     let mut team = Team::new(2).unwrap();
     let none = Operator::<u64>::none();
     let last = |repetitions| {
-        let options = RunOptions {
-            repetitions,
-            ..RunOptions::default()
-        };
-        let outcome: Outcome<u64> = team.run_verified(&correct, &none, &options).unwrap();
+        let outcome: Outcome<u64> = Run::new(&correct)
+            .op(&none)
+            .verified()
+            .repetitions(repetitions)
+            .on(&mut team)
+            .unwrap();
         assert!(outcome.is_verified());
         assert_eq!(outcome.compared, repetitions + usize::from(outcome.eager));
         outcome.outputs[1].clone()
@@ -246,12 +243,13 @@ fn every_repetition_has_its_own_data_and_is_compared() {
             (0, Step::recv_combine(1, Span::new(0, 1), Order::MineFirst)),
         ],
     );
-    let options = RunOptions {
-        repetitions: 10,
-        eager: false,
-        ..RunOptions::default()
-    };
-    let outcome = team.run_verified(&sum, &once, &options).unwrap();
+    let outcome = Run::new(&sum)
+        .op(&once)
+        .verified()
+        .repetitions(10)
+        .eager(false)
+        .on(&mut team)
+        .unwrap();
     assert!(!outcome.is_verified());
     let mismatch = outcome.mismatch.unwrap();
     assert_eq!(
@@ -342,7 +340,6 @@ impl Teams {
                 } else {
                     Workers::Ranks
                 },
-                deadline: Duration::from_millis(20),
                 ..TeamOptions::default()
             };
             Team::with(p, &options).unwrap()
@@ -358,7 +355,8 @@ fn run_mutant<T: Element>(
     counts: &mut Counts,
 ) {
     counts.mutants += 1;
-    let operators: Vec<Operator<T>> = Operator::<T>::NAMES
+    let operators: Vec<Operator<T>> = Op::ALL
+        .map(Op::name)
         .iter()
         .filter_map(|name| Operator::named(name).ok())
         .collect();
@@ -372,18 +370,14 @@ fn run_mutant<T: Element>(
         ..Options::default()
     };
     let report = mutant.check_with(&options);
-    let options = RunOptions {
-        repetitions: 2,
-        eager: random.below(2) == 0,
-        trace: random.below(8) == 0,
-        ..RunOptions::default()
-    };
+    let run = Run::new(mutant).op(&operator).verified();
+    let run = run.repetitions(2).eager(random.below(2) == 0);
+    let run = run.trace(random.below(8) == 0);
+    let run = run.deadline(Duration::from_millis(20));
     // Mostly multiplexed: a deadlock of threads lasts until the deadline, but a single worker
     // detects it at once.
     let multiplexed = random.below(4) != 0;
-    let result = teams
-        .of(mutant.ranks(), multiplexed)
-        .run_verified(mutant, &operator, &options);
+    let result = run.on(teams.of(mutant.ranks(), multiplexed));
     let context = || format!("{name}, {} {}, {report}", T::TYPE.name(), operator.name());
     if report.is_correct() {
         // The mutant is correct, though its run may be too slow for the deadline.
@@ -416,4 +410,40 @@ fn run_mutant<T: Element>(
             *counts.undetected.entry((name, kind)).or_default() += 1;
         }
     }
+}
+
+#[test]
+fn inputs_of_the_caller_are_verified_too() {
+    let _shared = shared();
+    let mut team = Team::new(4).unwrap();
+    let schedule = Request::reduce(4, 10).plan("binomial").unwrap();
+    let inputs: Vec<Vec<i64>> = (0..4).map(|rank| vec![rank; 10]).collect();
+    let run = Run::new(&schedule).op(Op::SUM).inputs(&inputs);
+    let outcome = run.on(&mut team).unwrap();
+    assert_eq!(outcome.outputs[0], [6; 10]);
+    assert!(!outcome.is_verified());
+    let outcome = run.clone().verified().repetitions(3).on(&mut team).unwrap();
+    assert!(outcome.is_verified() && outcome.wall.count() == 3);
+    // Not associative: the tree combines in another order than the sequential computation.
+    let wrong = Operator::new("wrong", true, |_, b: i64| b + 1);
+    let outcome = run.op(wrong).verified().on(&mut team).unwrap();
+    let mismatch = outcome.mismatch.expect("another order");
+    assert_eq!((mismatch.rank, mismatch.index), (0, 0));
+}
+
+#[test]
+fn only_collectives_that_combine_need_an_operator() {
+    let _shared = shared();
+    let mut team = Team::new(3).unwrap();
+    let schedule = Request::broadcast(3, 5).plan("binomial").unwrap();
+    let outcome = Run::<u8>::new(&schedule).verified().on(&mut team).unwrap();
+    assert!(outcome.is_verified());
+    let schedule = Request::scan(3, 5).plan("recursive-doubling").unwrap();
+    let error = Run::<u8>::new(&schedule).on(&mut team).unwrap_err();
+    assert!(error.is_usage() && error.to_string().contains("scan needs an operator"));
+    let error = Run::<f32>::new(&schedule)
+        .op(Op::BXOR)
+        .on(&mut team)
+        .unwrap_err();
+    assert_eq!(error.to_string(), "f32 has no operator 'bxor'");
 }

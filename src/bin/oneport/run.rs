@@ -12,9 +12,7 @@ use oneport::measure::estimate::CoreModel;
 use oneport::measure::percentile_distribution;
 use oneport::report::{Caption, Trace};
 use oneport::run::system;
-use oneport::run::{
-    self, Clock, Element, Operator, Outcome, RunOptions, Team, TeamOptions, Workers,
-};
+use oneport::run::{Clock, Element, Operator, Run, Team, TeamOptions, Workers};
 use oneport::schedule::total_len;
 use oneport::simulate::Prepared;
 use serde::Serialize;
@@ -310,7 +308,6 @@ impl Args {
     fn team(&self) -> TeamOptions {
         TeamOptions {
             cores: (!self.cores.is_empty()).then(|| self.cores.clone()),
-            deadline: self.deadline,
             workers: self.workers.into(),
             ..TeamOptions::default()
         }
@@ -450,24 +447,20 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
     };
     let mut team = Team::with(schedule.ranks(), &options)?;
     drop(reserved);
-    let options = RunOptions {
-        clock: match args.clock {
+    let run = Run::new(schedule)
+        .op(&operator)
+        .clock(match args.clock {
             Pace::Native => Clock::Native,
             Pace::Paced => Clock::Paced,
-        },
-        cost: input.cost.clone(),
-        repetitions: args.repetitions,
-        warmup: args.warmup,
-        ports: None,
-        trace: args.trace.is_some(),
-        eager: !args.rendezvous,
-    };
-    let outcome: Outcome<T> = if args.no_verify {
-        let inputs = run::inputs(schedule.collective(), schedule.layout(), &operator);
-        team.run(schedule, &inputs, &operator, &options)?
-    } else {
-        team.run_verified(schedule, &operator, &options)?
-    };
+        })
+        .cost(input.cost.clone())
+        .deadline(args.deadline)
+        .repetitions(args.repetitions)
+        .warmup(args.warmup)
+        .trace(args.trace.is_some())
+        .eager(!args.rendezvous);
+    let run = if args.no_verify { run } else { run.verified() };
+    let outcome = run.on(&mut team)?;
     let trace = outcome.step_times.as_deref();
     let trace = trace.map(|times| Trace::wall(schedule, size_of::<T>() as u64, times));
     let trace = trace.transpose()?;
@@ -476,13 +469,13 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
         distribution: args
             .histogram
             .is_some()
-            .then(|| percentile_distribution(wall)),
+            .then(|| percentile_distribution(wall.histogram())),
         model_time: outcome.model_time,
         wall: Wall {
-            min: wall.min(),
-            median: wall.value_at_quantile(0.5),
-            p99: wall.value_at_quantile(0.99),
-            max: wall.max(),
+            min: wall.min_ns(),
+            median: wall.median_ns(),
+            p99: wall.quantile_ns(0.99),
+            max: wall.max_ns(),
         },
         pinned: outcome.pinned,
         oversubscribed: outcome.oversubscribed,

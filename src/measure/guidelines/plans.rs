@@ -186,14 +186,14 @@ impl<'a> Plans<'a> {
         let mut times = BTreeMap::new();
         for (ranks, plans) in by_ranks {
             let mut team = Team::new(ranks)?;
-            team.set_deadline(self.setting.deadline);
             let mut data = Data::default();
             let mut probes = Vec::with_capacity(plans.len());
             for &plan in &plans {
                 let Planned {
                     algorithm, request, ..
                 } = &self.planned[plan];
-                probes.push(Probe::new(algorithm, request, clock, &mut data)?);
+                let deadline = self.setting.deadline;
+                probes.push(Probe::new(algorithm, request, clock, deadline, &mut data)?);
             }
             drop(data);
             for _ in 0..turns {

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::machine::CostModel;
 use crate::plan::Request;
 use crate::plan::registry::Algorithm;
-use crate::run::{Clock, Operator, RunOptions, Team, inputs};
+use crate::run::{Clock, Operator, Run, Team, inputs};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, total_len};
 
@@ -15,13 +16,19 @@ use crate::schedule::{Schedule, total_len};
 /// them.
 pub(super) type Data = HashMap<(Kind, Vec<usize>), Rc<Vec<Vec<u8>>>>;
 
+/// Repetitions before the timed ones of a turn.
+const WARMUP: usize = 1;
+
 /// A plan to measure, and its turns so far.
 #[derive(Debug)]
 pub(super) struct Probe {
     schedule: Schedule,
     data: Rc<Vec<Vec<u8>>>,
     sum: Operator<u8>,
-    options: RunOptions,
+    clock: Clock,
+    cost: CostModel,
+    deadline: Duration,
+    repetitions: usize,
     turn: Duration,
     /// Whether the result was compared with a sequential computation.
     verified: bool,
@@ -34,6 +41,7 @@ impl Probe {
         algorithm: &Algorithm,
         request: &Request,
         clock: Clock,
+        deadline: Duration,
         data: &mut Data,
     ) -> Result<Probe> {
         const MIN: usize = 3;
@@ -47,13 +55,10 @@ impl Probe {
             data: Rc::clone(data),
             schedule,
             sum,
-            options: RunOptions {
-                clock,
-                cost: request.get_cost().clone(),
-                repetitions: MIN,
-                warmup: 1,
-                ..RunOptions::default()
-            },
+            clock,
+            cost: request.get_cost().clone(),
+            deadline,
+            repetitions: MIN,
             turn: Duration::from_millis(match clock {
                 Clock::Native => 2,
                 Clock::Paced => 20,
@@ -63,12 +68,22 @@ impl Probe {
         })
     }
 
+    fn run(&self) -> Run<'_, u8> {
+        Run::new(&self.schedule)
+            .op(&self.sum)
+            .clock(self.clock)
+            .cost(self.cost.clone())
+            .deadline(self.deadline)
+            .repetitions(self.repetitions)
+            .warmup(WARMUP)
+    }
+
     pub(super) fn turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
         if !self.verified {
             self.first_turn(team, warnings)?;
         }
-        let outcome = team.run(&self.schedule, &self.data, &self.sum, &self.options)?;
-        self.times.push(outcome.wall.value_at_quantile(0.5) as f64);
+        let outcome = self.run().inputs(&self.data).on(team)?;
+        self.times.push(outcome.wall.median_ns() as f64);
         Ok(())
     }
 
@@ -76,11 +91,11 @@ impl Probe {
     fn first_turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
         const MAX: usize = 500;
         let start = Instant::now();
-        let outcome = team.run_verified(&self.schedule, &self.sum, &self.options)?;
-        let runs = self.options.repetitions + self.options.warmup;
+        let outcome = self.run().verified().on(team)?;
+        let runs = self.repetitions + WARMUP;
         let one = start.elapsed().as_nanos() / runs as u128;
         let fit = usize::try_from(self.turn.as_nanos() / one.max(1)).unwrap_or(MAX);
-        self.options.repetitions = fit.clamp(self.options.repetitions, MAX);
+        self.repetitions = fit.clamp(self.repetitions, MAX);
         if let Some(mismatch) = outcome.mismatch {
             return Err(Error::wrong(format!(
                 "{} over {} ranks gave a wrong result: {mismatch}",

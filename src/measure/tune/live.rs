@@ -7,7 +7,7 @@ use super::Measure;
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::registry::Algorithm;
-use crate::run::{Clock, Element, Operator, RunOptions, Team, inputs};
+use crate::run::{Clock, Element, Operator, Run, Team, inputs};
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule};
 
@@ -109,24 +109,19 @@ impl<T: Element> Measure for Live<T> {
             return Err(Error::system("no data to measure with"));
         };
         let paced = self.clock == Clock::Paced;
-        let options = RunOptions {
-            clock: self.clock,
-            cost: request.get_cost().clone(),
-            repetitions,
+        let run = Run::new(&schedule)
+            .op(&self.operator)
+            .clock(self.clock)
+            .cost(request.get_cost().clone())
+            .repetitions(repetitions)
             // The buffers of a run are new, so a native run needs a warm-up. A paced run hides that
             // cost.
-            warmup: usize::from(!paced),
-            ports: None,
-            ..RunOptions::default()
-        };
+            .warmup(usize::from(!paced));
         let combination = (algorithm.name, sizes[0], sizes.len());
         let outcome = if self.verified.contains(&combination) {
-            self.team
-                .run(&schedule, &data.inputs, &self.operator, &options)?
+            run.inputs(&data.inputs).on(&mut self.team)?
         } else {
-            let outcome = self
-                .team
-                .run_verified(&schedule, &self.operator, &options)?;
+            let outcome = run.verified().on(&mut self.team)?;
             if let Some(mismatch) = outcome.mismatch {
                 return Err(Error::wrong(format!(
                     "{} with {} segments gives a wrong result: {mismatch}",
@@ -141,7 +136,7 @@ impl<T: Element> Measure for Live<T> {
             self.schedules.insert(key, schedule);
         }
         let mut times = Vec::with_capacity(repetitions);
-        for value in outcome.wall.iter_recorded() {
+        for value in outcome.wall.histogram().iter_recorded() {
             let count = usize::try_from(value.count_at_value()).unwrap_or(repetitions);
             // The histogram's buckets are 0.1% wide; its extremes are exact.
             times.extend(std::iter::repeat_n(value.value_iterated_to(), count));

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
+use crate::run::median_tail;
+
 /// Statistics of the repetitions of one measurement, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Summary {
@@ -45,7 +47,7 @@ impl Summary {
         sorted.sort_unstable();
         let (&min, &max) = (sorted.first()?, sorted.last()?);
         let n = sorted.len();
-        let k = tail(n);
+        let k = median_tail(n);
         Some(Summary {
             repetitions: n,
             min,
@@ -86,58 +88,9 @@ impl Summary {
     }
 }
 
-/// Returns how many repetitions may be cut off at each end so that the remaining range still
-/// contains the median with 95% confidence.
-fn tail(n: usize) -> usize {
-    if n > 300 {
-        // Normal approximation of the binomial distribution.
-        let half = n as f64 / 2.0;
-        let k = half - 0.98 * (2.0 * half).sqrt();
-        return (k.floor() as usize).saturating_sub(1);
-    }
-    // P(at most k of n coins show heads), both tails.
-    let mut term = 0.5f64.powi(n as i32);
-    let (mut sum, mut k) = (term, 0);
-    loop {
-        let factor = (n - k) as f64 / (k + 1) as f64;
-        term *= factor;
-        sum += term;
-        if 2.0 * sum > 0.05 || 2 * (k + 1) >= n {
-            return k;
-        }
-        k += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn intervals_are_those_of_the_sign_test() {
-        // From tables of the sign test: the largest k for a two-sided 5%.
-        for (n, k) in [
-            (1, 0),
-            (6, 0),
-            (8, 0),
-            (9, 1),
-            (11, 1),
-            (12, 2),
-            (20, 5),
-            (25, 7),
-            (50, 17),
-            (100, 39),
-        ] {
-            assert_eq!(tail(n), k, "{n}");
-        }
-        // The approximation agrees with the exact values where they meet.
-        assert!(
-            tail(301).abs_diff(tail(300)) <= 2,
-            "{} {}",
-            tail(300),
-            tail(301)
-        );
-    }
 
     #[test]
     fn settled_when_apart_or_together() {

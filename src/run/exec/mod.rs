@@ -2,7 +2,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `perform` | a run of one schedule, and its options |
+//! | `run` | what to run, on which data and how often |
+//! | `perform` | a run of one schedule on a team |
 //! | `outcome` | what a run returns: times, data |
 //! | `warnings` | what a reader of the times should know |
 //! | `program` | a schedule prepared for execution |
@@ -29,10 +30,12 @@ mod program;
 mod recorder;
 mod rendezvous;
 mod repeat;
+mod run;
 mod runner;
 pub(crate) mod sequence;
 mod warnings;
 
 pub(crate) use eager::longest_messages;
 pub use outcome::Outcome;
-pub use perform::{Clock, RunOptions};
+pub use perform::Clock;
+pub use run::{Place, Run};

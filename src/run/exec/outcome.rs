@@ -1,17 +1,15 @@
 //! The outcome of a run, made from the reports of its threads.
 
-use std::time::Duration;
-
-use hdrhistogram::Histogram;
-
 use super::repeat::{RankReport, Reports};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::run::element::Element;
 use crate::run::placement::Workers;
 use crate::run::testdata::{Mismatch, RunData};
+use crate::run::wall::WallTimes;
 
 /// The result of a run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Outcome<T> {
     /// The contents of every rank's output spans after the last repetition, in order.
     pub outputs: Vec<Vec<T>>,
@@ -20,12 +18,8 @@ pub struct Outcome<T> {
     pub model_time: f64,
     /// Model time at which each rank finished.
     pub rank_times: Vec<f64>,
-    /// Wall-clock time of every timed repetition, in nanoseconds. Where every rank has a core, it
-    /// is the time of the slowest rank. In oversubscribed, multiplexed and paced runs it is the
-    /// time from the first start to the last end.
-    pub wall: Histogram<u64>,
-    /// The exact sum of these times; the histogram's buckets round.
-    pub wall_total: Duration,
+    /// Wall-clock time of every timed repetition.
+    pub wall: WallTimes,
     /// Whether every thread was pinned to its core.
     pub pinned: bool,
     /// Whether ranks outnumber cores.
@@ -33,17 +27,17 @@ pub struct Outcome<T> {
     /// Whether each rank or each core had a thread.
     pub workers: Workers,
     /// Whether senders did not wait for their receivers:
-    /// [`RunOptions::eager`](crate::run::RunOptions::eager).
+    /// [`Run::eager`](crate::run::Run::eager).
     pub eager: bool,
     /// What a reader of the wall-clock times should know.
     pub warnings: Vec<String>,
     /// The first wrong element, in the first repetition with wrong outputs, if there was one: see
-    /// [`Team::run_verified`](crate::run::Team::run_verified).
+    /// [`Run::verified`](crate::run::Run::verified).
     pub mismatch: Option<Mismatch<T>>,
     /// Number of repetitions, including the warm-up, after which every rank's output was compared.
-    /// It is 0 for a run on inputs given by the caller.
+    /// It is 0 for a run that is not [verified](crate::run::Run::verified).
     pub compared: usize,
-    /// By rank and step, if [`RunOptions::trace`](crate::run::RunOptions::trace) is set: when the
+    /// By rank and step, if [`Run::trace`](crate::run::Run::trace) is set: when the
     /// step of the last repetition opened its port, or started to compute, and when it ended,
     /// in nanoseconds of wall-clock time since the first rank started.
     /// [`Trace::wall`](crate::report::Trace::wall) makes a trace of them. A message is
@@ -60,16 +54,10 @@ impl<T> Outcome<T> {
 }
 
 impl<T: Element> Reports<T> {
-    /// The wall-clock times of the repetitions after the first `warmup`, and their sum. With
-    /// `whole`, a time lasts from the first start to the last end; otherwise it is the slowest
-    /// thread's.
-    pub(crate) fn wall_times(
-        &self,
-        warmup: usize,
-        whole: bool,
-    ) -> Result<(Histogram<u64>, Duration)> {
-        let mut wall = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
-        let mut total_ns = 0u64;
+    /// The wall-clock times of the repetitions after the first `warmup`. With `whole`, a time lasts
+    /// from the first start to the last end; otherwise it is the slowest thread's.
+    pub(crate) fn wall_times(&self, warmup: usize, whole: bool) -> Result<WallTimes> {
+        let mut wall = WallTimes::new()?;
         let repetitions = self.walls.first().map_or(0, Vec::len);
         for n in warmup..repetitions {
             let spans = self.walls.iter().map(|w| w[n]);
@@ -79,11 +67,9 @@ impl<T: Element> Reports<T> {
             } else {
                 spans.map(|(entry, exit)| exit - entry).max().unwrap_or(0)
             };
-            total_ns = total_ns.saturating_add(time);
-            wall.record(time)
-                .map_err(|e| Error::system(e.to_string()))?;
+            wall.record(time)?;
         }
-        Ok((wall, Duration::from_nanos(total_ns)))
+        Ok(wall)
     }
 
     /// By rank: the model time at which it finished.

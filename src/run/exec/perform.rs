@@ -1,4 +1,4 @@
-//! Running a schedule on a team, as the options say.
+//! Carrying out a run on a team.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,7 @@ use super::outcome::Outcome;
 use super::program::Program;
 use super::recorder::{Off, Recorder, Stopwatch};
 use super::repeat::repeat_on_all;
+use super::run::{Place, Run};
 use super::runner::Job;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
@@ -16,10 +17,9 @@ use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::placement::Workers;
 use crate::run::team::Team;
-use crate::run::testdata::RunData;
-use crate::run::tuning::MAX_RECORDS;
+use crate::run::tuning::{DEADLINE, MAX_RECORDS};
 use crate::run::wait::nanoseconds;
-use crate::schedule::{Layout, Schedule, total_len};
+use crate::schedule::Schedule;
 
 /// Whether a run goes at full speed or at the pace of its cost model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,33 +32,17 @@ pub enum Clock {
     Paced,
 }
 
-/// Options of [`Team::run`] and [`Team::run_verified`].
+/// How a [`Run`](super::Run) is carried out: its methods describe these.
 #[derive(Debug, Clone)]
-pub struct RunOptions {
-    /// Native or paced.
-    pub clock: Clock,
-    /// The cost model of the model clock. For a paced run its units are nanoseconds and bytes.
-    pub cost: CostModel,
-    /// Number of timed repetitions. For each thread, start and end of every repetition, including
-    /// the warm-up, are kept: 16 bytes.
-    pub repetitions: usize,
-    /// Number of repetitions before them that are not timed.
-    pub warmup: usize,
-    /// Ports that the ranks really have, if they differ from those of the schedule. Opening a busy
-    /// port is an error.
-    pub ports: Option<Ports>,
-    /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`].
-    /// Recording reads the clock twice per step, which takes some time. All transfers are then
-    /// rendezvous. Without it there is no cost at all.
-    pub trace: bool,
-    /// Whether senders of a native run need not wait for their receivers.
-    ///
-    /// Where every rank has a core, this applies to short messages; where ranks share cores, to
-    /// all messages. A sender then waits only before it overwrites a message that has not been
-    /// received, or sends to the same rank again. This shortens the wall-clock time and changes
-    /// nothing else: a repetition before the others carries the model clock. Without this option
-    /// every transfer is a rendezvous.
-    pub eager: bool,
+pub(crate) struct RunOptions {
+    pub(crate) clock: Clock,
+    pub(crate) cost: CostModel,
+    pub(crate) deadline: Duration,
+    pub(crate) repetitions: usize,
+    pub(crate) warmup: usize,
+    pub(crate) ports: Option<Ports>,
+    pub(crate) trace: bool,
+    pub(crate) eager: bool,
 }
 
 impl Default for RunOptions {
@@ -66,6 +50,7 @@ impl Default for RunOptions {
         RunOptions {
             clock: Clock::Native,
             cost: CostModel::new(1000.0, 0.1),
+            deadline: DEADLINE,
             repetitions: 1,
             warmup: 0,
             ports: None,
@@ -75,103 +60,21 @@ impl Default for RunOptions {
     }
 }
 
-impl Team {
-    /// Runs `schedule` with real bytes. Before every repetition, `inputs[rank]` is copied into the
-    /// rank's input spans. [`Outcome::outputs`] are the contents of the output spans after the last
-    /// repetition. The rest of each buffer starts with values that spoil whatever they are combined
-    /// with, and that differ between repetitions.
-    ///
-    /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an
-    /// error.
-    ///
-    /// # Errors
-    /// When team, schedule, inputs and options do not fit together, there are more than 100,000,000
-    /// repetitions summed over all threads, or a rank fails: [`ErrorKind::Deadline`],
-    /// [`ErrorKind::PartnerLeft`], [`ErrorKind::Length`], [`ErrorKind::PortBusy`],
-    /// [`ErrorKind::Panicked`] (an operator of the user). The team can be used again.
-    ///
-    /// [`ErrorKind::Deadline`]: crate::ErrorKind::Deadline
-    /// [`ErrorKind::PartnerLeft`]: crate::ErrorKind::PartnerLeft
-    /// [`ErrorKind::Length`]: crate::ErrorKind::Length
-    /// [`ErrorKind::PortBusy`]: crate::ErrorKind::PortBusy
-    /// [`ErrorKind::Panicked`]: crate::ErrorKind::Panicked
-    pub fn run<T: Element>(
-        &mut self,
-        schedule: &Schedule,
-        inputs: &[Vec<T>],
-        operator: &Operator<T>,
-        options: &RunOptions,
-    ) -> Result<Outcome<T>> {
-        accepts_inputs(schedule.layout(), inputs)?;
-        let data = |_| {
-            let (collective, layout) = (schedule.collective(), schedule.layout());
-            Ok(RunData::given(collective, layout, operator, inputs))
-        };
-        self.run_on(schedule, operator, options, data)
-    }
-
-    /// Runs `schedule` on test data, and compares every rank's output spans after every repetition
-    /// with a sequential computation: [`Outcome::is_verified`], [`Outcome::mismatch`].
-    ///
-    /// The first repetition uses the values of [`inputs`](crate::run::inputs), and each later one
-    /// uses others. If vectors are so long or repetitions so many that preparing the data would
-    /// take too long, at least four repetitions in a row have different data.
-    ///
-    /// Right data are no proof: the operators of minima, maxima and bits do not show a contribution
-    /// that is counted twice. [`Schedule::check`] proves a schedule.
-    ///
-    /// # Errors
-    /// As [`Team::run`] and
-    /// [`Collective::expected_output`](crate::Collective::expected_output). Wrong data are not an
-    /// error.
-    ///
-    /// # Example
-    /// ```
-    /// use oneport::run::{Operator, RunOptions, Team};
-    /// use oneport::Request;
-    ///
-    /// let schedule = Request::reduce(4, 1000).plan("binomial")?;
-    /// let sum = Operator::<f32>::named("sum")?;
-    /// let outcome = Team::new(4)?.run_verified(&schedule, &sum, &RunOptions::default())?;
-    /// assert!(outcome.is_verified());
-    /// # Ok::<(), oneport::Error>(())
-    /// ```
-    pub fn run_verified<T: Element>(
-        &mut self,
-        schedule: &Schedule,
-        operator: &Operator<T>,
-        options: &RunOptions,
-    ) -> Result<Outcome<T>> {
-        let data = |repetitions| {
-            let (collective, layout) = (schedule.collective(), schedule.layout());
-            RunData::sampled(collective, layout, operator, repetitions)
-        };
-        self.run_on(schedule, operator, options, data)
-    }
-
-    /// Runs `schedule` on the data that `data` prepares for a given number of repetitions.
-    fn run_on<'d, T: Element>(
-        &mut self,
-        schedule: &'d Schedule,
-        operator: &'d Operator<T>,
-        options: &RunOptions,
-        data: impl FnOnce(usize) -> Result<RunData<'d, T>>,
-    ) -> Result<Outcome<T>> {
-        if options.trace {
-            self.run_recorded::<T, Stopwatch>(schedule, operator, options, data)
+impl Place for Team {
+    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
+        if run.options.trace {
+            self.run_recorded::<T, Stopwatch>(run)
         } else {
-            self.run_recorded::<T, Off>(schedule, operator, options, data)
+            self.run_recorded::<T, Off>(run)
         }
     }
+}
 
-    /// As [`Team::run_on`], with recorder `R`.
-    fn run_recorded<'d, T: Element, R: Recorder>(
-        &mut self,
-        schedule: &'d Schedule,
-        operator: &'d Operator<T>,
-        options: &RunOptions,
-        data: impl FnOnce(usize) -> Result<RunData<'d, T>>,
-    ) -> Result<Outcome<T>> {
+impl Team {
+    /// Carries out `run` with recorder `R`.
+    fn run_recorded<T: Element, R: Recorder>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
+        let (schedule, options) = (run.schedule, &run.options);
+        let operator = &run.operator()?;
         self.accepts(schedule, operator, options)?;
         let program = Program::new(schedule, options.cost.overlap)?;
         let paced_time = match options.clock {
@@ -186,7 +89,7 @@ impl Team {
         // Eager repetitions carry no model clock, so it needs a repetition of its own.
         let warmup = options.warmup.max(usize::from(eager.is_some()));
         let repetitions = self.repetitions(warmup, options.repetitions)?;
-        let data = data(repetitions)?;
+        let data = run.data(operator, repetitions)?;
         let first_run = self.runs + 1;
         self.runs += repetitions as u64;
         let context = self.context(schedule, operator, options, paced_time);
@@ -209,7 +112,7 @@ impl Team {
         let mut reports = reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
         warnings.extend(self.foreign_warning());
         let whole = context.paced || self.oversubscribed() || self.workers == Workers::Cores;
-        let (wall, wall_total) = reports.wall_times(warmup, whole)?;
+        let wall = reports.wall_times(warmup, whole)?;
         let rank_times = reports.rank_times();
         Ok(Outcome {
             mismatch: reports.mismatch(&data)?,
@@ -219,7 +122,6 @@ impl Team {
             step_times: R::ON.then(|| reports.step_times()),
             outputs: reports.ranks.into_iter().map(|r| r.output).collect(),
             wall,
-            wall_total,
             pinned: self.pinned,
             oversubscribed: self.oversubscribed(),
             workers: self.workers,
@@ -257,13 +159,13 @@ impl Team {
         let pace = paced_time.map_or(Duration::ZERO, nanoseconds);
         RunContext {
             enforced: options.ports.unwrap_or(schedule.ports()),
-            deadline: self.deadline.saturating_add(pace),
             ..RunContext::new(
                 self,
                 operator,
                 &options.cost,
                 schedule.ports(),
                 options.clock,
+                options.deadline.saturating_add(pace),
                 elements.saturating_mul(size_of::<T>()),
             )
         }
@@ -313,25 +215,4 @@ impl Team {
         }
         Ok(())
     }
-}
-
-/// Refuses inputs that do not fill the input spans exactly.
-pub(crate) fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
-    if inputs.len() != layout.len() {
-        return Err(Error::usage(format!(
-            "inputs for {} ranks, not {}",
-            inputs.len(),
-            layout.len()
-        )));
-    }
-    for (rank, (layout, input)) in layout.iter().zip(inputs).enumerate() {
-        let expected = total_len(&layout.input);
-        if input.len() != expected {
-            return Err(Error::usage(format!(
-                "rank {rank}: {} input elements for spans of {expected}",
-                input.len()
-            )));
-        }
-    }
-    Ok(())
 }

@@ -15,7 +15,7 @@ use crate::schedule::{Layout, Order, total_len};
 /// Values are scrambled, and never an identity of an operator (0 and 1 among them). Sums and
 /// products of floats are exact while `ranks` is below the type's precision, so every order of
 /// combining gives the same bits. Each repetition of
-/// [`Team::run_verified`](crate::run::Team::run_verified) has other values; these are the first.
+/// a [verified run](crate::run::Run::verified) has other values; these are the first.
 ///
 /// # Complexity
 /// Linear in the number of elements.

@@ -41,6 +41,7 @@ mod tests {
     use super::super::values::tests::values;
     use super::*;
     use crate::run::element::Element;
+    use crate::run::op::Op;
     use crate::run::operator::Operator;
 
     const PURPOSES: [Purpose; 8] = [
@@ -95,7 +96,7 @@ mod tests {
     }
 
     fn check_poison<T: Element>() {
-        for name in Operator::<T>::NAMES {
+        for name in Op::ALL.map(Op::name) {
             let Ok(op) = Operator::<T>::named(name) else {
                 continue;
             };

@@ -7,12 +7,12 @@ use std::ops::Range;
 use super::digest::digest;
 use super::oracle::{each_output, purpose};
 use super::values::{Purpose, Samples, scrambled};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::tuning::{MAX_TEST_DIGESTS, MAX_TEST_ELEMENTS};
 use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Span, total_len};
+use crate::schedule::{Layout, Schedule, Span, total_len};
 
 /// The first wrong element of a run's outputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,86 +49,66 @@ impl<T: fmt::Display> fmt::Display for Mismatch<T> {
 /// The input data of a run, and what is needed to verify its outputs.
 #[derive(Debug)]
 pub(crate) struct RunData<'d, T> {
-    layout: &'d [Layout],
-    purpose: Purpose,
-    inputs: Inputs<'d, T>,
-}
-
-#[derive(Debug)]
-enum Inputs<'d, T> {
-    /// Given by the caller and the same in each repetition. Outputs are not verified.
-    Given(&'d [Vec<T>]),
-    /// Test data, one set after another, with the expected outputs.
-    Sampled(ExpectedOutputs<'d, T>),
-}
-
-/// Digests of the expected outputs: for each data set, rank by rank.
-#[derive(Debug)]
-struct ExpectedOutputs<'d, T> {
     collective: &'d Collective,
+    layout: &'d [Layout],
     operator: &'d Operator<T>,
+    purpose: Purpose,
+    /// Given by the caller and the same in each repetition. Without them there are test data.
+    inputs: Option<&'d [Vec<T>]>,
+    /// Number of data sets, which follow each other.
     sets: usize,
-    digests: Vec<u64>,
+    /// Digests of the expected outputs, for each data set, rank by rank, if outputs are verified.
+    digests: Option<Vec<u64>>,
 }
 
 /// A wrong output: the repetition, and the output's contents.
 pub(crate) type Wrong<T> = (usize, Vec<T>);
 
 impl<'d, T: Element> RunData<'d, T> {
-    pub(crate) fn given(
-        collective: &Collective,
-        layout: &'d [Layout],
-        operator: &Operator<T>,
-        inputs: &'d [Vec<T>],
-    ) -> Self {
-        RunData {
-            layout,
-            purpose: purpose(collective, operator),
-            inputs: Inputs::Given(inputs),
-        }
-    }
-
-    /// Test data for `repetitions` repetitions. Each has a data set of its own as long as that is
-    /// cheap; otherwise at least four repetitions in a row have different data.
+    /// The data of `repetitions` repetitions: the caller's, or test data. Verified test data are
+    /// different in each repetition as long as that is cheap; otherwise at least four repetitions
+    /// in a row have different data.
     ///
     /// # Errors
-    /// As [`Collective::expected_output`].
-    pub(crate) fn sampled(
-        collective: &'d Collective,
-        layout: &'d [Layout],
+    /// When inputs do not fill the input spans exactly; for verified data, as
+    /// [`Collective::expected_output`].
+    pub(crate) fn new(
+        schedule: &'d Schedule,
         operator: &'d Operator<T>,
+        inputs: Option<&'d [Vec<T>]>,
+        verified: bool,
         repetitions: usize,
     ) -> Result<Self> {
-        /// Minimum number of data sets, whatever they cost.
-        const MIN_SETS: usize = 4;
-        let lengths = layout
-            .iter()
-            .map(|l| total_len(&l.input).saturating_add(total_len(&l.output)));
-        let elements = lengths.fold(1, usize::saturating_add);
-        let cheap = (MAX_TEST_ELEMENTS / elements).min(MAX_TEST_DIGESTS / layout.len().max(1));
-        let sets = repetitions.min(cheap.max(MIN_SETS));
-        let mut data = RunData {
-            layout,
-            purpose: purpose(collective, operator),
-            inputs: Inputs::Sampled(ExpectedOutputs {
-                collective,
-                operator,
-                sets,
-                digests: Vec::new(),
-            }),
-        };
-        let mut digests = Vec::with_capacity(sets * layout.len());
-        for set in 0..sets {
-            let mut last = 0;
-            data.each_expected(set, |output, differs| {
-                if differs {
-                    last = digest(std::iter::once(output));
-                }
-                digests.push(last);
-            })?;
+        let (collective, layout) = (schedule.collective(), schedule.layout());
+        if let Some(inputs) = inputs {
+            accepts_inputs(layout, inputs)?;
         }
-        if let Inputs::Sampled(expected) = &mut data.inputs {
-            expected.digests = digests;
+        let various = verified && inputs.is_none();
+        let mut data = RunData {
+            collective,
+            layout,
+            operator,
+            purpose: purpose(collective, operator),
+            inputs,
+            sets: if various {
+                sets(layout, repetitions)
+            } else {
+                1
+            },
+            digests: None,
+        };
+        if verified {
+            let mut digests = Vec::with_capacity(data.sets * layout.len());
+            for set in 0..data.sets {
+                let mut last = 0;
+                data.each_expected(set, |output, differs| {
+                    if differs {
+                        last = digest(std::iter::once(output));
+                    }
+                    digests.push(last);
+                })?;
+            }
+            data.digests = Some(digests);
         }
         Ok(data)
     }
@@ -138,27 +118,21 @@ impl<'d, T: Element> RunData<'d, T> {
     }
 
     fn each_expected(&self, set: usize, take: impl FnMut(&[T], bool)) -> Result<()> {
-        let Inputs::Sampled(expected) = &self.inputs else {
-            return Ok(());
-        };
         let samples = self.samples(set);
-        let input = |rank: usize, part: Range<usize>| {
-            let mut values = vec![T::default(); part.len()];
-            samples.fill(rank, part.start, &mut values);
-            Cow::Owned(values)
+        let input = |rank: usize, part: Range<usize>| match self.inputs {
+            Some(inputs) => Cow::Borrowed(&inputs[rank][part]),
+            None => {
+                let mut values = vec![T::default(); part.len()];
+                samples.fill(rank, part.start, &mut values);
+                Cow::Owned(values)
+            }
         };
-        each_output(
-            expected.collective,
-            self.layout,
-            expected.operator,
-            input,
-            take,
-        )
+        each_output(self.collective, self.layout, self.operator, input, take)
     }
 
     /// Whether outputs are verified.
     pub(crate) fn is_verified(&self) -> bool {
-        matches!(self.inputs, Inputs::Sampled(_))
+        self.digests.is_some()
     }
 
     /// Fills the buffer of `rank` for a repetition: input in the input spans, poison everywhere
@@ -169,14 +143,11 @@ impl<'d, T: Element> RunData<'d, T> {
         let mut first = 0;
         for span in &self.layout[rank].input {
             let values = &mut buffer[span.offset..span.end()];
-            match &self.inputs {
-                Inputs::Given(inputs) => {
-                    values.copy_from_slice(&inputs[rank][first..first + span.len]);
-                }
-                Inputs::Sampled(expected) => {
-                    let samples = self.samples(repetition % expected.sets);
-                    samples.fill(rank, first, values);
-                }
+            match self.inputs {
+                Some(inputs) => values.copy_from_slice(&inputs[rank][first..first + span.len]),
+                None => self
+                    .samples(repetition % self.sets)
+                    .fill(rank, first, values),
             }
             first += span.len;
         }
@@ -184,13 +155,11 @@ impl<'d, T: Element> RunData<'d, T> {
 
     /// The output of `rank` after a repetition, if it is wrong.
     pub(crate) fn wrong(&self, rank: usize, repetition: usize, buffer: &[T]) -> Option<Wrong<T>> {
-        let Inputs::Sampled(expected) = &self.inputs else {
-            return None;
-        };
+        let digests = self.digests.as_ref()?;
         let output = &self.layout[rank].output;
         let found = digest(output.iter().map(|s| &buffer[s.offset..s.end()]));
-        let set = repetition % expected.sets;
-        let right = found == expected.digests[set * self.layout.len() + rank];
+        let set = repetition % self.sets;
+        let right = found == digests[set * self.layout.len() + rank];
         (!right).then(|| (repetition, packed(buffer, output)))
     }
 
@@ -199,12 +168,9 @@ impl<'d, T: Element> RunData<'d, T> {
     /// # Errors
     /// As [`Collective::expected_output`].
     pub(crate) fn mismatch(&self, rank: usize, wrong: &Wrong<T>) -> Result<Option<Mismatch<T>>> {
-        let Inputs::Sampled(expected) = &self.inputs else {
-            return Ok(None);
-        };
         let (repetition, found) = wrong;
         let (mut mismatch, mut at) = (None, 0);
-        self.each_expected(repetition % expected.sets, |output, _| {
+        self.each_expected(repetition % self.sets, |output, _| {
             if at == rank {
                 let mut pairs = output.iter().zip(found).enumerate();
                 mismatch = pairs.find_map(|(index, (&expected, &found))| {
@@ -223,6 +189,39 @@ impl<'d, T: Element> RunData<'d, T> {
         })?;
         Ok(mismatch)
     }
+}
+
+/// The number of data sets of test data for `repetitions` repetitions.
+fn sets(layout: &[Layout], repetitions: usize) -> usize {
+    /// Minimum number of data sets, whatever they cost.
+    const MIN_SETS: usize = 4;
+    let lengths = layout
+        .iter()
+        .map(|l| total_len(&l.input).saturating_add(total_len(&l.output)));
+    let elements = lengths.fold(1, usize::saturating_add);
+    let cheap = (MAX_TEST_ELEMENTS / elements).min(MAX_TEST_DIGESTS / layout.len().max(1));
+    repetitions.min(cheap.max(MIN_SETS))
+}
+
+/// Refuses inputs that do not fill the input spans exactly.
+fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
+    if inputs.len() != layout.len() {
+        return Err(Error::usage(format!(
+            "inputs for {} ranks, not {}",
+            inputs.len(),
+            layout.len()
+        )));
+    }
+    for (rank, (layout, input)) in layout.iter().zip(inputs).enumerate() {
+        let expected = total_len(&layout.input);
+        if input.len() != expected {
+            return Err(Error::usage(format!(
+                "rank {rank}: {} input elements for spans of {expected}",
+                input.len()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The elements of `spans`, one after another.

@@ -216,6 +216,7 @@ pub(super) mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::run::op::Op;
     use crate::run::operator::Operator;
 
     pub(in super::super) fn values<T: Element>(
@@ -270,7 +271,7 @@ pub(super) mod tests {
 
     #[test]
     fn results_show_every_contribution() {
-        for name in Operator::<u8>::NAMES {
+        for name in Op::ALL.map(Op::name) {
             check_visible::<u8>(name);
             check_visible::<i32>(name);
             check_visible::<i64>(name);

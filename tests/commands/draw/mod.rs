@@ -8,7 +8,7 @@ use std::path::Path;
 
 use oneport::plan::registry;
 use oneport::report::{Caption, Trace, Traffic, Tree, Unit, What, gantt, traffic, tree};
-use oneport::run::{Clock, Operator, RunOptions, Team, inputs};
+use oneport::run::{Clock, Operator, Run, Team, inputs};
 use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Span, Step};
 
 use self::svg::{Extent, assert_inside, extent, overlap, read};
@@ -337,17 +337,10 @@ fn a_run_records_every_step() {
         let sum = Operator::<i64>::named("sum").unwrap();
         let data = inputs(schedule.collective(), schedule.layout(), &sum);
         let mut team = Team::new(p).unwrap();
-        let options = RunOptions {
-            repetitions: 3,
-            ..RunOptions::default()
-        };
-        let plain = team.run(&schedule, &data, &sum, &options).unwrap();
+        let run = Run::new(&schedule).op(&sum).inputs(&data).repetitions(3);
+        let plain = run.on(&mut team).unwrap();
         assert!(plain.step_times.is_none());
-        let options = RunOptions {
-            trace: true,
-            ..options
-        };
-        let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
+        let outcome = run.trace(true).on(&mut team).unwrap();
         assert_eq!(outcome.outputs, plain.outputs);
         let times = outcome.step_times.expect("recorded times");
         let trace = Trace::wall(&schedule, 8, &times).unwrap();
@@ -375,14 +368,15 @@ fn activities_of_a_paced_run_end_no_earlier_than_in_the_model() {
         let sum = Operator::<i32>::named("sum").unwrap();
         let data = inputs(schedule.collective(), schedule.layout(), &sum);
         let cost = CostModel::new(2e6, 0.0).gamma(5e4).overlap(overlap);
-        let options = RunOptions {
-            clock: Clock::Paced,
-            cost: cost.clone(),
-            trace: true,
-            ..RunOptions::default()
-        };
         let mut team = Team::new(3).unwrap();
-        let outcome = team.run(&schedule, &data, &sum, &options).unwrap();
+        let outcome = Run::new(&schedule)
+            .op(&sum)
+            .inputs(&data)
+            .clock(Clock::Paced)
+            .cost(cost.clone())
+            .trace(true)
+            .on(&mut team)
+            .unwrap();
         let times = outcome.step_times.expect("recorded times");
         let trace = Trace::wall(&schedule, 4, &times).unwrap();
         assert_eq!(assert_lanes(&trace), schedule.steps());

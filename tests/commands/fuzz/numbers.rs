@@ -1,6 +1,6 @@
 //! Fuzz tests of the parsers of fractions, sizes, times and names.
 
-use oneport::run::{ElementType, Operator};
+use oneport::run::{ElementType, Op};
 use oneport::steady::{parse_fraction, show_fraction, show_short, to_f64};
 use oneport::{Distribution, Kind};
 
@@ -70,7 +70,7 @@ fn names() {
     let mut examples: Vec<String> = Kind::ALL.iter().map(|k| k.name().into()).collect();
     examples.extend(Distribution::ALL.iter().map(|d| d.name().into()));
     examples.extend(ElementType::ALL.iter().map(|t| t.name().into()));
-    examples.extend(Operator::<u64>::NAMES.map(String::from));
+    examples.extend(Op::ALL.map(|op| op.name().to_string()));
     fuzz("numbers::names", &examples, |text| {
         let sizes = |d: Distribution| {
             let _ = d.sizes(5, text.len(), 3, 1);
@@ -80,7 +80,7 @@ fn names() {
             Kind::parse(text).is_ok(),
             Distribution::parse(text).map(sizes).is_ok(),
             ElementType::parse(text).is_ok(),
-            Operator::<u64>::named(text).is_ok(),
+            text.parse::<Op>().is_ok(),
         ];
         read.contains(&true)
     });

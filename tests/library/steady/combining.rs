@@ -1,7 +1,7 @@
 //! Tests of reductions with computation, scans and multicasts, against brute force or their bounds.
 
 use oneport::check;
-use oneport::run::{Clock, Operator, RunOptions, Team, inputs, oracle};
+use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
 use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, Solution, best_single, show_fraction, solve,
     to_f64,
@@ -62,13 +62,14 @@ fn assert_schedules_are_correct(solution: &Solution, ordered: bool, what: &str) 
             let name = if ordered { "affine" } else { "sum" };
             let operator = Operator::<u64>::named(name).unwrap();
             let data = inputs(schedule.collective(), schedule.layout(), &operator);
-            let options = RunOptions {
-                cost: cost.clone(),
-                clock: Clock::Native,
-                ..RunOptions::default()
-            };
             let mut team = Team::new(schedule.ranks()).unwrap();
-            let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
+            let outcome = Run::new(&schedule)
+                .op(&operator)
+                .inputs(&data)
+                .cost(cost.clone())
+                .clock(Clock::Native)
+                .on(&mut team)
+                .unwrap();
             let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data);
             assert_eq!(outcome.outputs, expected.unwrap(), "{what}");
         }

@@ -6,7 +6,7 @@ mod combining;
 mod drifting;
 mod scaled;
 
-use oneport::run::{Operator, RunOptions, Team, inputs, oracle};
+use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::steady::{
     Edge, Fraction, Method, Operation, Platform, best_packets, best_single, flow_bound, generate,
     multicast_bounds, parse_fraction, show_fraction, solve, to_f64,
@@ -197,12 +197,13 @@ fn check_simulate_and_run(name: &str, operation: Operation, ports: Ports) {
     assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
     let operator = Operator::<u8>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
-    let options = RunOptions {
-        cost,
-        ..RunOptions::default()
-    };
     let mut team = Team::new(schedule.ranks()).unwrap();
-    let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
+    let outcome = Run::new(&schedule)
+        .op(&operator)
+        .inputs(&data)
+        .cost(cost)
+        .on(&mut team)
+        .unwrap();
     let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
     assert_eq!(outcome.outputs, expected, "{what}");
     assert_eq!(outcome.model_time, time, "{what}");

@@ -21,8 +21,7 @@ use std::time::Duration;
 
 use oneport::plan::registry;
 use oneport::run::{
-    Clock, Element, Operator, RunOptions, Team, TeamOptions, Workers, inputs,
-    oracle as expected_outputs,
+    Clock, Element, Operator, Run, Team, TeamOptions, Workers, inputs, oracle as expected_outputs,
 };
 use oneport::{CostModel, Error, ErrorKind, Ports, Request, Schedule, Step};
 
@@ -215,7 +214,7 @@ fn options<T>(
     team: &Team,
     overlap: bool,
     time: Option<f64>,
-) -> (RunOptions, f64) {
+) -> (Settings, f64) {
     const PACED_NS: f64 = 2e6;
     let paced = team.workers() == Workers::Ranks && random.one_in(5);
     let mut scale = 1.0;
@@ -225,16 +224,48 @@ fn options<T>(
             scale *= 2.0;
         }
     }
-    let options = RunOptions {
+    let options = Settings {
         clock: if paced { Clock::Paced } else { Clock::Native },
         cost: costs::<T>(scale).overlap(overlap),
         repetitions: 1 + random.below(3),
         warmup: random.below(2),
         trace: random.one_in(4),
         eager: !random.one_in(3),
-        ports: None,
+        deadline: LONG_DEADLINE,
     };
     (options, scale)
+}
+
+/// The settings of a run, for the messages of failures.
+#[derive(Debug)]
+struct Settings {
+    clock: Clock,
+    cost: CostModel,
+    repetitions: usize,
+    warmup: usize,
+    trace: bool,
+    eager: bool,
+    deadline: Duration,
+}
+
+impl Settings {
+    fn run<'r, T: Element>(
+        &self,
+        schedule: &'r Schedule,
+        data: &'r [Vec<T>],
+        operator: &Operator<T>,
+    ) -> Run<'r, T> {
+        Run::new(schedule)
+            .op(operator)
+            .inputs(data)
+            .clock(self.clock)
+            .cost(self.cost.clone())
+            .repetitions(self.repetitions)
+            .warmup(self.warmup)
+            .trace(self.trace)
+            .eager(self.eager)
+            .deadline(self.deadline)
+    }
 }
 
 /// The interpreter's costs times `scale`, per byte instead of per element.
@@ -248,7 +279,6 @@ fn costs<T>(scale: f64) -> CostModel {
 
 /// Checks the results of a correct run.
 fn verify(random: &mut Random, team: &mut Team) {
-    team.set_deadline(LONG_DEADLINE);
     if random.one_in(3) {
         registered_algorithm(random, team);
     } else if random.one_in(2) {
@@ -272,10 +302,10 @@ fn correct_plan<T: Value>(random: &mut Random, team: &mut Team) {
         .unwrap()
         .makespan();
     let (options, scale) = options::<T>(random, team, overlap, Some(time));
-    let outcome = team.run(&schedule, &data, &join(), &options).unwrap();
+    let outcome = options.run(&schedule, &data, &join()).on(team).unwrap();
     assert_eq!(outcome.outputs, plan.outcome(data, T::join), "{options:?}");
     assert_eq!(outcome.model_time, scale * time, "{options:?}");
-    assert_eq!(outcome.wall.len(), options.repetitions as u64);
+    assert_eq!(outcome.wall.count(), options.repetitions as u64);
     assert_eq!(outcome.step_times.is_some(), options.trace);
 }
 
@@ -302,7 +332,7 @@ fn registered_algorithm(random: &mut Random, team: &mut Team) {
         expected_outputs(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
     let time = oracle::time(&schedule, false);
     let (options, _) = options::<u64>(random, team, false, time);
-    let outcome = team.run(&schedule, &data, &operator, &options).unwrap();
+    let outcome = options.run(&schedule, &data, &operator).on(team).unwrap();
     assert_eq!(outcome.outputs, expected, "{} {options:?}", algorithm.name);
 }
 

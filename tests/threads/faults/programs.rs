@@ -55,7 +55,7 @@ fn correct_programs<T: Value, P: Model>(random: &mut Random, team: &mut Team) {
     let expected = plan.outcome(buffers.clone(), T::join);
     let mut options = scope_options::<T>(random);
     options.record = true;
-    team.set_deadline(LONG_DEADLINE);
+    options.deadline = LONG_DEADLINE;
     let outcome = team
         .scope(&mut buffers, &options, |e: &mut Endpoint<'_, T, P>| {
             perform(e, &plan.programs[e.rank()], None)
@@ -242,12 +242,12 @@ fn faults<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan: &Plan)
     }
     let mut buffers: Vec<Vec<T>> = initial_buffers(p, plan.len);
     let expected = plan.outcome(buffers.clone(), T::join);
-    let options = scope_options::<T>(random);
-    team.set_deadline(if verdict == Verdict::Succeeds {
+    let mut options = scope_options::<T>(random);
+    options.deadline = if verdict == Verdict::Succeeds {
         LONG_DEADLINE
     } else {
         SHORT_DEADLINE
-    });
+    };
     let result = team.scope(&mut buffers, &options, |e: &mut Endpoint<'_, T, P>| {
         let rank = e.rank();
         perform(e, &plan.programs[rank], at[rank])
@@ -294,7 +294,7 @@ fn wrong_programs<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan
         .collect();
     let schedule = plans::schedule(P::PORTS, plan.len, programs);
     let mut buffers: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
-    let options = scope_options::<T>(random);
+    let mut options = scope_options::<T>(random);
     let expected = if is_refused(&schedule) {
         None
     } else {
@@ -302,11 +302,11 @@ fn wrong_programs<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan
     };
     // With two ports, a receive delays the sends after it, unlike in a schedule.
     let must_succeed = expected.is_some() && !P::PORTS.is_bidirectional();
-    team.set_deadline(if must_succeed {
+    options.deadline = if must_succeed {
         LONG_DEADLINE
     } else {
         SHORT_DEADLINE
-    });
+    };
     let result = team.scope(&mut buffers, &options, |e: &mut Endpoint<'_, T, P>| {
         perform(e, &schedule.programs()[e.rank()], None)
     });
@@ -334,11 +334,11 @@ fn bad_operator<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan: 
     };
     let mut buffers: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let expected = plan.outcome(buffers.clone(), T::join);
-    team.set_deadline(if panics {
+    options.deadline = if panics {
         LONG_DEADLINE
     } else {
         SHORT_DEADLINE
-    });
+    };
     let result = team.scope(&mut buffers, &options, |e: &mut Endpoint<'_, T, P>| {
         perform(e, &plan.programs[e.rank()], None)
     });

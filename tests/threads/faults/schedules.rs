@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use oneport::run::{RunOptions, Team, Workers};
+use oneport::run::{Team, Workers};
 use oneport::{Error, Ports, Schedule};
 
 use super::{
-    LONG_DEADLINE, SHORT_DEADLINE, Value, assert_run_error, count, fuse, initial_buffers,
+    LONG_DEADLINE, SHORT_DEADLINE, Settings, Value, assert_run_error, count, fuse, initial_buffers,
     is_operator_panic, is_refused, join, options, oracle, panicking, plan, run_cases, sleeping,
     team, verify,
 };
@@ -73,15 +73,12 @@ fn wrong_programs<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
         oracle::execute(&schedule, overlap, T::join, data.clone())
     };
     let time = expected.as_ref().map(|(_, time)| *time);
-    let (options, scale) = options::<T>(random, team, overlap, time);
+    let (mut options, scale) = options::<T>(random, team, overlap, time);
+    if expected.is_none() {
+        options.deadline = SHORT_DEADLINE;
+    }
     let what = || format!("{faults:?} {options:?} {}", schedule.to_json());
-    let deadline = if expected.is_some() {
-        LONG_DEADLINE
-    } else {
-        SHORT_DEADLINE
-    };
-    team.set_deadline(deadline);
-    let outcome = count(team.run(&schedule, &data, &join(), &options));
+    let outcome = count(options.run(&schedule, &data, &join()).on(team));
     match (outcome, expected) {
         (Ok(outcome), Some((expected, time))) => {
             assert!(outcome.outputs == expected, "wrong data: {}", what());
@@ -97,8 +94,7 @@ fn panicking_operator<T: Value>(random: &mut Random, team: &mut Team, plan: &Pla
     let (options, _) = options::<T>(random, team, false, None);
     let bad = panicking(fuse(random, 2 * plan.combinations()));
     let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
-    team.set_deadline(LONG_DEADLINE);
-    match count(team.run(&plan.schedule(), &data, &bad, &options)) {
+    match count(options.run(&plan.schedule(), &data, &bad).on(team)) {
         Ok(outcome) => assert_eq!(outcome.outputs, plan.outcome(data, T::join)),
         Err(error) => assert!(is_operator_panic(&error), "{error}"),
     }
@@ -106,7 +102,7 @@ fn panicking_operator<T: Value>(random: &mut Random, team: &mut Team, plan: &Pla
 
 /// Other ranks wait for a rank with a slow operator, possibly beyond the deadline.
 fn slow_operator<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
-    let (options, _) = options::<T>(random, team, false, None);
+    let (mut options, _) = options::<T>(random, team, false, None);
     let (nap, deadline) = *random.pick(&[
         (5, LONG_DEADLINE),
         (5, SHORT_DEADLINE),
@@ -118,8 +114,8 @@ fn slow_operator<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
     );
     let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let schedule = plan.schedule();
-    team.set_deadline(deadline);
-    match count(team.run(&schedule, &data, &slow, &options)) {
+    options.deadline = deadline;
+    match count(options.run(&schedule, &data, &slow).on(team)) {
         Ok(outcome) => assert_eq!(outcome.outputs, plan.outcome(data, T::join)),
         Err(error) => {
             assert!(deadline == SHORT_DEADLINE, "{error}");
@@ -131,11 +127,11 @@ fn slow_operator<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
 /// Ranks with fewer ports than the schedule uses.
 fn fewer_ports<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let (mut options, _) = options::<T>(random, team, false, None);
-    options.ports = Some(Ports::UNI);
+    options.deadline = SHORT_DEADLINE;
     let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let schedule = plan.schedule();
-    team.set_deadline(SHORT_DEADLINE);
-    match count(team.run(&schedule, &data, &join(), &options)) {
+    let run = options.run(&schedule, &data, &join()).ports(Ports::UNI);
+    match count(run.on(team)) {
         Ok(outcome) => assert_eq!(outcome.outputs, plan.outcome(data, T::join)),
         Err(error) => assert_run_error(&error, schedule.programs()),
     }
@@ -144,8 +140,8 @@ fn fewer_ports<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
 /// Arguments that are refused before anything runs.
 fn bad_request<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
     let (p, len) = (team.ranks(), plan.len);
-    let run = |team: &mut Team, schedule: &Schedule, data: &[Vec<T>], options: &RunOptions| {
-        let result = count(team.run(schedule, data, &join(), options));
+    let run = |team: &mut Team, schedule: &Schedule, data: &[Vec<T>], options: &Settings| {
+        let result = count(options.run(schedule, data, &join()).on(team));
         result.map(|_| ()).unwrap_err()
     };
     let mut data: Vec<Vec<T>> = initial_buffers(p, len);

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use oneport::Schedule;
-use oneport::run::{Clock, Element, Operator, RunOptions, Team, TeamOptions};
+use oneport::run::{self, Clock, Element, Operator, Team};
 use oneport::steady::{Fraction, Operation, Periodic, to_f64};
 
 use super::report::Run;
+
+/// How long a rank waits for a partner beyond the time of its pace.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Runs the schedule and one with half as many operations at the platform's pace. The throughput
 /// follows from the difference of their times.
@@ -24,13 +27,7 @@ pub(super) fn execute(
         None => sufficient_time(schedule) / model_time,
     };
     let half = messages / 2;
-    let mut team = Team::with(
-        schedule.ranks(),
-        &TeamOptions {
-            deadline: Duration::from_secs(60),
-            ..TeamOptions::default()
-        },
-    )?;
+    let mut team = Team::new(schedule.ranks())?;
     let ordered = matches!(
         periodic.solution().operation,
         Operation::ReduceOrdered | Operation::Scan
@@ -86,17 +83,14 @@ fn paced<T: Element + PartialEq>(
     periodic: &Periodic,
     unit: f64,
 ) -> Result<(bool, u64, f64)> {
-    let options = RunOptions {
-        clock: Clock::Paced,
-        // Costs are per byte, the platform's costs per element.
-        cost: periodic.cost(unit / size_of::<T>() as f64)?,
-        repetitions: 1,
-        ..RunOptions::default()
-    };
-    let outcome = team.run_verified(schedule, operator, &options)?;
+    // Costs are per byte, the platform's costs per element.
+    let cost = periodic.cost(unit / size_of::<T>() as f64)?;
+    let run = run::Run::new(schedule).op(operator).verified();
+    let run = run.clock(Clock::Paced).cost(cost).deadline(DEADLINE);
+    let outcome = run.on(team)?;
     Ok((
         outcome.is_verified(),
-        outcome.wall.max(),
+        outcome.wall.max_ns(),
         outcome.model_time,
     ))
 }

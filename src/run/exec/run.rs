@@ -1,0 +1,216 @@
+//! [`Run`]: what to run, on which data and how often, in fluent form.
+
+use std::time::Duration;
+
+use super::outcome::Outcome;
+use super::perform::{Clock, RunOptions};
+use crate::error::{Error, Result};
+use crate::machine::{CostModel, Ports};
+use crate::run::element::Element;
+use crate::run::operator::Operator;
+use crate::run::testdata::RunData;
+use crate::schedule::Schedule;
+
+/// A run of a schedule with real bytes: a description, which [`Run::on`] carries out.
+///
+/// Without further words it is one native repetition on test data, whose outputs are returned but
+/// not compared. A collective that combines needs an operator.
+///
+/// ```
+/// use oneport::run::{Op, Run, Team};
+/// use oneport::Request;
+///
+/// let schedule = Request::reduce(4, 1000).plan("binomial")?;
+/// let mut team = Team::new(4)?;
+/// let outcome = Run::<f64>::new(&schedule).op(Op::SUM).verified().repetitions(50).on(&mut team)?;
+/// assert!(outcome.is_verified());
+/// println!("median {} ns", outcome.wall.median_ns());
+///
+/// // On data of one's own: a broadcast needs no operator.
+/// let schedule = Request::broadcast(4, 2).plan("binomial")?;
+/// let inputs = [vec![1.5, 2.5], vec![], vec![], vec![]];
+/// let outcome = Run::new(&schedule).inputs(&inputs).on(&mut team)?;
+/// assert_eq!(outcome.outputs, vec![vec![1.5, 2.5]; 4]);
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// Before every repetition the inputs are copied into the ranks' input spans. The rest of each
+/// buffer starts with values that spoil whatever they are combined with, and that differ between
+/// repetitions.
+#[derive(Debug, Clone)]
+#[must_use = "a run is carried out by `on`"]
+pub struct Run<'r, T> {
+    pub(crate) schedule: &'r Schedule,
+    pub(crate) options: RunOptions,
+    operator: Option<Result<Operator<T>>>,
+    inputs: Option<&'r [Vec<T>]>,
+    verified: bool,
+}
+
+/// Where runs take place: a [`Team`](crate::run::Team) of threads.
+pub trait Place {
+    /// Carries out `run`: see [`Run::on`].
+    ///
+    /// # Errors
+    /// As [`Run::on`].
+    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>>;
+}
+
+impl<'r, T: Element> Run<'r, T> {
+    /// One native repetition of `schedule` on test data.
+    pub fn new(schedule: &'r Schedule) -> Self {
+        Run {
+            schedule,
+            options: RunOptions::default(),
+            operator: None,
+            inputs: None,
+            verified: false,
+        }
+    }
+
+    /// The operator that combines: a built-in one ([`Op`](crate::run::Op)) or an [`Operator`].
+    /// Without one, a schedule that combines although its collective does not makes its data
+    /// visibly wrong.
+    pub fn op<O: TryInto<Operator<T>>>(mut self, operator: O) -> Self
+    where
+        Error: From<O::Error>,
+    {
+        self.operator = Some(operator.try_into().map_err(Error::from));
+        self
+    }
+
+    /// The inputs: `inputs[rank]` has the elements of the rank's input spans in order. They are the
+    /// same in each repetition.
+    pub fn inputs(mut self, inputs: &'r [Vec<T>]) -> Self {
+        self.inputs = Some(inputs);
+        self
+    }
+
+    /// Compares every rank's output spans after every repetition with a sequential computation,
+    /// bit by bit: [`Outcome::is_verified`], [`Outcome::mismatch`].
+    ///
+    /// Unless inputs are given, each repetition then has other values, the first those of
+    /// [`inputs`](crate::run::inputs). If vectors are so long or repetitions so many that preparing
+    /// the data would take too long, at least four repetitions in a row have different data. With
+    /// given inputs, sums and products of floats are right only if they are exact, because the
+    /// order of combining is the schedule's.
+    ///
+    /// Right data are no proof: the operators of minima, maxima and bits do not show a contribution
+    /// that is counted twice. [`Schedule::check`] proves a schedule.
+    pub fn verified(mut self) -> Self {
+        self.verified = true;
+        self
+    }
+
+    /// Number of timed repetitions, 1 without this. For each thread, start and end of every
+    /// repetition, including the warm-up, are kept: 16 bytes.
+    pub fn repetitions(mut self, repetitions: usize) -> Self {
+        self.options.repetitions = repetitions;
+        self
+    }
+
+    /// Number of repetitions before them that are not timed, 0 without this.
+    pub fn warmup(mut self, repetitions: usize) -> Self {
+        self.options.warmup = repetitions;
+        self
+    }
+
+    /// Native or paced.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.options.clock = clock;
+        self
+    }
+
+    /// The cost model of the model clock: 1 us and 0.1 ns per byte without this. For a paced run
+    /// its units are nanoseconds and bytes.
+    pub fn cost(mut self, cost: CostModel) -> Self {
+        self.options.cost = cost;
+        self
+    }
+
+    /// How long a rank waits for a partner before the run ends in an error: 10 s without this. The
+    /// time that a paced run takes is added.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.options.deadline = deadline;
+        self
+    }
+
+    /// Ports that the ranks really have, if they differ from those of the schedule. Opening a busy
+    /// port is an error.
+    pub fn ports(mut self, ports: Ports) -> Self {
+        self.options.ports = Some(ports);
+        self
+    }
+
+    /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`].
+    /// Recording reads the clock twice per step, which takes some time. All transfers are then
+    /// rendezvous. Without it there is no cost at all.
+    pub fn trace(mut self, trace: bool) -> Self {
+        self.options.trace = trace;
+        self
+    }
+
+    /// Whether senders of a native run need not wait for their receivers, as they need not without
+    /// this.
+    ///
+    /// Where every rank has a core, this applies to short messages; where ranks share cores, to
+    /// all messages. A sender then waits only before it overwrites a message that has not been
+    /// received, or sends to the same rank again. This shortens the wall-clock time and changes
+    /// nothing else: a repetition before the others carries the model clock. With `false` every
+    /// transfer is a rendezvous.
+    pub fn eager(mut self, eager: bool) -> Self {
+        self.options.eager = eager;
+        self
+    }
+
+    /// Runs it. [`Outcome::outputs`] are the contents of the output spans after the last
+    /// repetition.
+    ///
+    /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an
+    /// error. Wrong data are not an error.
+    ///
+    /// # Errors
+    /// When place, schedule, inputs and settings do not fit together, a collective that combines
+    /// has no operator, there are more than 100,000,000 repetitions summed over all threads, a
+    /// verified run's layout does not fit its collective, or a rank fails:
+    /// [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`], [`ErrorKind::Length`],
+    /// [`ErrorKind::PortBusy`], [`ErrorKind::Panicked`] (an operator of the user). The place can be
+    /// used again.
+    ///
+    /// [`ErrorKind::Deadline`]: crate::ErrorKind::Deadline
+    /// [`ErrorKind::PartnerLeft`]: crate::ErrorKind::PartnerLeft
+    /// [`ErrorKind::Length`]: crate::ErrorKind::Length
+    /// [`ErrorKind::PortBusy`]: crate::ErrorKind::PortBusy
+    /// [`ErrorKind::Panicked`]: crate::ErrorKind::Panicked
+    pub fn on(&self, place: &mut impl Place) -> Result<Outcome<T>> {
+        place.run(self)
+    }
+
+    /// The operator, or the one of collectives that combine nothing.
+    pub(crate) fn operator(&self) -> Result<Operator<T>> {
+        let kind = self.schedule.collective().kind();
+        match &self.operator {
+            Some(operator) => operator.clone(),
+            None if kind.reduces() => Err(Error::usage(format!(
+                "a run of {} needs an operator: choose one with Run::op",
+                kind.name()
+            ))),
+            None => Ok(Operator::none()),
+        }
+    }
+
+    /// The data of so many repetitions.
+    pub(crate) fn data<'d>(
+        &'d self,
+        operator: &'d Operator<T>,
+        repetitions: usize,
+    ) -> Result<RunData<'d, T>> {
+        RunData::new(
+            self.schedule,
+            operator,
+            self.inputs,
+            self.verified,
+            repetitions,
+        )
+    }
+}

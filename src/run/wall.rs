@@ -1,0 +1,155 @@
+//! The wall-clock times of a run's repetitions.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::error::{Error, Result};
+
+/// Wall-clock times of the timed repetitions of a run, in nanoseconds.
+///
+/// Where every rank has a core, a time is that of the slowest rank. In oversubscribed, multiplexed
+/// and paced runs it lasts from the first start to the last end. Times are rounded to three decimal
+/// digits; [`WallTimes::total`] is exact.
+#[derive(Debug, Clone)]
+pub struct WallTimes {
+    histogram: Histogram<u64>,
+    total_ns: u64,
+}
+
+impl WallTimes {
+    pub(crate) fn new() -> Result<WallTimes> {
+        let histogram = Histogram::new(3).map_err(|e| Error::system(e.to_string()))?;
+        Ok(WallTimes {
+            histogram,
+            total_ns: 0,
+        })
+    }
+
+    pub(crate) fn record(&mut self, ns: u64) -> Result<()> {
+        self.total_ns = self.total_ns.saturating_add(ns);
+        let recorded = self.histogram.record(ns);
+        recorded.map_err(|e| Error::system(e.to_string()))
+    }
+
+    /// Number of times.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The shortest.
+    pub fn min_ns(&self) -> u64 {
+        self.histogram.min()
+    }
+
+    /// The longest.
+    pub fn max_ns(&self) -> u64 {
+        self.histogram.max()
+    }
+
+    /// The median.
+    pub fn median_ns(&self) -> u64 {
+        self.quantile_ns(0.5)
+    }
+
+    /// The time that the share `quantile` of all does not exceed: 0.99 gives the 99th percentile.
+    pub fn quantile_ns(&self, quantile: f64) -> u64 {
+        self.histogram.value_at_quantile(quantile)
+    }
+
+    /// An interval that contains the median of the distribution with 95% confidence, whatever the
+    /// distribution. With fewer than six times it is their whole range, which is less certain.
+    pub fn interval_ns(&self) -> RangeInclusive<u64> {
+        let n = self.count();
+        if n == 0 {
+            return 0..=0;
+        }
+        let cut = median_tail(n as usize) as u64;
+        let kth_smallest = |k: u64| self.quantile_ns((k as f64 - 0.5) / n as f64);
+        kth_smallest(1 + cut)..=kth_smallest(n - cut)
+    }
+
+    /// The sum of all times.
+    pub fn total(&self) -> Duration {
+        Duration::from_nanos(self.total_ns)
+    }
+
+    /// The distribution of the times.
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
+    }
+}
+
+/// Returns how many of `n` repetitions may be cut off at each end so that the remaining range still
+/// contains the median with 95% confidence.
+///
+/// The median lies between the `k`-th smallest and the `k`-th largest of `n` repetitions unless
+/// fewer than `k` of them fall on one side of it; that probability is the one of tossing `n` coins.
+pub(crate) fn median_tail(n: usize) -> usize {
+    if n > 300 {
+        // Normal approximation of the binomial distribution.
+        let half = n as f64 / 2.0;
+        let k = half - 0.98 * (2.0 * half).sqrt();
+        return (k.floor() as usize).saturating_sub(1);
+    }
+    // P(at most k of n coins show heads), both tails.
+    let mut term = 0.5f64.powi(n as i32);
+    let (mut sum, mut k) = (term, 0);
+    loop {
+        let factor = (n - k) as f64 / (k + 1) as f64;
+        term *= factor;
+        sum += term;
+        if 2.0 * sum > 0.05 || 2 * (k + 1) >= n {
+            return k;
+        }
+        k += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_the_sign_test() {
+        // From tables of the sign test: the largest k for a two-sided 5%.
+        for (n, k) in [
+            (1, 0),
+            (6, 0),
+            (8, 0),
+            (9, 1),
+            (11, 1),
+            (12, 2),
+            (20, 5),
+            (25, 7),
+            (50, 17),
+            (100, 39),
+        ] {
+            assert_eq!(median_tail(n), k, "{n}");
+        }
+        // The approximation agrees with the exact values where they meet.
+        assert!(
+            median_tail(301).abs_diff(median_tail(300)) <= 2,
+            "{} {}",
+            median_tail(300),
+            median_tail(301)
+        );
+    }
+
+    #[test]
+    fn times_are_summarised() {
+        let mut times = WallTimes::new().unwrap();
+        assert_eq!((times.count(), times.interval_ns()), (0, 0..=0));
+        for ns in [5, 1, 9, 3, 7, 2, 8, 4, 6] {
+            times.record(ns).unwrap();
+        }
+        assert_eq!(
+            (times.min_ns(), times.median_ns(), times.max_ns()),
+            (1, 5, 9)
+        );
+        assert_eq!((times.count(), times.interval_ns()), (9, 2..=8));
+        assert_eq!(times.quantile_ns(1.0), 9);
+        assert_eq!(times.total(), Duration::from_nanos(45));
+    }
+}
