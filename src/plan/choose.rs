@@ -202,6 +202,10 @@ pub fn with_best_segments(
     algorithm: &'static Algorithm,
     request: &Request,
 ) -> Result<Choice, Refusal> {
+    let at_root = |request| with_best_segments(algorithm, &request);
+    if let Some(choice) = algorithm.at_best_root(request, at_root, |choice| choice.time)? {
+        return Ok(choice);
+    }
     if !algorithm.segmented {
         return as_requested(algorithm, request);
     }
@@ -219,6 +223,10 @@ pub fn with_best_segments(
 /// # Errors
 /// As [`with_best_segments`].
 pub fn as_requested(algorithm: &'static Algorithm, request: &Request) -> Result<Choice, Refusal> {
+    let at_root = |request| as_requested(algorithm, &request);
+    if let Some(choice) = algorithm.at_best_root(request, at_root, |choice| choice.time)? {
+        return Ok(choice);
+    }
     algorithm.accepts(request)?;
     let time = segments::executed_time(algorithm, request)
         .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))?;

@@ -81,6 +81,11 @@ pub enum Reason {
         /// Approximate number of steps.
         steps: u64,
     },
+    /// The root is free, and the search for the best one would take too long.
+    FreeRoot {
+        /// Number of ranks.
+        ranks: usize,
+    },
     /// The schedule needs more memory than there is: the message.
     Memory(String),
     /// The request's costs give no finite time.
@@ -139,6 +144,10 @@ impl Refusal {
             Reason::TooLongToTime { steps } => {
                 write!(f, "timing its {steps} steps would take too long")
             }
+            Reason::FreeRoot { ranks } => write!(
+                f,
+                "{name} {collective} finds the best root by planning for each, which takes too long for {ranks} ranks: give a root"
+            ),
             Reason::NoFiniteTime => {
                 write!(f, "{name} {collective} has no finite time with these costs")
             }

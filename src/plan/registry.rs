@@ -6,11 +6,13 @@
 
 mod algorithm;
 mod planner;
+mod root;
 pub(in crate::plan) mod row;
 
 pub use self::algorithm::{Algorithm, PortModels};
 pub(in crate::plan) use self::algorithm::{BestSegment, ClosedForm, Formula};
 pub use self::planner::{Planned, Planner};
+pub(in crate::plan) use self::root::BestRoot;
 use super::ALGORITHMS;
 pub use super::build::reduction::Reduction;
 pub use super::build::stream::DynScheduleSource;

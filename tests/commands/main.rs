@@ -9,9 +9,11 @@ mod guidelines;
 #[path = "../hand/mod.rs"]
 mod hand;
 mod limits;
+mod options;
 
 #[path = "../support"]
 mod support {
     pub(crate) mod random;
+    pub(crate) mod run;
     pub(crate) mod watch;
 }

@@ -6,6 +6,7 @@
 
 mod circulant_constructions;
 mod edges;
+mod free_root;
 mod gather;
 #[path = "../hand/mod.rs"]
 mod hand;

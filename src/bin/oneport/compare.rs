@@ -1,6 +1,6 @@
 //! `oneport compare`: compares all algorithms of one collective by model time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -85,18 +85,31 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if args.common.json {
         output::json(out, &output)?;
     } else {
-        writeln!(out, "{}", info.title())?;
+        writeln!(out, "{}", title(&info, &output.rows))?;
         writeln!(out, "{}\n", show_cost(task.request.get_cost(), task.unit))?;
         print(out, &output, task.unit)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Times all algorithms. Returns the description and the lower bound of the first schedule, one row
-/// for each algorithm, fastest first, and the algorithms that cannot be used.
+/// The title of the table: a free root is not one, but all that the algorithms have taken.
+fn title(info: &ScheduleInfo, rows: &[Row]) -> String {
+    if info.root_choice != "free" || info.root.is_none() {
+        return info.title();
+    }
+    let taken: BTreeSet<usize> = rows.iter().filter_map(|row| row.root).collect();
+    let taken: Vec<String> = taken.iter().map(usize::to_string).collect();
+    info.title_with_root(Some(&format!("free root ({})", taken.join(", "))))
+}
+
+/// Times all algorithms. Returns the description of the first schedule, the lower bound for the
+/// roots that were taken, one row for each algorithm, fastest first, and the algorithms that cannot
+/// be used.
 fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Skipped>)> {
     let mut rows = HashMap::new();
     let mut first = None;
+    // By root.
+    let mut bounds = BTreeMap::new();
     let progress = Progress::new(
         0,
         "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
@@ -111,6 +124,9 @@ fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Sk
             .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
         let TimedAlgorithm { planned, info, row } = timed;
         let time = row.time.0;
+        bounds
+            .entry(row.root)
+            .or_insert_with(|| bound(task, &planned));
         rows.insert(algorithm.name, row);
         first.get_or_insert_with(|| {
             let (collective, ports) = (planned.collective(), planned.ports());
@@ -120,7 +136,7 @@ fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Sk
                 ports,
                 planned.uses_several_ports(),
             );
-            (info, bound(task, &planned))
+            info
         });
         Ok(Choice {
             algorithm,
@@ -130,9 +146,10 @@ fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Sk
     });
     progress.finish();
     let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
-    let Some((info, lower_bound)) = first else {
+    let Some(info) = first else {
         return Err(output::none_applies(&skipped));
     };
+    let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
     let names = ranking.choices.iter().map(|choice| choice.algorithm.name);
     let mut rows: Vec<Row> = names.filter_map(|name| rows.remove(name)).collect();
     let best = rows[0].time.0;

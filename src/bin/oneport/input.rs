@@ -329,15 +329,19 @@ impl ScheduleInfo {
 
     /// One line, such as `reduce, root 0, 8 ranks, 64 KiB, bidirectional ports`.
     pub(crate) fn title(&self) -> String {
+        let free = match self.root_choice {
+            "free" => " (free)",
+            _ => "",
+        };
+        let root = self.root.map(|root| format!("root {root}{free}"));
+        self.title_with_root(root.as_deref())
+    }
+
+    /// As [`title`](Self::title), with another text about the root.
+    pub(crate) fn title_with_root(&self, root: Option<&str>) -> String {
         let mut what = self.collective.to_string();
-        if let Some(root) = self.root {
-            let blocks = matches!(self.kind, Kind::Gather | Kind::Scatter);
-            let free = match self.root_choice {
-                "free" if blocks => " (free)",
-                "free" => " (free: every root takes the same time)",
-                _ => "",
-            };
-            what += &format!(", root {root}{free}");
+        if let Some(root) = root {
+            what += &format!(", {root}");
         }
         what += &format!(
             ", {} rank{}",

@@ -150,8 +150,16 @@ impl Task {
 
     /// Returns the segmented request for `algorithm`. A refusal if the algorithm does not accept it
     /// or it is too large.
-    pub(crate) fn request_for(&self, algorithm: &Algorithm) -> Result<Request, Refusal> {
-        let mut request = self.request.clone();
+    pub(crate) fn request_for(&self, algorithm: &'static Algorithm) -> Result<Request, Refusal> {
+        let at_root = |request| timed(algorithm, self.segmented(algorithm, request)?);
+        match algorithm.at_best_root(&self.request, at_root, |choice| choice.time)? {
+            Some(choice) => Ok(choice.request),
+            None => self.segmented(algorithm, self.request.clone()),
+        }
+    }
+
+    /// Returns the request in its segments for `algorithm`.
+    fn segmented(&self, algorithm: &Algorithm, mut request: Request) -> Result<Request, Refusal> {
         algorithm.accepts(&request)?;
         if algorithm.segmented {
             let segments = match self.segments.known() {

@@ -31,7 +31,7 @@ use crate::plan::Request;
 use crate::plan::build::cube::{Cube, fold, members_of};
 use crate::plan::build::rounds::{Arrival, time_of_combining, time_of_round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
 use crate::plan::segments::Published;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
@@ -41,6 +41,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     source: "Rabenseifner 2004",
     rounds: "2 floor(log2 p), if p is not a power of two 1 more (bi); about 3 floor(log2 p) (uni)",
     volume: "(p-1) m + floor(log2 p)/2 m",
+    best_root: BestRoot::Search,
     closed_form: ClosedForm::Of(time),
     published: Some(|x| {
         let share = (x.p - 1.0) / x.p * x.m;

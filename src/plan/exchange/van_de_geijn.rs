@@ -29,7 +29,7 @@ use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
@@ -41,6 +41,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     source: "van de Geijn et al. 1994 (scatter, allgather; Bruck's here), backwards for reduce",
     rounds: "2 ceil(log2 p) (bi), about 3 ceil(log2 p) (uni)",
     volume: "(p-1) m + about ceil(log2 p)/2 m",
+    best_root: BestRoot::Search,
     closed_form: ClosedForm::Of(time),
     ..row::new("van-de-geijn", Kind::Reduce, plan)
 };

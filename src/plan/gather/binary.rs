@@ -60,6 +60,7 @@ use crate::rules::max_time;
 
 tree_rows!(
     GATHER, SCATTER: "binary", tree {
+        best_root: crate::plan::registry::BestRoot::Own,
         tables: table_of_pairs,
         source: "Träff, optimal gather trees, Fig. 7; O(p^2) by oneport",
         rounds: "those of the best binary tree in rank order",

@@ -39,6 +39,7 @@ tree_rows!(
 
 tree_rows!(
     BEST_ROOT_GATHER, BEST_ROOT_SCATTER: "oblivious-best-root", oblivious_best_root {
+        best_root: crate::plan::registry::BestRoot::Own,
         source: "oneport",
         rounds: "ceil(log2 p)",
         volume: "at most ceil(log2 p) times each block",

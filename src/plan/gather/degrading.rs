@@ -25,6 +25,7 @@ use crate::plan::gather::row::tree_rows;
 
 tree_rows!(
     GATHER, SCATTER: "degrading", tree {
+        planning_work: 64,
         source: "Träff, adaptive gather trees, section 3",
         rounds: "ceil(log2 p) to p-1",
         volume: "at most that of adaptive",

@@ -17,6 +17,7 @@ use crate::plan::gather::row::tree_rows;
 
 tree_rows!(
     GATHER, SCATTER: "linear", tree {
+        best_root: crate::plan::registry::BestRoot::Own,
         source: "folklore",
         rounds: "p-1",
         volume: "sum of all blocks but the root's",

@@ -44,6 +44,7 @@ use crate::rules::max_time;
 
 tree_rows!(
     GATHER, SCATTER: "rank-ordered", tree {
+        best_root: crate::plan::registry::BestRoot::Own,
         uniform_links_only: true,
         tables: table_of_pairs,
         source: "Träff, optimal gather trees, Definition 3; O(p^2) by oneport",

@@ -47,9 +47,12 @@ macro_rules! tree_rows {
                     crate::plan::gather::row::time(request, $tree)
                 }),
                 $($field: $value,)*
-                ..crate::plan::registry::row::new($name, crate::Kind::Gather, |request| {
-                    crate::plan::gather::row::gather(request, $tree)
-                })
+                ..crate::plan::registry::Algorithm {
+                    best_root: crate::plan::registry::BestRoot::Search,
+                    ..crate::plan::registry::row::new($name, crate::Kind::Gather, |request| {
+                        crate::plan::gather::row::gather(request, $tree)
+                    })
+                }
             };
         pub(in crate::plan) const $scatter: crate::plan::registry::Algorithm =
             crate::plan::registry::Algorithm {

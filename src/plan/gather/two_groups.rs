@@ -27,6 +27,7 @@ use crate::plan::gather::row::tree_rows;
 
 tree_rows!(
     GATHER, SCATTER: "two", tree {
+        planning_work: 64,
         source: "Träff, optimal gather trees, section 5.2",
         rounds: "ceil(log2 p)+1 at most",
         volume: "at most ceil(log2 p)+1 times each block",

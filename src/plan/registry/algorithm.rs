@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::planner::{Planned, Planner};
+use super::root::BestRoot;
 use super::{Reduction, of};
 use crate::error::Result;
 use crate::machine::Ports;
@@ -49,6 +50,8 @@ pub struct Algorithm {
     pub volume: &'static str,
     /// The largest number of ranks it is planned for where links differ.
     pub max_ranks_with_links: Option<usize>,
+    /// How a free root is chosen.
+    pub(in crate::plan) best_root: BestRoot,
     /// How it is planned.
     pub planner: Planner,
     /// The closed form of the time as executed.
@@ -124,6 +127,7 @@ impl Algorithm {
     /// these ports or this operator (the message names one that does).
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
+        let request = &*self.with_best_root(request)?;
         match self.planner {
             Planner::Direct(plan) => plan(request),
             Planner::ReduceBroadcast(plan) => reduce_broadcast::plan(request, plan),
@@ -155,6 +159,7 @@ impl Algorithm {
     /// As [`Algorithm::plan`].
     pub fn planned(&self, request: &Request) -> Result<Planned> {
         self.accepts(request)?;
+        let request = &*self.with_best_root(request)?;
         Ok(Planned::Streamed(match self.planner {
             Planner::Streamed(programs) => programs(request)?,
             Planner::Reduction(plan) => Box::new(Stream(plan(request)?)),
@@ -200,9 +205,12 @@ impl Algorithm {
     }
 
     /// The closed form of its time as executed: `None` where there is none for `request`. Closed
-    /// forms are stated for one port, costs that are the same for all ranks, and roots to which
-    /// nothing has to be forwarded.
+    /// forms are stated for one port, costs that are the same for all ranks, and given roots to
+    /// which nothing has to be forwarded.
     pub fn closed_form(&self, request: &Request) -> Option<f64> {
+        if self.searches_root(request) {
+            return None;
+        }
         match self.closed_form {
             ClosedForm::None => None,
             ClosedForm::Of(time) => time(&self.effective(request)),

@@ -1,7 +1,7 @@
 //! Functions that build rows of the registry: defaults, derived collectives and numbers of
 //! transfers.
 
-use super::{Algorithm, BestSegment, ClosedForm, Formula, Planner, PortModels};
+use super::{Algorithm, BestRoot, BestSegment, ClosedForm, Formula, Planner, PortModels};
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::Schedule;
@@ -31,6 +31,7 @@ pub(in crate::plan) const fn new(
         rounds: "",
         volume: "",
         max_ranks_with_links: None,
+        best_root: BestRoot::First,
         planner: Planner::Direct(plan),
         closed_form: ClosedForm::None,
         covered_ranks: |p| p,

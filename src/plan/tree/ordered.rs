@@ -21,7 +21,7 @@ use crate::plan::Request;
 use crate::plan::gather::GatherTree;
 use crate::plan::gather::heterogeneous;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Order, Schedule, Span, Step};
@@ -31,6 +31,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
     volume: "(p-1) m",
     max_ranks_with_links: Some(heterogeneous::MAX_RANKS),
+    best_root: BestRoot::Own,
     closed_form: ClosedForm::Of(time),
     ..row::new("ordered", Kind::Reduce, plan)
 };

@@ -126,6 +126,7 @@ use crate::plan::gather::row::{table_of_pairs, tree_rows};
 
 tree_rows!(
     GATHER, SCATTER: "optimal", tree {
+        best_root: crate::plan::registry::BestRoot::Own,
         tables: table_of_pairs,
         source: "Träff, optimal gather trees, Fig. 5 and 6; O(p^2) by oneport",
         rounds: "those of the best tree whose received ranges touch",

@@ -1,0 +1,85 @@
+//! Tests of free roots: no fixed root is better than the one that a planner takes.
+
+use std::collections::BTreeMap;
+
+use oneport::machine::Links;
+use oneport::plan::registry::{self, Algorithm};
+use oneport::{CostModel, Kind, Ports, Request};
+
+use crate::support::random::Random;
+
+/// The kinds of requests that are compared.
+const VARIANTS: usize = 6;
+
+/// A random request with a root; `variant` chooses among equal and unequal blocks, links that cost
+/// the same or not, operands in any order or in rank order, and copies with and without cost.
+fn request(random: &mut Random, kind: Kind, variant: usize) -> Request {
+    let p = 1 + random.below(13);
+    let sizes: Vec<usize> = (0..p)
+        .map(|_| random.below(3) * random.below([3, 30, 3000][p % 3]))
+        .collect();
+    let mut request = Request::new(kind, p, sizes.iter().copied().max().unwrap_or(0));
+    if kind.has_blocks() && variant % 2 == 0 {
+        request = request.blocks(sizes);
+    }
+    let mut cost = CostModel::new(random.below(200) as f64, random.below(3) as f64);
+    if variant >= 4 {
+        let mut matrix = |top: usize| -> Vec<Vec<Option<f64>>> {
+            let mut link = |_| Some(1.0 + random.below(top) as f64);
+            (0..p).map(|_| (0..p).map(&mut link).collect()).collect()
+        };
+        let links = Links {
+            alpha: matrix(200),
+            beta: matrix(5),
+            gamma: (0..p).map(|r| (r % 3) as f64).collect(),
+            gamma_copy: vec![],
+        };
+        cost = CostModel::heterogeneous(links).unwrap();
+    } else if variant >= 2 {
+        cost = cost.gamma(1.0).gamma_copy(random.below(2) as f64);
+    }
+    let ports = [Ports::UNI, Ports::BI, Ports::BI.with_k(2)][random.below(3)];
+    let request = request.cost(cost).ports(ports);
+    request.keep_order(variant % 4 == 3)
+}
+
+/// The model time of the algorithm's schedule, if it accepts the request.
+fn time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
+    algorithm.accepts(request).ok()?;
+    let schedule = algorithm.plan(request).unwrap();
+    let root = schedule.collective().root().unwrap();
+    assert!(root < request.ranks() && (request.has_free_root() || root == request.get_root()));
+    Some(schedule.simulate(request.get_cost()).unwrap().makespan())
+}
+
+#[test]
+fn no_fixed_root_is_better_than_a_free_one() {
+    let rooted = [Kind::Broadcast, Kind::Reduce, Kind::Gather, Kind::Scatter];
+    let mut random = Random::new(19);
+    let mut worse = BTreeMap::new();
+    let mut compared = 0;
+    for round in 0..20 * VARIANTS {
+        let variant = round % VARIANTS;
+        for kind in rooted {
+            let fixed = request(&mut random, kind, variant);
+            for algorithm in registry::of(kind) {
+                let free = fixed.clone().free_root(true);
+                let free = free.root(random.below(fixed.ranks()));
+                let Some(taken) = time(algorithm, &free) else {
+                    continue;
+                };
+                for root in 0..fixed.ranks() {
+                    let best = time(algorithm, &fixed.clone().root(root)).unwrap();
+                    compared += 1;
+                    if taken > best * (1.0 + 1e-12) {
+                        let seen = worse.entry((kind.name(), algorithm.name, variant));
+                        let factor = seen.or_insert(1.0f64);
+                        *factor = factor.max(taken / best);
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 10_000);
+    assert!(worse.is_empty(), "{worse:#?}");
+}
