@@ -340,6 +340,15 @@ impl CostModel {
         (alpha, beta, gamma.min(local))
     }
 
+    /// Lines `(alpha, beta)` that no message of at least one byte takes less than, for the costs of
+    /// a homogeneous model. Ignores the links of a heterogeneous model.
+    pub(crate) fn lines_below(&self) -> Vec<(f64, f64)> {
+        match self.size_pieces() {
+            Some(pieces) if !pieces.transfer.is_empty() => pieces::lines_below(&pieces.transfer),
+            _ => vec![(self.alpha, self.beta)],
+        }
+    }
+
     /// Time of a message of `bytes` bytes; infinite if there is no link.
     #[inline]
     pub fn transfer(&self, from: usize, to: usize, bytes: u64) -> f64 {

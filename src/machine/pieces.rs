@@ -118,6 +118,23 @@ pub(super) fn min_rate(pieces: &[Piece]) -> f64 {
     ends.fold(last, f64::min).max(0.0)
 }
 
+/// Lines `(alpha, beta)`, neither negative, that no size of at least one byte takes less than. A
+/// line with the slope of a piece is lowest at an end of a piece.
+pub(super) fn lines_below(pieces: &[Piece]) -> Vec<(f64, f64)> {
+    let last = pieces.last().map_or(0.0, |p| p.beta);
+    let below = |beta: f64| {
+        let ends = pieces.iter().enumerate().flat_map(|(i, p)| {
+            let next = pieces.get(i + 1).map(|next| next.from);
+            let ends = [Some(p.from.max(1)), next].into_iter().flatten();
+            ends.map(move |n| p.at(n) - beta * float(n))
+        });
+        (ends.fold(f64::INFINITY, f64::min), beta)
+    };
+    let slopes = pieces.iter().map(|p| p.beta).chain([min_rate(pieces)]);
+    let lines = slopes.filter(|&beta| beta <= last).map(below);
+    lines.filter(|&(alpha, _)| alpha >= 0.0).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +169,14 @@ mod tests {
         for n in 1..5000 {
             assert!(cost.transfer(0, 1, n) >= alpha.max(beta * float(n) * (1.0 - 1e-12)));
             assert!(cost.combine(0, n) >= gamma * float(n));
+        }
+        let lines = cost.lines_below();
+        assert!(lines.contains(&(11.0, 1.0)), "{lines:?}");
+        for (alpha, beta) in lines {
+            for n in 1..5000 {
+                let below = (alpha + beta * float(n)) * (1.0 - 1e-12);
+                assert!(cost.transfer(0, 1, n) >= below);
+            }
         }
         assert_eq!(
             CostModel::new(3.0, 2.0).gamma(1.0).min_rates(),

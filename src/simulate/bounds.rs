@@ -18,6 +18,20 @@
 //! rank, and each other rank must receive one more message. Unidirectional reductions thus need
 //! `(p - 1) / floor(p / 2) beta m`, which is `2 beta m` for odd `p` but less for even.
 //!
+//! **Path.** No message has less than one element, so `j` messages that follow each other take
+//! `j (alpha + beta)`, with beta per element. Of `n` ranks that each need `m` elements from one
+//! rank, some rank starts to receive after `ceil(log_{k+1} n) - 1` such messages at the earliest:
+//! before, at most `(k + 1)^j` ranks have data or are receiving their first. Its busiest port then
+//! carries at least `m / k` elements, in one message at least: `alpha + beta m / k`. By reversal
+//! the same holds for `n` ranks whose `m` elements one rank needs.
+//!
+//! **Port.** What a port carries, it carries in at least one message, and all ports together carry
+//! at least one message for each rank that needs or sends data: the bandwidth bound, with the
+//! start-up times of these messages.
+//!
+//! **Links.** Where links differ, `bounds/links.rs` has the shortest path to the farthest rank and
+//! the least work of each rank's ports; they count as path and port.
+//!
 //! **Computation.** Every element is combined `p - 1` times, and a rank performs one combination at
 //! a time, so `p` ranks that share the work evenly need `(p - 1) / p gamma m`. If computation may
 //! overlap, a rank can perform several combinations at once, and only the depth of the tree of
@@ -38,7 +52,11 @@ pub struct LowerBounds {
     pub bandwidth: f64,
     /// Time of combinations that must share ranks.
     pub computation: f64,
-    /// The largest of the three.
+    /// Time of the messages that reach the last rank, and of those that it needs.
+    pub path: f64,
+    /// Time of the messages that the busiest port carries.
+    pub port: f64,
+    /// The largest of all.
     pub largest: f64,
 }
 
@@ -55,7 +73,9 @@ pub struct LowerBounds {
 /// assert_eq!(bounds.latency, 3.0 * 10.0);
 /// assert_eq!(bounds.bandwidth, 5.0 / 3.0 * 3.0 * 100.0);
 /// assert_eq!(bounds.computation, 5.0 / 6.0 * 6.0 * 100.0);
-/// assert_eq!(bounds.largest, 500.0);
+/// assert_eq!(bounds.path, 2.0 * (10.0 + 3.0) + 10.0 + 3.0 * 100.0);
+/// assert_eq!(bounds.port, (5.0 * 10.0 + 3.0 * 500.0) / 3.0);
+/// assert_eq!(bounds.largest, bounds.port);
 /// ```
 pub fn lower_bound(
     kind: Kind,
@@ -95,12 +115,31 @@ pub fn lower_bound_of_layouts(
     cost: &CostModel,
     element_bytes: u64,
 ) -> LowerBounds {
-    let demand = if ranks < 2 {
-        Demand::default()
-    } else {
-        Demand::of(collective, ranks, layouts)
-    };
-    demand.bounds(ranks, ports, element_bytes, cost)
+    if ranks < 2 {
+        return LowerBounds::default();
+    }
+    if cost.links().is_none() {
+        let demand = Demand::of(collective, ranks, layouts);
+        return demand.bounds(ranks, ports, element_bytes, cost);
+    }
+    let layouts: Vec<Layout> = layouts.map(|l| l.borrow().clone()).collect();
+    let demand = Demand::of(collective, ranks, layouts.iter());
+    let bounds = demand.bounds(ranks, ports, element_bytes, cost);
+    let (path, port) = links::Needs::of(collective, &layouts).bounds(ports, element_bytes, cost);
+    LowerBounds {
+        path: bounds.path.max(path),
+        port: bounds.port.max(port),
+        ..bounds
+    }
+    .with_largest()
+}
+
+impl LowerBounds {
+    fn with_largest(self) -> LowerBounds {
+        let all = [self.bandwidth, self.computation, self.path, self.port];
+        let largest = all.into_iter().fold(self.latency, f64::max);
+        LowerBounds { largest, ..self }
+    }
 }
 
 /// What a collective requires of ranks and ports, in elements.
@@ -109,6 +148,10 @@ struct Demand {
     /// Number of ranks that one rank's data must reach, or whose data one rank needs, including
     /// itself.
     reach: usize,
+    /// Elements that each of these ranks needs or has; 1 if not known to be more.
+    each: f64,
+    /// Number of messages that all ranks together send at least.
+    messages: usize,
     /// Maximum over the ranks of the elements that a rank must receive.
     received: f64,
     /// Maximum over the ranks of the elements that a rank must send.
@@ -133,6 +176,8 @@ impl Demand {
             Kind::Reduce => Demand::one_to(p, m).combining(p, others * m),
             Kind::Allreduce => Demand {
                 reach: p,
+                each: m,
+                messages: 2 * (p - 1),
                 received: m,
                 sent: m,
                 both: 2.0 * m,
@@ -145,13 +190,18 @@ impl Demand {
                 ..Demand::one_to(p, m)
             }
             .combining(p, others * m),
-            Kind::Gather | Kind::Scatter => Demand::rooted(p, others * m, m),
+            Kind::Gather | Kind::Scatter => Demand::rooted(p, others * m, (m, m)),
             Kind::Allgather => Demand::all_to_all_blocks(p, others * m, m, number(p) * m),
-            // The smallest block is at most m / p.
-            Kind::ReduceScatter => Demand::all_to_all_blocks(p, others * m / number(p), 0.0, m)
-                .combining(p, others * m),
+            // The smallest block is at most m / p, the largest at least that.
+            Kind::ReduceScatter => Demand {
+                each: m / number(p),
+                ..Demand::all_to_all_blocks(p, others * m / number(p), 0.0, m)
+            }
+            .combining(p, others * m),
             Kind::Alltoall => Demand {
                 reach: p,
+                each: m,
+                messages: p,
                 received: others * m,
                 sent: others * m,
                 both: 2.0 * others * m,
@@ -209,6 +259,8 @@ impl Demand {
         }
         Demand {
             reach,
+            each: m,
+            messages: reach - 1,
             received: m,
             sent: m,
             both: m,
@@ -217,11 +269,13 @@ impl Demand {
         }
     }
 
-    /// `total` elements go between a root and `reach - 1` others; `largest` is the largest of their
-    /// blocks.
-    fn rooted(reach: usize, total: f64, largest: f64) -> Demand {
+    /// `total` elements go between a root and `reach - 1` others; `smallest` and `largest` are the
+    /// smallest and the largest of their blocks.
+    fn rooted(reach: usize, total: f64, (smallest, largest): (f64, f64)) -> Demand {
         Demand {
             reach,
+            each: smallest,
+            messages: reach - 1,
             received: total,
             sent: largest,
             both: total,
@@ -236,6 +290,8 @@ impl Demand {
     fn all_to_all_blocks(p: usize, max_other_blocks: f64, own: f64, total: f64) -> Demand {
         Demand {
             reach: p,
+            each: own,
+            messages: p - 1,
             received: max_other_blocks,
             sent: own,
             both: total,
@@ -245,13 +301,15 @@ impl Demand {
     }
 
     fn blocks_of_root(root: usize, blocks: impl Iterator<Item = usize>) -> Demand {
-        let (mut reach, mut total, mut largest) = (1, 0.0, 0.0f64);
+        let (mut reach, mut total) = (1, 0.0);
+        let (mut smallest, mut largest) = (f64::INFINITY, 0.0f64);
         for (_, n) in blocks.enumerate().filter(|&(r, n)| r != root && n > 0) {
             reach += 1;
             total += number(n);
+            smallest = smallest.min(number(n));
             largest = largest.max(number(n));
         }
-        Demand::rooted(reach, total, largest)
+        Demand::rooted(reach, total, (smallest, largest))
     }
 
     fn blocks_of_all(p: usize, blocks: impl Iterator<Item = usize>) -> Demand {
@@ -330,14 +388,32 @@ impl Demand {
                 one
             }
         };
-        let bounds = LowerBounds {
-            latency: f64::from(steps(self.reach, ports.k().max(1))) * alpha,
+        let steps = steps(self.reach, ports.k().max(1));
+        let at_once = match ports.is_bidirectional() {
+            true => number(p) * k,
+            false => (number(p) * k / 2.0).floor(),
+        };
+        let (mut path, mut port) = (0.0f64, 0.0f64);
+        for (alpha, beta) in lines_below(cost) {
+            let message = |elements: f64| alpha + beta * (elements * bytes);
+            if steps > 0 {
+                let last = message((self.each / k).max(1.0));
+                path = path.max(f64::from(steps - 1) * message(1.0) + last);
+            }
+            if share > 0.0 {
+                let all = number(self.messages) * alpha + self.total * (beta * bytes);
+                port = port.max(message(share)).max(all / at_once.max(1.0));
+            }
+        }
+        LowerBounds {
+            latency: f64::from(steps) * alpha,
             bandwidth: share * (beta * bytes),
             computation: self.computation(p, bytes, cost),
+            path,
+            port,
             largest: 0.0,
-        };
-        let largest = bounds.latency.max(bounds.bandwidth).max(bounds.computation);
-        LowerBounds { largest, ..bounds }
+        }
+        .with_largest()
     }
 
     fn computation(&self, p: usize, bytes: f64, cost: &CostModel) -> f64 {
@@ -358,6 +434,14 @@ impl Demand {
         // The work is shared so that all ranks finish together.
         let speed: f64 = (0..p).map(|r| 1.0 / gamma_of(r)).sum();
         self.combined * bytes / speed
+    }
+}
+
+/// Lines `(alpha, beta)` that no message takes less than.
+fn lines_below(cost: &CostModel) -> Vec<(f64, f64)> {
+    match cost.links() {
+        Some(_) => vec![min_link(cost)],
+        None => cost.lines_below(),
     }
 }
 
@@ -393,5 +477,6 @@ fn number(n: usize) -> f64 {
     n as f64
 }
 
+mod links;
 #[cfg(test)]
 mod tests;

@@ -85,6 +85,8 @@ struct Bounds {
     latency: Number,
     bandwidth: Number,
     computation: Number,
+    path: Number,
+    port: Number,
 }
 
 /// A row of a published table.
@@ -176,6 +178,8 @@ impl From<LowerBounds> for Bounds {
             latency: Number(bounds.latency),
             bandwidth: Number(bounds.bandwidth),
             computation: Number(bounds.computation),
+            path: Number(bounds.path),
+            port: Number(bounds.port),
         }
     }
 }

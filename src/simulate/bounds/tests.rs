@@ -4,6 +4,7 @@
 use super::*;
 use crate::machine::Links;
 use crate::plan::{Request, Segments, registry};
+use crate::random::Generator;
 use crate::simulate::Prepared;
 use crate::{Order, Span, Step};
 
@@ -222,4 +223,113 @@ fn slow_and_missing_links() {
     });
     let b = lower_bound(Kind::Reduce, Ports::BI, 2, 8, 1, &cost.unwrap());
     assert_eq!((b.latency, b.bandwidth, b.computation), (5.0, 16.0, 6.0));
+    assert_eq!((b.path, b.port), (21.0, 21.0));
+}
+
+/// A broadcast whose last rank starts to receive after two messages, and a gather whose root is
+/// always busy.
+#[test]
+fn path_and_port() {
+    let cost = CostModel::new(7.0, 3.0);
+    let b = lower_bound(Kind::Broadcast, Ports::BI, 8, 100, 2, &cost);
+    assert_eq!((b.path, b.port), (2.0 * 13.0 + 607.0, 607.0));
+    assert_eq!(b.largest, b.path);
+    let b = lower_bound(Kind::Gather, Ports::UNI, 8, 100, 1, &cost);
+    assert_eq!((b.path, b.port), (2.0 * 10.0 + 307.0, 7.0 + 2100.0));
+    // A message takes alpha + beta m, whatever moves.
+    for kind in Kind::ALL.into_iter().filter(|&k| k != Kind::Multicast) {
+        for ports in [Ports::UNI, Ports::BI, Ports::BI.with_k(3)] {
+            let one = lower_bound(kind, ports, 2, 1, 1, &cost).largest;
+            assert!(one >= 8.5, "{kind:?} {one}");
+        }
+    }
+    // The best schedule of a segmented broadcast attains the bound.
+    let r = Request::broadcast(2, 30).cost(cost.clone());
+    let chain = registry::find(Kind::Broadcast, "chain").unwrap();
+    let time = chain.plan(&r).unwrap().simulate(&cost).unwrap().makespan();
+    assert_eq!(
+        lower_bound(Kind::Broadcast, Ports::BI, 2, 30, 1, &cost).largest,
+        time
+    );
+}
+
+/// Costs of links that differ by up to 100 times.
+fn random_links(random: &mut Generator, p: usize) -> CostModel {
+    let matrix = |random: &mut Generator| -> Vec<Vec<Option<f64>>> {
+        let cost = |random: &mut Generator| 1.0 + random.below(100) as f64;
+        (0..p)
+            .map(|_| (0..p).map(|_| Some(cost(random))).collect())
+            .collect()
+    };
+    let links = Links {
+        alpha: matrix(random),
+        beta: matrix(random),
+        gamma: vec![],
+        gamma_copy: vec![],
+    };
+    CostModel::heterogeneous(links).unwrap()
+}
+
+#[test]
+fn no_schedule_over_random_links_is_faster_than_its_bounds() {
+    let mut random = Generator::new(8);
+    let mut compared = 0;
+    // By collective: the times of the best schedules relative to their bounds, and how many.
+    let mut gaps = std::collections::BTreeMap::new();
+    for round in 0..60 {
+        let p = if round % 2 == 0 {
+            8
+        } else {
+            2 + random.below(10)
+        };
+        let cost = random_links(&mut random, p);
+        let m: usize = [1, 7, 60, 1000][random.below(4)];
+        let root = random.below(p);
+        let ports = [
+            Ports::BI,
+            Ports::UNI,
+            Ports::BI.with_k(2),
+            Ports::UNI.with_k(2),
+        ][round / 2 % 4];
+        let blocks: Vec<usize> = (0..p).map(|_| random.below(4) * random.below(50)).collect();
+        for kind in Kind::ALL {
+            let mut best = f64::INFINITY;
+            for algorithm in registry::of(kind) {
+                for s in [m, m.div_ceil(3), m.div_ceil(20)] {
+                    let mut r = Request::new(kind, p, m).root(root).ports(ports);
+                    r = r.cost(cost.clone()).segment_elems(s);
+                    if kind.has_blocks() && round % 3 == 0 {
+                        let all: usize = blocks.iter().sum();
+                        let max = blocks.iter().copied().max().unwrap();
+                        let of_vector = kind == Kind::ReduceScatter;
+                        let whole = Segments::whole(if of_vector { all } else { max });
+                        r = r.segments(whole).blocks(blocks.clone());
+                    }
+                    let Ok(schedule) = algorithm.plan(&r) else {
+                        continue;
+                    };
+                    let time = schedule.simulate_bytes(&cost, 2).unwrap().makespan();
+                    let bounds = lower_bound_of(&schedule, &cost, 2);
+                    assert!(
+                        bounds.largest <= time * (1.0 + 1e-12),
+                        "{} {} {p} {ports:?}: {bounds:?}, {time}",
+                        kind.name(),
+                        algorithm.name
+                    );
+                    compared += 1;
+                    if bounds.largest > 0.0 {
+                        best = best.min(time / bounds.largest);
+                    }
+                }
+            }
+            if p == 8 && ports == Ports::BI && best.is_finite() {
+                let (sum, n) = gaps.entry(kind.name()).or_insert((0.0, 0.0));
+                (*sum, *n) = (*sum + best, *n + 1.0);
+            }
+        }
+    }
+    assert!(compared > 10_000);
+    let gap = |kind: Kind| gaps[kind.name()].0 / gaps[kind.name()].1;
+    // With the least alpha and the least beta of all links these were about 9 and 4.
+    assert!(gap(Kind::Broadcast) < 3.5 && gap(Kind::Gather) < 3.2);
 }

@@ -1,0 +1,253 @@
+//! Lower bounds where links differ: the shortest path to the farthest rank, and the least work of
+//! each rank's ports.
+//!
+//! - Symbols: `w(u,v) = alpha_uv + beta_uv` for one element, `d(s,r)` the shortest path from `s` to
+//!   `r` by these lengths, `k` ports a rank.
+//! - *Path.* An element from `s` that `r` needs takes `d(s,r)` at least.
+//! - *Port.* A rank that must receive `X` elements has a port that receives `X / k`, at least one,
+//!   in messages over some of its links. With the link `u` of the least beta among them, they take
+//!   `alpha_ur + beta_ur X / k` at least, so the minimum over all `u` is a bound. The same holds
+//!   for what a rank must send. On unidirectional ports the two share the same ports.
+//! - *Both.* Where all that `r` needs comes from one rank `s`, its first message starts at
+//!   `min_u d(s,u)` over the ranks that `r` has a link from, and the port's work follows. By
+//!   reversal the same holds where all that `r` has goes to one rank.
+//!
+//! Ranks that no link reaches have no path: a schedule for them is incorrect, whatever its time.
+
+use crate::machine::{CostModel, Links, Ports};
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, total_len};
+
+/// All pairs' paths are computed for at most this many ranks, in time `O(p^3)`.
+const MAX_RANKS: usize = 512;
+
+/// What ranks need from each other.
+pub(super) struct Needs {
+    /// By rank: elements that it must receive.
+    received: Vec<f64>,
+    /// By rank: elements that it must send.
+    sent: Vec<f64>,
+    path: Path,
+}
+
+/// From which ranks to which data must move.
+enum Path {
+    /// From one rank to those that receive.
+    From(usize),
+    /// From those that send to one rank.
+    To(usize),
+    /// From each rank that sends to each that receives.
+    All,
+    /// Not known.
+    Unknown,
+}
+
+impl Needs {
+    /// The needs of a collective with these layouts, one for each rank.
+    pub(super) fn of(collective: &Collective, layouts: &[Layout]) -> Needs {
+        let p = layouts.len();
+        let inputs: Vec<f64> = layouts
+            .iter()
+            .map(|l| number(total_len(&l.input)))
+            .collect();
+        let outputs: Vec<f64> = layouts
+            .iter()
+            .map(|l| number(total_len(&l.output)))
+            .collect();
+        let but = |root: usize, sizes: &[f64]| -> Vec<f64> {
+            let of = |(r, &n): (usize, &f64)| if r == root { 0.0 } else { n };
+            sizes.iter().enumerate().map(of).collect()
+        };
+        let only = |root: usize, n: f64| -> Vec<f64> {
+            (0..p).map(|r| if r == root { n } else { 0.0 }).collect()
+        };
+        let of_others = |sizes: &[f64]| -> Vec<f64> {
+            let all: f64 = sizes.iter().sum();
+            sizes.iter().map(|n| all - n).collect()
+        };
+        let from = |root: usize, sent: f64| Needs {
+            received: but(root, &outputs),
+            sent: only(root, sent),
+            path: Path::From(root),
+        };
+        let to = |root: usize, received: f64| Needs {
+            received: only(root, received),
+            sent: but(root, &inputs),
+            path: Path::To(root),
+        };
+        match *collective {
+            Collective::Broadcast { root } | Collective::Multicast { root, .. } => {
+                let largest = but(root, &outputs).into_iter().fold(0.0, f64::max);
+                from(root, largest)
+            }
+            Collective::Scatter { root } => from(root, but(root, &outputs).iter().sum()),
+            Collective::Reduce { root } => to(root, inputs[root]),
+            // The last rank needs the contributions of all.
+            Collective::Scan => to(p - 1, inputs[p - 1]),
+            Collective::Gather { root } => to(root, but(root, &inputs).iter().sum()),
+            Collective::Allreduce => Needs {
+                received: outputs,
+                sent: inputs,
+                path: Path::All,
+            },
+            Collective::Allgather => Needs {
+                received: of_others(&inputs),
+                sent: inputs,
+                path: Path::All,
+            },
+            Collective::ReduceScatter => Needs {
+                sent: of_others(&outputs),
+                received: outputs,
+                path: Path::All,
+            },
+            Collective::Alltoall => Needs::of_pairs(layouts),
+        }
+    }
+
+    /// An alltoall, with one span a block, or equal blocks.
+    fn of_pairs(layouts: &[Layout]) -> Needs {
+        let p = layouts.len();
+        let own = |(r, l): (usize, &Layout)| match l.input.len() == p {
+            true => l.input.get(r).map_or(0, |block| block.len),
+            false => total_len(&l.input) / p,
+        };
+        let own: Vec<usize> = layouts.iter().enumerate().map(own).collect();
+        let others = |of: fn(&Layout) -> usize| {
+            let others = layouts.iter().zip(&own);
+            others
+                .map(|(l, own)| number(of(l).saturating_sub(*own)))
+                .collect()
+        };
+        Needs {
+            received: others(|l| total_len(&l.output)),
+            sent: others(|l| total_len(&l.input)),
+            path: Path::Unknown,
+        }
+    }
+
+    /// The bounds of path and port.
+    pub(super) fn bounds(&self, ports: Ports, element_bytes: u64, cost: &CostModel) -> (f64, f64) {
+        let Some(links) = cost.links() else {
+            return (0.0, 0.0);
+        };
+        let graph = Graph {
+            links,
+            ranks: self.sent.len(),
+            bytes: element_bytes as f64,
+        };
+        let k = number(ports.k().max(1));
+        // A rank without a link for its messages has no correct schedule.
+        let work = |r: usize, elements: f64, towards: Towards| match elements {
+            0.0 => 0.0,
+            n => finite(graph.least(r, (n / k).max(1.0), towards)),
+        };
+        let (mut path, mut port) = (0.0f64, 0.0f64);
+        let single = match self.path {
+            Path::From(root) => Some((graph.paths(root, Towards::Others), Towards::This)),
+            Path::To(root) => Some((graph.paths(root, Towards::This), Towards::Others)),
+            Path::All | Path::Unknown => None,
+        };
+        for r in 0..graph.ranks {
+            let (received, sent) = (self.received[r], self.sent[r]);
+            let each = [
+                work(r, received, Towards::This),
+                work(r, sent, Towards::Others),
+            ];
+            port = port.max(match ports.is_bidirectional() {
+                true => each[0].max(each[1]),
+                false if ports.k() == 1 => each[0] + each[1],
+                // The start-up times of a port need not be those of the port with most to carry.
+                false => each[0].max(each[1]),
+            });
+            if let Some((paths, towards)) = &single {
+                let (needs, work) = match towards {
+                    Towards::This => (received > 0.0, each[0]),
+                    Towards::Others => (sent > 0.0, each[1]),
+                };
+                if needs {
+                    let first = graph.nearest(r, paths, *towards);
+                    path = path.max(finite(paths[r])).max(finite(first) + work);
+                }
+            }
+        }
+        if matches!(self.path, Path::All) && graph.ranks <= MAX_RANKS {
+            for s in (0..graph.ranks).filter(|&s| self.sent[s] > 0.0) {
+                let paths = graph.paths(s, Towards::Others).into_iter().enumerate();
+                let needed = paths.filter(|&(r, _)| self.received[r] > 0.0);
+                path = needed.fold(path, |path, (_, d)| path.max(finite(d)));
+            }
+        }
+        (path, port)
+    }
+}
+
+/// The direction of messages, seen from a rank.
+#[derive(Debug, Clone, Copy)]
+enum Towards {
+    This,
+    Others,
+}
+
+/// The links as a graph whose lengths are times.
+struct Graph<'a> {
+    links: &'a Links,
+    ranks: usize,
+    bytes: f64,
+}
+
+impl Graph<'_> {
+    /// Time of a message of `elements` elements between `r` and `other`; infinite without a link.
+    fn time(&self, r: usize, other: usize, elements: f64, towards: Towards) -> f64 {
+        let (from, to) = match towards {
+            Towards::This => (other, r),
+            Towards::Others => (r, other),
+        };
+        match (self.links.alpha[from][to], self.links.beta[from][to]) {
+            (Some(alpha), Some(beta)) => alpha + beta * (elements * self.bytes),
+            _ => f64::INFINITY,
+        }
+    }
+
+    fn others(&self, r: usize) -> impl Iterator<Item = usize> {
+        (0..self.ranks).filter(move |&other| other != r)
+    }
+
+    /// The least time of a message of `elements` elements to or from `r`.
+    fn least(&self, r: usize, elements: f64, towards: Towards) -> f64 {
+        let times = self.others(r).map(|o| self.time(r, o, elements, towards));
+        times.fold(f64::INFINITY, f64::min)
+    }
+
+    /// The least of `paths` over the ranks with a link to or from `r`.
+    fn nearest(&self, r: usize, paths: &[f64], towards: Towards) -> f64 {
+        let linked = self
+            .others(r)
+            .filter(|&o| self.time(r, o, 0.0, towards).is_finite());
+        linked.map(|o| paths[o]).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The shortest paths of one element between `start` and all ranks, by Dijkstra's algorithm.
+    fn paths(&self, start: usize, towards: Towards) -> Vec<f64> {
+        let mut paths = vec![f64::INFINITY; self.ranks];
+        let mut open: Vec<usize> = (0..self.ranks).collect();
+        paths[start] = 0.0;
+        while let Some(i) =
+            (0..open.len()).min_by(|&i, &j| paths[open[i]].total_cmp(&paths[open[j]]))
+        {
+            let r = open.swap_remove(i);
+            for &o in &open {
+                paths[o] = paths[o].min(paths[r] + self.time(r, o, 1.0, towards));
+            }
+        }
+        paths
+    }
+}
+
+/// `time`, or 0 if it is infinite.
+fn finite(time: f64) -> f64 {
+    if time.is_finite() { time } else { 0.0 }
+}
+
+fn number(n: usize) -> f64 {
+    n as f64
+}
