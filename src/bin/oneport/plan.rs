@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use oneport::plan::circulant;
+use oneport::plan::registry;
 use oneport::rules::Event;
 use oneport::{CostModel, Order, Schedule, Span, Step};
 
@@ -121,11 +121,24 @@ fn table(args: &Common) -> Result<String> {
     let Some(kind) = args.collective else {
         bail!("--table needs a COLLECTIVE, such as broadcast");
     };
-    if args.algorithm != "circulant" {
-        bail!("--table is for circulant schedules: choose --algorithm circulant");
-    }
-    let ranks = Task::new(args, kind)?.request.ranks();
-    let table = circulant::table::Table::new(ranks)?;
+    let task = Task::new(args, kind)?;
+    let shows = match task.algorithms[..] {
+        [one] => one.schedule_table,
+        _ => None,
+    };
+    let Some(table) = shows else {
+        let names = registry::of(kind).filter(|a| a.schedule_table.is_some());
+        let names: Vec<_> = names.map(|a| a.name).collect();
+        if names.is_empty() {
+            bail!(
+                "--table is for circulant schedules: {} has none",
+                kind.name()
+            );
+        }
+        let names = names.join(" or ");
+        bail!("--table is for circulant schedules: choose --algorithm {names}");
+    };
+    let table = table(task.request.ranks())?;
     if args.json {
         let mut text = serde_json::to_string_pretty(&table)?;
         text.push('\n');

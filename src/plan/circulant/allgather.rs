@@ -39,6 +39,7 @@ use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     name: "circulant-rsag",
+    schedule_table: None,
     collective: Kind::Allreduce,
     segmented: false,
     transfers: row::logarithmic_twice,

@@ -30,6 +30,7 @@ use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     name: "circulant",
+    schedule_table: Some(super::table::Table::new),
     segmented: true,
     transfers: row::for_each_segment,
     source: "Träff, round-optimal n-block broadcast on circulant graphs",

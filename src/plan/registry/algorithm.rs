@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::stream::Stream;
+use crate::plan::circulant::table::Table;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::request::MAX_TRANSFERS;
 use crate::plan::segments::{Best, Published, Symbols};
@@ -50,6 +51,8 @@ pub struct Algorithm {
     pub volume: &'static str,
     /// The largest number of ranks it is planned for where links differ.
     pub max_ranks_with_links: Option<usize>,
+    /// The table of the circulant schedules that it follows, for a number of ranks.
+    pub schedule_table: Option<fn(usize) -> Result<Table>>,
     /// How a free root is chosen.
     pub(in crate::plan) best_root: BestRoot,
     /// How it is planned.

@@ -31,6 +31,7 @@ pub(in crate::plan) const fn new(
         rounds: "",
         volume: "",
         max_ranks_with_links: None,
+        schedule_table: None,
         best_root: BestRoot::First,
         planner: Planner::Direct(plan),
         closed_form: ClosedForm::None,
