@@ -1,5 +1,6 @@
 //! Reading and writing the JSON form of a schedule.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::{Layout, Schedule, Step};
@@ -24,6 +25,9 @@ struct Input {
     collective: Collective,
     layout: Vec<Layout>,
     programs: Vec<Vec<Step>>,
+    /// What the schedule of a series keeps beside it; not part of the schedule.
+    #[serde(default, rename = "series")]
+    _series: IgnoredAny,
 }
 
 #[derive(Serialize)]

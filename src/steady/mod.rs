@@ -27,6 +27,7 @@
 //!   a known loss, where the exact period would be too long.
 //! - [`Periodic::schedule`] gives an ordinary [`Schedule`](crate::Schedule) for any number of
 //!   operations: start-up, steady state and clean-up.
+//! - [`Series`] keeps the platform in the schedule's file.
 //! - [`Solution::robustness`] gives the throughput that is still guaranteed when costs drift.
 //! - [`best_single`] gives the best single tree for all messages, [`best_packets`] cuts one long
 //!   message into packets, [`multicast_bounds`] bounds multicasts.
@@ -85,6 +86,7 @@ mod problem;
 mod robust;
 mod route;
 mod scan;
+mod series;
 mod single;
 mod solve;
 mod steiner;
@@ -103,6 +105,7 @@ pub use ports::Slot;
 pub use problem::{Operation, Solution, multicast_bounds, solve};
 pub use robust::Robustness;
 pub use route::{Arborescence, Route, Task, TaskGraph};
+pub use series::Series;
 pub use single::{Single, best_single};
 pub use solve::Method;
 pub use unroll::StepTimes;
