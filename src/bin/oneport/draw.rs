@@ -14,6 +14,7 @@ use oneport::report::{
 use crate::args::Common;
 use crate::input::{Input, print_warnings, show_cost};
 use crate::output;
+use crate::task::ensure_memory;
 use crate::units::TimeUnit;
 
 /// Draw a schedule: who does what when, or who sends to whom.
@@ -66,6 +67,10 @@ enum Form {
     Trace,
 }
 
+/// Memory of a step while a picture or a trace is made, in bytes: its times, its text while the
+/// text grows, and the finished text; 860 to 950 were measured.
+const BYTES_PER_STEP: u64 = 1200;
+
 /// Content of an output file, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum File {
@@ -101,8 +106,11 @@ impl File {
             File::Json if steps > MAX_EVENTS => bail!(
                 "{steps} steps are more than the {MAX_EVENTS} events that a trace can have: take fewer ranks or segments"
             ),
-            _ => Ok(()),
+            _ => {}
         }
+        let needed = steps as u128 * u128::from(BYTES_PER_STEP);
+        let advice = "take fewer ranks or segments";
+        ensure_memory(|| "the picture or trace".into(), needed, advice)
     }
 
     /// Formats the trace as the file's content.
@@ -111,6 +119,25 @@ impl File {
             File::Svg => gantt(trace, caption)?,
             File::Json => trace.to_chrome_json(&caption.title)?,
         })
+    }
+}
+
+impl Args {
+    /// Rejects more ranks than a picture can have before a schedule for them is planned: every
+    /// rank but one sends or receives.
+    fn ensure_ranks(&self, picture: Option<Form>) -> Result<()> {
+        let planned = self.common.schedule.is_none();
+        let ranks = self.common.ranks.filter(|_| planned).unwrap_or(0);
+        let max = match picture {
+            Some(Form::Trace) | None => MAX_EVENTS,
+            Some(Form::Gantt | Form::Tree | Form::Traffic) => MAX_BOXES,
+        };
+        if ranks > max {
+            bail!(
+                "{ranks} ranks have more steps than the {max} that this picture or trace can show: take fewer ranks"
+            );
+        }
+        Ok(())
     }
 }
 
@@ -129,6 +156,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         _ => Some(form(args, to_file)?),
     };
     output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
+    args.ensure_ranks(picture)?;
     let input = args.common.input()?;
     print_warnings(&args.common, &input.schedule);
     let text = match picture {
