@@ -1,6 +1,8 @@
 //! Tests of options: each has its effect, or is refused or noted.
 
-use crate::support::run::{json, text};
+use std::path::Path;
+
+use crate::support::run::{failure, json, oneport, text};
 
 /// Gathers in which the published choice of the root is up to 1.6 times slower than root 0.
 const UNEVEN: &str = "gather --sizes 100KiB,1,1KiB,0,64KiB,300,20KiB,5KiB,5KiB,0,0,12KiB \
@@ -22,4 +24,114 @@ fn a_free_root_is_at_least_as_good_as_root_0() {
     let links = "--alpha 1 --beta 1";
     let simulated = text(&format!("simulate broadcast -p 3 --root free {links}"));
     assert!(simulated.contains("broadcast, root 0 (free), 3 ranks"));
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the folder of the test");
+    folder
+}
+
+/// What the binary prints with `--json` in this folder.
+fn json_in(folder: &Path, arguments: &str) -> serde_json::Value {
+    let mut command = oneport(arguments);
+    let output = command.arg("--json").current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+#[test]
+fn a_stored_series_keeps_its_platform() {
+    let folder = folder("series");
+    for (collective, ports) in [("broadcast", "uni"), ("gather", "bi"), ("scan", "bi")] {
+        let series = format!("--generate complete:4 --collective {collective} --ports {ports}");
+        let solved = json_in(&folder, &format!("steady {series} --messages 40 -o s.json"));
+        let timed = json_in(&folder, "simulate --schedule s.json");
+        assert_eq!(
+            timed["time"].as_f64(),
+            solved["schedule"]["model_time"].as_f64()
+        );
+        let bound = 40.0 / solved["throughput"]["float"].as_f64().unwrap();
+        let series = timed["lower_bounds"]["series"].as_f64().unwrap();
+        assert!(series >= bound * 0.5 && series <= timed["time"].as_f64().unwrap());
+        assert!(timed["lower_bound"].as_f64().unwrap() >= series);
+        // Options still decide.
+        let other = json_in(&folder, "simulate --schedule s.json --alpha 1 --beta 0");
+        assert!(other["lower_bounds"].get("series").is_none());
+        assert_eq!(json_in(&folder, "check --schedule s.json")["ok"], true);
+    }
+}
+
+#[test]
+fn the_robust_throughput_is_the_one_that_is_recomputed() {
+    let solved = json("steady --generate fig3 --robust --drift 1/10 --verify");
+    let recomputed = solved["recomputed"].as_array().unwrap();
+    assert!(!recomputed.is_empty());
+    for other in recomputed {
+        assert_eq!(other["throughput"], solved["throughput"]);
+    }
+}
+
+#[test]
+fn a_run_that_does_not_keep_pace_says_so() {
+    let fast = "steady --generate fig3 --run --messages 40 --time-unit 0.01 --json";
+    let output = oneport(fast).assert().success().get_output().clone();
+    let run = &serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["run"];
+    assert_eq!(run["kept_pace"], false);
+    let note = String::from_utf8(output.stderr).unwrap();
+    assert!(note.contains("did not keep pace"), "{note}");
+    let help = text("steady --help");
+    for field in ["latency", "drift", "compute", "overlap"] {
+        assert!(help.contains(&format!("\"{field}\"")), "{field}");
+    }
+}
+
+/// Two ranks that both send first, on one port for both directions.
+const DEADLOCK: &str = r#"{ "ranks": 2, "ports": "uni", "collective": {"kind": "allgather"},
+  "layout": [ {"len": 2, "input": [[0,1]], "output": [[0,2]]}, {"len": 2, "input": [[1,1]], "output": [[0,2]]} ],
+  "programs": [ [ {"send": {"to": 1, "spans": [[0,1]]}}, {"recv": {"from": 1, "spans": [[1,1]]}} ],
+                [ {"send": {"to": 0, "spans": [[1,1]]}}, {"recv": {"from": 0, "spans": [[0,1]]}} ] ] }"#;
+
+#[test]
+fn a_deadlock_is_found_before_the_run_waits() {
+    for options in ["--no-verify", "--no-verify --clock paced", ""] {
+        let start = std::time::Instant::now();
+        let run = format!("run --schedule - --deadline 600s {options}");
+        let message = failure(oneport(&run).write_stdin(DEADLOCK), 1);
+        assert!(start.elapsed().as_secs() < 60);
+        for link in ["rank 0", "rank 1", "wait"] {
+            assert!(message.contains(link), "{options}: {message}");
+        }
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_planned() {
+    for (arguments, expected) in [
+        ("run broadcast -p 1000000 --bytes 8", "more threads than"),
+        ("draw broadcast -p 1000000", "ranks have more steps"),
+        (
+            "draw broadcast -p 1000000 --as tree",
+            "ranks have more steps",
+        ),
+        ("draw broadcast -p 2000000 --json", "ranks have more steps"),
+    ] {
+        let start = std::time::Instant::now();
+        let message = failure(&mut oneport(arguments), 2);
+        assert!(message.contains(expected), "{arguments}: {message}");
+        assert!(start.elapsed().as_millis() < 2000, "{arguments}");
+    }
+}
+
+#[test]
+fn a_long_paced_run_says_how_long() {
+    let run = "run broadcast -p 2 --bytes 1 --clock paced --alpha 300ms --repetitions 4";
+    let output = oneport(run).assert().success().get_output().clone();
+    let note = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        note.contains("5 paced repetitions of 300 ms each take about 1.5 s"),
+        "{note}"
+    );
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use oneport::{Distribution, Kind};
 
 use crate::args::{did_you_mean, parse_count};
-use crate::task::read_text;
+use crate::files::read_text;
 use crate::units::parse_size;
 
 /// Default average block size of a distribution.

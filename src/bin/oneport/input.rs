@@ -4,12 +4,14 @@ use anyhow::{Context, Result, bail};
 use oneport::measure::estimate::CoreModel;
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
+use oneport::steady::Series;
 use oneport::{Collective, CostModel, Error, Kind, Ports, Request, Schedule, Step};
 use serde::Serialize;
 
 use crate::args::{Common, Root};
+use crate::files::read_text;
 use crate::output;
-use crate::task::{SegmentChoice, Task, ensure_memory, read_text};
+use crate::task::{SegmentChoice, Task, ensure_memory};
 use crate::units::{TimeUnit, show_bytes};
 
 /// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
@@ -31,6 +33,9 @@ pub(crate) struct Input {
     pub(crate) unit: TimeUnit,
     /// The algorithm and request, unless the schedule was read from a file.
     pub(crate) planned: Option<Planned>,
+    /// The series that a schedule from a file performs, if it keeps its platform and no option
+    /// gives costs.
+    pub(crate) series: Option<Series>,
     /// Description for JSON output.
     pub(crate) info: ScheduleInfo,
 }
@@ -125,6 +130,7 @@ impl Common {
             "take a shorter one",
         )?;
         let mut schedule = Schedule::from_json(&text).with_context(|| name.clone())?;
+        let series = Series::from_json(&text).with_context(|| name.clone())?;
         drop(text);
         let ports = self.machine.ports(schedule.ports())?;
         if ports != schedule.ports() {
@@ -132,7 +138,14 @@ impl Common {
         }
         let element_bytes = self.vector.element_bytes();
         in_range(&schedule, element_bytes).with_context(|| name.clone())?;
-        let (cost, unit) = self.machine.cost()?;
+        let (cost, unit) = match &series {
+            Some(series) if !self.machine.is_given() => {
+                let cost = series.cost(element_bytes)?;
+                let overlap = cost.overlap || self.machine.overlap;
+                (cost.overlap(overlap), TimeUnit::Plain)
+            }
+            _ => self.machine.cost()?,
+        };
         self.agrees(&schedule, &cost)?;
         let info = ScheduleInfo {
             kind: schedule.collective().kind(),
@@ -161,6 +174,7 @@ impl Common {
             element_bytes,
             unit,
             planned: None,
+            series: series.filter(|_| !self.machine.is_given()),
             info,
         })
     }
@@ -212,6 +226,7 @@ impl Input {
             element_bytes: request.get_element_bytes(),
             unit: task.unit,
             planned: Some(Planned { algorithm, request }),
+            series: None,
             info,
         })
     }

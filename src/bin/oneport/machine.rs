@@ -8,7 +8,7 @@ use oneport::run::{Tuning, Workers};
 use oneport::{CostModel, Ports};
 
 use crate::args::{Machine, PortModel};
-use crate::task::read_text;
+use crate::files::read_text;
 use crate::units::TimeUnit;
 
 /// Default costs of a fast local network, in nanoseconds and nanoseconds per byte. Computation is

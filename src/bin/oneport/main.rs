@@ -6,6 +6,7 @@ mod calibrate;
 mod check;
 mod compare;
 mod draw;
+mod files;
 mod guidelines;
 mod input;
 mod list;

@@ -8,7 +8,8 @@ use oneport::measure::tune::rules::{Query, Rules};
 use oneport::plan::{Segments, registry};
 
 use crate::args::{Common, Dtype};
-use crate::task::{SegmentChoice, Task, read_text};
+use crate::files::read_text;
+use crate::task::{SegmentChoice, Task};
 use crate::units::show_bytes;
 
 /// Applies the rules in `path` to `task`. Explicitly given segments are kept.

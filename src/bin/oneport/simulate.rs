@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::args::Common;
 use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output;
-use crate::task::{closed_form, finite};
+use crate::task::{closed_form, ensure_memory, finite};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
 /// Time a schedule exactly in the cost model.
@@ -87,6 +87,9 @@ struct Bounds {
     computation: Number,
     path: Number,
     port: Number,
+    /// Of a series of operations, by its best throughput.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Number>,
 }
 
 /// A row of a published table.
@@ -112,6 +115,9 @@ struct Link {
     end: Number,
 }
 
+/// Memory of a step of a stored schedule while it is timed, in bytes.
+const BYTES_PER_STEP: u64 = 160;
+
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let input = match stream::run(args, out)? {
@@ -120,6 +126,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         stream::Outcome::Nothing => args.common.input()?,
     };
     print_warnings(&args.common, &input.schedule);
+    let needed = input.schedule.steps() as u128 * u128::from(BYTES_PER_STEP);
+    ensure_memory(
+        || "the times".into(),
+        needed,
+        "take fewer ranks or segments",
+    )?;
     let timed = simulate::stream(&input.schedule, &input.cost, input.element_bytes, |_| ())?;
     let time = finite(timed.time)?;
     let simulation = (args.ranks_table || args.critical_path)
@@ -130,7 +142,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         })
         .transpose()?;
     let bounds = lower_bound_of(&input.schedule, &input.cost, input.element_bytes);
-    let lower_bound = bounds.largest;
+    let series = input.series.as_ref().and_then(|series| {
+        let bound = series.min_time(&input.schedule);
+        let unknown = |e| output::note(&format!("the series has no known bound: {e}"));
+        bound.map_err(unknown).ok()
+    });
+    let lower_bound = bounds.largest.max(series.unwrap_or(0.0));
     let planned = input.planned.as_ref();
     let output = Output {
         time: Number(time),
@@ -142,7 +159,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         closed_form: planned
             .and_then(|p| closed_form(p.algorithm, &p.request))
             .map(Number),
-        lower_bounds: bounds.into(),
+        lower_bounds: Bounds {
+            series: series.map(Number),
+            ..bounds.into()
+        },
         published: planned
             .and_then(|p| p.algorithm.published(&p.request))
             .map(|published| print_of(&published, input.element_bytes)),
@@ -180,6 +200,7 @@ impl From<LowerBounds> for Bounds {
             computation: Number(bounds.computation),
             path: Number(bounds.path),
             port: Number(bounds.port),
+            series: None,
         }
     }
 }

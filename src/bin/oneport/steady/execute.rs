@@ -8,6 +8,10 @@ use oneport::run::{self, Clock, Element, Operator, Team};
 use oneport::steady::{Fraction, Operation, Periodic, to_f64};
 
 use super::report::Run;
+use crate::output;
+
+/// A run that takes up to this many times its model time has kept pace.
+const MAX_LATE: f64 = 1.05;
 
 /// How long a rank waits for a partner beyond the time of its pace.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -55,7 +59,16 @@ pub(super) fn execute(
             0.0
         }
     };
+    let late = wall as f64 / model;
+    let kept_pace = late <= MAX_LATE;
+    if !kept_pace {
+        output::note(&format!(
+            "the run did not keep pace: it took {late:.2} times its model time; give it a longer --time-unit than {:.6} us",
+            unit / 1e3
+        ));
+    }
     Ok(Run {
+        kept_pace,
         verified,
         wall,
         time_unit_ns: unit,

@@ -11,15 +11,16 @@ use anyhow::{Context, Result, bail};
 use oneport::check;
 use oneport::report::{Caption, Trace};
 use oneport::steady::{
-    Fraction, Method, Operation, Periodic, Platform, Solution, best_packets, best_single, generate,
-    parse_fraction, platform_svg, show_short, solve, to_f64,
+    Fraction, Method, Operation, Periodic, Platform, Series, Solution, best_packets, best_single,
+    generate, parse_fraction, platform_svg, show_short, solve, to_f64,
 };
 use oneport::{Ports, Schedule};
 
 use crate::args::{PortModel, did_you_mean, parse_count};
 use crate::draw::File;
+use crate::files::read_text;
 use crate::output;
-use crate::task::read_text;
+use crate::task::{available_memory, ensure_memory};
 use execute::execute;
 use report::{Bounds, Drift, LongMessage, Output, Recomputed, exact};
 
@@ -37,7 +38,10 @@ Examples:
   oneport steady --generate clustered:3x4 --max-period 200 --draw platform.svg --gantt period.svg
 
 A platform file: {\"nodes\": 3, \"source\": 0, \"targets\": [1, 2], \"edges\": [{\"src\": 0, \"dst\": 1, \"cost\": \"1/2\"}, ...]}; \
-a cost is the time of one message. The throughput is exact, and proved. It is reached by a schedule that repeats itself: messages \
+a cost is the time of one message. \
+An edge may have a \"latency\" (before the first byte of a packet, for --size) and a \"drift\" (by what part its cost may grow, for \
+--drift); the platform may have \"compute\": [..] (the time of one combination by node, for reductions and scans) and \"overlap\": true (nodes \
+combine while they communicate). The throughput is exact, and proved. It is reached by a schedule that repeats itself: messages \
 travel along weighted trees, and at any time the busy links are one of the weighted matchings.")]
 pub(crate) struct Args {
     /// The platform, a JSON file (- for standard input)
@@ -97,7 +101,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MICROSECONDS", value_parser = parse_number, requires = "run")]
     time_unit: Option<Fraction>,
 
-    /// Write the schedule to this file, for check, simulate, run and draw
+    /// Write the schedule to this file, for check, simulate, run and draw; it keeps the platform's
+    /// costs
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -133,7 +138,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     };
     let gantt = args.check_files()?;
     let solution = solve(&platform, operation, ports, Method::default())?;
-    let (recomputed, agree) = recompute(&solution, args.verify);
     let drift = args.drift.as_ref().map(|d| solution.robustness(d));
     let drift = drift.transpose()?;
     // The robust solution is planned and timed with the worst costs.
@@ -141,12 +145,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Some(drift) if args.robust => drift.best.clone(),
         _ => solution,
     };
+    let (recomputed, agree) = recompute(&solution, args.verify);
     let bounds = bounds(&mut solution);
     let solution = solution;
     let periodic = args.periodic(&solution)?;
     let messages = args
         .messages
         .unwrap_or_else(|| default_messages(&periodic, args.run));
+    let needed = steps(&periodic, messages) as u128 * u128::from(BYTES_PER_STEP);
+    let what = || format!("the schedule of {messages} operations");
+    ensure_memory(what, needed, "take fewer with --messages")?;
     let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
     let model_time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
     let single = best_single(&solution)?;
@@ -285,7 +293,7 @@ impl Args {
         gantt: Option<File>,
     ) -> Result<()> {
         if let Some(path) = &self.output {
-            let text = serde_json::to_string(schedule)?;
+            let text = Series::of(periodic).to_json(schedule);
             output::write_file(path, text.as_bytes())?;
         }
         if let Some(path) = &self.draw {
@@ -364,7 +372,22 @@ fn default_messages(periodic: &Periodic, runs: bool) -> usize {
     let max_periods = MAX_TRANSFERS / periodic.transfers().max(1);
     let memory = if runs { MAX_RUN } else { MAX_ELEMENTS };
     let memory = memory / periodic.buffers(periodic.operations()).max(1);
-    periodic.operations() * periods.min(max_periods).min(memory).max(2)
+    let period = steps(periodic, periodic.operations()).saturating_mul(BYTES_PER_STEP);
+    // Half of the memory, so that the estimate need not be exact.
+    let free = available_memory().map_or(u64::MAX, |bytes| bytes / 2 / period.max(1));
+    let free = usize::try_from(free).unwrap_or(usize::MAX);
+    let periods = periods.min(max_periods).min(memory).min(free).max(2);
+    periodic.operations() * periods
+}
+
+/// Memory of a step of the schedule while it is planned, proved and timed, in bytes; 100 were
+/// measured.
+const BYTES_PER_STEP: u64 = 200;
+
+/// Approximate number of steps of so many operations.
+fn steps(periodic: &Periodic, operations: usize) -> u64 {
+    let periods = operations.div_ceil(periodic.operations().max(1)) as u64;
+    periods.saturating_mul(2 * periodic.transfers() as u64)
 }
 
 /// One period in the middle of a series, as a Gantt chart or as a trace.

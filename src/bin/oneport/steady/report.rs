@@ -23,7 +23,7 @@ pub(super) struct Output {
     pub(super) optimal: bool,
     /// Whether a certificate of optimality was checked.
     pub(super) proved: bool,
-    /// The throughput for nominal costs, computed by other methods; all agree.
+    /// The same throughput, computed by other methods; all agree.
     pub(super) recomputed: Vec<Recomputed>,
     pub(super) trees: Vec<Tree>,
     pub(super) matchings: Vec<Matching>,
@@ -187,6 +187,8 @@ pub(super) struct Run {
     pub(super) throughput: f64,
     /// The same in model time.
     pub(super) model_throughput: f64,
+    /// Whether the run took about its model time.
+    pub(super) kept_pace: bool,
 }
 
 impl Drift {

@@ -14,9 +14,9 @@ use oneport::plan::registry;
 
 use super::Args;
 use super::job::{Job, Threads};
+use crate::files::read_text;
 use crate::input::show_cost;
 use crate::output;
-use crate::task::read_text;
 use crate::units::TimeUnit;
 
 /// Paths of the results, and their previous contents.

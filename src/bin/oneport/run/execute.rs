@@ -1,0 +1,105 @@
+//! Runs a schedule with elements of one type.
+
+use anyhow::Result;
+use oneport::measure::percentile_distribution;
+use oneport::report::Trace;
+use oneport::run::system;
+use oneport::run::{Clock, Element, Operator, Run, Team, TeamOptions};
+use oneport::simulate::Prepared;
+
+use super::limits::memory_of;
+use super::report::Wall;
+use super::{Args, Pace};
+use crate::args::Dtype;
+use crate::input::Input;
+use crate::task::finite;
+
+/// Result of a run, independent of the element type.
+pub(super) struct RunResult {
+    pub(super) model_time: f64,
+    pub(super) wall: Wall,
+    /// In HdrHistogram's text form, if requested.
+    pub(super) distribution: Option<String>,
+    pub(super) pinned: bool,
+    pub(super) oversubscribed: bool,
+    pub(super) cores: usize,
+    pub(super) warnings: Vec<String>,
+    pub(super) eager: bool,
+    pub(super) trace: Option<Trace>,
+    /// The first wrong element, or `None` if all are correct; absent if not verified.
+    pub(super) wrong: Option<Option<String>>,
+}
+
+/// Runs the schedule with elements of type `dtype`.
+pub(super) fn execute_as(dtype: Dtype, args: &Args, input: &Input) -> Result<RunResult> {
+    match dtype {
+        Dtype::U8 => execute::<u8>(args, input),
+        Dtype::I32 => execute::<i32>(args, input),
+        Dtype::I64 => execute::<i64>(args, input),
+        Dtype::U64 => execute::<u64>(args, input),
+        Dtype::F32 => execute::<f32>(args, input),
+        Dtype::F64 => execute::<f64>(args, input),
+    }
+}
+
+fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
+    let schedule = &input.schedule;
+    if (input.cost.links().is_some() || args.clock == Pace::Paced)
+        // A schedule that does not complete is left to the run, which reports the error.
+        && let Ok(prepared) = Prepared::new(schedule, input.cost.overlap)
+    {
+        let simulation = prepared.simulate_bytes(&input.cost, input.element_bytes)?;
+        args.ensure_ends(finite(simulation.makespan())?, input.unit)?;
+    }
+    let operator = if schedule.collective().kind().reduces() {
+        Operator::<T>::named(args.common.vector.op.name())?
+    } else {
+        Operator::none()
+    };
+    // The threads' stacks must not take the memory that the run needs.
+    let reserved = system::reserve_memory("the run", memory_of(input))?;
+    let options = TeamOptions {
+        tuning: args.common.machine.tuning()?,
+        ..args.team()
+    };
+    let mut team = Team::with(schedule.ranks(), &options)?;
+    drop(reserved);
+    let run = Run::new(schedule)
+        .op(&operator)
+        .clock(match args.clock {
+            Pace::Native => Clock::Native,
+            Pace::Paced => Clock::Paced,
+        })
+        .cost(input.cost.clone())
+        .deadline(args.deadline)
+        .repetitions(args.repetitions)
+        .warmup(args.warmup)
+        .trace(args.trace.is_some())
+        .eager(!args.rendezvous);
+    let run = if args.no_verify { run } else { run.verified() };
+    let outcome = run.on(&mut team)?;
+    let trace = outcome.step_times.as_deref();
+    let trace = trace.map(|times| Trace::wall(schedule, size_of::<T>() as u64, times));
+    let trace = trace.transpose()?;
+    let wall = &outcome.wall;
+    Ok(RunResult {
+        distribution: args
+            .histogram
+            .is_some()
+            .then(|| percentile_distribution(wall.histogram())),
+        model_time: outcome.model_time,
+        wall: Wall {
+            min: wall.min_ns(),
+            median: wall.median_ns(),
+            p99: wall.quantile_ns(0.99),
+            max: wall.max_ns(),
+        },
+        pinned: outcome.pinned,
+        oversubscribed: outcome.oversubscribed,
+        cores: team.cores(),
+        warnings: outcome.warnings,
+        eager: outcome.eager,
+        trace,
+        wrong: (!args.no_verify).then(|| outcome.mismatch.map(|m| m.to_string())),
+    })
+}

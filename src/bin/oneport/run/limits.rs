@@ -1,0 +1,121 @@
+//! Refuses runs that are too large or too long before they start.
+
+use anyhow::{Result, bail};
+use oneport::measure::estimate::CoreModel;
+use oneport::run::{Team, TeamOptions};
+use oneport::schedule::total_len;
+
+use super::{Args, Pace, Work};
+use crate::input::Input;
+use crate::output;
+use crate::task::ensure_memory;
+use crate::units::TimeUnit;
+
+impl Args {
+    /// Returns the core model of a native run, if a profile has one.
+    pub(super) fn core_model(&self, ranks: usize) -> Result<Option<CoreModel>> {
+        if self.clock == Pace::Paced || self.rendezvous {
+            return Ok(None);
+        }
+        let cores = Team::cores_for(ranks, &self.team())?;
+        let workers = self.workers.into();
+        self.common.machine.core_model(workers, ranks, cores)
+    }
+
+    /// Returns the options of the team.
+    pub(super) fn team(&self) -> TeamOptions {
+        TeamOptions {
+            cores: (!self.cores.is_empty()).then(|| self.cores.clone()),
+            workers: self.workers.into(),
+            ..TeamOptions::default()
+        }
+    }
+
+    /// Rejects more threads than the system can hold: before a schedule for them is planned, too.
+    pub(super) fn ensure_threads(&self, ranks: usize) -> Result<()> {
+        let max_ranks = Team::max_ranks();
+        if ranks > max_ranks && self.workers == Work::Ranks {
+            bail!(
+                "{ranks} ranks are more threads than the {max_ranks} that this system can hold: --workers cores and simulate have no such limit"
+            );
+        }
+        Ok(())
+    }
+
+    /// Rejects runs that do not fit into memory, and invalid combinations of options.
+    pub(super) fn ensure_fits(&self, input: &Input) -> Result<()> {
+        self.ensure_threads(input.schedule.ranks())?;
+        if self.workers == Work::Cores && self.clock == Pace::Paced {
+            bail!(
+                "--clock paced needs a thread for each rank: it cannot be combined with --workers cores"
+            );
+        }
+        let all = self.repetitions.saturating_add(self.warmup);
+        let threads = match self.workers {
+            Work::Ranks => input.schedule.ranks(),
+            Work::Cores => Team::cores_for(input.schedule.ranks(), &self.team())?,
+        };
+        if all.saturating_mul(threads) > 100_000_000 {
+            bail!("{all} repetitions on {threads} threads are too many to be recorded");
+        }
+        // Start and end of every repetition.
+        let records = (all as u64).saturating_mul(16 * threads as u64);
+        let bytes = memory_of(input).saturating_add(records);
+        let what = || "the run".to_string();
+        let advice = "take fewer ranks or a smaller vector";
+        ensure_memory(what, bytes.into(), advice)?;
+        if self.repetitions == 0 {
+            bail!("--repetitions is 0: at least one is timed");
+        }
+        Ok(())
+    }
+}
+
+/// Paced runs that take at least this long, in nanoseconds, say so before.
+const SILENT_PACED_NS: f64 = 1e9;
+/// Longest duration of a paced run.
+const MAX_PACED_HOURS: f64 = 24.0;
+
+impl Args {
+    /// Rejects a paced run longer than [`MAX_PACED_HOURS`]; each repetition takes `time`
+    /// nanoseconds.
+    pub(super) fn ensure_ends(&self, time: f64, unit: TimeUnit) -> Result<()> {
+        let repetitions = (self.repetitions + self.warmup) as f64;
+        let all = time * repetitions;
+        if self.clock != Pace::Paced {
+            return Ok(());
+        }
+        if all > MAX_PACED_HOURS * 3600e9 {
+            bail!(
+                "{repetitions} paced repetitions of {} each take more than {MAX_PACED_HOURS} hours: lower the costs, or take the native clock",
+                unit.show(time)
+            );
+        }
+        if all >= SILENT_PACED_NS {
+            output::note(&format!(
+                "{repetitions} paced repetitions of {} each take about {}",
+                unit.show(time),
+                TimeUnit::Nanoseconds.show(all)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Estimates the bytes that a run needs in addition to its schedule and its threads' stacks.
+pub(super) fn memory_of(input: &Input) -> u64 {
+    /// Dependencies and times of a step, measured.
+    const BYTES_PER_STEP: u64 = 160;
+    /// Stack pages, queues and pair cells of a rank.
+    const BYTES_PER_RANK: u64 = 32 << 10;
+    let elements = input.schedule.layout().iter().fold(0u64, |sum, l| {
+        // The buffer, the input, the output and the expected output.
+        let outputs = (total_len(&l.output) as u64).saturating_mul(2);
+        let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
+        sum.saturating_add(own.saturating_add(outputs))
+    });
+    let data = elements.saturating_mul(input.element_bytes);
+    let steps = (input.schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
+    let ranks = (input.schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
+    data.saturating_add(steps).saturating_add(ranks)
+}

@@ -1,0 +1,162 @@
+//! What `oneport run` prints: the JSON fields, the text, the caption of a trace.
+
+use std::io::Write;
+
+use anyhow::Result;
+use oneport::report::{Caption, Trace};
+use serde::Serialize;
+
+use super::Args;
+use super::execute::RunResult;
+use crate::args::Dtype;
+use crate::input::{Input, ScheduleInfo};
+use crate::output;
+use crate::units::{Number, TimeUnit};
+
+#[derive(Serialize)]
+pub(super) struct Output<'a> {
+    /// Absent if the result was not verified.
+    verified: Option<bool>,
+    model_time: Number,
+    /// In nanoseconds.
+    wall: Wall,
+    repetitions: usize,
+    warmup: usize,
+    pinned: bool,
+    oversubscribed: bool,
+    cores: usize,
+    clock: &'static str,
+    /// `threads`: one thread per rank; `folded`: one worker per core (multiplexed).
+    mode: &'static str,
+    /// `rendezvous`, or `eager` if senders did not wait for their receivers.
+    transfers: &'static str,
+    dtype: &'static str,
+    op: Option<&'static str>,
+    #[serde(flatten)]
+    info: &'a ScheduleInfo,
+    /// The first wrong element.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Output<'a> {
+    /// The output of a run of `input` with elements of type `dtype`.
+    pub(super) fn new(args: &Args, input: &'a Input, dtype: Dtype, done: RunResult) -> Output<'a> {
+        let reduces = input.schedule.collective().kind().reduces();
+        Output {
+            verified: done.wrong.as_ref().map(Option::is_none),
+            model_time: Number(done.model_time),
+            wall: done.wall,
+            repetitions: args.repetitions,
+            warmup: args.warmup,
+            pinned: done.pinned,
+            oversubscribed: done.oversubscribed,
+            cores: done.cores,
+            clock: args.clock.name(),
+            mode: args.workers.mode(),
+            transfers: if done.eager { "eager" } else { "rendezvous" },
+            dtype: dtype.name(),
+            op: reduces.then_some(args.common.vector.op.name()),
+            info: &input.info,
+            error: done.wrong.flatten(),
+            warnings: done.warnings,
+        }
+    }
+}
+
+/// JSON output for a wrong schedule, which is not run.
+#[derive(Serialize)]
+pub(super) struct Disproved<'a> {
+    pub(super) verified: bool,
+    pub(super) error: String,
+    #[serde(flatten)]
+    pub(super) info: &'a ScheduleInfo,
+}
+
+#[derive(Serialize)]
+pub(super) struct Wall {
+    pub(super) min: u64,
+    pub(super) median: u64,
+    pub(super) p99: u64,
+    pub(super) max: u64,
+}
+
+pub(super) fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
+    let mut summary = input.summary();
+    let op = output.op.map_or_else(String::new, |op| format!(", {op}"));
+    summary.push(("elements", format!("{}{op}", output.dtype)));
+    summary.push((
+        "result",
+        match (output.verified, &output.error) {
+            (None, _) => "not verified".to_string(),
+            (Some(true), _) => "verified".to_string(),
+            (Some(false), error) => format!("WRONG: {}", error.as_deref().unwrap_or_default()),
+        },
+    ));
+    summary.push(("model time", input.unit.show(output.model_time.0)));
+    let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
+    let wall = &output.wall;
+    summary.push((
+        "wall-clock",
+        format!(
+            "median {}, min {}, p99 {}, max {} of {} repetition{} ({}{})",
+            ns(wall.median),
+            ns(wall.min),
+            ns(wall.p99),
+            ns(wall.max),
+            output.repetitions,
+            if output.repetitions == 1 { "" } else { "s" },
+            output.clock,
+            if output.transfers == "eager" {
+                ", eager"
+            } else {
+                ""
+            }
+        ),
+    ));
+    let pinned = if output.pinned {
+        "pinned"
+    } else {
+        "not pinned"
+    };
+    let ranks = output.info.ranks;
+    summary.push((
+        "threads",
+        match output.mode {
+            "folded" => format!(
+                "multiplexed: {ranks} ranks on {} workers, one per core, {pinned}",
+                output.cores.min(ranks)
+            ),
+            _ => {
+                let plural = if output.cores == 1 { "" } else { "s" };
+                format!("{ranks} on {} core{plural}, {pinned}", output.cores)
+            }
+        },
+    ));
+    output::summary(out, &summary)
+}
+
+impl Args {
+    /// Caption above the picture of a run.
+    pub(super) fn caption(&self, input: &Input, done: &RunResult) -> Caption {
+        let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
+        let last = done.trace.as_ref().map_or(0.0, Trace::end);
+        let which = match self.repetitions {
+            1 => "one repetition".to_string(),
+            n => format!(
+                "the last of {n} repetitions (median {})",
+                ns(done.wall.median as f64)
+            ),
+        };
+        input
+            .caption(&format!("recorded run, {}", ns(last)))
+            .line(format!(
+                "{which}, {} clock, {} ranks on {} cores; model time {}",
+                self.clock.name(),
+                input.schedule.ranks(),
+                done.cores,
+                input.unit.show(done.model_time)
+            ))
+    }
+}

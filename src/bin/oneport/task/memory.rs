@@ -1,0 +1,30 @@
+//! How much memory there is, and refusals of what does not fit.
+
+use anyhow::Result;
+use oneport::run::system;
+
+/// Returns the memory that this process may additionally use, if the system reports it.
+pub(crate) fn available_memory() -> Option<u64> {
+    system::available_memory().map(|available| available.bytes)
+}
+
+/// Returns an error with `advice` if more than [`available_memory`] is needed.
+pub(crate) fn ensure_memory(
+    what: impl FnOnce() -> String,
+    bytes: u128,
+    advice: &str,
+) -> Result<()> {
+    fits_memory(what, bytes, advice).map_err(anyhow::Error::msg)
+}
+
+/// As [`ensure_memory`]; the error is the message.
+pub(super) fn fits_memory(
+    what: impl FnOnce() -> String,
+    bytes: u128,
+    advice: &str,
+) -> Result<(), String> {
+    if available_memory().is_none_or(|free| bytes <= u128::from(free)) {
+        return Ok(());
+    }
+    system::ensure_memory(&what(), bytes).map_err(|error| format!("{error}: {advice}"))
+}
