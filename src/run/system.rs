@@ -185,6 +185,12 @@ impl Drop for Pass {
     }
 }
 
+/// Whether the process has limits of its own (`ulimit -v`, `ulimit -d`): allocations beyond them
+/// fail, and each thread takes up to 64 MiB of them.
+pub fn has_own_limits() -> bool {
+    process_limit().is_some()
+}
+
 /// What the process's own limits leave, if it has any. Allocations beyond them fail.
 fn process_limit() -> Option<AvailableMemory> {
     process_limit_from(&|path| fs::read_to_string(path).ok())

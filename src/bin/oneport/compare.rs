@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 use anyhow::{Result, bail};
-use oneport::Request;
 use oneport::plan::choose::{self, Choice};
 use oneport::plan::refusal::Reason;
 use oneport::plan::registry::{Algorithm, Planned};
 use oneport::simulate::bounds::lower_bound_of_layouts;
+use oneport::{Collective, Request};
 use serde::Serialize;
 
 use crate::args::Common;
@@ -106,37 +107,31 @@ fn title(info: &ScheduleInfo, rows: &[Row]) -> String {
 /// roots that were taken, one row for each algorithm, fastest first, and the algorithms that cannot
 /// be used.
 fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Skipped>)> {
-    let mut rows = HashMap::new();
-    let mut first = None;
     // By root.
-    let mut bounds = BTreeMap::new();
+    let bounds = Mutex::new(BTreeMap::new());
     let progress = Progress::new(
         0,
         "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
     );
+    let timed = task.side_by_side(|task, algorithm| {
+        progress.name(algorithm.name);
+        let request = task.request_for(algorithm)?;
+        TimedAlgorithm::new(task, algorithm, &request, &progress, &bounds)
+            .map(|timed| (request.clone(), timed))
+            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))
+    });
+    let mut rows = HashMap::new();
+    let mut first = None;
+    let mut timed = timed.into_iter();
     let candidates = task.algorithms.iter().copied();
     let ranking = choose::rank(candidates, |algorithm| {
-        progress.name(algorithm.name);
-        // Algorithms are timed one after another and their schedules dropped, so memory suffices if
-        // the longest schedule fits.
-        let request = task.request_for(algorithm)?;
-        let timed = TimedAlgorithm::new(task, algorithm, &request, &progress)
-            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
-        let TimedAlgorithm { planned, info, row } = timed;
-        let time = row.time.0;
-        bounds
-            .entry(row.root)
-            .or_insert_with(|| bound(task, &planned));
-        rows.insert(algorithm.name, row);
+        let (request, timed) = timed.next().expect("a result for each candidate")?;
+        let time = timed.row.time.0;
+        rows.insert(algorithm.name, timed.row);
         first.get_or_insert_with(|| {
-            let (collective, ports) = (planned.collective(), planned.ports());
-            warnings_about(
-                &args.common,
-                &collective,
-                ports,
-                planned.uses_several_ports(),
-            );
-            info
+            let ports = request.get_ports();
+            warnings_about(&args.common, &timed.collective, ports, timed.several_ports);
+            timed.info
         });
         Ok(Choice {
             algorithm,
@@ -149,6 +144,7 @@ fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Sk
     let Some(info) = first else {
         return Err(output::none_applies(&skipped));
     };
+    let bounds = bounds.into_inner().unwrap_or_default();
     let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
     let names = ranking.choices.iter().map(|choice| choice.algorithm.name);
     let mut rows: Vec<Row> = names.filter_map(|name| rows.remove(name)).collect();
@@ -161,7 +157,8 @@ fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Sk
 
 /// A timed algorithm.
 struct TimedAlgorithm {
-    planned: Planned,
+    collective: Collective,
+    several_ports: bool,
     info: ScheduleInfo,
     row: Row,
 }
@@ -172,6 +169,7 @@ impl TimedAlgorithm {
         algorithm: &'static Algorithm,
         request: &Request,
         progress: &Progress,
+        bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
     ) -> oneport::Result<TimedAlgorithm> {
         let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
         // Each transfer consists of two steps.
@@ -195,7 +193,17 @@ impl TimedAlgorithm {
             segments: info.segments,
             segment: info.segment,
         };
-        Ok(TimedAlgorithm { planned, info, row })
+        if let Ok(mut bounds) = bounds.lock() {
+            bounds
+                .entry(row.root)
+                .or_insert_with(|| bound(task, &planned));
+        }
+        Ok(TimedAlgorithm {
+            collective: planned.collective(),
+            several_ports: planned.uses_several_ports(),
+            info,
+            row,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ mod input;
 mod list;
 mod machine;
 mod output;
+mod parallel;
 mod plan;
 mod progress;
 mod run;

@@ -43,10 +43,9 @@ impl Progress {
         self.show();
     }
 
-    /// Begins a part of the work with the given name and length.
+    /// Begins a part of the work with the given name and length; other parts may still go on.
     pub(crate) fn begin(&self, name: &'static str, length: u64) {
-        self.bar.set_length(length);
-        self.bar.set_position(0);
+        self.bar.inc_length(length);
         self.name(name);
     }
 

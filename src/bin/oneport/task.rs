@@ -14,6 +14,7 @@ use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request};
 use self::memory::fits_memory;
 pub(crate) use self::memory::{available_memory, ensure_memory};
 use crate::args::{Common, Root, did_you_mean};
+use crate::parallel;
 use crate::selection;
 use crate::units::TimeUnit;
 
@@ -35,7 +36,7 @@ const BYTES_PER_RANK: u64 = 1000;
 const BYTES_PER_TRANSFER: u64 = 2 * 110;
 
 /// A collective to plan with one of several algorithms.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Task {
     /// The request, with the vector in one segment.
     pub(crate) request: Request,
@@ -56,6 +57,8 @@ pub(crate) struct Task {
     pub(crate) core_model: Option<CoreModel>,
     /// Set if only times are needed, so that streamed schedules need not fit into memory.
     pub(crate) timed_only: Option<Timing>,
+    /// How many schedules share the memory, because they are planned at the same time.
+    pub(crate) at_once: usize,
 }
 
 /// The segments of a task.
@@ -139,6 +142,7 @@ impl Task {
             unit,
             core_model: None,
             timed_only: None,
+            at_once: 1,
         };
         if let Some(path) = &args.rules {
             selection::apply(&mut task, args, kind, path)?;
@@ -190,7 +194,8 @@ impl Task {
         // The search needs at least the memory of one segment.
         self.ensure_fits_memory(algorithm, request)?;
         let bytes_per_transfer = algorithm.bytes_per_transfer().unwrap_or(BYTES_PER_TRANSFER);
-        let max = available_memory().and_then(|bytes| bytes.checked_div(bytes_per_transfer));
+        let share = available_memory().map(|bytes| bytes / self.at_once as u64);
+        let max = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
         let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
         segments::best_segment_within(algorithm, request, max)
             .and_then(|best| Segments::of_size(request.elements(), best.segment))
@@ -228,7 +233,7 @@ impl Task {
         bytes += u128::from(steps) * u128::from(bytes_per_step);
         bytes += u128::from((algorithm.tables)(request.ranks()));
         let advice = "take fewer ranks or larger segments";
-        fits_memory(what, bytes, advice)
+        fits_memory(what, bytes * self.at_once as u128, advice)
             .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
     }
 
@@ -246,8 +251,20 @@ impl Task {
         if let [one] = self.algorithms[..] {
             return Ok((one, self.request_for(one).map_err(Error::from)?));
         }
+        let mut offers = self
+            .side_by_side(|task, algorithm| task.offer(algorithm))
+            .into_iter();
         let candidates = self.algorithms.iter().copied();
-        let ranking = choose::rank(candidates, |algorithm| self.offer(algorithm));
+        let ranking = choose::rank(candidates, |algorithm| {
+            let offer = offers.next().unwrap_or_else(|| self.offer(algorithm))?;
+            Ok(match offer {
+                Candidate::Timed(choice) => Offer::Timed(choice),
+                Candidate::Expensive { min_time, request } => Offer::Deferred {
+                    min_time,
+                    evaluate: Box::new(move || timed(algorithm, request)),
+                },
+            })
+        });
         match ranking.best() {
             Ok(choice) => Ok((choice.algorithm, choice.request)),
             Err(refusals) => Err(choose::none_applies(None, &refusals).into()),
@@ -265,20 +282,49 @@ impl Task {
         self.core_model.as_ref().filter(|_| open)
     }
 
+    /// Evaluates all algorithms on all cores. What is refused, perhaps for want of memory, while
+    /// others are planned, is evaluated again by itself.
+    pub(crate) fn side_by_side<R: Send>(
+        &self,
+        each: impl Fn(&Task, &'static Algorithm) -> Result<R, Refusal> + Sync,
+    ) -> Vec<Result<R, Refusal>> {
+        /// A search for segments simulates about this many schedules.
+        const SEARCHED: u64 = 16;
+        let (segments, searched) = match self.segments.known() {
+            Some(segments) => (segments.count(), 1),
+            None => (1, SEARCHED),
+        };
+        let work = |algorithm: &&'static Algorithm| {
+            let steps = steps(algorithm, self.request.ranks(), segments);
+            let tries = if algorithm.segmented { searched } else { 1 };
+            steps.saturating_mul(algorithm.planning_work * tries)
+        };
+        let share = |at_once| Task {
+            at_once,
+            ..self.clone()
+        };
+        let evaluate = |algorithm: &&'static Algorithm, at_once| each(&share(at_once), algorithm);
+        let again = |result: &Result<R, Refusal>| {
+            let reason = result.as_ref().err().map(|refusal| &refusal.reason);
+            matches!(reason, Some(Reason::Memory(_) | Reason::Planner(_)))
+        };
+        parallel::map(&self.algorithms, work, evaluate, again)
+    }
+
     /// Evaluates a candidate by model time.
-    fn offer(&self, algorithm: &'static Algorithm) -> Result<Offer<'static>, Refusal> {
+    fn offer(&self, algorithm: &'static Algorithm) -> Result<Candidate, Refusal> {
         let request = self.request_for(algorithm)?;
         if self.is_too_long(algorithm, &request) {
             let steps = steps(algorithm, request.ranks(), request.get_segments().count());
             return Err(algorithm.refusal(&request, Reason::TooLongToTime { steps }));
         }
         if self.is_expensive(algorithm, &request) {
-            return Ok(Offer::Deferred {
+            return Ok(Candidate::Expensive {
                 min_time: min_time(algorithm, &request),
-                evaluate: Box::new(move || timed(algorithm, request)),
+                request,
             });
         }
-        timed(algorithm, request).map(Offer::Timed)
+        timed(algorithm, request).map(Candidate::Timed)
     }
 
     /// Whether timing `algorithm` needs a simulation of many steps.
@@ -294,6 +340,16 @@ impl Task {
             && steps(algorithm, request.ranks(), request.get_segments().count()) > MAX_STEPS
             && segments::closed_time(algorithm, request).is_none()
     }
+}
+
+/// A candidate of the choice.
+enum Candidate {
+    Timed(Choice),
+    /// The time takes long to compute and is at least `min_time`.
+    Expensive {
+        min_time: f64,
+        request: Request,
+    },
 }
 
 /// Returns the best segments found, of unequal sizes, too. The request has the best equal ones.

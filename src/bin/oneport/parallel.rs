@@ -1,0 +1,66 @@
+//! Evaluates candidates on all cores. Only planning and timing in the model: runs have threads of
+//! their own.
+
+use oneport::run::system;
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
+
+/// Items of less work together, in steps to simulate, are evaluated one by one: a millisecond.
+const MIN_WORK: u64 = 1 << 15;
+
+/// Applies `each` to all items, several at a time, and returns the results in order. Items of more
+/// `work` start earlier.
+///
+/// `each` gets the number of items that are evaluated at a time: what one may use of the memory is
+/// that part. Where it is refused because of that, and `again` says so, it is evaluated again by
+/// itself.
+///
+/// Little work is not worth the threads. A process with limits of its own evaluates one item at a time, because the C library reserves
+/// much of the address space for each thread.
+pub(crate) fn map<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> u64,
+    each: impl Fn(&T, usize) -> R + Sync,
+    again: impl Fn(&R) -> bool,
+) -> Vec<R> {
+    let one_by_one = || items.iter().map(|item| each(item, 1)).collect();
+    let all = items.iter().map(&work).fold(0, u64::saturating_add);
+    if items.len() < 2 || all < MIN_WORK || system::has_own_limits() {
+        return one_by_one();
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(items.len());
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    let Some(pool) = pool.ok().filter(|_| threads > 1) else {
+        return one_by_one();
+    };
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(work(&items[i])));
+    let evaluate = |&i: &usize| (i, each(&items[i], threads));
+    let parts = pool.install(|| order.par_iter().with_max_len(1).map(evaluate).collect());
+    drop(pool);
+    let mut results: Vec<(usize, R)> = parts;
+    results.sort_by_key(|(i, _)| *i);
+    let settled = |(i, result): (usize, R)| match again(&result) {
+        true => each(&items[i], 1),
+        false => result,
+    };
+    results.into_iter().map(settled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_and_refusals_are_tried_again() {
+        let items: Vec<u64> = (0..100).collect();
+        let each = |&item: &u64, at_once: usize| match item % 7 {
+            0 if at_once > 1 => None,
+            _ => Some(item * item),
+        };
+        let squares = map(&items, |&item| item << 20, each, Option::is_none);
+        let expected: Vec<_> = items.iter().map(|item| Some(item * item)).collect();
+        assert_eq!(squares, expected);
+    }
+}
