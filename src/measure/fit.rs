@@ -256,7 +256,14 @@ fn add_best_knot(
     let mut sizes: Vec<u64> = points.iter().map(|p| p.bytes).collect();
     sizes.dedup();
     let place = |bytes: u64| sizes.partition_point(|&s| s < bytes);
-    let free = |i: usize| knots.iter().all(|&k| place(k).abs_diff(i) >= MIN_DISTANCE);
+    // The last piece may be as short as one distance: where memory takes over from the caches, only
+    // the largest sizes show it.
+    let last = sizes.len() - 1;
+    let distance = |k: usize| if k == last { 1 } else { MIN_DISTANCE };
+    let free = |i: usize| {
+        let mut others = knots.iter().map(|&k| place(k));
+        others.all(|k| k.abs_diff(i) >= distance(k))
+    };
     (0..sizes.len())
         .filter(|&i| sizes[i] > 0 && free(i))
         .filter_map(|i| {

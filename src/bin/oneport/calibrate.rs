@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
+use oneport::ErrorKind;
 use oneport::machine::{Links, Piece, Pieces};
 use oneport::measure::{Calibration, Point, Profile, calibrate};
 
@@ -23,7 +24,7 @@ A ping-pong between two pinned ranks, 0 B to 32 MiB (--quick: 16 MiB), in the st
 what it sends. The line alpha + beta*n is fitted to relative errors, and disturbed samples count for nothing; where one line \
 does not fit all sizes, pieces do. gamma is what combining adds to receiving. Commands that take --alpha and --beta take the profile by --profile \
 FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \
-nothing: with fewer than two cores, or on a machine that is too busy.")]
+nothing: with fewer than two cores, on a machine that is too busy, or where it is off by half at some size (--force takes it then).")]
 pub(crate) struct Args {
     /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two; with
     /// --pairs all]
@@ -37,6 +38,10 @@ pub(crate) struct Args {
     /// Fewer sizes, less time
     #[arg(long)]
     quick: bool,
+
+    /// Take the profile even if it is off by half at some size
+    #[arg(long)]
+    force: bool,
 
     /// Write the profile to a file
     #[arg(short, long, value_name = "FILE")]
@@ -67,6 +72,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     for warning in &profile.warnings {
         output::note(warning);
     }
+    if !args.force {
+        refuse_far_off(&profile)?;
+    }
     if let Some(path) = &args.output {
         output::write_file(path, profile.to_json().as_bytes())?;
     }
@@ -79,6 +87,30 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a profile whose model is off by half where it was measured.
+fn refuse_far_off(profile: &Profile) -> Result<()> {
+    /// Largest part of a measured time by which the model may be off.
+    const FAR_OFF: f64 = 0.5;
+    let points = [
+        ("a message", &profile.points),
+        ("a message that is combined", &profile.combine_points),
+    ];
+    let points = points
+        .iter()
+        .flat_map(|(what, points)| points.iter().map(move |point| (what, point)));
+    let off = |(_, point): &(_, &Point)| point.residual.abs();
+    let worst = points.max_by(|a, b| off(a).total_cmp(&off(b)));
+    let Some((what, point)) = worst.filter(|worst| off(worst) > FAR_OFF) else {
+        return Ok(());
+    };
+    let reason = format!(
+        "calibration refused: the model is off by {:.0}% for {what} of {}: stop what else is running and try again, or take the profile all the same with --force",
+        100.0 * point.residual.abs(),
+        show_bytes(point.bytes)
+    );
+    Err(oneport::Error::from(ErrorKind::System(reason)).into())
 }
 
 fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
@@ -237,4 +269,29 @@ fn pairs(out: &mut dyn Write, cores: &[usize], pairs: &Links) -> Result<()> {
         })
     });
     output::table(out, &["cores", "alpha", "beta"], rows, &[1, 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_that_is_off_by_half_is_refused() {
+        let mut profile = Profile::from_json(r#"{"alpha": 1, "beta": 1}"#).unwrap();
+        let point = |bytes, residual| Point {
+            bytes,
+            time: 1.0,
+            predicted: 1.0 + residual,
+            residual,
+        };
+        profile.points = vec![point(8, -0.5), point(16, 0.1)];
+        profile.combine_points = vec![point(1 << 20, 0.4)];
+        assert!(refuse_far_off(&profile).is_ok());
+        profile.combine_points.push(point(4 << 20, 0.51));
+        let error = refuse_far_off(&profile).unwrap_err().to_string();
+        assert!(error.contains("51%") && error.contains("4 MiB"), "{error}");
+        profile.points.push(point(2048, -0.8));
+        let error = refuse_far_off(&profile).unwrap_err().to_string();
+        assert!(error.contains("80% for a message of 2 KiB"), "{error}");
+    }
 }

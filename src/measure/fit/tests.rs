@@ -140,3 +140,19 @@ fn quantiles() {
     assert_eq!(median(&mut [4.0, 1.0]), 2.5);
     assert_eq!(quantile(&mut [5.0, 1.0, 2.0, 3.0, 4.0], 0.25), 2.0);
 }
+
+/// The caches hold all but the largest message: it gets a piece of its own.
+#[test]
+fn the_largest_size_gets_its_piece() {
+    for slower in [1.6, 2.5, 6.0] {
+        let time = |n: u64| {
+            let n = n as f64;
+            300.0 + 0.05 * n.min(16e6) + 0.05 * slower * (n - 16e6).max(0.0)
+        };
+        let sizes = (2..=24).map(|k| 1u64 << k).chain([32_000_000]);
+        let points: Vec<_> = sizes.map(|n| Measured::new(n, time(n))).collect();
+        let fitted = curve(&points, false).unwrap();
+        let error = fitted.error(&points);
+        assert!(error.worst < 0.1, "{slower}: {error:?} {fitted:?}");
+    }
+}
