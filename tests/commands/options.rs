@@ -87,11 +87,11 @@ fn a_run_that_does_not_keep_pace_says_so() {
     }
 }
 
-/// Two ranks that both send first, on one port for both directions.
-const DEADLOCK: &str = r#"{ "ranks": 2, "ports": "uni", "collective": {"kind": "allgather"},
+/// Two ranks that both pass on what they first have to receive.
+const DEADLOCK: &str = r#"{ "ranks": 2, "ports": "bi", "collective": {"kind": "allgather"},
   "layout": [ {"len": 2, "input": [[0,1]], "output": [[0,2]]}, {"len": 2, "input": [[1,1]], "output": [[0,2]]} ],
-  "programs": [ [ {"send": {"to": 1, "spans": [[0,1]]}}, {"recv": {"from": 1, "spans": [[1,1]]}} ],
-                [ {"send": {"to": 0, "spans": [[1,1]]}}, {"recv": {"from": 0, "spans": [[0,1]]}} ] ] }"#;
+  "programs": [ [ {"recv": {"from": 1, "spans": [[1,1]]}}, {"send": {"to": 1, "spans": [[1,1]]}} ],
+                [ {"recv": {"from": 0, "spans": [[0,1]]}}, {"send": {"to": 0, "spans": [[0,1]]}} ] ] }"#;
 
 #[test]
 fn a_deadlock_is_found_before_the_run_waits() {
@@ -134,4 +134,25 @@ fn a_long_paced_run_says_how_long() {
         note.contains("5 paced repetitions of 300 ms each take about 1.5 s"),
         "{note}"
     );
+}
+
+/// Evaluated side by side, candidates are ranked as one after another: a limited address space
+/// leaves no threads for that.
+#[test]
+fn rankings_do_not_depend_on_cores() {
+    for arguments in [
+        "compare reduce -p 1024 --bytes 64KiB --json",
+        "compare gather -p 300 --dist random --root free --json",
+        "simulate broadcast -p 512 --bytes 1MiB --segments 40 --json",
+    ] {
+        let all = json(arguments.trim_end_matches(" --json"));
+        let one = std::process::Command::new("sh")
+            .args(["-c", "ulimit -v 4000000 && exec \"$@\"", "sh"])
+            .arg(env!("CARGO_BIN_EXE_oneport"))
+            .args(arguments.split(' '))
+            .output()
+            .expect("a shell");
+        let one: serde_json::Value = serde_json::from_slice(&one.stdout).unwrap();
+        assert_eq!(all, one, "{arguments}");
+    }
 }

@@ -247,8 +247,9 @@ impl Args {
         let report = input.schedule.check_with(&options);
         let waits = |kind| matches!(kind, FindingKind::Deadlock | FindingKind::TwoPorts);
         let counts = |finding: &&Finding| !self.no_verify || waits(finding.kind);
-        let first = report.errors.iter().find(counts)?;
-        let others = match report.errors.len() + report.more - 1 {
+        let mut errors = report.errors.iter().filter(counts);
+        let first = errors.next()?;
+        let others = match errors.count() + report.more {
             0 => String::new(),
             n => format!("; {n} more, see oneport check"),
         };
