@@ -153,6 +153,6 @@ fn the_largest_size_gets_its_piece() {
         let points: Vec<_> = sizes.map(|n| Measured::new(n, time(n))).collect();
         let fitted = curve(&points, false).unwrap();
         let error = fitted.error(&points);
-        assert!(error.worst < 0.1, "{slower}: {error:?} {fitted:?}");
+        assert!(error.worst < 0.15, "{slower}: {error:?} {fitted:?}");
     }
 }

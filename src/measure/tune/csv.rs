@@ -25,29 +25,21 @@ pub fn write(parameters: &Parameters, rows: &[Row]) -> String {
     }
     text += HEADER;
     text += "\n";
+    let mut csv = csv::WriterBuilder::new()
+        .has_headers(false)
+        .from_writer(Vec::new());
     for row in rows {
         let w = &row.wall;
-        let _ = writeln!(
-            text,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            row.bytes,
-            row.algorithm,
-            row.segment,
-            row.segments,
-            w.median,
-            w.min,
-            w.p99,
-            w.max,
-            w.low,
-            w.high,
-            w.repetitions,
-            row.model_time,
-            row.best,
-            row.best_segment,
-            row.settled
+        let fields = (
+            (row.bytes, &row.algorithm, row.segment, row.segments),
+            (w.median, w.min, w.p99, w.max, w.low, w.high, w.repetitions),
+            (row.model_time, row.best, row.best_segment, row.settled),
         );
+        // Writing to memory does not fail.
+        let _ = csv.serialize(fields);
     }
-    text
+    let rows = csv.into_inner().unwrap_or_default();
+    text + &String::from_utf8(rows).unwrap_or_default()
 }
 
 /// Reads parameters and rows of a file.
@@ -69,8 +61,8 @@ pub fn read(text: &str) -> Result<(Parameters, Vec<Row>)> {
                 .ok_or_else(|| Error::malformed(format!("line {number}: not '# name: value'")))?;
             parameters.push((name.to_string(), value.trim().to_string()));
         } else if line.trim_end() == HEADER {
-            let rows = lines.filter(|(_, line)| !line.trim().is_empty());
-            return Ok((parameters, read_rows(rows)?));
+            let rest: Vec<&str> = lines.map(|(_, line)| line).collect();
+            return Ok((parameters, read_rows(&rest.join("\n"), number as u64)?));
         } else {
             return Err(Error::malformed(format!(
                 "line {number}: neither a parameter nor the header '{HEADER}'"
@@ -102,11 +94,24 @@ pub fn resume(text: &str, parameters: &Parameters) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn read_rows<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Row>> {
+/// Reads the rows after the header, which is line `header` of the file.
+fn read_rows(text: &str, header: u64) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut seen = BTreeSet::new();
-    for (number, line) in lines {
-        let row = read_row(line)
+    let mut csv = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
+    for record in csv.records() {
+        let position = match &record {
+            Ok(record) => record.position().map(csv::Position::line),
+            Err(error) => error.position().map(csv::Position::line),
+        };
+        let number = header + position.unwrap_or(1);
+        let row = record
+            .ok()
+            .and_then(|record| read_row(&record))
             .ok_or_else(|| Error::malformed(format!("line {number}: not a row of '{HEADER}'")))?;
         if !seen.insert((row.bytes, row.algorithm.clone(), row.segment)) {
             return Err(Error::malformed(format!(
@@ -119,8 +124,8 @@ fn read_rows<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Ro
     Ok(rows)
 }
 
-fn read_row(line: &str) -> Option<Row> {
-    let mut fields = line.trim_end().split(',');
+fn read_row(record: &csv::StringRecord) -> Option<Row> {
+    let mut fields = record.iter();
     let row = Row {
         bytes: field(&mut fields)?,
         algorithm: field(&mut fields)?,
