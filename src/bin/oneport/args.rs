@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use oneport::Kind;
 
 use crate::blocks::Blocks;
+use crate::sizes::{Sizes, parse_sizes};
 use crate::units::{TimeArg, parse_size, parse_time};
 
 /// The input of a command: a collective and how to plan it, or a schedule from a file, and the
@@ -58,9 +59,9 @@ pub(crate) struct Common {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Vector {
     /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of
-    /// the other collectives [default: 64KiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_negative_numbers = true)]
-    pub(crate) bytes: Option<u64>,
+    /// the other collectives; run takes a range such as 8..4MiB, too [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_sizes, allow_negative_numbers = true)]
+    pub(crate) bytes: Option<Sizes>,
 
     /// Size of a segment; the last may be smaller [default: the best for the cost model]
     #[arg(
@@ -91,8 +92,9 @@ pub(crate) struct Vector {
     pub(crate) dtype: Option<Dtype>,
 
     /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
-    #[arg(long, value_name = "OP", default_value = "sum")]
-    pub(crate) op: Op,
+    /// [default: sum]
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: Option<Op>,
 
     /// Keep operand order even though the operator commutes
     #[arg(long)]
@@ -144,6 +146,18 @@ pub(crate) struct Machine {
     /// Let computation overlap communication
     #[arg(long)]
     pub(crate) overlap: bool,
+}
+
+impl Vector {
+    /// The operator.
+    pub(crate) fn op(&self) -> Op {
+        self.op.unwrap_or(Op::Sum)
+    }
+
+    /// Whether any option gives segments.
+    pub(crate) fn gives_segments(&self) -> bool {
+        self.segment.is_some() || self.segments.is_some() || !self.segment_sizes.is_empty()
+    }
 }
 
 impl Machine {

@@ -62,7 +62,7 @@ pub(crate) struct Args {
     tolerance: Option<f64>,
 
     /// How long a rank waits for a partner before a measurement ends in an error
-    #[arg(long, value_name = "TIME", value_parser = parse_deadline, default_value = "10s", allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_deadline, default_value = "10s", allow_hyphen_values = true)]
     deadline: Duration,
 
     /// Print one JSON object instead of text

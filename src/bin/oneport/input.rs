@@ -3,12 +3,12 @@
 use anyhow::{Context, Result, bail};
 use oneport::measure::estimate::CoreModel;
 use oneport::plan::refusal::{Reason, Refusal};
-use oneport::plan::registry::Algorithm;
+use oneport::plan::registry::{self, Algorithm};
 use oneport::steady::Series;
 use oneport::{Collective, CostModel, Error, Kind, Ports, Request, Schedule, Step};
 use serde::Serialize;
 
-use crate::args::{Common, Root};
+use crate::args::{Common, Root, SegmentCount};
 use crate::files::read_text;
 use crate::output;
 use crate::task::{SegmentChoice, Task, ensure_memory};
@@ -471,7 +471,39 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
     if args.root.is_some() && collective.root().is_none() {
         output::note(&format!("{} has no root; --root is ignored", kind.name()));
     }
+    segments_without_effect(args, kind);
+    if !kind.reduces() && (args.vector.op.is_some() || args.vector.ordered) {
+        output::note(&format!(
+            "{} combines nothing: --op and --ordered have no effect",
+            kind.name()
+        ));
+    }
     if ports.k() > 1 && ports != Ports::BI && args.schedule.is_none() && !several {
         output::note("this algorithm uses one port of each kind only");
+    }
+}
+
+/// Says where `--segment` and its like have no effect, or less than they ask for.
+fn segments_without_effect(args: &Common, kind: Kind) {
+    let vector = &args.vector;
+    if !vector.gives_segments() || args.schedule.is_some() {
+        return;
+    }
+    let named =
+        |a: &&Algorithm| matches!(&*args.algorithm, "auto" | "all") || a.name == args.algorithm;
+    if !registry::of(kind).filter(named).any(|a| a.segmented) {
+        let what = match &*args.algorithm {
+            "auto" | "all" => format!("no algorithm for {} segments", kind.name()),
+            name => format!("{name} {} does not segment", kind.name()),
+        };
+        output::note(&format!("{what}: options of segments have no effect"));
+    } else if let (Some(SegmentCount::Count(count)), Ok(Some(elements))) =
+        (vector.segments, vector.whole_elements())
+        && count > elements
+        && !args.blocks.are_given()
+    {
+        output::note(&format!(
+            "{elements} elements make {elements} segments at most, not the {count} of --segments"
+        ));
     }
 }

@@ -18,6 +18,7 @@ mod progress;
 mod run;
 mod selection;
 mod simulate;
+mod sizes;
 mod steady;
 mod task;
 mod tune;

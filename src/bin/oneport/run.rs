@@ -3,6 +3,7 @@
 mod execute;
 mod limits;
 mod report;
+mod sweep;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use crate::args::{Common, Dtype, Op, parse_count};
 use crate::draw::File;
 use crate::input::{Input, print_warnings};
 use crate::output;
+use crate::sizes::Sizes;
 use crate::units::{TimeArg, parse_time};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
@@ -32,13 +34,19 @@ Examples:
   oneport run reduce -p 4 --bytes 1KiB --clock paced --alpha 100us --beta 10ns
   oneport run reduce -p 2 --bytes 1MiB --segments 16 -a chain --trace run.svg
   oneport run broadcast -p 100000 --bytes 8 --workers cores
+  oneport run allreduce -p 2 --bytes 8..4MiB --dtype f32 --csv before.csv
 
 Every rank is a thread, pinned round-robin to the cores. With --workers cores there is one thread per core, which runs the programs of its ranks \
 in turn: the same steps, checks and model time, but no rank waits for a core, and far more ranks fit. The schedule is proved as check does, and every repetition, each with other data, is compared with what a sequential \
 computation gives: verified means that both are right. \
 Without --dtype elements are bytes (u8), or u64 for --op affine. The model time is the time of the same run in the cost \
 model, carried along with the messages: what simulate says. With --clock paced the run takes that long in real time, as \
-on a slower network; costs written without a unit are then nanoseconds.")]
+on a slower network; costs written without a unit are then nanoseconds.
+
+A range of sizes makes a table, each size twice the one before. algbw is the size over the median, busbw what a link carries of it: for \
+reduce_scatter, allgather, alltoall, gather and scatter (p-1)/p of it, for allreduce twice that. The size is that of all blocks where each \
+rank has one. The interval holds the median with 95% confidence; with --baseline a size is faster or slower where the intervals \
+do not touch.")]
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
@@ -90,7 +98,7 @@ pub(crate) struct Args {
         value_name = "TIME",
         value_parser = parse_deadline,
         default_value = "10s",
-        allow_negative_numbers = true,
+        allow_hyphen_values = true,
         help_heading = "Run"
     )]
     deadline: Duration,
@@ -114,6 +122,14 @@ pub(crate) struct Args {
     /// rendezvous then
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     trace: Option<PathBuf>,
+
+    /// Write the table of a range of sizes to this file, as CSV
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    csv: Option<PathBuf>,
+
+    /// Compare with the table that an earlier run wrote with --csv
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    baseline: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -139,8 +155,12 @@ impl From<Work> for Workers {
 
 /// Runs, verifies and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let range = args.common.vector.bytes.is_some_and(Sizes::is_range);
+    if range || args.csv.is_some() || args.baseline.is_some() {
+        return sweep::run(args, out);
+    }
     let (common, dtype) = args.typed();
-    let op = common.vector.op;
+    let op = common.vector.op();
     if let Some(ranks) = common.ranks.filter(|_| common.schedule.is_none()) {
         args.ensure_threads(ranks)?;
     }
@@ -222,7 +242,7 @@ impl Args {
     /// operator needs.
     fn typed(&self) -> (Common, Dtype) {
         let mut common = self.common.clone();
-        let dtype = common.vector.dtype.unwrap_or(match common.vector.op {
+        let dtype = common.vector.dtype.unwrap_or(match common.vector.op() {
             Op::Affine => Dtype::U64,
             _ => Dtype::U8,
         });
@@ -234,7 +254,7 @@ impl Args {
     /// correct data prove nothing (some operators hide errors that others reveal); without
     /// verification only steps that would wait for each other until the deadline.
     fn first_error(&self, input: &Input) -> Option<String> {
-        let op = self.common.vector.op;
+        let op = self.common.vector.op();
         let options = check::Options {
             keep_order: input.schedule.collective().kind().reduces() && !op.commutes(),
             overlap: input.cost.overlap,
@@ -263,12 +283,14 @@ impl Args {
 
 /// Parses a deadline such as `500ms` or `2s`; plain numbers are seconds.
 pub(crate) fn parse_deadline(text: &str) -> Result<Duration, String> {
+    let refused = || format!("a deadline is between 1us and 1000000s, {text} is not");
+    if text.starts_with('-') {
+        return Err(refused());
+    }
     let TimeArg { value, has_unit } = parse_time(text)?;
     let seconds = if has_unit { value * 1e-9 } else { value };
     if !(1e-6..=1e6).contains(&seconds) {
-        return Err(format!(
-            "a deadline is between 1us and 1000000s, {text} is not"
-        ));
+        return Err(refused());
     }
     Ok(Duration::from_secs_f64(seconds))
 }

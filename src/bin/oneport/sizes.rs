@@ -6,13 +6,13 @@ use crate::units::parse_size;
 
 /// One size, or a range of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     from: u64,
     to: u64,
 }
 
 /// Parses `64KiB` or `64KiB..1MiB`.
-pub(super) fn parse_sizes(text: &str) -> Result<Sizes, String> {
+pub(crate) fn parse_sizes(text: &str) -> Result<Sizes, String> {
     let Some((from, to)) = text.split_once("..") else {
         let size = parse_size(text)?;
         return Ok(Sizes {
@@ -39,8 +39,35 @@ pub(super) fn parse_sizes(text: &str) -> Result<Sizes, String> {
     Ok(Sizes { from, to })
 }
 
+impl Sizes {
+    /// The size, if it is one; otherwise a range.
+    pub(crate) fn one(self) -> Result<u64> {
+        if self.from < self.to {
+            bail!(
+                "a range of sizes (--bytes {}..{}) is for run and tune: give one",
+                self.from,
+                self.to
+            );
+        }
+        Ok(self.from)
+    }
+
+    /// A single size.
+    pub(crate) fn single(bytes: u64) -> Sizes {
+        Sizes {
+            from: bytes,
+            to: bytes,
+        }
+    }
+
+    /// Whether it is a range of several sizes.
+    pub(crate) fn is_range(self) -> bool {
+        self.from < self.to
+    }
+}
+
 /// Returns all sizes in increasing order, without duplicates.
-pub(super) fn expand(parts: &[Sizes], factor: usize) -> Result<Vec<u64>> {
+pub(crate) fn expand(parts: &[Sizes], factor: usize) -> Result<Vec<u64>> {
     if factor < 2 && parts.iter().any(|part| part.from < part.to) {
         bail!("--factor is {factor}: a range goes on by a factor of at least 2");
     }

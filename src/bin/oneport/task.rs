@@ -251,6 +251,14 @@ impl Task {
         if let [one] = self.algorithms[..] {
             return Ok((one, self.request_for(one).map_err(Error::from)?));
         }
+        let segmented = self.segmenting();
+        if segmented.len() < self.algorithms.len() {
+            let task = Task {
+                algorithms: segmented,
+                ..self.clone()
+            };
+            return task.choose();
+        }
         let mut offers = self
             .side_by_side(|task, algorithm| task.offer(algorithm))
             .into_iter();
@@ -273,6 +281,21 @@ impl Task {
 }
 
 impl Task {
+    /// The candidates for several segments that options give: those that segment, if there are any.
+    fn segmenting(&self) -> Vec<&'static Algorithm> {
+        let several = match &self.segments {
+            SegmentChoice::Given(segments) => segments.count() > 1,
+            SegmentChoice::BestUnequal => true,
+            SegmentChoice::Best | SegmentChoice::Rule(_) => false,
+        };
+        let all = self.algorithms.iter().copied();
+        let segmented: Vec<_> = all.filter(|a| several && a.segmented).collect();
+        match segmented.is_empty() {
+            true => self.algorithms.clone(),
+            false => segmented,
+        }
+    }
+
     /// Returns the core model if the choice is by estimated native time and quick enough.
     pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
         /// An estimate executes every step of every rank.

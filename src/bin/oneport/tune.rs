@@ -6,7 +6,6 @@ mod machine;
 mod plot;
 mod progress;
 mod report;
-mod sizes;
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -24,11 +23,11 @@ use oneport::run::{Clock, Element, Operator, Team, TeamOptions};
 
 use crate::args::{Dtype, Machine, Op, Root, parse_count, parse_kind, parse_root};
 use crate::output;
+use crate::sizes::{Sizes, parse_sizes};
 use crate::units::{TimeArg, parse_time};
 use files::Files;
 use job::{Job, Threads};
 use progress::Bar;
-use sizes::{Sizes, parse_sizes};
 
 /// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
 #[derive(Debug, clap::Args)]
@@ -113,7 +112,7 @@ pub(crate) struct Args {
         value_name = "TIME",
         value_parser = parse_budget,
         default_value = "60s",
-        allow_negative_numbers = true,
+        allow_hyphen_values = true,
         help_heading = "Measurement"
     )]
     budget: Duration,
@@ -247,6 +246,11 @@ fn measure(
     live: &mut dyn Measure,
     stop: &AtomicBool,
 ) -> Result<(Tuning, Result<()>)> {
+    if job.sweep.budget.is_zero() {
+        output::note(
+            "with a budget of 0 each combination is measured a few times only: no winner is settled",
+        );
+    }
     let bar = Bar::new(job.sweep.budget);
     let mut rows_saved = files.known.len();
     let mut saved = Ok(());
@@ -307,10 +311,14 @@ impl Pace {
 
 /// Parses a time budget such as `500ms` or `2s`; plain numbers are seconds.
 fn parse_budget(text: &str) -> Result<Duration, String> {
+    let refused = || format!("a budget is between 0 and 1000000s, {text} is not");
+    if text.starts_with('-') {
+        return Err(refused());
+    }
     let TimeArg { value, has_unit } = parse_time(text)?;
     let seconds = if has_unit { value * 1e-9 } else { value };
     if !(0.0..=1e6).contains(&seconds) {
-        return Err(format!("a budget is at most 1000000s, {text} is not"));
+        return Err(refused());
     }
     Ok(Duration::from_secs_f64(seconds))
 }

@@ -52,7 +52,7 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
         args.ensure_ends(finite(simulation.makespan())?, input.unit)?;
     }
     let operator = if schedule.collective().kind().reduces() {
-        Operator::<T>::named(args.common.vector.op.name())?
+        Operator::<T>::named(args.common.vector.op().name())?
     } else {
         Operator::none()
     };
@@ -88,12 +88,7 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
             .is_some()
             .then(|| percentile_distribution(wall.histogram())),
         model_time: outcome.model_time,
-        wall: Wall {
-            min: wall.min_ns(),
-            median: wall.median_ns(),
-            p99: wall.quantile_ns(0.99),
-            max: wall.max_ns(),
-        },
+        wall: Wall::of(wall),
         pinned: outcome.pinned,
         oversubscribed: outcome.oversubscribed,
         cores: team.cores(),

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport::report::{Caption, Trace};
+use oneport::run::WallTimes;
 use serde::Serialize;
 
 use super::Args;
@@ -57,7 +58,7 @@ impl<'a> Output<'a> {
             mode: args.workers.mode(),
             transfers: if done.eager { "eager" } else { "rendezvous" },
             dtype: dtype.name(),
-            op: reduces.then_some(args.common.vector.op.name()),
+            op: reduces.then_some(args.common.vector.op().name()),
             info: &input.info,
             error: done.wrong.flatten(),
             warnings: done.warnings,
@@ -74,12 +75,46 @@ pub(super) struct Disproved<'a> {
     pub(super) info: &'a ScheduleInfo,
 }
 
-#[derive(Serialize)]
+/// Wall-clock times of the repetitions, in nanoseconds.
+#[derive(Debug, Serialize)]
 pub(super) struct Wall {
     pub(super) min: u64,
     pub(super) median: u64,
     pub(super) p99: u64,
     pub(super) max: u64,
+    /// Ends of the median's confidence interval.
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) mean: f64,
+    /// Standard deviation.
+    pub(super) deviation: f64,
+    /// Times farther from the quartiles than one and a half times their distance.
+    pub(super) outliers: u64,
+}
+
+impl Wall {
+    /// Summarises the recorded times.
+    pub(super) fn of(wall: &WallTimes) -> Wall {
+        let times = wall.histogram();
+        let (low, high) = wall.interval_ns().into_inner();
+        let [first, third] = [0.25, 0.75].map(|q| times.value_at_quantile(q));
+        let fence = (third - first).saturating_mul(3) / 2;
+        let far = |v: &u64| *v > third.saturating_add(fence) || *v < first.saturating_sub(fence);
+        let outliers = times
+            .iter_recorded()
+            .filter(|v| far(&v.value_iterated_to()));
+        Wall {
+            min: times.min(),
+            median: times.value_at_quantile(0.5),
+            p99: times.value_at_quantile(0.99),
+            max: times.max(),
+            low,
+            high,
+            mean: times.mean(),
+            deviation: times.stdev(),
+            outliers: outliers.map(|v| v.count_at_value()).sum(),
+        }
+    }
 }
 
 pub(super) fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {

@@ -5,6 +5,7 @@ use oneport::plan::Segments;
 
 use super::{MAX_BYTES_OF_ALL, MAX_STEPS, SegmentChoice};
 use crate::args::{SegmentCount, Vector};
+use crate::sizes::Sizes;
 use crate::units::parse_size;
 
 /// Default size of the vector.
@@ -18,7 +19,7 @@ impl Vector {
 
     /// Whether operands must stay in rank order.
     pub(crate) fn keep_order(&self) -> bool {
-        self.ordered || !self.op.commutes()
+        self.ordered || !self.op().commutes()
     }
 
     /// Converts `bytes` into elements.
@@ -34,23 +35,31 @@ impl Vector {
             .with_context(|| format!("{what} of {bytes} bytes is too large"))
     }
 
+    /// Elements of the vector of `--bytes`, or of the default; `None` if segments are listed.
+    pub(crate) fn whole_elements(&self) -> Result<Option<usize>> {
+        if !self.segment_sizes.is_empty() {
+            return Ok(None);
+        }
+        let bytes = match self.bytes {
+            Some(sizes) => sizes.one()?,
+            None => parse_size(DEFAULT_BYTES).map_err(anyhow::Error::msg)?,
+        };
+        self.elements("a vector", bytes).map(Some)
+    }
+
     /// Returns the vector in one segment, and the requested segments.
     ///
     /// `given` is the size in elements if block sizes determine it.
     pub(super) fn segments(&self, given: Option<usize>) -> Result<(Segments, SegmentChoice)> {
-        if let Some(refusal) = self.dtype.and_then(|d| self.op.refuses(d)) {
+        if let Some(refusal) = self.dtype.and_then(|d| self.op().refuses(d)) {
             bail!(refusal);
         }
         if !self.segment_sizes.is_empty() {
             return self.listed_segments(given);
         }
-        let vector = match (given, self.bytes) {
-            (Some(given), _) => given,
-            (None, Some(bytes)) => self.elements("a vector", bytes)?,
-            (None, None) => {
-                let bytes = parse_size(DEFAULT_BYTES).map_err(anyhow::Error::msg)?;
-                self.elements("a vector", bytes)?
-            }
+        let vector = match given {
+            Some(given) => given,
+            None => self.whole_elements()?.unwrap_or(0),
         };
         let count = match (self.segment, self.segments) {
             (Some(0), _) => bail!("--segment is 0: a segment has at least one element"),
@@ -87,7 +96,9 @@ impl Vector {
         let Some(sum) = sum else {
             bail!("--segment-sizes add up to more than this program's limit of 2^60 bytes");
         };
-        if let Some(bytes) = self.bytes.filter(|&bytes| bytes != sum) {
+        if let Some(bytes) = self.bytes.map(Sizes::one).transpose()?
+            && bytes != sum
+        {
             bail!("--segment-sizes add up to {sum} bytes, not to the {bytes} of --bytes");
         }
         let sizes: Result<Vec<usize>> = self

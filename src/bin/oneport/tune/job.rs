@@ -6,11 +6,12 @@ use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
 use oneport::{Error, Kind};
 
-use super::{Args, Pace, machine, sizes};
+use super::{Args, Pace, machine};
 use crate::args::{Common, Dtype, Op, SegmentCount, Vector};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
 use crate::output::{self, Skipped};
+use crate::sizes::{self, Sizes};
 use crate::task::{Task, algorithms, available_memory, footprint};
 use crate::units::TimeUnit;
 
@@ -51,12 +52,12 @@ impl Job {
             rules: None,
             json: args.json,
             vector: Vector {
-                bytes: Some(max_bytes),
+                bytes: Some(Sizes::single(max_bytes)),
                 segment: None,
                 segments: Some(SegmentCount::Count(1)),
                 segment_sizes: Vec::new(),
                 dtype: Some(dtype),
-                op: args.op,
+                op: Some(args.op),
                 ordered: args.ordered,
             },
             blocks: Blocks::default(),
