@@ -333,3 +333,36 @@ fn wrong_tables_are_refused_before_anything_runs() {
         assert!(!folder.join("o.csv").exists(), "{arguments}");
     }
 }
+
+#[test]
+fn written_files_are_named_and_read_ones_capped() {
+    let folder = folder("named");
+    for (arguments, file) in [
+        ("plan broadcast -p 3 -o plan.json", "plan.json"),
+        ("draw broadcast -p 3 -o draw.svg", "draw.svg"),
+        ("run broadcast -p 2 --bytes 8 --histogram h.txt", "h.txt"),
+        ("run broadcast -p 2 --bytes 8..16 --csv t.csv", "t.csv"),
+        (
+            "steady --generate fig3 --messages 4 -o s.json --draw p.svg",
+            "s.json",
+        ),
+    ] {
+        let output = oneport(arguments).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let note = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            note.contains(&format!("note: written to {file}")),
+            "{arguments}: {note}"
+        );
+    }
+    // An endless file, with an address space that it would fill.
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 400000 && exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_oneport"))
+        .args(["simulate", "--schedule", "/dev/zero"])
+        .output()
+        .expect("a shell");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("an input file can have"), "{message}");
+}

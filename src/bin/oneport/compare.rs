@@ -103,6 +103,9 @@ fn title(info: &ScheduleInfo, rows: &[Row]) -> String {
     info.title_with_root(Some(&format!("free root ({})", taken.join(", "))))
 }
 
+/// Comparisons that take at least this long, in seconds, say so before.
+const SILENT_SECONDS: f64 = 5.0;
+
 /// Times all algorithms. Returns the description of the first schedule, the lower bound for the
 /// roots that were taken, one row for each algorithm, fastest first, and the algorithms that cannot
 /// be used.
@@ -113,6 +116,11 @@ fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Sk
         0,
         "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
     );
+    if let Some(seconds) = task.seconds().filter(|&seconds| seconds >= SILENT_SECONDS) {
+        output::note(&format!(
+            "timing all algorithms may take about {seconds:.0} s"
+        ));
+    }
     let timed = task.side_by_side(|task, algorithm| {
         progress.name(algorithm.name);
         let request = task.request_for(algorithm)?;

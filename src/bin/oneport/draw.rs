@@ -168,10 +168,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     };
     if let Some(path) = &args.trace {
         let trace = timed(&input, File::Json)?;
-        output::write_file(path, trace.as_bytes())?;
+        output::write_named(path, trace.as_bytes())?;
     }
     match to_file {
-        Some(path) => output::write_file(path, text.as_bytes())?,
+        Some(path) => output::write_named(path, text.as_bytes())?,
         None => out.write_all(text.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,20 +1,34 @@
 //! Input files.
 
-use std::fs;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+
+use crate::task::available_memory;
+
+/// Larger input files are refused: the largest schedule that can be planned is shorter.
+const MAX_BYTES: u64 = 4 << 30;
 
 /// Reads a text file, or standard input for `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    if path.as_os_str() == "-" {
-        std::io::stdin()
-            .read_to_end(&mut bytes)
-            .context("cannot read standard input")?;
+    // Half of the memory, because a buffer that grows is copied.
+    let max = available_memory().map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes / 2));
+    let (source, name): (Box<dyn Read>, String) = if path.as_os_str() == "-" {
+        (Box::new(std::io::stdin()), "standard input".into())
     } else {
-        bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path.display().to_string();
+        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+        (Box::new(file), name)
+    };
+    let mut bytes = Vec::new();
+    source
+        .take(max.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {name}"))?;
+    if bytes.len() as u64 > max {
+        bail!("{name} has more than the {max} bytes that an input file can have here");
     }
     String::from_utf8(bytes)
         .ok()

@@ -1,6 +1,7 @@
 //! Standard output, tables, messages and exit codes.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
@@ -58,6 +59,13 @@ pub(crate) fn error(message: &str) {
 /// Prints a remark on standard error, so that it does not disturb the output.
 pub(crate) fn note(message: &str) {
     let _ = writeln!(io::stderr(), "note: {message}");
+}
+
+/// Writes a file and says so on standard error.
+pub(crate) fn write_named(path: &Path, content: &[u8]) -> Result<()> {
+    write_file(path, content)?;
+    note(&format!("written to {}", path.display()));
+    Ok(())
 }
 
 /// Prints one JSON object and a line end.

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if args.table {
         let text = table(&args.common)?;
         match to_file {
-            Some(path) => output::write_file(path, text.as_bytes())?,
+            Some(path) => output::write_named(path, text.as_bytes())?,
             None => out.write_all(text.as_bytes())?,
         }
         return Ok(ExitCode::SUCCESS);
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Format::Dot => dot(&input.schedule),
     };
     match to_file {
-        Some(path) => output::write_file(path, text.as_bytes())?,
+        Some(path) => output::write_named(path, text.as_bytes())?,
         None => out.write_all(text.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)

@@ -195,10 +195,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     }
     if let (Some(path), Some(file), Some(trace)) = (&args.trace, file, &done.trace) {
         let text = file.content(trace, &args.caption(&input, &done))?;
-        output::write_file(path, text.as_bytes())?;
+        output::write_named(path, text.as_bytes())?;
     }
     if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
-        output::write_file(path, text.as_bytes())?;
+        output::write_named(path, text.as_bytes())?;
     }
     let output = Output::new(args, &input, dtype, done);
     if args.common.json {

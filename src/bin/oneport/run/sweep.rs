@@ -190,7 +190,7 @@ impl Args {
                 csv.serialize(&row.row)?;
             }
             let text = csv.into_inner().context("cannot write the table")?;
-            output::write_file(path, &text)?;
+            output::write_named(path, &text)?;
         }
         if self.common.json {
             let mut verified = rows.iter().map(|row| row.row.verified);
@@ -205,9 +205,6 @@ impl Args {
             output::json(out, &output)?;
         } else if let Some(first) = rows.first() {
             print(out, &first.row, rows)?;
-            if let Some(path) = self.csv.as_ref().filter(|_| wrong.is_none()) {
-                writeln!(out, "\nwritten to {}", path.display())?;
-            }
         }
         match wrong {
             None => Ok(ExitCode::SUCCESS),

@@ -294,13 +294,13 @@ impl Args {
     ) -> Result<()> {
         if let Some(path) = &self.output {
             let text = Series::of(periodic).to_json(schedule);
-            output::write_file(path, text.as_bytes())?;
+            output::write_named(path, text.as_bytes())?;
         }
         if let Some(path) = &self.draw {
-            output::write_file(path, platform_svg(solution).as_bytes())?;
+            output::write_named(path, platform_svg(solution).as_bytes())?;
         }
         if let (Some(path), Some(file)) = (&self.gantt, gantt) {
-            output::write_file(path, one_period(periodic, file)?.as_bytes())?;
+            output::write_named(path, one_period(periodic, file)?.as_bytes())?;
         }
         Ok(())
     }
