@@ -1,20 +1,21 @@
 //! The builder of a schedule, for writing one by hand, step by step.
 
-use super::{Layout, Order, Schedule, Spans, Step};
+use super::{Layout, Order, Schedule, Span, Spans, Step};
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::schedule::collective::Collective;
+use crate::schedule::collective::{Collective, Kind};
 
 /// Builds a [`Schedule`] step by step.
 ///
+/// Constructors such as [`Schedule::broadcast`] lay the buffers out, with root 0 and bidirectional
+/// one-ported ranks. [`Schedule::builder`] leaves the buffers to [`Builder::layout`].
+///
 /// ```
-/// use oneport::{Collective, Ports, Schedule, Span};
-/// let mut b = Schedule::builder(2, Ports::BI, Collective::Broadcast { root: 0 });
-/// b.layout(0, 4, [Span::new(0, 4)], [Span::new(0, 4)]);
-/// b.layout(1, 4, [], [Span::new(0, 4)]);
-/// b.transfer(0, 1, Span::new(0, 4));
-/// let schedule = b.build()?;
-/// assert_eq!(schedule.steps(), 2);
+/// use oneport::Schedule;
+/// let mut b = Schedule::broadcast(3, 4);
+/// b.transfer(0, 1, 0..4);
+/// b.transfer(1, 2, 0..4);
+/// assert!(b.build()?.check().is_correct());
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -23,6 +24,44 @@ pub struct Builder {
     collective: Collective,
     layout: Vec<Layout>,
     programs: Vec<Vec<Step>>,
+    /// Of a vector or a block, if the buffers are laid out.
+    elements: Option<usize>,
+}
+
+macro_rules! constructors {
+    ($($name:ident $collective:expr, $buffers:literal;)*) => {
+        /// One's own schedule of a collective, with buffers laid out.
+        impl Schedule {
+            $(
+                #[doc = concat!("Starts ", stringify!($name), " over `ranks` ranks: ", $buffers)]
+                pub fn $name(ranks: usize, elements: usize) -> Builder {
+                    Builder::laid_out(ranks, $collective, elements)
+                }
+            )*
+        }
+    };
+}
+
+constructors! {
+    broadcast Collective::Broadcast { root: 0 },
+        "every rank has a buffer of `elements` elements, the vector.";
+    reduce Collective::Reduce { root: 0 },
+        "every rank has a buffer of `elements` elements, the vector.";
+    allreduce Collective::Allreduce,
+        "every rank has a buffer of `elements` elements, the vector.";
+    scan Collective::Scan,
+        "every rank has a buffer of `elements` elements, the vector.";
+    gather Collective::Gather { root: 0 },
+        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order.";
+    scatter Collective::Scatter { root: 0 },
+        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order.";
+    allgather Collective::Allgather,
+        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order.";
+    reduce_scatter Collective::ReduceScatter,
+        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order.";
+    alltoall Collective::Alltoall,
+        "every rank has a buffer of `ranks` blocks of `elements` elements that it sends, in rank \
+        order, and behind them as many that it receives.";
 }
 
 impl Builder {
@@ -32,7 +71,71 @@ impl Builder {
             collective,
             layout: vec![Layout::default(); ranks],
             programs: vec![Vec::new(); ranks],
+            elements: None,
         }
+    }
+
+    fn laid_out(ranks: usize, collective: Collective, elements: usize) -> Self {
+        let mut builder = Builder::new(ranks, Ports::BI, collective);
+        builder.elements = Some(elements);
+        builder.lay_out();
+        builder
+    }
+
+    /// Lays the buffers out: see the constructors.
+    fn lay_out(&mut self) {
+        let Some(elements) = self.elements else {
+            return;
+        };
+        let (ranks, root) = (self.layout.len(), self.collective.root());
+        let kind = self.collective.kind();
+        let len = match kind.has_blocks() {
+            true => elements.saturating_mul(ranks),
+            false => elements,
+        };
+        let all = Span::new(0, len);
+        for (rank, layout) in self.layout.iter_mut().enumerate() {
+            let block = Span::new(rank.saturating_mul(elements), elements);
+            let at_root = (root == Some(rank)).then_some(all);
+            let (input, output): (Option<Span>, Option<Span>) = match kind {
+                Kind::Broadcast | Kind::Multicast => (at_root, Some(all)),
+                Kind::Reduce => (Some(all), at_root),
+                Kind::Allreduce | Kind::Scan => (Some(all), Some(all)),
+                Kind::Gather => (Some(block), at_root),
+                Kind::Scatter => (at_root, Some(block)),
+                Kind::Allgather => (Some(block), Some(all)),
+                Kind::ReduceScatter => (Some(all), Some(block)),
+                Kind::Alltoall => (Some(all), Some(Span::new(len, len))),
+            };
+            *layout = Layout {
+                len: match kind {
+                    Kind::Alltoall => len.saturating_mul(2),
+                    _ => len,
+                },
+                input: input.into(),
+                output: output.into(),
+            };
+        }
+    }
+
+    /// Sets the root of a collective that has one, and lays laid out buffers out for it.
+    pub fn root(&mut self, rank: usize) -> &mut Self {
+        if let Collective::Broadcast { root }
+        | Collective::Reduce { root }
+        | Collective::Gather { root }
+        | Collective::Scatter { root }
+        | Collective::Multicast { root, .. } = &mut self.collective
+        {
+            *root = rank;
+        }
+        self.lay_out();
+        self
+    }
+
+    /// Sets the port model.
+    pub fn ports(&mut self, ports: Ports) -> &mut Self {
+        self.ports = ports;
+        self
     }
 
     /// Sets the buffer of `rank`: its length, the spans of its input and the spans of its output.
@@ -43,13 +146,13 @@ impl Builder {
         &mut self,
         rank: usize,
         len: usize,
-        input: impl IntoIterator<Item = super::Span>,
-        output: impl IntoIterator<Item = super::Span>,
+        input: impl Into<Spans>,
+        output: impl Into<Spans>,
     ) -> &mut Self {
         self.layout[rank] = Layout {
             len,
-            input: input.into_iter().collect(),
-            output: output.into_iter().collect(),
+            input: input.into(),
+            output: output.into(),
         };
         self
     }
@@ -86,5 +189,82 @@ impl Builder {
     /// As [`Schedule::new`].
     pub fn build(self) -> Result<Schedule> {
         Schedule::new(self.ports, self.collective, self.layout, self.programs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::FindingKind;
+
+    type Constructor = fn(usize, usize) -> Builder;
+
+    const CONSTRUCTORS: [Constructor; 9] = [
+        Schedule::broadcast,
+        Schedule::reduce,
+        Schedule::allreduce,
+        Schedule::scan,
+        Schedule::gather,
+        Schedule::scatter,
+        Schedule::allgather,
+        Schedule::reduce_scatter,
+        Schedule::alltoall,
+    ];
+
+    #[test]
+    fn laid_out_buffers_fit_their_collective() {
+        for start in CONSTRUCTORS {
+            for (p, m) in [(1, 3), (4, 0), (5, 2)] {
+                for root in [0, p - 1] {
+                    let mut b = start(p, m);
+                    let schedule = b.root(root).clone().build().unwrap();
+                    let kind = schedule.collective().kind();
+                    for rank in 0..p {
+                        let expected = schedule.collective();
+                        let expected = expected.expected_output(schedule.layout(), rank);
+                        assert!(expected.is_ok(), "{kind:?} p={p} m={m}: {expected:?}");
+                    }
+                    let errors = schedule.check().errors;
+                    let laid_out = |e: &crate::check::Finding| e.kind != FindingKind::Layout;
+                    assert!(
+                        errors.iter().all(laid_out),
+                        "{kind:?} p={p} m={m}: {errors:?}"
+                    );
+                    let has_root = schedule.collective().root();
+                    assert!(has_root.is_none_or(|r| r == root), "{kind:?}");
+                }
+            }
+            let error = start(3, 4).root(3).clone().build().err();
+            let has_root = start(3, 4).collective.root().is_some();
+            assert_eq!(error.is_some(), has_root, "root 3 of 3 ranks");
+            // Lengths saturate, and what lies beyond every memory is not laid out twice.
+            let _ = start(3, usize::MAX).build();
+        }
+    }
+
+    #[test]
+    fn a_reversed_range_is_refused() {
+        let mut b = Schedule::broadcast(2, 4);
+        #[expect(clippy::reversed_empty_ranges, reason = "the mistake")]
+        b.transfer(0, 1, 3..1);
+        let error = b.build().unwrap_err().to_string();
+        assert!(
+            error.starts_with("rank 0, step 0 (send): span [3, "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with("leaves the buffer of 4 elements"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn ranges_and_lists_of_them_are_spans() {
+        let both = Spans::from([0..1, 3..4]);
+        let mut b = Schedule::builder(2, Ports::UNI, Collective::Broadcast { root: 1 });
+        b.layout(1, 4, both.clone(), both.clone());
+        b.layout(0, 4, [], both);
+        b.transfer(1, 0, [0..1, 3..4]);
+        assert!(b.build().unwrap().check().is_correct());
     }
 }

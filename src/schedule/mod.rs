@@ -19,7 +19,6 @@ mod step;
 pub use builder::Builder;
 pub(crate) use reverse::reversed_step;
 pub use source::ScheduleSource;
-use span::spans;
 pub use span::{Span, Spans, total_len};
 pub use step::{Order, Step};
 
@@ -36,10 +35,8 @@ pub struct Layout {
     /// Length of the buffer.
     pub len: usize,
     /// Spans that hold the input at the start, in rank order of its blocks.
-    #[serde(with = "spans")]
     pub input: Spans,
     /// Spans that must hold the output at the end, in rank order of its blocks.
-    #[serde(with = "spans")]
     pub output: Spans,
 }
 

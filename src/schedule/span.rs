@@ -1,8 +1,9 @@
 //! Spans: parts of a rank's buffer.
 
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 /// `len` elements of a rank's buffer, starting at `offset`; `[offset, len]` in files.
@@ -15,14 +16,143 @@ pub struct Span {
     pub len: usize,
 }
 
-/// The spans of one message, packed in this order; most messages have one span.
-pub type Spans = SmallVec<[Span; 1]>;
+/// The spans of one message, packed in this order; most messages have one span. A list of pairs
+/// `[offset, len]` in files.
+///
+/// ```
+/// use oneport::{Span, Spans};
+/// assert_eq!(Spans::from(2..6), Spans::from(Span::new(2, 4)));
+/// assert_eq!(Spans::from([0..1, 5..7]).len(), 2);
+/// ```
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Spans(SmallVec<[Span; 1]>);
 
-impl From<Span> for Spans {
-    fn from(span: Span) -> Self {
-        Spans::from_buf([span])
+impl Spans {
+    /// No spans.
+    pub fn new() -> Spans {
+        Spans::default()
+    }
+
+    /// All spans.
+    pub fn as_slice(&self) -> &[Span] {
+        &self.0
+    }
+
+    /// Keeps the spans for which `keep` holds, in order.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Span) -> bool) {
+        self.0.retain(|span| keep(span));
+    }
+
+    /// Appends a span.
+    pub fn push(&mut self, span: Span) {
+        self.0.push(span);
     }
 }
+
+impl Deref for Spans {
+    type Target = [Span];
+
+    fn deref(&self) -> &[Span] {
+        &self.0
+    }
+}
+
+impl DerefMut for Spans {
+    fn deref_mut(&mut self) -> &mut [Span] {
+        &mut self.0
+    }
+}
+
+impl fmt::Debug for Spans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Spans {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.0.as_slice().serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Spans {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Vec::<Span>::deserialize(d).map(Spans::from)
+    }
+}
+
+impl FromIterator<Span> for Spans {
+    fn from_iter<I: IntoIterator<Item = Span>>(spans: I) -> Self {
+        Spans(spans.into_iter().collect())
+    }
+}
+
+impl Extend<Span> for Spans {
+    fn extend<I: IntoIterator<Item = Span>>(&mut self, spans: I) {
+        self.0.extend(spans);
+    }
+}
+
+impl IntoIterator for Spans {
+    type Item = Span;
+    type IntoIter = std::vec::IntoIter<Span>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_vec().into_iter()
+    }
+}
+
+impl<'s> IntoIterator for &'s Spans {
+    type Item = &'s Span;
+    type IntoIter = std::slice::Iter<'s, Span>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<S: Into<Span>> From<S> for Spans {
+    fn from(span: S) -> Self {
+        Spans(SmallVec::from_buf([span.into()]))
+    }
+}
+
+impl From<Vec<Span>> for Spans {
+    fn from(spans: Vec<Span>) -> Self {
+        Spans(spans.into())
+    }
+}
+
+impl From<&[Span]> for Spans {
+    fn from(spans: &[Span]) -> Self {
+        Spans(spans.into())
+    }
+}
+
+impl From<Option<Span>> for Spans {
+    fn from(span: Option<Span>) -> Self {
+        span.into_iter().collect()
+    }
+}
+
+impl<const N: usize> From<[Span; N]> for Spans {
+    fn from(spans: [Span; N]) -> Self {
+        spans.into_iter().collect()
+    }
+}
+
+/// Lists of ranges. (One for all lengths would leave the type of `[]` open.)
+macro_rules! from_ranges {
+    ($($n:literal)*) => {
+        $(impl From<[Range<usize>; $n]> for Spans {
+            fn from(ranges: [Range<usize>; $n]) -> Self {
+                ranges.into_iter().map(Span::from).collect()
+            }
+        })*
+    };
+}
+
+from_ranges!(1 2 3 4 5 6 7 8);
 
 impl Span {
     /// A span of `len` elements starting at `offset`.
@@ -54,32 +184,15 @@ impl From<Span> for (usize, usize) {
 }
 
 impl From<Range<usize>> for Span {
+    /// A range whose end lies before its start becomes a span that leaves every buffer: a schedule
+    /// or a step with it is refused.
     fn from(range: Range<usize>) -> Self {
-        Span::new(range.start, range.end.saturating_sub(range.start))
+        let len = range.end.checked_sub(range.start);
+        Span::new(range.start, len.unwrap_or(usize::MAX))
     }
 }
 
 /// Number of elements in all spans together (saturating).
 pub fn total_len(spans: &[Span]) -> usize {
     spans.iter().fold(0, |sum, s| sum.saturating_add(s.len))
-}
-
-/// The serialized form of spans: a list of pairs `[offset, len]`.
-pub(super) mod spans {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{Span, Spans};
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        spans: &Spans,
-        s: S,
-    ) -> Result<S::Ok, S::Error> {
-        spans.as_slice().serialize(s)
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        d: D,
-    ) -> Result<Spans, D::Error> {
-        Vec::<Span>::deserialize(d).map(|spans| spans.into_iter().collect())
-    }
 }

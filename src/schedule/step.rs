@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::span::{Span, Spans, spans, total_len};
+use super::span::{Span, Spans, total_len};
 
 /// Which operand is the left one when a message is combined into a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -35,7 +35,6 @@ pub enum Step {
     /// One message to rank `to`, the spans packed in order, through port `port`.
     Send {
         to: usize,
-        #[serde(with = "spans")]
         spans: Spans,
         #[serde(default, skip_serializing_if = "is_zero")]
         port: usize,
@@ -43,7 +42,6 @@ pub enum Step {
     /// A message from rank `from`, stored into the spans.
     Recv {
         from: usize,
-        #[serde(with = "spans")]
         spans: Spans,
         #[serde(default, skip_serializing_if = "is_zero")]
         port: usize,
@@ -51,7 +49,6 @@ pub enum Step {
     /// A message from rank `from`, combined element-wise into the spans.
     RecvCombine {
         from: usize,
-        #[serde(with = "spans")]
         spans: Spans,
         #[serde(default)]
         order: Order,
@@ -224,19 +221,19 @@ mod one_or_many {
     )]
     enum Form {
         One(Span),
-        Many(#[serde(with = "super::spans")] Spans),
+        Many(Spans),
     }
 
     pub(super) fn serialize<S: Serializer>(spans: &Spans, s: S) -> Result<S::Ok, S::Error> {
         match spans.as_slice() {
             [one] => one.serialize(s),
-            _ => super::spans::serialize(spans, s),
+            _ => spans.serialize(s),
         }
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Spans, D::Error> {
         Ok(match Form::deserialize(d)? {
-            Form::One(span) => Spans::from_elem(span, 1),
+            Form::One(span) => span.into(),
             Form::Many(spans) => spans,
         })
     }

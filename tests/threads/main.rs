@@ -5,6 +5,7 @@
 
 mod contention;
 mod endpoint;
+mod examples;
 mod faults;
 mod gather_distributed;
 #[path = "../mutants/mod.rs"]

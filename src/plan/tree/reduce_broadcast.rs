@@ -31,8 +31,7 @@ pub fn plan(request: &Request, reduction: fn(&Request) -> Result<Schedule>) -> R
     let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
     for (r, (first, second)) in up.layout().iter().zip(down.layout()).enumerate() {
         let len = first.len.max(second.len);
-        let (input, output) = (first.input.iter(), second.output.iter());
-        b.layout(r, len, input.copied(), output.copied());
+        b.layout(r, len, first.input.clone(), second.output.clone());
     }
     for schedule in [up, down] {
         for (r, program) in schedule.into_programs().into_iter().enumerate() {

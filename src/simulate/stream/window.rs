@@ -150,7 +150,7 @@ impl Pending {
     fn local(kind: Kind, src: &[Span], dst: Spans, index: u32, len: usize) -> Result<Pending> {
         let writes = u32::try_from(dst.len()).map_err(|_| Error::usage("more than 2^32 spans"))?;
         let mut spans = dst;
-        spans.extend_from_slice(src);
+        spans.extend(src.iter().copied());
         let (written, read) = spans.split_at_mut(writes as usize);
         sort_if_long(written);
         sort_if_long(read);
