@@ -109,7 +109,7 @@ pub struct Waiting {
 }
 
 impl Report {
-    /// Whether there are no errors.
+    /// Whether there are no errors: the schedule is proved.
     pub fn is_correct(&self) -> bool {
         self.errors.is_empty() && self.more == 0
     }

@@ -33,7 +33,8 @@
 //! let report = schedule.check();
 //! assert_eq!(
 //!     report.errors[0].message,
-//!     "rank 0 needs two ports at once: step 1 (send to 1) and step 2 (recv from 1) wait for each other, but share its one port"
+//!     "rank 0 needs two ports at once: step 1 (send to 1) and step 2 (recv from 1) \
+//!      wait for each other, but share its one port"
 //! );
 //! let report = schedule.with_ports(Ports::BI)?.check();
 //! assert!(report.is_correct());
@@ -87,7 +88,8 @@ impl Schedule {
         self.check_with(&Options::default())
     }
 
-    /// As [`Schedule::check`], with other assumptions and limits.
+    /// As [`Schedule::check`], with other assumptions and limits. Errors beyond the limit are
+    /// counted.
     pub fn check_with(&self, options: &Options) -> Report {
         check(self, options)
     }

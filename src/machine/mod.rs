@@ -1,4 +1,7 @@
 //! The cost model: times of transfers, combinations and copies, and the ports of a rank.
+//!
+//! Sizes are in bytes, costs in time units and time units per byte. All functions take constant
+//! time (that of a search through the pieces, if a model has them), unless they say otherwise.
 
 mod pieces;
 mod ports;
@@ -87,18 +90,19 @@ struct Platform {
     slowest: (f64, f64),
 }
 
-/// Per-pair and per-rank costs of a heterogeneous platform; `None` means that there is no link.
+/// Per-pair and per-rank costs of a heterogeneous platform of `p` ranks; `None` means that there is
+/// no link. A message of `n > 0` bytes takes `alpha[from][to] + beta[from][to] * n`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Links {
-    /// `alpha[from][to]`.
+    /// `alpha[from][to]`, `p` by `p`.
     pub alpha: Vec<Vec<Option<f64>>>,
-    /// `beta[from][to]`.
+    /// `beta[from][to]`, `p` by `p`.
     pub beta: Vec<Vec<Option<f64>>>,
-    /// `gamma[rank]`; zero if absent.
+    /// `gamma[rank]`: `p` numbers, or none if combining is free.
     #[serde(default)]
     pub gamma: Vec<f64>,
-    /// `gamma_copy[rank]`; zero if absent.
+    /// `gamma_copy[rank]`: `p` numbers, or none if copies are free.
     #[serde(default)]
     pub gamma_copy: Vec<f64>,
 }
@@ -176,7 +180,7 @@ impl CostModel {
         self
     }
 
-    /// A heterogeneous model.
+    /// A heterogeneous model, in `O(p^2)` time and memory.
     ///
     /// # Errors
     /// When a matrix is not square, the shapes differ, or a cost is negative, not finite or greater
@@ -232,7 +236,8 @@ impl CostModel {
         Ok(CostModel::heterogeneous(links)?.overlap(overlap))
     }
 
-    /// Checks that every cost is finite and not negative, and at most 1e100.
+    /// Checks that alpha, beta, gamma and gamma_copy are finite, not negative and at most 1e100.
+    /// Links and pieces have been checked when the model was made.
     ///
     /// # Errors
     /// Names the first cost that is not.
@@ -349,7 +354,8 @@ impl CostModel {
         }
     }
 
-    /// Time of a message of `bytes` bytes; infinite if there is no link.
+    /// Time of a message of `bytes` bytes; infinite if there is no link, or one of the ranks is not
+    /// described by the model.
     #[inline]
     pub fn transfer(&self, from: usize, to: usize, bytes: u64) -> f64 {
         if bytes == 0 {
@@ -365,7 +371,8 @@ impl CostModel {
         }
     }
 
-    /// Time that rank `rank` needs to combine `bytes` received bytes.
+    /// Time that rank `rank` needs to combine `bytes` received bytes; 0 if a heterogeneous model
+    /// does not describe the rank.
     #[inline]
     pub fn combine(&self, rank: usize, bytes: u64) -> f64 {
         self.rate(rank, self.gamma, |l| &l.gamma, |p| &p.combine, bytes)
@@ -383,7 +390,8 @@ impl CostModel {
         }
     }
 
-    /// Time that rank `rank` needs to copy `bytes` bytes locally.
+    /// Time that rank `rank` needs to copy `bytes` bytes locally; 0 if a heterogeneous model does
+    /// not describe the rank.
     #[inline]
     pub fn copy(&self, rank: usize, bytes: u64) -> f64 {
         self.rate(rank, self.gamma_copy, |l| &l.gamma_copy, |p| &p.copy, bytes)

@@ -59,7 +59,7 @@ impl Ports {
         }
     }
 
-    /// The port list of a send (`sends`) or a receive on port number `port`.
+    /// The port list of a send (`sends`) or a receive on port number `port`, counted from 0.
     pub fn list(self, sends: bool, port: usize) -> usize {
         match self {
             Ports::Unidirectional { .. } => port,

@@ -38,7 +38,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Duration of the node.
+    /// Duration of the node under `cost`, with elements of `element_bytes` bytes.
     #[inline]
     pub fn time(&self, cost: &CostModel, element_bytes: u64) -> f64 {
         let bytes = self.elements.saturating_mul(element_bytes);
@@ -99,13 +99,19 @@ impl OrderedGraph {
         &self.nodes
     }
 
-    /// The node whose end is `event` of `rank`.
+    /// The node whose end is `event` of `rank`; `None` if the step has no such event.
+    ///
+    /// # Panics
+    /// When the schedule has no such rank or step.
     pub fn node(&self, rank: usize, event: Event) -> Option<usize> {
         let node = self.event_nodes[self.rank_events[rank] + event.index()];
         (node != NONE).then_some(node as usize)
     }
 
     /// Nodes that node `node` waits for.
+    ///
+    /// # Panics
+    /// When there is no such node.
     pub fn waits(&self, node: usize) -> &[u32] {
         let start = if node == 0 {
             0

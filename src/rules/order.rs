@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::schedule::{Span, Step};
 
-/// The end of a step's transfer or of a step's computation: see [`LocalOrder`].
+/// The end of a step's transfer or of a step's computation: see [`LocalOrder`]. A program has at
+/// most 2^30 steps, numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event(u32);
 
@@ -26,7 +27,7 @@ impl Event {
         Event(narrow(step) * 2 + 1)
     }
 
-    /// The last event of `step`, the one that finishes it.
+    /// The last event of `step`, step number `index`: the one that finishes it.
     pub fn finished(index: usize, step: &Step) -> Event {
         if step.computes() {
             Event::computed(index)
@@ -76,7 +77,8 @@ pub struct OrderScratch {
 }
 
 impl LocalOrder {
-    /// Analyses one program. `overlap` is [`CostModel::overlap`](crate::CostModel::overlap).
+    /// Analyses one program and replaces the result of the one before. `overlap` is
+    /// [`CostModel::overlap`](crate::CostModel::overlap).
     ///
     /// Time and space are linear in the number of steps and of the distinct parts of the buffer
     /// that they access.
