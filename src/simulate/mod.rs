@@ -6,6 +6,10 @@
 //! - [`stream`] gives makespan, rank times and counts only, for programs that are generated step by
 //!   step ([`ScheduleSource`](crate::schedule::ScheduleSource)) and for stored schedules. It builds
 //!   no graph: it is several times as fast and needs a tenth of the memory.
+//!
+//! Times are in the unit of the cost model. Preparing takes the time of
+//! [`OrderedGraph::new`](crate::rules::OrderedGraph::new), and timing is linear in the number of
+//! nodes and of their waits.
 
 pub mod bounds;
 mod stats;
@@ -31,7 +35,7 @@ pub struct Prepared {
     graph: Arc<OrderedGraph>,
 }
 
-/// Finishing times of one schedule under one cost model.
+/// Finishing times of one schedule under one cost model, in its unit.
 #[derive(Debug, Clone)]
 pub struct Simulation {
     prepared: Prepared,
@@ -70,8 +74,7 @@ impl Prepared {
     /// Matches and orders the steps of `schedule`. `overlap` is [`CostModel::overlap`].
     ///
     /// # Errors
-    /// When a send or receive has no partner, partners disagree on a length, a port does not exist,
-    /// or steps wait for each other in a cycle. [`crate::check`] gives more details.
+    /// As [`OrderedGraph::new`].
     pub fn new(schedule: &Schedule, overlap: bool) -> Result<Prepared> {
         Ok(Prepared {
             ranks: schedule.ranks(),
@@ -91,12 +94,12 @@ impl Prepared {
         self.graph.nodes()
     }
 
-    /// The node whose end is `event` of `rank`.
+    /// The node whose end is `event` of `rank`: see [`OrderedGraph::node`].
     pub fn node(&self, rank: usize, event: Event) -> Option<usize> {
         self.graph.node(rank, event)
     }
 
-    /// Nodes that node `node` waits for.
+    /// Nodes that node `node` waits for: see [`OrderedGraph::waits`].
     pub fn waits(&self, node: usize) -> &[u32] {
         self.graph.waits(node)
     }
@@ -153,7 +156,8 @@ impl Prepared {
     }
 
     /// The pass of [`Prepared::simulate_bytes`] alone: writes the finishing times by node into
-    /// `finish` and returns the makespan. A message over a missing link never ends.
+    /// `finish` and returns the makespan. It does not validate `cost`, and a message over a missing
+    /// link never ends: its time is infinite.
     ///
     /// # Panics
     /// When `finish` does not have one entry per node, or `cost` has another `overlap` than the
@@ -199,12 +203,12 @@ impl Simulation {
         &self.prepared
     }
 
-    /// The makespan: the time when the last rank finishes.
+    /// The makespan: the time when the last rank finishes. Linear in the number of nodes.
     pub fn makespan(&self) -> f64 {
         self.finish.iter().copied().fold(0.0, max_time)
     }
 
-    /// The time when each rank finishes its last step.
+    /// By rank: the time when it finishes its last step. Linear in the number of nodes.
     pub fn rank_times(&self) -> Vec<f64> {
         let mut times = vec![0.0; self.prepared.ranks];
         for (node, &end) in self.prepared.nodes().iter().zip(&self.finish) {
@@ -229,8 +233,11 @@ impl Simulation {
             .fold(0.0, |t, &w| max_time(t, self.finish[w as usize]))
     }
 
-    /// Time during which each port of each rank carries a transfer: `[rank][list]`, with the list
-    /// numbers of [`Ports::list`].
+    /// Time during which each port of each rank of the simulated schedule carries a transfer:
+    /// `[rank][list]`, with the list numbers of [`Ports::list`]. Linear in the number of steps.
+    ///
+    /// # Panics
+    /// When `schedule` has ranks or steps that the simulated one does not have.
     pub fn port_busy(&self, schedule: &Schedule) -> Vec<Vec<f64>> {
         let ports = self.prepared.ports;
         let mut busy = vec![vec![0.0; ports.lists()]; self.prepared.ranks];
@@ -247,7 +254,8 @@ impl Simulation {
         busy
     }
 
-    /// The nodes of one longest path, from first to last.
+    /// The nodes of one longest path, from first to last. Linear in the number of nodes and of
+    /// their waits.
     pub fn critical_path(&self) -> Vec<usize> {
         let last =
             (0..self.finish.len()).max_by(|&a, &b| self.finish[a].total_cmp(&self.finish[b]));

@@ -26,10 +26,11 @@ pub struct Stats {
 }
 
 impl Schedule {
-    /// Counts rounds, messages and volume.
+    /// Counts rounds, messages and volume, in the time of [`Prepared::new`] and of sorting the
+    /// spans of each program.
     ///
     /// # Errors
-    /// When the schedule never completes (see [`crate::check`]).
+    /// As [`Prepared::new`].
     pub fn stats(&self) -> Result<Stats> {
         let rounds = Prepared::new(self, false)?.rounds();
         let count = |sends: bool| -> Vec<usize> {

@@ -41,12 +41,12 @@ use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
 use crate::rules::{Node, NodeKind, Times, advance};
 use crate::schedule::{ScheduleSource, Step};
 
-/// Times and counts of streamed programs.
+/// Times and counts of streamed programs; times are in the unit of the cost model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timed {
     /// The makespan: the time when the last rank finishes.
     pub time: f64,
-    /// The time when each rank finishes its last step.
+    /// By rank: the time when it finishes its last step.
     pub rank_times: Vec<f64>,
     /// Number of messages on the longest chain of dependent messages, as in
     /// [`Stats`](super::Stats).
