@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::trace::{Activity, Source, Trace, Unit, What};
 use crate::error::{Error, Result};
 
-/// Maximal number of events of a trace: viewers take seconds per hundred thousand events.
+/// Maximal number of events of a trace in JSON: viewers take seconds per hundred thousand events.
 pub const MAX_EVENTS: usize = 1_000_000;
 
 impl Trace {

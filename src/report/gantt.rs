@@ -28,7 +28,8 @@ const MAX_WIDTH_OF_RUN: f64 = 1600.0;
 /// are counted below the chart instead of drawn.
 ///
 /// # Errors
-/// When the chart would have more than [`MAX_BOXES`] boxes, or too many lanes.
+/// When the chart would have more than [`MAX_BOXES`] boxes, or its lanes would be too many for the
+/// height of a picture.
 pub fn gantt(trace: &Trace, caption: &Caption) -> Result<String> {
     let boxes = trace.activities().iter().filter(|a| takes_time(a)).count();
     if boxes > MAX_BOXES {

@@ -5,6 +5,10 @@
 //! draws it, and [`Trace::to_chrome_json`] writes it for Perfetto and similar viewers. [`tree()`]
 //! and [`traffic()`] draw which rank sends to which, without times.
 //!
+//! A trace takes time linear in the number of steps, apart from sorting segments; a picture, in
+//! what it shows, times the lanes of a rank (charts) or the levels (trees). Pictures that are too
+//! large for a viewer are refused.
+//!
 //! ```
 //! use oneport::report::{Caption, Trace, Unit, gantt};
 //! use oneport::{CostModel, Request};

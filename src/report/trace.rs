@@ -72,9 +72,9 @@ pub struct Activity {
     /// Index into [`Trace::segments`] of the segment moved or combined; `None` for an empty
     /// message.
     pub segment: Option<usize>,
-    /// Start time.
+    /// Start time, in the trace's unit.
     pub start: f64,
-    /// End time.
+    /// End time, in the trace's unit.
     pub end: f64,
 }
 
@@ -103,8 +103,7 @@ impl Trace {
     /// transfer followed by a combination.
     ///
     /// # Errors
-    /// When the schedule does not complete, or a time is not finite (for example if a link is
-    /// missing).
+    /// As [`Schedule::simulate_bytes`], and when the makespan is not finite.
     pub fn model(
         schedule: &Schedule,
         cost: &CostModel,
@@ -140,10 +139,14 @@ impl Trace {
         )
     }
 
-    /// Traces steps that start and end at the given times, by rank and step.
+    /// Traces steps that start and end at the given model times, by rank and step. Elements are
+    /// of one byte.
     ///
     /// # Errors
-    /// When there are too many steps.
+    /// When there are more steps than can be numbered.
+    ///
+    /// # Panics
+    /// When a step has no times.
     pub fn of_times(schedule: &Schedule, times: &[Vec<(f64, f64)>]) -> Result<Trace> {
         let of_step = |rank: usize, i: usize, step: &Step| {
             let what = match step.peer() {
@@ -160,10 +163,10 @@ impl Trace {
     /// [`Outcome::step_times`](crate::run::Outcome::step_times).
     ///
     /// The earlier of two partners waits for the other, so a transfer starts when both have opened
-    /// their ports.
+    /// their ports. A step without times takes no time.
     ///
     /// # Errors
-    /// When the schedule's messages do not match.
+    /// When there are more steps than can be numbered.
     pub fn wall(
         schedule: &Schedule,
         element_bytes: u64,

@@ -51,7 +51,7 @@ impl Traffic {
         traffic
     }
 
-    /// Bytes from one rank to another.
+    /// Bytes from one rank to another, at most `u64::MAX`.
     pub fn bytes(&self, from: usize, to: usize) -> u64 {
         self.flows.get(&(from, to)).map_or(0, |f| f.bytes)
     }
@@ -69,7 +69,8 @@ const LABELLED: (f64, f64) = (58.0, 26.0);
 /// cells for more bytes.
 ///
 /// # Errors
-/// When there are more than [`MAX_BOXES`] cells, or more ranks than a picture can hold.
+/// When more than [`MAX_BOXES`] pairs of ranks exchange messages, or there are more than 2048
+/// ranks.
 pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
     const MAX_RANKS: usize = 2048;
     let (p, cells) = (traffic.ranks, traffic.flows.len());

@@ -40,9 +40,10 @@ impl Tree {
     ///
     /// It contains every rank that exchanges messages, and all messages travel from the root
     /// towards the leaves, or all towards the root. Returns `None` if neither graph is such a tree.
+    /// Elements have `element_bytes` bytes.
     ///
     /// # Errors
-    /// When the schedule has too many steps to be numbered.
+    /// When there are more steps than can be numbered.
     pub fn of(schedule: &Schedule, element_bytes: u64) -> Result<Option<Tree>> {
         let mut edges = Edges::default();
         let (segments, of_step) = segments(schedule)?;
@@ -223,7 +224,7 @@ const NODE_GAP: f64 = 12.0;
 /// in which their parent communicates with them.
 ///
 /// # Errors
-/// When the picture would be too large.
+/// When the picture would be more than 30 000 pixels wide or high.
 pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     const MAX: f64 = 30_000.0;
     let places = tree.places();
