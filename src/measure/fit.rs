@@ -27,7 +27,7 @@ const OUTLIER: f64 = 0.3;
 /// Minimum distance between knots, in points.
 const MIN_DISTANCE: usize = 2;
 
-/// A measured time.
+/// A measured time, in any unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Size.
@@ -72,7 +72,7 @@ pub struct FitError {
 }
 
 /// Fits the line `alpha + beta * n`, or `beta * n` if `through_zero`. Returns `None` for fewer than
-/// two sizes.
+/// two sizes. Takes time linear in the number of points for each of a fixed number of iterations.
 ///
 /// ```
 /// use oneport::measure::fit::{Measured, line};
@@ -87,7 +87,8 @@ pub fn line(points: &[Measured], through_zero: bool) -> Option<Curve> {
     robust_fit(&points, &[0, last], through_zero)
 }
 
-/// Fits a line, and adds pieces as long as they improve the fit enough.
+/// Fits a line, and adds pieces as long as they improve the fit enough. Returns `None` for fewer
+/// than two sizes. Each piece takes a few fits for every size: quadratic in the number of points.
 pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
     let points = usable(points)?;
     let last = points.last()?.bytes;
@@ -126,7 +127,7 @@ pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
 }
 
 impl Curve {
-    /// Returns the time of `bytes` bytes.
+    /// Returns the time of `bytes` bytes, in the unit of the points.
     pub fn at(&self, bytes: u64) -> f64 {
         let i = self.piece(bytes);
         let (alpha, beta) = self.line_of(i);

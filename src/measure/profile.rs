@@ -101,7 +101,7 @@ pub struct Machine {
     pub cores: usize,
 }
 
-/// A measured time and the model's prediction.
+/// A measured time and the model's prediction: sizes in bytes, times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Size.
@@ -119,7 +119,8 @@ impl Profile {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// Names the field that is missing or is not a valid cost.
+    /// Names the field that is missing, is not a valid cost or piece, or is a constant of the
+    /// machine out of range.
     pub fn from_json(text: &str) -> Result<Profile> {
         let profile: Profile = serde_json::from_str(text)
             .map_err(|e| Error::malformed(format!("not a profile (`calibrate` makes one): {e}")))?;
@@ -157,8 +158,7 @@ impl Profile {
     /// Returns the cost model: the same for all pairs of ranks, with pieces if there are any.
     ///
     /// # Errors
-    /// If the costs are invalid. Profiles from [`Profile::from_json`] and from a calibration are
-    /// valid.
+    /// If the costs are not valid. Those of [`Profile::from_json`] and of a calibration are.
     pub fn cost(&self) -> Result<CostModel> {
         let cost = CostModel::new(self.alpha, self.beta)
             .gamma(self.gamma)

@@ -28,7 +28,15 @@ use crate::schedule::Step;
 /// use oneport::run::Tuning;
 /// use oneport::{CostModel, Request};
 /// let request = Request::scatter(16, 1).cost(CostModel::new(100.0, 0.1).gamma_copy(0.1));
-/// let core_model = CoreModel { cores: 2, overhead: 100.0, switch: 1000.0, eager: 8192, copied: 8192, multiplexed: false, tuning: Tuning::default() };
+/// let core_model = CoreModel {
+///     cores: 2,
+///     overhead: 100.0,
+///     switch: 1000.0,
+///     eager: 8192,
+///     copied: 8192,
+///     multiplexed: false,
+///     tuning: Tuning::default(),
+/// };
 /// // Messages whose sender does not wait cost the root less than forwarding costs all ranks.
 /// assert_eq!(choose_native(&request, &core_model)?.algorithm.name, "linear");
 /// # Ok::<(), oneport::Error>(())
@@ -43,7 +51,8 @@ pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice
         .map_err(|refusals| none_applies(Some(kind), &refusals))
 }
 
-/// As [`choose_native`], among the given algorithms: the choice comes first in the ranking.
+/// As [`choose_native`], among the given algorithms: the choice comes first in the ranking. Of
+/// several within 2% of the fastest, the one with the smallest volume is chosen.
 ///
 /// # Errors
 /// When one of several equally fast algorithms cannot be planned.
@@ -66,7 +75,8 @@ pub fn choose_native_among(
     Ok(ranking)
 }
 
-/// Estimates `algorithm` for `request`, with the segments that are best in a native run.
+/// Estimates `algorithm` for `request`, with the segments that are best in a native run. It plans
+/// and estimates as many schedules as the best number of segments in the model has binary digits.
 ///
 /// # Errors
 /// As [`with_best_segments`]; also when there are no cores.
@@ -103,7 +113,7 @@ pub fn estimate_native(
 ///
 /// # Errors
 /// As [`estimate_native`].
-pub fn estimate_as_requested(
+fn estimate_as_requested(
     algorithm: &'static Algorithm,
     request: &Request,
     core_model: &CoreModel,

@@ -15,7 +15,7 @@ mod copy_costs;
 mod eager;
 mod rendezvous;
 
-pub use choice::{choose_native, choose_native_among, estimate_as_requested, estimate_native};
+pub use choice::{choose_native, choose_native_among, estimate_native};
 
 use crate::error::Result;
 use crate::machine::{CostModel, bytes};
@@ -28,7 +28,8 @@ use copy_costs::CopyCosts;
 use eager::Eager;
 use rendezvous::Rendezvous;
 
-/// The cores of a native run and their overheads.
+/// The cores of a native run and their overheads, in the time unit of the costs (nanoseconds for a
+/// profile's).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreModel {
     /// Number of cores.

@@ -137,7 +137,8 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// One comparison of the two sides of a guideline.
+/// One comparison of the two sides of a guideline. Model times are in the unit of the costs,
+/// measured times in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// The guideline.
@@ -146,7 +147,7 @@ pub struct Row {
     pub clock: Option<Clock>,
     /// Number of ranks `p`.
     pub ranks: usize,
-    /// Size `m`.
+    /// Size `m`, in bytes.
     pub bytes: u64,
     /// Time of the left side.
     pub left: f64,
@@ -202,7 +203,8 @@ impl Setting {
 /// Evaluates all guidelines for all these numbers of ranks and sizes in bytes.
 ///
 /// `progress` is called with the number of finished steps and their total, first for planning and
-/// then for measuring. Elements are single bytes, combined by sums. The root is rank `p / 2`.
+/// then for measuring. Elements are single bytes, combined by sums. The root is rank `p / 2`. Each
+/// different call is planned once, by timing all algorithms that may perform it.
 ///
 /// ```
 /// use oneport::measure::guidelines::{Setting, evaluate};
@@ -214,8 +216,8 @@ impl Setting {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 ranks or invalid costs; other kinds if a
-/// team cannot be created, a run fails, or a result is wrong.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 ranks or costs that are not valid. If times
+/// are measured, also when a team cannot be created, a run fails, or a result is wrong.
 pub fn evaluate(
     setting: &Setting,
     ranks: &[usize],

@@ -17,7 +17,7 @@ pub type Parameters = Vec<(String, String)>;
 const TITLE: &str = "# oneport tune, version 1";
 const HEADER: &str = "bytes,algorithm,segment,segments,wall,min,p99,max,low,high,repetitions,model_time,best,best_segment,settled";
 
-/// Formats the file.
+/// Formats the file, one line for each row.
 pub fn write(parameters: &Parameters, rows: &[Row]) -> String {
     let mut text = format!("{TITLE}\n");
     for (name, value) in parameters {

@@ -87,7 +87,7 @@ pub struct Row {
     /// The measured time, in nanoseconds.
     #[serde(flatten)]
     pub wall: Summary,
-    /// The time in the cost model.
+    /// The time in the cost model, in its unit.
     pub model_time: f64,
     /// Whether this is the fastest of all rows of its vector size.
     pub best: bool,
@@ -145,7 +145,8 @@ impl Progress<'_> {
 /// Measures a sweep.
 ///
 /// `known` holds the rows of an earlier, interrupted sweep. They are kept and not measured again.
-/// `observe` is called between repetitions; if it breaks, the rows measured so far are returned.
+/// `observe` is called between repetitions; if it breaks, the rows measured so far are returned. It
+/// takes about the sweep's budget, and longer only for the first measurements.
 ///
 /// # Errors
 /// If the sweep is empty, a size is not a whole number of elements, or a measurement fails.

@@ -16,7 +16,7 @@ pub struct Heading {
     pub title: String,
     /// Names and values: machine, ranks, clock, date, command, ...
     pub summary: Vec<(String, String)>,
-    /// Remarks on the quality of the figures.
+    /// Warnings about the quality of the figures.
     pub warnings: Vec<String>,
 }
 

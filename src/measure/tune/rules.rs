@@ -167,7 +167,7 @@ impl Rules {
     /// Returns the choice for a request, and the rule that it comes from.
     ///
     /// # Errors
-    /// If there is no rule for its collective and ports.
+    /// If there is no rule for its collective and ports, or the rule has no choices.
     pub fn choose(&self, query: &Query<'_>) -> Result<(&Rule, &Selection)> {
         let (ports, k) = (query.ports.name(), query.ports.k());
         let fits =

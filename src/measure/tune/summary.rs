@@ -30,7 +30,7 @@ pub struct Summary {
 pub(super) const MIN_FOR_CONFIDENCE: usize = 6;
 
 impl Summary {
-    /// Summarises repetitions; `None` if there are none.
+    /// Summarises repetitions, in nanoseconds; `None` if there are none. Sorts them.
     ///
     /// The confidence interval is distribution-free. The median lies between the `k`-th smallest
     /// and the `k`-th largest of `n` repetitions unless fewer than `k` of them fall on one side of
@@ -77,7 +77,7 @@ impl Summary {
     }
 
     /// Returns less or greater if the confidence intervals are disjoint, otherwise equal.
-    pub fn clearly(&self, other: &Summary) -> Ordering {
+    pub(crate) fn clearly(&self, other: &Summary) -> Ordering {
         if self.high < other.low {
             Ordering::Less
         } else if self.low > other.high {
