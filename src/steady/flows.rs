@@ -41,6 +41,10 @@ use crate::machine::Ports;
 /// The flow program for broadcasts and multicasts of Beaumont, Marchal and Robert. Broadcasts reach
 /// it by J. Edmonds (1973): edge-disjoint branchings.
 ///
+/// # Complexity
+/// A linear program with a row for each edge. Its columns are cuts, generated on demand by one
+/// maximum flow per target.
+///
 /// # Errors
 /// When a target cannot be reached.
 pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {

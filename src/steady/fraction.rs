@@ -88,7 +88,8 @@ pub(crate) fn sum(values: impl IntoIterator<Item = Fraction>) -> Fraction {
     values.into_iter().fold(Fraction::ZERO, |s, v| s + v)
 }
 
-/// Returns the nearest floating-point number, or one next to it.
+/// Returns the nearest floating-point number, or one next to it. Numbers that are too large become
+/// infinite.
 pub fn to_f64(value: &Fraction) -> f64 {
     value.to_f64_fast()
 }
@@ -116,7 +117,7 @@ pub fn show_short(value: &Fraction) -> String {
 
 /// Formats a floating-point number with about nine digits; very small and very large ones have an
 /// exponent.
-pub fn show_float(value: f64) -> String {
+fn show_float(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || (1e-3..1e9).contains(&size) {
         format!("{value:.9}")

@@ -33,6 +33,11 @@
 //!   message into packets, [`multicast_bounds`] bounds multicasts.
 //! - [`Solution::bounds`] gives bounds for operations whose optimum is NP-hard to find.
 //!
+//! Nodes and edges are numbered from 0, edges in the order of [`Platform::edges`]. Times are in the
+//! platform's time units, throughputs in operations per time unit. Functions take time linear in
+//! the size of the platform, the route or the schedule, apart from sorting, unless they say
+//! otherwise; this counts operations with exact numbers, whose length depends on the costs.
+//!
 //! # What is proved
 //! Throughputs are computed with exact numbers; floating-point numbers only guide the search. A
 //! routine that only adds and compares checks the certificate. Certificates exist for:
@@ -95,7 +100,7 @@ mod weight;
 
 pub use certificate::{Certificate, Proof};
 pub use flows::flow_bound;
-pub use fraction::{Fraction, parse_fraction, show_float, show_fraction, show_short, to_f64};
+pub use fraction::{Fraction, parse_fraction, show_fraction, show_short, to_f64};
 pub use generate::generate;
 pub use packets::{Packets, best_packets};
 pub use periodic::Periodic;

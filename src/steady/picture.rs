@@ -27,7 +27,8 @@ type Label = (Point, (f64, f64), String);
 /// arrow for each link. Wider and darker arrows mark links that are busy for a larger fraction of
 /// the time; thin grey arrows are unused links. The label of a used link is the number of messages
 /// per time unit, and all links have details in a tooltip. The caption lists the trees and their
-/// weights, if they are few.
+/// weights, if they are few. Takes time quadratic in the number of used links, whose labels must
+/// not overlap.
 pub fn platform_svg(solution: &Solution) -> String {
     let platform = solution.platform();
     let messages = messages(solution);

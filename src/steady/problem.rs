@@ -156,7 +156,7 @@ impl Operation {
     }
 }
 
-/// The optimal throughput of a series of operations, with the rates and slots that reach it.
+/// The best throughput of a series of operations, with the rates and slots that reach it.
 #[derive(Debug, Clone)]
 pub struct Solution {
     /// The operation of the series.
@@ -303,8 +303,11 @@ impl Solution {
     ///   found from below. From above, the smaller of the throughput with free combining and the
     ///   rate of all processors together when they do nothing but combine.
     ///
+    /// # Complexity
+    /// One [`solve`], or two programs for multicasts.
+    ///
     /// # Errors
-    /// When a bound cannot be computed.
+    /// Those of [`solve`] and [`flow_bound`].
     pub fn bounds(&self) -> Result<Option<(Fraction, Fraction)>> {
         let platform = &self.platform;
         let solve = |platform: &Platform, operation| {
@@ -342,7 +345,8 @@ impl Solution {
 
     /// Computes the throughput again by other programs, each with its name. All results must equal
     /// [`Solution::throughput`]. The list is empty where that is not exact. A program that cannot
-    /// be solved does not contradict the throughput, which has its own proof.
+    /// be solved does not contradict the throughput, which has its own proof. Takes at most two
+    /// linear programs.
     ///
     /// - For broadcasts and free reductions with bidirectional ports: the polynomial program of
     ///   edge rates and flows ([`flow_bound`]).

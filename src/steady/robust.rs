@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 /// Guarantees under costs that drift independently of one another, each up to its edge's drift.
 #[derive(Debug, Clone)]
 pub struct Robustness {
-    /// The throughput that the given solution guarantees.
+    /// The throughput that the given solution guarantees, in operations per time unit.
     pub guaranteed: Fraction,
     /// The largest guaranteed throughput of any schedule.
     pub best_guaranteed: Fraction,
@@ -34,7 +34,8 @@ pub struct Robustness {
 
 impl Solution {
     /// Computes the throughput that this solution guarantees when costs drift, and the best
-    /// guarantee of any schedule. `drift` is the drift of edges without their own.
+    /// guarantee of any schedule, which takes one [`solve`]. `drift` is the drift of edges without
+    /// their own, relative to their cost.
     ///
     /// # Errors
     /// When the drift is negative, and those of [`solve`].

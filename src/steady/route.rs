@@ -63,7 +63,8 @@ impl TaskGraph {
         self.owners.len() + self.tasks.len() - 1
     }
 
-    /// Returns, by task, the length of the longest chain of tasks before it.
+    /// Returns, by task, the number of tasks in the longest chain before it. Takes time linear in
+    /// the number of tasks.
     pub fn delays(&self) -> Vec<usize> {
         let mut delays: Vec<usize> = Vec::with_capacity(self.tasks.len());
         for task in &self.tasks {
@@ -75,7 +76,8 @@ impl TaskGraph {
         delays
     }
 
-    /// Returns, by value, the contributions combined in it, in the order of the operands.
+    /// Returns, by value, the contributions combined in it, in the order of the operands: a list of
+    /// at most as many as there are contributions, for every value.
     pub fn contents(&self) -> Vec<Vec<usize>> {
         let mut contents: Vec<Vec<usize>> = (0..self.owners.len()).map(|i| vec![i]).collect();
         for task in &self.tasks {
@@ -85,6 +87,9 @@ impl TaskGraph {
     }
 
     /// Returns, by value, the node that holds it.
+    ///
+    /// # Panics
+    /// This and [`Route::depth`] panic when `platform` does not have the route's edges.
     pub fn nodes(&self, platform: &Platform) -> Vec<usize> {
         let made = self.tasks.iter().map(|task| match *task {
             Task::Move { edge, .. } => platform.edges()[edge].dst,

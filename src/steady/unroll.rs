@@ -39,12 +39,12 @@ struct Piece {
     how: How,
 }
 
-/// Start and end time of every step, by rank.
+/// Start and end time of every step, by rank, in time units of the platform.
 pub type StepTimes = Vec<Vec<(f64, f64)>>;
 
 impl Periodic {
     /// Returns the number of elements of all buffers together in a schedule of `operations`
-    /// operations.
+    /// operations, at most `usize::MAX`.
     pub fn buffers(&self, operations: usize) -> usize {
         let layout = BufferLayout::new(&self.solution, operations.saturating_mul(self.elements));
         let accumulators = (0..self.solution.platform.nodes()).filter(|&v| self.accumulates(v));
@@ -61,7 +61,12 @@ impl Periodic {
     }
 
     /// Builds a schedule of `operations` operations: one collective over a vector (or blocks) of
-    /// `operations` times [`Periodic::elements`] elements.
+    /// `operations` times [`Periodic::elements`] elements. Rank `v` is node `v`.
+    ///
+    /// # Complexity
+    /// About two steps for each of [`Periodic::transfers`] in each period, over
+    /// `ceil(operations / operations of a period) + lag - 1` periods. All buffers together have
+    /// [`Periodic::buffers`] elements.
     ///
     /// # Errors
     /// When there are no operations, or the schedule would be too large.
@@ -162,7 +167,8 @@ impl Periodic {
 
     /// Builds one period in the middle of a series, for drawing. Unlike in [`Periodic::schedule`],
     /// a node may send what it has not received, so the schedule is not checkable. Also returns
-    /// start and end of every step by rank; every step starts with its slot.
+    /// start and end of every step by rank; every step starts with its slot. It has one send and
+    /// one receive, or one combination, for each of [`Periodic::transfers`].
     ///
     /// # Errors
     /// When it would be too large.
