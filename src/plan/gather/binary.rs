@@ -68,11 +68,12 @@ tree_rows!(
     }
 );
 
-/// The best binary tree.
+/// The best binary tree. See the [module documentation](self) for time and memory; where links
+/// differ in cost, as [`heterogeneous::binary`].
 ///
 /// # Errors
-/// When there are too many ranks: more than [`MAX_RANKS`], [`MAX_RANKS_CUBIC`] or
-/// [`heterogeneous::MAX_RANKS`], depending on the costs.
+/// When there are more ranks than [`MAX_RANKS`], or than [`MAX_RANKS_CUBIC`] where the `O(p^3)`
+/// algorithm is needed; where links differ in cost, as [`heterogeneous::binary`].
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return heterogeneous::binary(problem);
@@ -81,10 +82,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 }
 
 /// As [`tree`], for links that all cost the same, computed by `method`.
-///
-/// # Errors
-/// As [`tree`].
-pub fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
+pub(crate) fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
     let max = match method {
         DynamicProgram::Quadratic => MAX_RANKS,
         DynamicProgram::Cubic => MAX_RANKS_CUBIC,

@@ -32,10 +32,8 @@ tree_rows!(
     }
 );
 
-/// The best such tree over all thresholds that are powers of two.
-///
-/// # Errors
-/// None at present.
+/// The best such tree over the threshold 0 and all powers of two, and the adaptive tree itself.
+/// Takes `O(p log p log m)` time for `m` bytes in all.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let adaptive = binomial::adaptive(problem)?;
     let total: u64 = problem.sizes().iter().sum();
@@ -47,10 +45,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     Ok(problem.fastest(trees).unwrap_or(adaptive))
 }
 
-/// The tree for one threshold, in bytes.
-///
-/// # Errors
-/// None at present.
+/// The tree for one threshold, in bytes. Takes `O(p log p)` time.
 pub fn with_threshold(problem: &GatherProblem, threshold: u64) -> Result<GatherTree> {
     Ok(redirect_to_root(
         problem,

@@ -49,7 +49,7 @@ pub const MAX_RANKS: usize = 256;
 /// Maximum number of kept offers, of 24 bytes each: 4 GiB.
 const MAX_KEPT: usize = (4 << 30) / 24;
 
-/// The best adjacent tree.
+/// The best adjacent tree. See the [module documentation](self) for time and memory.
 ///
 /// # Errors
 /// When there are more than [`MAX_RANKS`] ranks, the links do not connect them, or the kept offers
@@ -63,10 +63,12 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 
 /// The best ordered tree for a reduction of `size` bytes to `root`, or to the best root if `None`.
 /// Every message has this size, and rank `r` takes `combine[r]` to combine it with its own data.
+/// Takes as long as [`tree`].
 ///
 /// # Errors
-/// As [`tree`], and when `combine` is empty.
-pub fn reduction_tree(
+/// As [`tree`], and when `combine` is empty, `root` is not a rank, or `cost` describes too few
+/// ranks.
+pub(crate) fn reduction_tree(
     cost: &CostModel,
     size: u64,
     combine: Vec<f64>,

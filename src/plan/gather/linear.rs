@@ -24,10 +24,8 @@ tree_rows!(
     }
 );
 
-/// The linear tree; with a free root, the first of the best ones.
-///
-/// # Errors
-/// None at present.
+/// The linear tree; with a free root, the first of the best ones. Takes `O(p)` time, or `O(p^2)`
+/// with a free root where links differ in cost.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let root = problem.root().unwrap_or_else(|| best_root(problem));
     Ok(rooted(problem.ranks(), root))

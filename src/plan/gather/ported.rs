@@ -51,10 +51,7 @@ pub const MAX_EXACT: usize = 15;
 /// Maximum number of ranks for which [`tree`] is exact.
 const EXACT: usize = 10;
 
-/// The adaptive tree for the problem's ports.
-///
-/// # Errors
-/// None at present.
+/// The adaptive tree for the problem's ports. Takes `O(p)` time.
 pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     let (p, k) = (problem.ranks(), problem.ported());
     let mut tree = GatherTree::unconnected(p, 0);
@@ -94,10 +91,11 @@ pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     Ok(tree)
 }
 
-/// The best tree found: see the [module documentation](self).
+/// The best tree found: see the [module documentation](self). Takes `O(p log p + p k)` time, and as
+/// long as [`optimal::tree`](super::optimal::tree) for the blocks of each port.
 ///
 /// # Errors
-/// None at present.
+/// When more ranks send through one port than [`optimal::tree`](super::optimal::tree) accepts.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let (p, cost) = (problem.ranks(), problem.cost());
     let free = (0..p).all(|r| cost.copy(r, problem.sizes()[r]) == 0.0);
@@ -138,7 +136,8 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     Ok(problem.fastest(trees).unwrap_or(adaptive))
 }
 
-/// The best of all trees, ordered or not, by dynamic programming over sets of ranks.
+/// The best of all trees, ordered or not, by dynamic programming over sets of ranks: `O(k 3^p)`
+/// time and `O(k 2^p)` memory.
 ///
 /// # Errors
 /// When there are more than [`MAX_EXACT`] ranks, copies are not free, or links differ in cost.

@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::machine::{CostModel, bytes};
 use crate::plan::Request;
 
-/// An irregular gather: the sizes of the blocks, the costs of messages and copies, and the root.
+/// An irregular gather of `p` blocks: their sizes in bytes, the costs of messages and copies, and
+/// the root.
 #[derive(Debug, Clone)]
 pub struct GatherProblem {
     sizes: Vec<u64>,
@@ -47,10 +48,11 @@ impl GatherProblem {
         })
     }
 
-    /// The gather that `request` describes.
+    /// The gather that `request` describes: its blocks, each element with the request's number of
+    /// bytes, its costs, ports and root.
     ///
     /// # Errors
-    /// When the request is invalid, or as [`GatherProblem::new`].
+    /// As [`Request::validate`] and [`GatherProblem::new`].
     pub fn of(request: &Request) -> Result<GatherProblem> {
         request.validate()?;
         let blocks = request.block_sizes();
@@ -112,7 +114,10 @@ impl GatherProblem {
         self.ported
     }
 
-    /// The completion time of `tree` for these blocks.
+    /// The completion time of `tree` for these blocks: see [`GatherTree::time`].
+    ///
+    /// # Panics
+    /// When the tree has not as many ranks as the problem.
     pub fn time(&self, tree: &GatherTree) -> f64 {
         tree.time(&self.sizes, &self.cost)
     }

@@ -53,7 +53,7 @@ tree_rows!(
     }
 );
 
-/// The best rank-ordered tree.
+/// The best rank-ordered tree. See the [module documentation](self) for time and memory.
 ///
 /// # Errors
 /// When there are more than [`MAX_RANKS`] ranks ([`MAX_RANKS_CUBIC`] for `gamma_copy > beta` and
@@ -63,10 +63,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 }
 
 /// As [`tree`], computed by `method`.
-///
-/// # Errors
-/// As [`tree`].
-pub fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
+pub(crate) fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
     let p = problem.ranks();
     let max = match method {
         DynamicProgram::Quadratic => MAX_RANKS,

@@ -27,6 +27,10 @@ pub struct Child {
 /// own block adds `gamma_copy m_r`. With several ports each has its own time; the copy starts after
 /// all of them and delays all of them. These are the [rules of time](crate::rules): the schedules
 /// of [`GatherTree::gather`] and [`GatherTree::scatter`] take the time [`GatherTree::time`].
+///
+/// # Panics
+/// Methods that take a rank or sizes panic when the rank is not one of the tree, or when there is
+/// not one size for each rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherTree {
     root: usize,
@@ -51,7 +55,7 @@ impl GatherTree {
     }
 
     /// The tree in which rank `r` receives from `children[r]` in this order, and copies its own
-    /// block after `copy_after[r]` of them.
+    /// block after `copy_after[r]` of them. Takes `O(p)` time.
     ///
     /// # Errors
     /// When this is not a tree over all ranks with this root, or a copy comes after more children
@@ -124,7 +128,7 @@ impl GatherTree {
         self.nodes[rank].copy_after
     }
 
-    /// The rank that each rank sends to; `None` for the root.
+    /// By rank: the rank that it sends to; `None` for the root. Takes `O(p)` time.
     pub fn parents(&self) -> Vec<Option<usize>> {
         let mut parents = vec![None; self.ranks()];
         for (r, node) in self.nodes.iter().enumerate() {
@@ -135,7 +139,7 @@ impl GatherTree {
         parents
     }
 
-    /// Number of ports that the tree needs at each rank.
+    /// Number of ports that the tree needs at each rank. Takes `O(p)` time.
     pub fn ported(&self) -> usize {
         let ports = self.nodes.iter().flat_map(|n| &n.children).map(|c| c.port);
         ports.max().map_or(1, |port| port + 1)
@@ -181,8 +185,10 @@ impl GatherTree {
         order
     }
 
-    /// Size of the blocks in the subtree of each rank, for blocks of `sizes` bytes.
+    /// By rank: the bytes of all blocks in its subtree, at most `u64::MAX`, for blocks of `sizes`
+    /// bytes. Takes `O(p)` time.
     pub fn subtree_sizes(&self, sizes: &[u64]) -> Vec<u64> {
+        assert_eq!(sizes.len(), self.ranks(), "one size a rank");
         let mut sums = sizes.to_vec();
         for &r in self.top_down().iter().rev() {
             for c in &self.nodes[r].children {
@@ -192,12 +198,9 @@ impl GatherTree {
         sums
     }
 
-    /// The time at which each rank holds all blocks of its subtree, for blocks of `sizes` bytes.
-    ///
-    /// # Panics
-    /// When the number of sizes is not the number of ranks.
+    /// By rank: the time at which it holds all blocks of its subtree, for blocks of `sizes` bytes,
+    /// in the unit of `cost`. Takes `O(p k)` time for a tree that needs `k` ports.
     pub fn times(&self, sizes: &[u64], cost: &CostModel) -> Vec<f64> {
-        assert_eq!(sizes.len(), self.ranks(), "one size a rank");
         let sums = self.subtree_sizes(sizes);
         let mut times = vec![0.0; self.ranks()];
         let mut ports = vec![0.0; self.ported()];
@@ -228,11 +231,8 @@ impl GatherTree {
         times
     }
 
-    /// The completion time of the gather. It is that of the scatter, too, if links cost the same in
-    /// both directions.
-    ///
-    /// # Panics
-    /// When the number of sizes is not the number of ranks.
+    /// The completion time of the gather: that of the root in [`times`](Self::times). It is that of
+    /// the scatter, too, if links cost the same in both directions.
     pub fn time(&self, sizes: &[u64], cost: &CostModel) -> f64 {
         self.times(sizes, cost)[self.root]
     }
@@ -252,6 +252,7 @@ impl GatherTree {
     }
 
     /// Whether every subtree consists of consecutive ranks. A rank may receive them in any order.
+    /// Takes `O(p)` time, as the other two classes do.
     pub fn is_weakly_ordered(&self) -> bool {
         self.ranges().iter().all(Option::is_some)
     }
@@ -291,7 +292,8 @@ impl GatherTree {
     /// Every inner rank assembles the blocks it gathers in rank order, behind its own block, which
     /// it copies to its place among them. A leaf sends its block from its input span. A message has
     /// one span per run of ranks that are consecutive among those the receiver gathers: one span in
-    /// ordered trees.
+    /// ordered trees. Takes time linear in the number of runs that all ranks gather, apart from
+    /// sorting: `O(p)` runs in ordered trees, at most `p` times the depth in others.
     ///
     /// # Errors
     /// When the number of blocks is not the number of ranks, the blocks do not fit into memory

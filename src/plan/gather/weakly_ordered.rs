@@ -47,10 +47,11 @@ pub const MAX_EXACT: usize = 20;
 /// Maximum number of ranks for which [`tree`] is exact.
 const EXACT: usize = 12;
 
-/// The best tree found: see the [module documentation](self).
+/// The best tree found: see the [module documentation](self). Takes as long as [`optimal::tree`]
+/// for more than 12 ranks, and where links differ in cost.
 ///
 /// # Errors
-/// As [`optimal::tree`], when there are too many ranks for the exact search.
+/// As [`optimal::tree`].
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return optimal::tree(problem);
@@ -92,10 +93,10 @@ fn sorted_by_completion(problem: &GatherProblem, mut tree: GatherTree) -> Gather
     tree
 }
 
-/// The best weakly ordered tree.
+/// The best weakly ordered tree, in at most `O(p^2 2^p)` time and `O(p^2)` memory.
 ///
 /// # Errors
-/// When there are more than [`MAX_EXACT`] ranks, or links differ.
+/// When there are more than [`MAX_EXACT`] ranks, or links differ in cost.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
     if p > MAX_EXACT {
