@@ -22,7 +22,7 @@ pub struct Choice {
     pub algorithm: &'static Algorithm,
     /// The request, with its best segments if the algorithm segments.
     pub request: Request,
-    /// The time by the evaluator.
+    /// The time by the evaluator, in its unit.
     pub time: f64,
 }
 
@@ -56,7 +56,8 @@ pub struct Ranking {
     pub refusals: Vec<Refusal>,
 }
 
-/// Ranks the candidates by the time that `evaluate` returns for each.
+/// Ranks the candidates by the time that `evaluate` returns for each. It is called once for each
+/// candidate.
 ///
 /// ```
 /// use oneport::plan::choose::{rank, with_best_segments};
@@ -133,8 +134,9 @@ impl Ranking {
     }
 }
 
-/// The error that none of the candidates can be planned, with the reason for each; `kind` is the
-/// collective if all its algorithms were candidates.
+/// The error ([`ErrorKind::Usage`](crate::ErrorKind::Usage)) that none of the candidates can be
+/// planned, with the reason for each; `kind` is the collective if all its algorithms were
+/// candidates.
 pub fn none_applies(kind: Option<Kind>, refusals: &[Refusal]) -> Error {
     let of = kind.map_or(String::new(), |kind| format!(" for {}", kind.name()));
     let reason = |r: &Refusal| format!("{}: {r}", r.algorithm);
@@ -150,7 +152,8 @@ pub fn none_applies(kind: Option<Kind>, refusals: &[Refusal]) -> Error {
 }
 
 /// Returns the algorithm of the registry with the minimal model time for `request`. The request's
-/// segments only give the size of the vector.
+/// segments only give the size of the vector. Each algorithm of the collective is timed by
+/// [`with_best_segments`].
 ///
 /// ```
 /// use oneport::plan::choose;
@@ -173,6 +176,7 @@ pub fn choose(request: &Request) -> Result<Choice> {
 /// Planning, by name or by choice.
 impl Request {
     /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
+    /// The [planners](crate::plan) state the shapes of the buffers and the time of planning.
     ///
     /// # Errors
     /// An unknown name, or as [`Algorithm::plan`](registry::Algorithm::plan).
@@ -181,10 +185,11 @@ impl Request {
     }
 
     /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
-    /// which replaces the request's cost model: see [`choose`].
+    /// which replaces the request's cost model. The request's segments only give the size of the
+    /// vector.
     ///
     /// # Errors
-    /// When no algorithm can be planned; the message contains the reason for each.
+    /// As [`choose`].
     pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
         let request = self.clone().cost(machine.clone());
         let Choice {
@@ -194,7 +199,8 @@ impl Request {
     }
 }
 
-/// Times `algorithm` for `request`, with the segments that are best in the request's cost model.
+/// Times `algorithm` for `request`, in model time, with the segments that are best in the request's
+/// cost model: see [`best_segment`](segments::best_segment) for what that takes.
 ///
 /// # Errors
 /// When the algorithm does not accept the request, or no time in the model is finite.
@@ -218,7 +224,8 @@ pub fn with_best_segments(
     finite(algorithm, request, best.time)
 }
 
-/// Times `algorithm` for `request`, with the request's own segments.
+/// Times `algorithm` for `request`, in model time, with the request's own segments, by
+/// [`executed_time`](segments::executed_time).
 ///
 /// # Errors
 /// As [`with_best_segments`].

@@ -1,7 +1,7 @@
 //! Distributions of block sizes, for irregular gathers and scatters.
 //!
-//! Symbols: `p` ranks, average size `b`, unevenness `rho`. The random distributions draw from a
-//! seeded [`Generator`], so the same seed gives the same sizes on every machine.
+//! Symbols: `p` ranks, average size `b` in elements, unevenness `rho`. The random distributions
+//! draw from a seeded [`Generator`], so the same seed gives the same sizes on every machine.
 //!
 //! | name | size of rank `i`'s block |
 //! |---|---|
@@ -54,7 +54,7 @@ impl Distribution {
         Distribution::TwoBlocks,
     ];
 
-    /// The name in files and on the command line.
+    /// The name in files and options.
     pub fn name(self) -> &'static str {
         match self {
             Distribution::Same => "same",
@@ -93,7 +93,7 @@ impl Distribution {
             })
     }
 
-    /// Sizes of `p` blocks.
+    /// Sizes of `p` blocks in elements, by rank, in `O(p)` time (`O(p log p)` if sorted).
     ///
     /// # Errors
     /// When `rho` is 0, or the sizes overflow.

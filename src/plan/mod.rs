@@ -4,6 +4,30 @@
 //! A planner works on *virtual* ranks with the root at 0. Round by round, it states which segment
 //! moves from which rank to which; `reduction` turns that into programs over real ranks and spans.
 //!
+//! # What all planners have in common
+//!
+//! The header of a planner's file gives its source, ports, rounds, model time, volume, scratch and
+//! restrictions, in the symbols that it lists. `plan` stores the schedule of a request, `reduction`
+//! or `programs` generate it on demand, and `time` is the closed form of its model time. Callers
+//! use them through the [`registry`]: [`Request::plan`], [`Algorithm::planned`] and
+//! [`Algorithm::closed_form`].
+//!
+//! - *Shapes*, for `p` ranks and `m` elements: the buffer of a rank holds the vector (broadcast,
+//!   reduce, allreduce, scan, reduce_scatter), all blocks in rank order (allgather), its own blocks
+//!   followed by those received from the other ranks (alltoall), or its own block followed by all
+//!   blocks of its subtree (gather, scatter; a leaf has its own block only). Scratch comes last.
+//! - *Units*: spans and segments in elements, volumes in elements sent by all ranks together, times
+//!   in the unit of the request's cost model. A message of `n` elements has `n` times
+//!   [`Request::element_bytes`] bytes.
+//! - *Errors*: the request is not valid ([`Request::validate`]), or the schedule is not
+//!   ([`Schedule::new`](crate::Schedule::new)). Ports, operators and links that an algorithm does
+//!   not support are refused before, by [`Algorithm::accepts`].
+//! - *Time of planning*: `O(s + p log p)` for a schedule of `s` steps and spans, unless the header
+//!   has a line *Cost of planning*. Streamed planners compute each step when it is asked for.
+//! - *`time`* is `None` where the form does not hold: always where links differ or computation
+//!   overlaps communication. It takes `O(p + q)` for `q` segments, or at most the time of planning
+//!   where it evaluates the plan.
+//!
 //! This file has the list of all planners: their modules, by family, and the rows of their
 //! algorithms. What reads the list is in the [`registry`].
 
@@ -81,6 +105,10 @@ pub mod gather {
     //! Rank `i` holds `m_i` bytes; at the end the root holds all blocks in rank order. A scatter is
     //! the reverse and costs the same. Every planner here makes a [`GatherTree`] for a
     //! [`GatherProblem`]; the tree computes its completion time and makes the schedules.
+    //!
+    //! The functions that make trees take a problem of `p` blocks and return a tree over its ranks.
+    //! Sizes are in bytes, times in the unit of the problem's costs. A function without *Errors*
+    //! always succeeds; it returns a `Result` because the registry has one type for all of them.
     //!
     //! Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives" and
     //! "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter".

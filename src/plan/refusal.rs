@@ -179,7 +179,7 @@ impl From<Refusal> for Error {
 
 impl Reason {
     /// Whether it is a restriction of the algorithm that others may not have.
-    pub fn is_restriction(&self) -> bool {
+    pub(crate) fn is_restriction(&self) -> bool {
         matches!(
             self,
             Reason::BlockSizes | Reason::Links | Reason::Ports(_) | Reason::Commutativity

@@ -31,7 +31,7 @@ pub fn of(collective: Kind) -> impl Iterator<Item = &'static Algorithm> {
         .filter(move |a| a.collective == collective)
 }
 
-/// Finds the algorithm with this name.
+/// Finds the algorithm with this name, by a linear search.
 ///
 /// # Errors
 /// An unknown name; the message lists the valid ones.

@@ -33,7 +33,8 @@ const MAX_ELEMENTS: usize = 1 << 60;
 /// ```
 ///
 /// A method with the name of a property sets it, and `get_` before the name reads it. A value that
-/// is not valid is reported when the request is planned.
+/// is not valid is reported when the request is planned. Times are in the unit of the cost
+/// model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub(in crate::plan) kind: Kind,
@@ -243,11 +244,13 @@ impl Request {
 
 /// Derived sizes and checks.
 impl Request {
-    /// Checks that there is at least one rank, that the root is one of the ranks, and that the cost
-    /// model covers all ranks.
+    /// Checks the request alone, without an algorithm, in `O(p + q)` time for `q` segments.
     ///
     /// # Errors
-    /// Names the failed condition; also when there are more ranks than steps can be numbered for.
+    /// Names the condition that fails: a value was refused when it was set; there is no rank, or
+    /// more than 2^30; the root is not one of the ranks; a rank has no port; there is not one block
+    /// size per rank; the vector or the blocks together have more than 2^60 elements; a cost is not
+    /// valid; or the cost model describes too few ranks.
     pub fn validate(&self) -> Result<()> {
         if let Some(error) = &self.invalid {
             return Err(error.clone());
@@ -297,7 +300,7 @@ impl Request {
 
     /// The span of each rank's block among all blocks in rank order: in the output of a gather or
     /// allgather, the root's input of a scatter, every rank's input of an alltoall.
-    pub fn block_spans(&self) -> Vec<Span> {
+    pub(crate) fn block_spans(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
             None => consecutive(&vec![self.elements(); self.ranks]),
@@ -314,7 +317,7 @@ impl Request {
 
     /// The span of each rank's block in the vector of a reduce_scatter: with the given sizes, or
     /// with sizes that differ by at most one, larger blocks first.
-    pub fn reduce_scatter_spans(&self) -> Vec<Span> {
+    pub(crate) fn reduce_scatter_spans(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
             None => consecutive(&evenly(self.elements(), self.ranks)),
@@ -359,7 +362,7 @@ impl Request {
 
     /// Time to combine `elements` elements that a rank already holds; on a heterogeneous platform,
     /// at the slowest rank.
-    pub fn local_combine_time(&self, elements: usize) -> f64 {
+    pub(crate) fn local_combine_time(&self, elements: usize) -> f64 {
         let bytes = bytes(elements, self.element_bytes);
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());
         (0..ranks).fold(0.0, |t, rank| {

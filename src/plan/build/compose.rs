@@ -23,7 +23,7 @@ pub(crate) fn allgather_builder(request: &Request, blocks: &[Span]) -> Builder {
 /// Plans the allgather in these rounds over the request's blocks.
 ///
 /// # Errors
-/// When the request is inconsistent.
+/// As [`Request::validate`] and [`Schedule::new`].
 pub(crate) fn allgather<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
 where
     R: DoubleEndedIterator<Item = Vec<Message>>,
@@ -38,7 +38,7 @@ where
 /// Plans the reduce-scatter that runs these rounds backwards.
 ///
 /// # Errors
-/// When the request is inconsistent.
+/// As [`Request::validate`] and [`Schedule::new`].
 pub(crate) fn reduce_scatter<R>(
     request: &Request,
     rounds: impl Fn(Vec<Span>) -> R,
@@ -62,7 +62,7 @@ where
 /// most one element.
 ///
 /// # Errors
-/// When the request is inconsistent.
+/// As [`Request::validate`] and [`Schedule::new`].
 pub(crate) fn allreduce<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
 where
     R: DoubleEndedIterator<Item = Vec<Message>>,

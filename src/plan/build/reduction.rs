@@ -10,6 +10,7 @@ use crate::schedule::{Layout, Order, Schedule, Span, Step};
 /// A reduction to virtual rank 0, stored as a list of transfers. Each rank combines in place.
 ///
 /// It takes 8 bytes for each step, and it can be simulated without storing the steps themselves.
+/// Buffers have the `m` elements of the vector.
 ///
 /// Rounds only define the order of each rank's steps: the sends of a round come before its
 /// receives. If operand order does not matter, virtual rank `v` is rank `(v + root) mod p`.
@@ -41,7 +42,7 @@ impl Reduction {
     /// Builds the reduction from its transfers.
     ///
     /// # Errors
-    /// When the request is inconsistent.
+    /// As [`Request::validate`].
     pub(crate) fn new<R: AsRef<[Transfer]>>(
         request: &Request,
         rounds: impl IntoIterator<Item = R>,
@@ -210,7 +211,7 @@ impl StepAt for Reduction {
 /// A transfer of one segment from one virtual rank to another, which combines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// Segment.
+    /// Number of the segment, from 0.
     pub segment: u32,
     /// Virtual rank that sends.
     pub from: u32,

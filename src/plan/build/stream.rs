@@ -21,13 +21,13 @@ pub trait DynScheduleSource {
     /// The port model.
     fn ports(&self) -> Ports;
 
-    /// The buffers of all ranks, in order.
+    /// The buffers of all ranks, in rank order; lengths in elements.
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
 
-    /// Simulates the schedule while generating it, as [`simulate::stream`].
+    /// Simulates the schedule while generating it.
     ///
     /// # Errors
-    /// As for that function.
+    /// As [`simulate::stream`], which it calls.
     fn timed(
         &self,
         cost: &CostModel,
@@ -35,10 +35,10 @@ pub trait DynScheduleSource {
         watch: &mut dyn FnMut(u64),
     ) -> Result<Timed>;
 
-    /// Stores all steps as a schedule, as [`ScheduleSource::materialize`].
+    /// Stores all steps as a schedule.
     ///
     /// # Errors
-    /// As for that function.
+    /// As [`ScheduleSource::materialize`], which it calls.
     fn materialize(&self) -> Result<Schedule>;
 }
 

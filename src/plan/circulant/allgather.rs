@@ -67,18 +67,12 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
     row::reduce_scatter(ALLGATHER, reduce_scatter_time);
 
 /// Plans the allgather.
-///
-/// # Errors
-/// When the request is invalid.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::allgather(request, exchanges)
 }
 
 /// Plans the allreduce.
-///
-/// # Errors
-/// When the request is invalid.
-pub fn allreduce(request: &Request) -> Result<Schedule> {
+pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     compose::allreduce(request, exchanges)
 }
 
@@ -94,13 +88,13 @@ fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>>
 }
 
 /// Closed form of the allgather's model time, when the blocks are equal.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     Some(sum_of_rounds(request, b, |n| request.transfer_time(n)))
 }
 
 /// Closed form of the reduce-scatter's model time, when the blocks are equal.
-pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
+pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     Some(sum_of_rounds(request, b, |n| {
         request.transfer_time(n) + request.combine_time(n)
@@ -108,7 +102,7 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
 }
 
 /// Closed form of the allreduce's model time, when `p` divides `m`.
-pub fn allreduce_time(request: &Request) -> Option<f64> {
+pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
         return None;

@@ -16,7 +16,8 @@
 //! - Restrictions: the operator of the reduce-scatter must commute.
 //! - Cost of planning: a rank needs the schedules of all ranks. It can compute them in `O(p log p)`
 //!   time, or gather them from the other ranks, as the example `rank_programs` does. Among threads
-//!   computing is faster (example `allgatherv_schedules`).
+//!   computing is faster (example `allgatherv_schedules`). Each step takes `O(p)` time, so the
+//!   programs of all ranks take `O(p^2 (L + q))`.
 //!
 //! Every rank is the root of a broadcast of its own block. All these broadcasts run along the same
 //! edges at the same time: for root `j`, rank `r` uses the schedules of rank `(r - j) mod p`. A
@@ -58,15 +59,16 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
 pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
     row::reduce_scatter(ALLGATHER, reduce_scatter_time);
 
-/// Plans the allgather.
+/// Plans the allgather and stores it. A buffer holds the `m` elements of all blocks in rank order.
 ///
 /// # Errors
-/// When the request is invalid.
+/// As [`Request::validate`] and [`Schedule::new`].
 pub fn plan(request: &Request) -> Result<Schedule> {
     Allgatherv::new(request)?.materialize()
 }
 
 /// The programs of all ranks: the broadcasts from all roots, combined into one message per round.
+/// Takes `O(p (q + log p))` memory, and generates each step in `O(p)` time.
 ///
 /// ```
 /// use oneport::plan::circulant::allgatherv::{self, Allgatherv};
@@ -97,10 +99,10 @@ pub struct Allgatherv {
 }
 
 impl Allgatherv {
-    /// The programs for `request`, with schedules computed here in `O(p log p)` time.
+    /// The programs for `request`, with schedules computed here, in `O(p (q + log p))` time.
     ///
     /// # Errors
-    /// When the request is invalid.
+    /// As [`Request::validate`].
     pub fn new(request: &Request) -> Result<Allgatherv> {
         // Validate before computing the schedules of what may be too many ranks.
         request.validate()?;
@@ -109,13 +111,12 @@ impl Allgatherv {
     }
 
     /// The programs for `request`, with receive schedules from elsewhere, such as an allgather of
-    /// each rank's own (example `rank_programs`): `recv[r * q + k]` is the block of rank `r` in
-    /// round `k` of a phase of `q` rounds. Their values are not validated; [`crate::check`]
-    /// finds schedules that are wrong.
+    /// each rank's own (example `rank_programs`): `recv[r * L + k]` is the block of rank `r` in
+    /// round `k` of a phase of `L` rounds. Their values are not validated; [`crate::check`]
+    /// finds schedules that are wrong. Takes `O(p q)` time.
     ///
     /// # Errors
-    /// When the request is invalid, or the length of `recv` is not the number of ranks times the
-    /// number of rounds.
+    /// As [`Request::validate`], and when the length of `recv` is not `p L`.
     pub fn with_schedules(request: &Request, recv: Vec<i8>) -> Result<Allgatherv> {
         request.validate()?;
         let graph = Circulant::new(request.ranks);
@@ -212,14 +213,14 @@ impl ScheduleSource for Allgatherv {
 }
 
 /// Closed form of the allgather's model time, when all parts of all blocks are equal.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     sum_of_rounds(request, &request.block_spans(), |n| {
         request.transfer_time(n)
     })
 }
 
 /// Closed form of the reduce-scatter's model time, when all parts of all blocks are equal.
-pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
+pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
     sum_of_rounds(request, &request.reduce_scatter_spans(), |n| {
         request.transfer_time(n) + request.combine_time(n)
     })

@@ -33,17 +33,18 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ..reduce::REDUCE.for_another_collective()
 };
 
-/// Plans the allreduce as a stream of steps for each rank.
+/// Plans the allreduce as a stream of steps for each rank, in `O(q + log p)` time. Buffers have `m`
+/// elements.
 ///
 /// # Errors
-/// When the request is invalid.
+/// As [`Request::validate`].
 pub fn plan(request: &Request) -> Result<NBlocks> {
     let request = request.clone().root(0);
     NBlocks::new(&request, Operation::Allreduce)
 }
 
 /// Closed form of the model time, `(L + q - 1)(2 tc + tp)`, for equal segments.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
     Some(rounds(request) * (2.0 * request.transfer_time(s) + request.combine_time(s)))
 }

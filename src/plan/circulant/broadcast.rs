@@ -32,16 +32,17 @@ pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
     ..reduce::REDUCE
 };
 
-/// Plans the broadcast as a stream of steps for each rank.
+/// Plans the broadcast as a stream of steps for each rank, in `O(q + log p)` time. Buffers have `m`
+/// elements.
 ///
 /// # Errors
-/// When the request is invalid.
+/// As [`Request::validate`].
 pub fn plan(request: &Request) -> Result<NBlocks> {
     NBlocks::new(request, Operation::Broadcast)
 }
 
 /// Closed form of the model time, `(L + q - 1) tc`, for equal segments.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
     Some(rounds(request) * request.transfer_time(s))
 }

@@ -54,8 +54,8 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 /// Plans the allreduce.
 ///
 /// # Errors
-/// When the request is invalid, or the scratch does not fit into the address space.
-pub fn plan(request: &Request) -> Result<Schedule> {
+/// Those of every planner, and when the number of elements of a buffer overflows.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let (p, m) = (request.ranks, request.elements());
     let graph = Circulant::new(p);
@@ -101,7 +101,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// Closed form of the model time, `L (alpha + beta m) + (L + d) gamma m`.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() || request.ranks == 0 {
         return None;
     }

@@ -19,7 +19,8 @@ use crate::schedule::{Layout, Order, ScheduleSource, Span, Step};
 /// Maximum number of rounds in a phase: requests have at most 2^30 ranks.
 const MAX_ROUNDS: usize = 30;
 
-/// The programs of all ranks, as a [`ScheduleSource`].
+/// The programs of all ranks, as a [`ScheduleSource`]. Buffers have the elements of the vector, and
+/// no scratch.
 ///
 /// ```
 /// use oneport::plan::circulant::broadcast;
@@ -126,7 +127,7 @@ impl ScheduleSource for NBlocks {
     }
 }
 
-/// The steps of one rank.
+/// The steps of one rank, generated in constant time each.
 #[derive(Debug, Clone)]
 pub struct Program<'a> {
     all: &'a NBlocks,

@@ -75,8 +75,8 @@ pub fn check_rank(graph: &Circulant, r: usize) -> Option<Violation> {
     violated(graph, r, &recv[..q], &send[..q], |_, k| theirs[k])
 }
 
-/// Returns the first violated condition of each rank that has one. The tables may come from any
-/// source.
+/// Returns the first violated condition of each rank that has one, in `O(q)` time per rank. The
+/// tables may come from any source.
 ///
 /// # Panics
 /// When the tables do not have the length that `graph` needs.

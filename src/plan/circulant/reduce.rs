@@ -43,16 +43,17 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..reduce_scatter_gather::REDUCE
 };
 
-/// Plans the reduction as a stream of steps for each rank.
+/// Plans the reduction as a stream of steps for each rank, in `O(q + log p)` time. Buffers have `m`
+/// elements.
 ///
 /// # Errors
-/// When the request is invalid.
+/// As [`Request::validate`].
 pub fn plan(request: &Request) -> Result<NBlocks> {
     NBlocks::new(request, Operation::Reduce)
 }
 
 /// Closed form of the model time, `(L + q - 1)(tc + tp)`, for equal segments.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (_, s) = request.equal_segments()?;
     Some(rounds(request) * (request.transfer_time(s) + request.combine_time(s)))
 }

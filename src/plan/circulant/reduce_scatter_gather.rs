@@ -47,10 +47,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 };
 
 /// Plans the reduction.
-///
-/// # Errors
-/// When the request is invalid.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let (p, root) = (request.ranks, request.root);
     let vector = Span::new(0, request.elements());
@@ -69,7 +66,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// Closed form of the model time, when the blocks are equal.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || !request.cost.is_linear() || p == 0 || m % p != 0 {
         return None;

@@ -30,7 +30,7 @@ pub struct Circulant {
 }
 
 impl Circulant {
-    /// The graph over `p` ranks.
+    /// The graph over `p` ranks, in `O(log p)` time and memory.
     ///
     /// # Panics
     /// When `p` is 0 or more than [`MAX_RANKS`].
@@ -63,7 +63,7 @@ impl Circulant {
     }
 
     /// The block that rank `r` receives in the current phase: the index of the smallest skip in the
-    /// greedy decomposition of `r` into skips. `q` for rank 0.
+    /// greedy decomposition of `r` into skips. `q` for rank 0. Takes `O(q)` time.
     ///
     /// # Panics
     /// When `r` is not a rank of the graph. The other methods that take a rank panic as well.
@@ -81,7 +81,8 @@ impl Circulant {
         self.rounds()
     }
 
-    /// The receive schedule of rank `r`: `recv[k]` for each round `k` of a phase.
+    /// The receive schedule of rank `r`: `recv[k]` for each round `k` of a phase. This method and
+    /// the next three take `O(q)` time.
     pub fn recv_schedule(&self, r: usize) -> Vec<i64> {
         let mut recv = vec![0; self.rounds()];
         self.recv_into(r, &mut recv);

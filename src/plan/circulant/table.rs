@@ -44,7 +44,7 @@ pub struct Table {
 const MAX_RANKS: usize = 1 << 20;
 
 impl Table {
-    /// The schedules over `ranks` ranks.
+    /// The schedules over `ranks` ranks, in `O(p log p)` time and memory.
     ///
     /// # Errors
     /// When there are no ranks, or more than 2^20.

@@ -2,7 +2,8 @@
 
 use super::schedule::Circulant;
 
-/// Receive and send schedules of all ranks of a graph. `q` is the number of rounds in a phase.
+/// Receive and send schedules of all `p` ranks of a graph, `p q` bytes each; `q` is the number of
+/// rounds in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tables {
     /// Receive schedules: rank `r` has `recv[r * q + k]` in round `k`.
@@ -12,7 +13,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Computes the schedules of `graph`.
+    /// Computes the schedules of `graph`, in `O(p log p)` time.
     pub fn new(graph: &Circulant) -> Tables {
         let mut tables = Tables::default();
         tables.construct(graph);

@@ -57,26 +57,17 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 };
 
 /// Plans the allgather.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::allgather(request, |blocks| allgather(0, blocks))
 }
 
 /// Plans the reduce-scatter.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
+pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
     compose::reduce_scatter(request, |blocks| allgather(0, blocks))
 }
 
 /// Plans the allreduce; only the sum of the request's segments matters.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn allreduce(request: &Request) -> Result<Schedule> {
+pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     compose::allreduce(request, |blocks| allgather(0, blocks))
 }
 
@@ -101,13 +92,13 @@ pub(super) fn allgather(
 
 /// Time of the allgather for equal blocks and, on unidirectional ranks, a power of two of ranks;
 /// `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     sum_of_rounds(request, |count| time_of_round(request, count * b))
 }
 
 /// Time of the reduce-scatter under the same conditions.
-pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
+pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     sum_of_rounds(request, |count| {
         time_of_round(request, count * b) + time_of_combining(request, count * b)
@@ -115,7 +106,7 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
 }
 
 /// Time of the allreduce under the same conditions.
-pub fn allreduce_time(request: &Request) -> Option<f64> {
+pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 || m % p != 0 {
         return None;

@@ -35,7 +35,7 @@ use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Schedule, Span, Spans, Step};
+use crate::schedule::{Layout, Span, Spans, Step};
 
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
     collective: Kind::Alltoall,
@@ -49,22 +49,17 @@ pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
     ..bruck::ALLGATHER
 };
 
-/// Plans the alltoall.
+/// Plans the alltoall; steps are generated on demand.
 ///
 /// # Errors
-/// When the request is inconsistent, or the buffers would be too large.
-pub fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Bruck::new(request)?).materialize()
-}
-
-/// Plans the alltoall; steps are generated on demand.
+/// Those of every planner, and when the number of elements of a buffer overflows.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Bruck::new(request)?)))
 }
 
 /// Time of the schedule for equal blocks and, on unidirectional ranks, a power of two of ranks;
 /// `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;
     if !request.ports.is_bidirectional() && !p.is_power_of_two() {

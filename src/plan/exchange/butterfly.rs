@@ -64,19 +64,13 @@ pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
 };
 
 /// Plans the reduction.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     reduction(request, Cube::arrival)
 }
 
 /// Plans the reduction that, reversed, is the broadcast. It combines directly on arrival: receiving
 /// into scratch would become an extra copy in the reversal.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
     reduction(request, |_, _| (Arrival::Combined, 0))
 }
 
@@ -107,7 +101,7 @@ fn reduction(
 }
 
 /// Time of the schedule if all blocks have the same size; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 {
         return None;

@@ -6,7 +6,8 @@
 //!   `n = 2^d` the largest power of two up to `p`.
 //! - Rounds: `d` (bidirectional), two more for `p != n`.
 //! - Time for equal blocks and `p = n`: `d alpha + (p-1) beta b` bidirectional, twice that
-//!   unidirectional. For `p != n` see [`time`].
+//!   unidirectional. For `p != n`, bidirectional and linear costs: `(d + 2) alpha + beta p b`, and
+//!   `beta (2^k + min(2^k, p - n)) b` for each round `k < d`.
 //! - Volume: `(p-1) m`.
 //! - Restrictions: none.
 //! - Scratch: none. Blocks arrive at their final position; nothing is moved locally.
@@ -37,10 +38,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
 };
 
 /// Plans the allgather.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
     let blocks = request.block_spans();
@@ -80,7 +78,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 ///
 /// In every round the first member is in the group with the most blocks, `2^k + min(2^k, p - n)`,
 /// and waits for no other member.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;
     let pairs = folded(p);

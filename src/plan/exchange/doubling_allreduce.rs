@@ -38,10 +38,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 };
 
 /// Plans the allreduce.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
     let vector = Span::new(0, request.elements());
@@ -74,7 +71,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() || request.ranks == 0 {
         return None;
     }

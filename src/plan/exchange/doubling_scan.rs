@@ -38,10 +38,7 @@ pub(in crate::plan) const SCAN: Algorithm = Algorithm {
 };
 
 /// Plans the scan.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
     let vector = Span::new(0, request.elements());
@@ -66,7 +63,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() {
         return None;
     }

@@ -7,7 +7,9 @@
 //!   of two up to `p`.
 //! - Rounds: `d` (bidirectional), two more for `p != n`.
 //! - Time for equal blocks and `p = n`: `d alpha + (p-1)(beta + gamma) b` bidirectional,
-//!   `2d alpha + (p-1)(2 beta + gamma) b` unidirectional. For `p != n` see [`time`].
+//!   `2d alpha + (p-1)(2 beta + gamma) b` unidirectional. For `p != n`, bidirectional and linear
+//!   costs: `(d + 2) alpha + (p+1) beta b + p gamma b`, and `(beta + gamma) h_k b` for each round
+//!   `k < d`, with `h_k = n/2^(k+1) + ceil((p-n)/2^(k+1))`.
 //! - Volume: `(n-1) m`, for `p != n` `(p-n)(m + b)` more.
 //! - Restrictions: none.
 //! - Scratch: half of the vector on unidirectional ranks.
@@ -46,10 +48,7 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 };
 
 /// Plans the reduce-scatter.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     Stream(Halving::new(request)?).materialize()
 }
 
@@ -243,7 +242,7 @@ impl Kept {
 ///
 /// In every round the first member keeps the most blocks, `n/2^(k+1) + ceil((p-n)/2^(k+1))`, and
 /// waits for no other member.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     let p = request.ranks;
     let (n, pairs) = (1usize << p.ilog2(), folded(p));

@@ -10,6 +10,7 @@
 //!   every rank.
 //! - Restrictions: operators must commute.
 //! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
+//! - Cost of planning: `O(p)` on bidirectional ranks, `O(p^2)` on unidirectional ones.
 //!
 //! It is slow if every rank has its own core. If many ranks share few cores it has an advantage:
 //! every rank waits only once.
@@ -40,18 +41,12 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 };
 
 /// Plans the allgather.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::allgather(request, rounds)
 }
 
 /// Plans the reduce-scatter.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
+pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
     compose::reduce_scatter(request, rounds)
 }
 
@@ -69,7 +64,7 @@ fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
 }
 
 /// Time of the allgather for equal blocks; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     if request.ranks == 2 && request.ports.is_bidirectional() {
         // The two ranks exchange their blocks at the same time.
@@ -80,7 +75,7 @@ pub fn time(request: &Request) -> Option<f64> {
 }
 
 /// Time of the reduce-scatter for equal blocks; `None` otherwise.
-pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
+pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     let (rounds, rest) = of_blocks(request, b);
     let up = rounds * (request.transfer_time(rest) + time_of_combining(request, rest));

@@ -8,7 +8,7 @@
 //! - Time for equal blocks: the number of rounds times `alpha + beta b`.
 //! - Volume: `p (p-1) b`.
 //! - Restrictions: none.
-//! - Scratch: none. A rank's block for itself stays in slot.
+//! - Scratch: none. A rank's block for itself stays in place.
 //!
 //! Bidirectional: in round `k` rank `r` sends to `r + k` and receives from `r - k`, modulo `p`.
 //! Unidirectional: in round `k` the ranks `r`, `s` with `r + s = k` modulo `n` exchange their
@@ -42,8 +42,8 @@ pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
 /// Plans the alltoall.
 ///
 /// # Errors
-/// When the request is inconsistent, or the buffers would be too large.
-pub fn plan(request: &Request) -> Result<Schedule> {
+/// Those of every planner, and when the number of elements of a buffer overflows.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     Stream(Pairwise::new(request)?).materialize()
 }
 
@@ -53,7 +53,7 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
 }
 
 /// Time of the schedule for equal blocks; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     let rounds = Partners::new(request).rounds as f64;
     let messages = if request.ports.is_bidirectional() {

@@ -40,10 +40,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 };
 
 /// Plans the allreduce.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
     let vector = Span::new(0, request.elements());
@@ -67,7 +64,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// Time of the schedule if all blocks have the same size; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 {
         return None;

@@ -61,27 +61,8 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 };
 
 /// Plans the allgather.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     Stream(allgather(request)?).materialize()
-}
-
-/// Plans the reduce-scatter.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    Stream(backwards(request)?).materialize()
-}
-
-/// Plans the allreduce; only the sum of the request's segments matters.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn allreduce(request: &Request) -> Result<Schedule> {
-    Stream(allreduce_by(request, Ring::new, longest)?).materialize()
 }
 
 /// Plans the allgather; steps are generated on demand.
@@ -211,13 +192,13 @@ impl Rounds for Ring {
 
 /// Time of the allgather if the blocks are equal and, on unidirectional ranks, `p` is even; `None`
 /// otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let size = equal_size(request, &request.block_spans())?;
     Some(rounds_of(request)? * rounds::time_of_round(request, size))
 }
 
 /// Time of the reduce-scatter under the same conditions.
-pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
+pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let size = equal_size(request, &request.reduce_scatter_spans())?;
     Some(
         rounds_of(request)?
@@ -226,7 +207,7 @@ pub fn reduce_scatter_time(request: &Request) -> Option<f64> {
 }
 
 /// Time of the allreduce under the same conditions.
-pub fn allreduce_time(request: &Request) -> Option<f64> {
+pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
         return None;

@@ -69,10 +69,7 @@ pub(in crate::plan) const RING_BROADCAST: Algorithm = Algorithm {
 };
 
 /// Plans the reduction with Bruck's reduce-scatter.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
     let rounds = || bruck::allgather(request.root, blocks.clone());
     reduction(request, &blocks, rounds, true)
@@ -80,29 +77,10 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 
 /// Plans the reduction that, reversed, is the broadcast with Bruck's allgather. It combines
 /// directly on arrival: receiving into scratch would become an extra copy in the reversal.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
     let rounds = || bruck::allgather(request.root, blocks.clone());
     reduction(request, &blocks, rounds, false)
-}
-
-/// Plans the reduction with the ring's reduce-scatter.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan_ring(request: &Request) -> Result<Schedule> {
-    Stream(over_ring(request, true)?).materialize()
-}
-
-/// As [`plan_for_broadcast`], with the ring's allgather.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan_ring_for_broadcast(request: &Request) -> Result<Schedule> {
-    Stream(over_ring(request, false)?).materialize()
 }
 
 /// Plans the reduction with the ring's reduce-scatter; steps are generated on demand.
@@ -110,7 +88,8 @@ pub(super) fn ring_programs(request: &Request) -> Result<Box<dyn DynScheduleSour
     Ok(Box::new(Stream(over_ring(request, true)?)))
 }
 
-/// Plans the broadcast that is [`plan_ring_for_broadcast`] reversed; steps are generated on demand.
+/// Plans the broadcast with the ring's allgather, a reversed reduction; steps are generated on
+/// demand. As in [`plan_for_broadcast`], the reduction combines directly on arrival.
 pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Reversed::new(over_ring(request, false)?)?)))
 }
@@ -135,7 +114,7 @@ fn over_ring(
 
 /// Time of the reduction with Bruck's reduce-scatter if the blocks are equal and, on unidirectional
 /// ranks, `p` is a power of two; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let scattered = bruck::sum_of_rounds(request, |count| {
         time_of_round(request, count * b) + rounds::time_of_combining(request, count * b)
@@ -145,7 +124,7 @@ pub fn time(request: &Request) -> Option<f64> {
 
 /// Time of the reduction with the ring's reduce-scatter if the blocks are equal and, on
 /// unidirectional ranks, `p` is even; `None` otherwise.
-pub fn time_ring(request: &Request) -> Option<f64> {
+pub(crate) fn time_ring(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let round = time_of_round(request, b) + rounds::time_of_combining(request, b);
     Some(ring::rounds_of(request)? * round + time_of_gather(request, b))

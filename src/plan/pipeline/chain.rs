@@ -65,10 +65,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 };
 
 /// Plans the reduction.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     Stream(Chain::new(request)?).materialize()
 }
 
@@ -173,7 +170,7 @@ impl StepAt for Chain {
 
 /// Time of the schedule if all segments have the same size, except that the last may be smaller;
 /// `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (&last, equal) = request.segments.sizes().split_last()?;
     let s = equal.first().copied().unwrap_or(last);
     if !request.closed_forms_hold() || last > s || equal.iter().any(|&x| x != s) {

@@ -24,7 +24,7 @@ use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::{Algorithm, Planner};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Order, Schedule, Span, Step};
+use crate::schedule::{Layout, Order, Span, Step};
 
 pub(in crate::plan) const SCAN: Algorithm = Algorithm {
     collective: Kind::Scan,
@@ -32,14 +32,6 @@ pub(in crate::plan) const SCAN: Algorithm = Algorithm {
     planner: Planner::Streamed(programs),
     ..chain::REDUCE.for_another_collective()
 };
-
-/// Plans the scan.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Scan::new(request)?).materialize()
-}
 
 /// Plans the scan; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {

@@ -34,11 +34,11 @@ pub struct Algorithm {
     pub regular_only: bool,
     /// Whether it splits the vector, or every block, into the request's segments.
     pub segmented: bool,
-    /// Approximate number of transfers of `p` ranks with `q` segments, which determines the time
-    /// and memory of a schedule.
+    /// Approximate number of transfers, for `(p, q)`: `p` ranks with `q` segments. It determines
+    /// the time and memory of a schedule.
     pub transfers: fn(usize, usize) -> usize,
-    /// Approximate time of planning a schedule, in that of simulating it: more than 1 where
-    /// planning is a search.
+    /// Approximate time of planning a schedule, as a multiple of that of simulating it: more than 1
+    /// where planning is a search.
     pub planning_work: u64,
     /// Approximate memory, in bytes, for planning with `p` ranks in addition to the schedule: the
     /// tables of the search for the best tree.
@@ -122,12 +122,12 @@ impl PortModels {
 }
 
 impl Algorithm {
-    /// Plans `request`.
+    /// Plans `request` and stores the schedule. The [planners](crate::plan) state the shapes of the
+    /// buffers and the time of planning.
     ///
     /// # Errors
-    /// When there is no rank, the root is out of range, a cost is not a valid time, the costs
-    /// describe too few ranks, the schedule would be too long, or the algorithm does not support
-    /// these ports or this operator (the message names one that does).
+    /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,
+    /// there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
         let request = &*self.with_best_root(request)?;
@@ -224,8 +224,8 @@ impl Algorithm {
         }
     }
 
-    /// What a published table prints for it: `None` where none covers it, for `p <= 3`, for an
-    /// empty vector, and where costs differ from rank to rank or are not linear.
+    /// What a published table prints for it: `None` where none covers it, for other ports, for
+    /// `p <= 3`, for an empty vector, and where costs differ from rank to rank or are not linear.
     ///
     /// ```
     /// use oneport::plan::registry;
@@ -269,11 +269,14 @@ impl Algorithm {
         }
     }
 
-    /// Checks whether [`Algorithm::plan`] accepts `request`.
+    /// Checks whether [`Algorithm::plan`] accepts `request`, without planning it, in `O(p + q)`
+    /// time for `q` segments.
     ///
     /// # Errors
-    /// Why it does not, and the algorithms that may: the [`Error`](crate::Error) of
-    /// [`Algorithm::plan`] as data.
+    /// Why it does not, and the algorithms that may. The request is not valid
+    /// ([`Request::validate`]) or for another collective; it has block sizes where there is one
+    /// vector; the schedule would have more steps, or the blocks more elements, than can be
+    /// counted; or the algorithm has a restriction: on ports, operators, block sizes or links.
     pub fn accepts(&self, request: &Request) -> Result<(), Refusal> {
         self.check(request)
             .map_err(|reason| self.refusal(request, reason))

@@ -50,12 +50,13 @@ impl Planned {
         self.programs().ports()
     }
 
-    /// The buffers of all ranks, in rank order.
+    /// The buffers of all ranks, in rank order; lengths in elements.
     pub fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
         self.programs().layouts()
     }
 
-    /// Whether a step uses a port other than the first of its kind.
+    /// Whether a step uses a port other than the first of its kind. Takes time linear in the number
+    /// of steps if these are stored.
     pub fn uses_several_ports(&self) -> bool {
         match self {
             Planned::Stored(schedule) => {
@@ -80,7 +81,7 @@ impl Planned {
         self.programs().timed(cost, element_bytes, &mut watch)
     }
 
-    /// Stores it as a schedule.
+    /// Stores it as a schedule, in time and memory linear in the number of steps and spans.
     ///
     /// # Errors
     /// As [`Schedule::new`].

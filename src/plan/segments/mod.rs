@@ -1,11 +1,13 @@
 //! Searches for the segments of a vector that gives an algorithm its shortest time.
 //!
-//! - The best size of equal segments: `equal.rs`, and `planned.rs` for out-of-order.
+//! - The best size of equal segments: `equal.rs`. Algorithms that have to be planned to be timed
+//!   have a search of their own, beside them.
 //! - Segments of unequal sizes: `unequal.rs`.
 //! - The formulas of the published tables, as printed: `published.rs`.
 //!
 //! Times are *as executed*, that is, as the [rules of time](crate::rules) time the schedule. They
-//! come from a closed form or an evaluator where there is one, and from a simulation otherwise.
+//! come from a closed form or an evaluator where there is one, and from a simulation otherwise, and
+//! are in the unit of the request's cost model. Sizes are in elements.
 
 mod equal;
 mod published;

@@ -12,7 +12,8 @@
 
 use crate::plan::Request;
 
-/// The published figures for one algorithm and one request.
+/// The published figures for one algorithm and one request: times in the unit of the request's
+/// costs, sizes in elements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
     /// The table, or how exact the figure is and its source.
@@ -42,7 +43,9 @@ pub struct Terms {
     pub computation: f64,
 }
 
-/// Table II's bounds of any unidirectional reduction, as printed.
+/// Table II's bounds of any unidirectional reduction, as printed, in the unit of the request's
+/// costs. `None` for `p <= 3`, an empty vector, bidirectional ports and costs that differ from rank
+/// to rank or are not linear.
 ///
 /// The bandwidth term `2 beta m` is right for odd `p` only; [`crate::simulate::bounds`] has the
 /// corrected one.

@@ -51,7 +51,7 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 }
 
 /// Searches for segment sizes of an algorithm, unequal ones allowed, by about `trials` evaluations
-/// at most. The result is never worse than the best equal sizes.
+/// at most, each by [`executed_time`]. The result is never worse than the best equal sizes.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -59,7 +59,8 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 /// ```
 /// use oneport::plan::{registry, segments::best_unequal};
 /// use oneport::{CostModel, Kind, Ports, Request};
-/// let request = Request::reduce(12, 10).ports(Ports::UNI).cost(CostModel::new(0.0, 1.0).gamma(1.0));
+/// let cost = CostModel::new(0.0, 1.0).gamma(1.0);
+/// let request = Request::reduce(12, 10).ports(Ports::UNI).cost(cost);
 /// let best = best_unequal(registry::find(Kind::Reduce, "uni-greedy")?, &request, 1000)?;
 /// assert_eq!(best.time, 41.0); // 44 with ten segments of 1 element
 /// # Ok::<(), oneport::Error>(())
@@ -96,7 +97,8 @@ pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> 
 /// Otherwise the search starts from the best of `start` and some even and ramped splits into about
 /// as many segments. It then applies moves to the best sizes and to sizes of the same time: shift
 /// elements from one segment to another, merge neighbours, split a segment. It stops when no move
-/// improves the time or after `trials` evaluations.
+/// improves the time or after `trials` evaluations, and those of the start points. Memory: all
+/// sizes that were evaluated.
 pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
     let mut search = Search::new(start, time);
     let elements: usize = start.iter().sum();

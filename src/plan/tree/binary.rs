@@ -74,10 +74,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm =
     row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     reduction(request)?.materialize()
 }
 
@@ -110,7 +107,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
 }
 
 /// Time of the schedule for full trees and equal segments; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     if request.ranks < 2 {
         return Some(0.0);

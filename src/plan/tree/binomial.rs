@@ -45,10 +45,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2 ceil(log2 p)");
 
 /// Plans the reduction; only the sum of the request's segments matters.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let request = request
         .clone()
         .segments(crate::plan::Segments::whole(request.elements()));
@@ -66,7 +63,7 @@ fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {
 }
 
 /// `L (alpha + beta m + gamma m)`.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
     request

@@ -52,10 +52,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 };
 
 /// Plans the allreduce.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
     let vector = Span::new(0, request.elements());
@@ -191,7 +188,7 @@ fn published(x: &Symbols) -> Option<Published> {
 }
 
 /// Time of the schedule for two full trees and equal segments; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     let p = request.ranks;
     if p == 1 {

@@ -36,10 +36,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2(p-1)");
 
 /// Plans the reduction; only the sum of the request's segments matters.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let request = request
         .clone()
         .segments(crate::plan::Segments::whole(request.elements()));
@@ -48,7 +45,7 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// `(p - 1)(alpha + beta m + gamma m)`.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = request.ranks.saturating_sub(1) as f64;
     request

@@ -7,6 +7,8 @@
 //! - Volume: `(p - 1) m`.
 //! - Restrictions: at most [`heterogeneous::MAX_RANKS`] ranks if links differ.
 //! - Operand order: kept, for any root.
+//! - Cost of planning: `O(p)` with equal links, otherwise `O(p^4 log p)`, as for
+//!   [`heterogeneous`] gathers.
 //!
 //! Every rank holds the combination of a range of consecutive ranks and only ever adds an adjacent
 //! range. With equal links, ranges are halved. Otherwise the dynamic program of
@@ -45,9 +47,8 @@ pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
 /// Plans the reduction; only the sum of the request's segments matters.
 ///
 /// # Errors
-/// When the request is inconsistent. If links differ: when there are more than
-/// [`heterogeneous::MAX_RANKS`] ranks, or the links do not connect all of them.
-pub fn plan(request: &Request) -> Result<Schedule> {
+/// Those of every planner and, if links differ, of [`heterogeneous::reduction_tree`].
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     plan_reduction(request, true)
 }
 
@@ -76,7 +77,7 @@ fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
 ///
 /// # Errors
 /// As [`plan`].
-pub fn broadcast(request: &Request) -> Result<Schedule> {
+pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
     let request = request
         .clone()
         .cost(request.cost.clone().reversed_links()?)
@@ -85,7 +86,7 @@ pub fn broadcast(request: &Request) -> Result<Schedule> {
 }
 
 /// `ceil(log2 p) (tc + tp)` if all links cost the same; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
     request

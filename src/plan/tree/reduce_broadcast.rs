@@ -22,7 +22,10 @@ use crate::schedule::collective::Collective;
 ///
 /// # Errors
 /// As `reduction`.
-pub fn plan(request: &Request, reduction: fn(&Request) -> Result<Schedule>) -> Result<Schedule> {
+pub(crate) fn plan(
+    request: &Request,
+    reduction: fn(&Request) -> Result<Schedule>,
+) -> Result<Schedule> {
     request.validate()?;
     let request = request.clone().root(0);
     let up = reduction(&request)?;

@@ -55,10 +55,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm =
     row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");
 
 /// Plans the reduction.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     reduction(request)?.materialize()
 }
 
@@ -72,7 +69,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
 }
 
 /// Time of the schedule for powers of two and equal segments; `None` otherwise.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     if request.ranks == 1 {
         return Some(0.0);

@@ -1,7 +1,7 @@
 //! Lower bounds on the time of every reduction of whole segments, in order or not.
 //!
-//! Both bounds hold for a given segments only: a schedule that splits the vector differently
-//! may be faster. Bounds that hold for every schedule are in [`crate::simulate::bounds`].
+//! Both bounds hold for given segments only: a schedule that splits the vector differently may be
+//! faster. Bounds that hold for every schedule are in [`crate::simulate::bounds`].
 //!
 //! All proofs read a reduction backwards in time, as a broadcast from the root. A reduction needs
 //! at least `q(p - 1)` transfers. In each of them the sender first prepares for `tp`, and then both
@@ -22,6 +22,8 @@ use std::collections::VecDeque;
 /// are needed. In fewer than `L` rounds not even one segment reaches all ranks. Solving for `T`
 /// gives the even case. In the odd case `T = 2q + L - floor((2^L - 1) / ((p-1)/2))`; since
 /// `2^L <= p - 1 <= 2^(L+1) - 2`, the subtracted number is 1.
+///
+/// Takes constant time.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::lower_bound_rounds;
@@ -60,7 +62,8 @@ pub fn lower_bound_rounds(p: usize, q: usize) -> u64 {
 ///   that it has not sent yet, it has spent at least `tc + tp` on each of the others. That last
 ///   segment must still reach all ranks, which takes `e_(p-1)`.
 ///
-/// With unit segments and `combine_time = 0` it equals [`lower_bound_rounds`].
+/// With unit segments and `combine_time = 0` it equals [`lower_bound_rounds`]. Segment `i` takes
+/// `transfer_time[i]` and `combine_time[i]`, in the caller's unit of time. Takes `O(p + q)` time.
 pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64 {
     let q = transfer_time.len().min(combine_time.len());
     if p < 2 || q == 0 {

@@ -11,7 +11,7 @@
 //! - Rounds, for `tp = 0` and equal segments: `2q - 1 + L` for odd `p`,
 //!   `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p` ([`lower_bound_rounds`]; reached in every
 //!   case measured, proved for `p <= 4`).
-//! - Time in all other cases: no closed form ([`time`] evaluates it).
+//! - Time in all other cases: no closed form; the plan is made and evaluated.
 //! - Volume: `(p - 1) m`.
 //! - Restrictions: the operator must commute.
 //!
@@ -99,10 +99,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 };
 
 /// Plans the reduction.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     reduction(request)?.materialize()
 }
 
@@ -119,7 +116,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
 
 /// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps. Takes as
 /// long as planning.
-pub fn time(request: &Request) -> Option<f64> {
+pub(crate) fn time(request: &Request) -> Option<f64> {
     request.closed_forms_hold().then(|| {
         let (transfer_time, combine_time) = costs(request);
         search::best(request.ranks, &transfer_time, &combine_time, Effort::FULL).makespan
@@ -129,8 +126,9 @@ pub fn time(request: &Request) -> Option<f64> {
 /// Plans a reduction of `q` segments from `p` ranks to rank 0.
 ///
 /// Segment `i` takes `transfer_time[i]` to transfer and `combine_time[i]` to combine; `q` is the
-/// common length of both slices. The transfers are listed by starting time, which defines the
-/// program order of every rank. `p < 2` and `q = 0` give none.
+/// common length of both slices, and the unit of time is the caller's. The `q (p - 1)` transfers
+/// are listed by starting time, which defines the program order of every rank. `p < 2` and `q = 0`
+/// give none. For the time that it takes see [Planning time](self#planning-time).
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::{lower_bound, out_of_order};
@@ -150,7 +148,8 @@ pub fn out_of_order(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Ve
 /// Plans a broadcast of `q` unit segments from rank 0 to `p` ranks, round by round. Each rank sends
 /// or receives at most one segment in a round.
 ///
-/// It is the reverse of [`out_of_order`] with `transfer_time = 1` and `combine_time = 0`.
+/// It is the reverse of [`out_of_order`] with `transfer_time = 1` and `combine_time = 0`, and takes
+/// as long.
 ///
 /// ```
 /// use oneport::plan::pipeline::out_of_order::half_duplex_broadcast;

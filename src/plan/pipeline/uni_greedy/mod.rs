@@ -61,10 +61,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm =
     row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction.
-///
-/// # Errors
-/// When the request is inconsistent.
-pub fn plan(request: &Request) -> Result<Schedule> {
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     reduction(request)?.materialize()
 }
 
@@ -76,17 +73,21 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     Reduction::new(&request, transfers(&request).map(|t| [t]))
 }
 
-/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
+/// Time of the schedule by [`makespan`], in the unit of the request's costs; `None` if costs differ
+/// from rank to rank or computation overlaps.
 pub fn time(request: &Request) -> Option<f64> {
     request
         .closed_forms_hold()
         .then(|| makespan(request.ranks, costs(request)))
 }
 
-/// All transfers of the reduction, in the order of their starts within each segment.
+/// All `q (p - 1)` transfers of the reduction, in the order of their starts within each segment.
 ///
 /// A rank can reduce without a stored schedule: every rank computes the same sequence and carries
-/// out the transfers that name it.
+/// out the transfers that name it. Each transfer takes constant time; `O(p + q)` memory.
+///
+/// # Panics
+/// When a rank or a segment has a number beyond 32 bits.
 pub fn transfers(request: &Request) -> impl Iterator<Item = Transfer> + use<> {
     let mut greedy = Greedy::new(request.ranks);
     let mut costs = costs(request).collect::<Vec<_>>().into_iter();
@@ -111,7 +112,7 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
 }
 
 /// Computes the greedy schedule step by step: an iterator over the transfers of the current
-/// segment.
+/// segment. Each transfer takes constant time; `O(p)` memory.
 ///
 /// ```
 /// use oneport::plan::pipeline::uni_greedy::Greedy;
@@ -164,8 +165,8 @@ impl Greedy {
         }
     }
 
-    /// Moves on to the next segment. Its message takes `transfer_time` and its combination
-    /// `combine_time`.
+    /// Completes the current segment, yielded or not, and moves on to the next one, whose messages
+    /// take `transfer_time` and whose combinations take `combine_time`.
     pub fn next_segment(&mut self, transfer_time: f64, combine_time: f64) {
         while self.next().is_some() {}
         std::mem::swap(&mut self.waiting, &mut self.done);

@@ -1,6 +1,7 @@
 //! The makespan of uni-greedy without its schedule, from the states of the ranks alone.
 
-/// The makespan over segments with these `(tc, tp)`, computed without a schedule: see [`States`].
+/// The makespan over segments with these `(tc, tp)`, in their unit of time, computed without a
+/// schedule: see [`States`] for the time that it takes.
 ///
 /// ```
 /// use oneport::plan::pipeline::uni_greedy::makespan;
@@ -79,7 +80,7 @@ impl States {
         self.base + self.runs.last().map_or(0.0, |r| r.free)
     }
 
-    /// Reduces `count` segments of equal cost.
+    /// Reduces `count` segments of equal cost. A cost that is not finite makes the time infinite.
     pub fn reduce(&mut self, transfer_time: f64, combine_time: f64, count: usize) {
         if self
             .runs
