@@ -41,8 +41,8 @@ const MAX_STEPS: usize = 2_000_000;
 /// single packet, schedules of more than about 2 million steps are not tried.
 ///
 /// # Errors
-/// When the size is not positive, and those of [`solve`], [`Solution::periodic`] and
-/// [`Periodic::schedule`].
+/// When the size is not positive, and those of [`solve`],
+/// [`Solution::periodic`](super::Solution::periodic) and [`Periodic::schedule`].
 pub fn best_packets(
     platform: &Platform,
     operation: Operation,
