@@ -43,7 +43,7 @@ use crate::machine::{CostModel, Ports};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Schedule, total_len};
 
-/// Lower bounds on the time of a schedule; each is valid alone.
+/// Lower bounds on the time of a schedule, in the unit of the costs; each is valid alone.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LowerBounds {
     /// Start-up times of messages that must follow each other.
@@ -64,7 +64,8 @@ pub struct LowerBounds {
 ///
 /// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter or
 /// scan, and of one rank's block of a gather, scatter, allgather or alltoall. All bounds of a
-/// multicast are 0, because its targets are not known here: see [`lower_bound_of`].
+/// multicast are 0, because its targets are not known here: see [`lower_bound_of`]. Takes constant
+/// time, or `O(p^2)` where links differ.
 ///
 /// ```
 /// use oneport::simulate::bounds::lower_bound;
@@ -93,7 +94,9 @@ pub fn lower_bound(
     demand.bounds(p, ports, element_bytes, cost)
 }
 
-/// Lower bounds of a schedule's collective, with the block sizes of its layouts.
+/// Lower bounds of a schedule's collective, with the block sizes of its layouts. Takes time linear
+/// in the spans of the layouts. Where links differ, it takes `O(p^2)` for `p` ranks, or `O(p^3)`
+/// for up to 512 ranks that all need data of each other.
 pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> LowerBounds {
     let layouts = schedule.layout().iter();
     lower_bound_of_layouts(

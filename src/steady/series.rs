@@ -109,8 +109,9 @@ impl Series {
             .cost_model(self.elements, 1.0 / element_bytes.max(1) as f64)
     }
 
-    /// A lower bound of the time of `schedule` on the platform: its number of operations divided
-    /// by the largest throughput. The throughput is computed again, with its proof.
+    /// A lower bound of the time of `schedule` on the platform, in the platform's time units: its
+    /// number of operations divided by the largest throughput. The throughput is computed again,
+    /// with its proof, by [`solve`] and [`Solution::bounds`](super::Solution::bounds).
     ///
     /// # Errors
     /// Those of [`solve`].

@@ -28,7 +28,7 @@ impl Algorithm {
     /// `time`; roots that are refused are left out. `None` if there is nothing to search: the root
     /// is given, or the planner takes one that no other is better than.
     ///
-    /// Complexity: that of `p` evaluations.
+    /// Takes the time of `p` evaluations for `p` ranks.
     ///
     /// # Errors
     /// When the search would take too long, or the refusal of the first root if all are refused.
