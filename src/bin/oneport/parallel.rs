@@ -15,8 +15,8 @@ const MIN_WORK: u64 = 1 << 15;
 /// that part. Where it is refused because of that, and `again` says so, it is evaluated again by
 /// itself.
 ///
-/// Little work is not worth the threads. A process with limits of its own evaluates one item at a time, because the C library reserves
-/// much of the address space for each thread.
+/// Little work is not worth the threads. A process with limits of its own evaluates one item at a
+/// time, because the C library reserves much of the address space for each thread.
 pub(crate) fn map<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> u64,

@@ -17,7 +17,8 @@ use crate::progress::Progress;
 use crate::sizes::{self, Sizes};
 use crate::units::{TimeUnit, show_bytes, significant};
 
-/// With fewer repetitions the table has mean, deviation and outliers, otherwise the 99th percentile.
+/// With fewer repetitions the table has mean, deviation and outliers, otherwise the 99th
+/// percentile.
 const MANY: usize = 100;
 
 /// A row of the table. What a run is comes first, then its times.
