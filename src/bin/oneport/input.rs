@@ -1,16 +1,18 @@
 //! The input of a command: a schedule, planned or read from a file, and its description.
 
+mod warnings;
+
 use anyhow::{Context, Result, bail};
 use oneport::measure::estimate::CoreModel;
 use oneport::plan::refusal::{Reason, Refusal};
-use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::registry::Algorithm;
 use oneport::steady::Series;
-use oneport::{Collective, CostModel, Error, Kind, Ports, Request, Schedule, Step};
+use oneport::{CostModel, Error, Kind, Request, Schedule, Step};
 use serde::Serialize;
 
-use crate::args::{Common, Root, SegmentCount};
+pub(crate) use self::warnings::{print_warnings, warnings_about};
+use crate::args::{Common, Root};
 use crate::files::read_text;
-use crate::output;
 use crate::task::{SegmentChoice, Task, ensure_memory};
 use crate::units::{TimeUnit, show_bytes};
 
@@ -445,65 +447,4 @@ fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
         bail!("the schedule moves or holds more than this program's limit of 2^60 bytes");
     }
     Ok(())
-}
-
-/// Warns on standard error about options with surprising effects.
-pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
-    let used = schedule.programs().iter().flatten();
-    let several = used.filter_map(Step::port).any(|port| port > 0);
-    warnings_about(args, schedule.collective(), schedule.ports(), several);
-}
-
-/// Like [`print_warnings`], for a schedule that is not stored. `several` tells whether it uses more
-/// than one port of a kind.
-pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
-    let kind = collective.kind();
-    if matches!(kind, Kind::Gather | Kind::Scatter)
-        && args.schedule.is_none()
-        && let Ok((cost, _)) = args.machine.cost()
-        && cost.is_linear()
-        && cost.gamma_copy > cost.beta
-    {
-        output::note(
-            "gamma_copy is greater than beta: the best trees are looked for in O(p^3) instead of O(p^2)",
-        );
-    }
-    if args.root.is_some() && collective.root().is_none() {
-        output::note(&format!("{} has no root; --root is ignored", kind.name()));
-    }
-    segments_without_effect(args, kind);
-    if !kind.reduces() && (args.vector.op.is_some() || args.vector.ordered) {
-        output::note(&format!(
-            "{} combines nothing: --op and --ordered have no effect",
-            kind.name()
-        ));
-    }
-    if ports.k() > 1 && ports != Ports::BI && args.schedule.is_none() && !several {
-        output::note("this algorithm uses one port of each kind only");
-    }
-}
-
-/// Says where `--segment` and its like have no effect, or less than they ask for.
-fn segments_without_effect(args: &Common, kind: Kind) {
-    let vector = &args.vector;
-    if !vector.gives_segments() || args.schedule.is_some() {
-        return;
-    }
-    let named =
-        |a: &&Algorithm| matches!(&*args.algorithm, "auto" | "all") || a.name == args.algorithm;
-    if !registry::of(kind).filter(named).any(|a| a.segmented) {
-        let what = match &*args.algorithm {
-            "auto" | "all" => format!("no algorithm for {} segments", kind.name()),
-            name => format!("{name} {} does not segment", kind.name()),
-        };
-        output::note(&format!("{what}: options of segments have no effect"));
-    } else if let (Some(SegmentCount::Count(count)), Ok(Some(elements))) =
-        (vector.segments, vector.whole_elements())
-        && count > elements
-        && !args.blocks.are_given()
-    {
-        output::note(&format!(
-            "{elements} elements make {elements} segments at most, not the {count} of --segments"
-        ));
-    }
 }

@@ -1,0 +1,68 @@
+//! Notes about options with surprising effects, or without any.
+
+use oneport::plan::registry::{self, Algorithm};
+use oneport::{Collective, Kind, Ports, Schedule, Step};
+
+use crate::args::{Common, SegmentCount};
+use crate::output;
+
+/// Warns on standard error about options with surprising effects.
+pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
+    let used = schedule.programs().iter().flatten();
+    let several = used.filter_map(Step::port).any(|port| port > 0);
+    warnings_about(args, schedule.collective(), schedule.ports(), several);
+}
+
+/// Like [`print_warnings`], for a schedule that is not stored. `several` tells whether it uses more
+/// than one port of a kind.
+pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
+    let kind = collective.kind();
+    if matches!(kind, Kind::Gather | Kind::Scatter)
+        && args.schedule.is_none()
+        && let Ok((cost, _)) = args.machine.cost()
+        && cost.is_linear()
+        && cost.gamma_copy > cost.beta
+    {
+        output::note(
+            "gamma_copy is greater than beta: the best trees are looked for in O(p^3) instead of O(p^2)",
+        );
+    }
+    if args.root.is_some() && collective.root().is_none() {
+        output::note(&format!("{} has no root; --root is ignored", kind.name()));
+    }
+    segments_without_effect(args, kind);
+    if !kind.reduces() && (args.vector.op.is_some() || args.vector.ordered) {
+        output::note(&format!(
+            "{} combines nothing: --op and --ordered have no effect",
+            kind.name()
+        ));
+    }
+    if ports.k() > 1 && ports != Ports::BI && args.schedule.is_none() && !several {
+        output::note("this algorithm uses one port of each kind only");
+    }
+}
+
+/// Says where `--segment` and its like have no effect, or less than they ask for.
+fn segments_without_effect(args: &Common, kind: Kind) {
+    let vector = &args.vector;
+    if !vector.gives_segments() || args.schedule.is_some() {
+        return;
+    }
+    let named =
+        |a: &&Algorithm| matches!(&*args.algorithm, "auto" | "all") || a.name == args.algorithm;
+    if !registry::of(kind).filter(named).any(|a| a.segmented) {
+        let what = match &*args.algorithm {
+            "auto" | "all" => format!("no algorithm for {} segments", kind.name()),
+            name => format!("{name} {} does not segment", kind.name()),
+        };
+        output::note(&format!("{what}: options of segments have no effect"));
+    } else if let (Some(SegmentCount::Count(count)), Ok(Some(elements))) =
+        (vector.segments, vector.whole_elements())
+        && count > elements
+        && !args.blocks.are_given()
+    {
+        output::note(&format!(
+            "{elements} elements make {elements} segments at most, not the {count} of --segments"
+        ));
+    }
+}
