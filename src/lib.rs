@@ -52,6 +52,7 @@
 //! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
 //! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
+//! | [`mpi`] | the same schedules over an MPI library |
 //! | [`run::system`] | the memory and threads that the operating system allows this process |
 //!
 //! # What always holds
@@ -60,14 +61,17 @@
 //!   the registry is immediately listed, checked, simulated, run, compared and tested.
 //! * The rules of time are written once ([`rules`]). Checker, simulator and executor
 //!   all use them. The model clock of a real run equals the simulator's result to the last bit.
-//! * One module contains `unsafe` code: `run::transfer`, beside the description of its protocol.
-//!   Its atomics come from one `sync` module, which the tests replace by a model checker.
+//! * Two modules contain `unsafe` code: `run::transfer`, beside the description of its protocol, and
+//!   `mpi::binding`, which calls the MPI library. The atomics of the former come from one `sync`
+//!   module, which the tests replace by a model checker.
 //! * Bad input returns an [`Error`] that contains the relevant numbers. A panic is a bug.
 
 pub mod check;
 pub mod error;
 pub mod machine;
 pub mod measure;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 pub mod plan;
 pub mod random;
 pub mod report;

@@ -26,6 +26,20 @@ mod wait;
 mod wall;
 mod wires;
 
+/// What an engine outside this folder needs to run schedules by the same executors.
+#[cfg(feature = "mpi")]
+pub(crate) mod engine {
+    pub(crate) use super::context::RunContext;
+    pub(crate) use super::exec::{
+        Carrier, Eager, Job, Off, Peers, Program, RankExecutor, Reports, Runner, Sequence,
+        Transfer, repeat,
+    };
+    pub(crate) use super::failure::{Failure, TransferAt, panicked};
+    pub(crate) use super::team::panic_message;
+    pub(crate) use super::testdata::RunData;
+    pub(crate) use super::transfer::{Due, RankMemory, Received, RecvOp, Sent, Slots};
+}
+
 pub use clock::clock_work;
 pub use element::{Element, ElementType};
 pub use endpoint::{

@@ -33,6 +33,14 @@ impl WallTimes {
         recorded.map_err(|e| Error::system(e.to_string()))
     }
 
+    /// Adds the times of `other`.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn add(&mut self, other: &WallTimes) -> Result<()> {
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        let added = self.histogram.add(&other.histogram);
+        added.map_err(|e| Error::system(e.to_string()))
+    }
+
     /// Number of times.
     pub fn count(&self) -> u64 {
         self.histogram.len()

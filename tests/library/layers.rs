@@ -20,6 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &["simulate", "rules", "schedule", "machine"]),
     // `run` simulates because paced runs and the order of eager steps follow model times.
     ("run", &["simulate", "rules", "schedule", "machine"]),
+    ("mpi", &["run", "simulate", "rules", "schedule", "machine"]),
     ("plan", &["simulate", "rules", "schedule", "machine"]),
     (
         "steady",

@@ -95,6 +95,40 @@ impl Eager {
         })
     }
 
+    /// The eager form of the program of `rank` alone, for a carrier that lets any number of messages
+    /// be in flight. No message is copied.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn of_rank(
+        rank: usize,
+        program: &Program<'_>,
+        simulation: &Simulation,
+        ports: Ports,
+        open_early: impl FnOnce(&mut Sequence),
+    ) -> Option<Eager> {
+        let own = &program.ranks[rank];
+        // Each message has a lane of its own.
+        let lane = |i: usize| i;
+        let (steps, order) = (own.steps, &own.order);
+        let mut sequence = Sequence::new(rank, steps, order, simulation, ports, 0, lane)?;
+        open_early(&mut sequence);
+        let mut eager = Eager {
+            slots: Slots::new(0),
+            sequences: (0..program.ranks.len())
+                .map(|_| Sequence::default())
+                .collect(),
+            slot: vec![Vec::new(); program.ranks.len()],
+        };
+        eager.sequences[rank] = sequence;
+        eager.slot[rank] = vec![0; steps.len()];
+        Some(eager)
+    }
+
+    /// The order in which `rank` executes its steps.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn sequence(&self, rank: usize) -> &Sequence {
+        &self.sequences[rank]
+    }
+
     /// The eager form of a schedule, in which overwritten messages of up to `copied` bytes are
     /// copied.
     fn with(

@@ -35,7 +35,19 @@ mod runner;
 pub(crate) mod sequence;
 mod warnings;
 
+#[cfg(feature = "mpi")]
+pub(crate) use carrier::{Carrier, Transfer};
 pub(crate) use eager::longest_messages;
 pub use outcome::Outcome;
 pub use perform::Clock;
 pub use run::{Place, Run};
+#[cfg(feature = "mpi")]
+pub(crate) use {
+    eager::Eager,
+    executor::{Peers, RankExecutor},
+    program::Program,
+    recorder::Off,
+    repeat::{Reports, repeat},
+    runner::{Job, Runner},
+    sequence::Sequence,
+};

@@ -92,6 +92,54 @@ impl Sequence {
         &self.opens[start as usize..self.actions[i].opens as usize]
     }
 
+    /// Has receives opened before their own actions, if a carrier can do that: up to `ahead` actions
+    /// before, and not before the last action that accesses their spans. A receive that `buffered`
+    /// says is received into a buffer first, of which there are `buffers`, used in turn.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn open_early(
+        &mut self,
+        steps: &[Step],
+        ahead: usize,
+        buffers: usize,
+        buffered: impl Fn(&Step) -> bool,
+    ) {
+        let step_of = |k: usize| &steps[self.actions[k].step as usize];
+        let mut opens: Vec<(usize, u32)> = Vec::new();
+        let mut in_buffers = Vec::new();
+        for k in 0..self.actions.len() {
+            let step = step_of(k);
+            if step.is_send() || step.peer().is_none() || !self.before(k).is_empty() {
+                if step.peer().is_some() && !step.is_send() && buffered(step) {
+                    in_buffers.push(k);
+                }
+                continue;
+            }
+            let first = k.saturating_sub(ahead);
+            let from = if buffered(step) {
+                let free = in_buffers.len().checked_sub(buffers);
+                in_buffers.push(k);
+                free.map_or(0, |n| in_buffers[n] + 1)
+            } else {
+                let touches = |j: &usize| {
+                    let other = step_of(*j);
+                    let accesses = other.reads().iter().chain(other.writes());
+                    let mut accesses =
+                        accesses.flat_map(|a| step.writes().iter().map(move |b| (a, b)));
+                    accesses.any(|(a, b)| a.overlaps(*b))
+                };
+                (first..k).rev().find(touches).map_or(0, |j| j + 1)
+            };
+            opens.push((from.max(first), self.actions[k].step));
+        }
+        opens.sort_by_key(|&(from, _)| from);
+        self.opens = opens.iter().map(|&(_, step)| step).collect();
+        let mut end = 0;
+        for (k, action) in self.actions.iter_mut().enumerate() {
+            end += opens[end..].iter().take_while(|open| open.0 <= k).count();
+            action.opens = u32::try_from(end).unwrap_or(u32::MAX);
+        }
+    }
+
     /// Ensures that no message is overwritten before it has been taken.
     fn protect_sent_data(
         &mut self,

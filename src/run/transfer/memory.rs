@@ -109,6 +109,55 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         unsafe { op.apply(&self.packed(dst), &self.packed(src), 0..elements, stream) };
     }
 
+    /// The address of `span`, for a carrier that reads or writes it by itself.
+    ///
+    /// # Panics
+    /// When the span leaves the buffer.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn address(&self, span: Span) -> *mut T {
+        self.check_bounds(span);
+        self.base.wrapping_add(span.offset)
+    }
+
+    /// Copies `spans`, one after another, to the front of `message`.
+    ///
+    /// # Panics
+    /// When a span leaves the buffer, or the message is too short.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn pack(&self, spans: &[Span], message: &mut [T]) {
+        let mut rest = message;
+        for span in spans {
+            let (part, after) = rest.split_at_mut(span.len);
+            let from = self.address(*span);
+            // SAFETY: the span is in bounds. Only this rank's thread, and carriers that were given
+            // other spans, write the buffer meanwhile.
+            let from = unsafe { std::slice::from_raw_parts(from, span.len) };
+            part.copy_from_slice(from);
+            rest = after;
+        }
+    }
+
+    /// Copies or combines the front of `message` into `spans`, one after another.
+    ///
+    /// # Panics
+    /// When a span leaves the buffer, or the message is too short.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn unpack(&mut self, spans: &[Span], op: RecvOp<'_, T>, message: &[T]) {
+        let mut rest = message;
+        for span in spans {
+            let (part, after) = rest.split_at(span.len);
+            let mine = self.address(*span);
+            // SAFETY: the span is in bounds. Only this rank's thread, and carriers that were given
+            // other spans, access the buffer meanwhile.
+            let mine = unsafe { std::slice::from_raw_parts_mut(mine, span.len) };
+            match op {
+                RecvOp::Copy => mine.copy_from_slice(part),
+                RecvOp::Reduce(operator, order) => operator.combine(mine, part, order),
+            }
+            rest = after;
+        }
+    }
+
     /// The whole buffer, for reading and writing.
     ///
     /// # Panics

@@ -1,0 +1,228 @@
+//! Runs many schedules in one launch of processes, and verifies each: `tests/mpi.sh` starts it under
+//! every MPI library. One start of `mpirun` costs more than hundreds of small runs.
+//!
+//! ```text
+//! mpirun -n 7 mpi_suite [N]
+//! ```
+//!
+//! Every registered algorithm runs on 1, 2, 3, 4 and 7 of the processes, on awkward sizes, with
+//! element types and operators in turn, eagerly and as rendezvous; then random programs of several
+//! ports and many spans. With `N`, only each `N`-th case runs. Process 0 prints what was done.
+
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
+#[path = "../tests/support/plans.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the tests use the rest")]
+mod plans;
+#[path = "../tests/support/random.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+mod random;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use oneport::mpi::World;
+use oneport::plan::registry::{self, Algorithm};
+use oneport::run::{Element, Operator, Run};
+use oneport::{Error, ErrorKind, Kind, Ports, Request, Schedule};
+use plans::{Plan, Shape, initial_buffers, ports};
+use random::Random;
+
+/// Numbers of ranks.
+const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
+
+/// Elements of the vector or of a block; the last one passes from one protocol of the libraries to
+/// another.
+const SIZES: [usize; 5] = [0, 1, 5, 1000, 70_001];
+
+/// Number of random programs.
+const PROGRAMS: usize = 60;
+
+fn main() -> ExitCode {
+    match suite() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn suite() -> oneport::Result<()> {
+    let thin = std::env::args().nth(1).and_then(|n| n.parse().ok());
+    let thin = thin.unwrap_or(1);
+    let mut world = World::join()?;
+    let start = Instant::now();
+    let say = |text: String| {
+        if world.rank() == 0 {
+            println!("{text}");
+        }
+    };
+    say(format!(
+        "{} ({} interface, {}), {} processes on {} host(s)",
+        world.version(),
+        world.abi(),
+        world.library(),
+        world.size(),
+        world.hosts().len()
+    ));
+    let (runs, refused) = registered(&mut world, thin)?;
+    let programs = random_programs(&mut world, thin)?;
+    if world.rank() == 0 {
+        println!(
+            "{runs} runs of {} algorithms verified ({refused} requests refused by their planners), {programs} random programs right, in {:.1} s",
+            registry::all().len(),
+            start.elapsed().as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+/// Runs each `thin`-th case of the registered algorithms. Returns the numbers of runs and of
+/// requests that planners refused.
+fn registered(world: &mut World, thin: usize) -> oneport::Result<(usize, usize)> {
+    let (mut case, mut runs, mut refused) = (0, 0, 0);
+    let size = world.size();
+    for ranks in RANKS.into_iter().filter(|&p| p <= size) {
+        for algorithm in registry::all() {
+            for elements in SIZES {
+                case += 1;
+                if !usize::is_multiple_of(case, thin) {
+                    continue;
+                }
+                match algorithm.plan(&request(algorithm, ranks, elements, case)) {
+                    Err(_) => refused += 1,
+                    Ok(schedule) => {
+                        runs += 1;
+                        run(world, &schedule, algorithm.commutative_only, case)
+                            .map_err(|e| in_words(&e, algorithm, ranks, elements))?;
+                    }
+                }
+            }
+        }
+    }
+    Ok((runs, refused))
+}
+
+/// Case `case` of an algorithm: roots, segments, block sizes and ports differ from case to case.
+fn request(algorithm: &Algorithm, ranks: usize, elements: usize, case: usize) -> Request {
+    let kind = algorithm.collective;
+    let mut request = Request::new(kind, ranks, elements)
+        .keep_order(kind.reduces() && !algorithm.commutative_only);
+    let rooted = [Kind::Broadcast, Kind::Reduce, Kind::Gather, Kind::Scatter];
+    if rooted.contains(&kind) {
+        request = request.root(case % ranks);
+    }
+    if algorithm.segmented {
+        request = request.segment_count((1 + case % 7).min(elements.max(1)));
+    }
+    let irregular = [
+        Kind::Gather,
+        Kind::Scatter,
+        Kind::Allgather,
+        Kind::ReduceScatter,
+    ];
+    if irregular.contains(&kind) && !algorithm.regular_only && case.is_multiple_of(2) {
+        let mut random = Random::new(case as u64);
+        let blocks = (0..ranks).map(|_| random.below(2 * elements / ranks + 2));
+        request = request.blocks(blocks.collect::<Vec<_>>());
+    }
+    let mut ports = request.get_ports();
+    if !algorithm.ports.allow(ports) || case.is_multiple_of(3) && algorithm.ports.allow(Ports::UNI)
+    {
+        ports = Ports::UNI;
+    }
+    if case.is_multiple_of(5) {
+        ports = ports.with_k(2);
+    }
+    request.ports(ports)
+}
+
+/// Runs `schedule` with the element type and the operator of case `case`.
+fn run(world: &mut World, schedule: &Schedule, commutes: bool, case: usize) -> oneport::Result<()> {
+    match case % 8 {
+        0 => run_as::<u8>(world, schedule, "bxor", case),
+        1 => run_as::<i32>(world, schedule, "min", case),
+        2 => run_as::<i64>(world, schedule, "sum", case),
+        3 => run_as::<f32>(world, schedule, "sum", case),
+        4 => run_as::<f64>(world, schedule, "max", case),
+        5 => run_as::<u64>(world, schedule, "prod", case),
+        _ if commutes => run_as::<u64>(world, schedule, "band", case),
+        _ => run_as::<u64>(world, schedule, "affine", case),
+    }
+}
+
+fn run_as<T: Element>(
+    world: &mut World,
+    schedule: &Schedule,
+    operator: &str,
+    case: usize,
+) -> oneport::Result<()> {
+    let operator = match schedule.collective().kind().reduces() {
+        true => Operator::<T>::named(operator)?,
+        false => Operator::none(),
+    };
+    let proof = schedule.check();
+    for eager in [true, false] {
+        let run = Run::new(schedule).op(&operator).verified();
+        let outcome = run.repetitions(2).eager(eager).on(world)?;
+        if let Some(mismatch) = outcome.mismatch {
+            return Err(wrong(format!("case {case}, eager {eager}: {mismatch}")));
+        }
+        if proof.is_correct() && !(outcome.is_verified() && outcome.model_time.is_finite()) {
+            return Err(wrong(format!("case {case}, eager {eager}: not verified")));
+        }
+    }
+    Ok(())
+}
+
+/// Runs random programs of several ports, whose messages have many spans. Returns their number.
+fn random_programs(world: &mut World, thin: usize) -> oneport::Result<usize> {
+    if world.size() < 2 {
+        return Ok(0);
+    }
+    let mut random = Random::new(7);
+    for number in 0..PROGRAMS / thin {
+        let shape = Shape {
+            ranks: 2 + random.below(world.size() - 1),
+            ports: ports(&mut random),
+            len: 1 + random.below(3000),
+            operations: 1 + random.below(60),
+            parts: 5,
+        };
+        let plan = Plan::random(&mut random, shape);
+        let operator = Operator::<u64>::new("rotate", false, rotate);
+        let inputs = initial_buffers(shape.ranks, shape.len);
+        let expected = plan.outcome(inputs.clone(), rotate);
+        for eager in [true, false] {
+            let schedule = plan.schedule();
+            let run = Run::new(&schedule).op(&operator).inputs(&inputs);
+            let outcome = run.eager(eager).on(world)?;
+            let own = world.rank();
+            let right = own >= shape.ranks || outcome.outputs[own] == expected[own];
+            let verdict = match right {
+                true => Ok(()),
+                false => Err(wrong(format!("random program {number}, eager {eager}"))),
+            };
+            world.agree(verdict)?;
+        }
+    }
+    Ok(PROGRAMS / thin)
+}
+
+/// An operator that shows the order and the number of its operands.
+fn rotate(a: u64, b: u64) -> u64 {
+    a.rotate_left(7).wrapping_mul(3).wrapping_add(b)
+}
+
+fn wrong(message: String) -> Error {
+    ErrorKind::Wrong(message).into()
+}
+
+fn in_words(error: &Error, algorithm: &Algorithm, ranks: usize, elements: usize) -> Error {
+    let kind = algorithm.collective.name();
+    wrong(format!(
+        "{kind} {}, {ranks} ranks, {elements} elements: {error}",
+        algorithm.name
+    ))
+}

@@ -1,0 +1,161 @@
+//! The constants of the three binary interfaces of MPI libraries.
+
+use std::ffi::c_int;
+use std::fmt;
+
+use libloading::os::unix::Library;
+
+use super::functions::Status;
+
+/// A handle of an MPI library: a communicator, a datatype, an operator or a request.
+///
+/// Depending on the interface it is a 32-bit integer, the address of an object, or a small integer
+/// as wide as a pointer. All three fit into a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct Handle(pub(super) usize);
+
+/// The binary interface of a library: what its constants are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abi {
+    /// The interface that MPICH and the libraries derived from it share (`libmpi.so.12`).
+    Mpich,
+    /// Open MPI's own (`libmpi.so.40`).
+    OpenMpi,
+    /// The standard one of MPI 5.0 (`libmpi_abi.so.1`).
+    Standard,
+}
+
+impl fmt::Display for Abi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Abi::Mpich => "MPICH",
+            Abi::OpenMpi => "Open MPI",
+            Abi::Standard => "MPI 5.0",
+        })
+    }
+}
+
+/// The constants of a library.
+#[derive(Debug)]
+pub(super) struct Constants {
+    pub(super) comm_world: Handle,
+    pub(super) i32: Handle,
+    pub(super) i64: Handle,
+    pub(super) u64: Handle,
+    pub(super) u8: Handle,
+    pub(super) f32: Handle,
+    pub(super) f64: Handle,
+    pub(super) max: Handle,
+    pub(super) min: Handle,
+    pub(super) sum: Handle,
+    pub(super) prod: Handle,
+    pub(super) band: Handle,
+    pub(super) bor: Handle,
+    pub(super) bxor: Handle,
+    pub(super) info_null: Handle,
+    pub(super) errors_return: Handle,
+    /// In place of the address of a status: its value is an address that is never used.
+    status_ignore: usize,
+    pub(super) thread_funneled: c_int,
+    pub(super) comm_type_shared: c_int,
+}
+
+impl Constants {
+    /// What is passed in place of the address of a status.
+    #[inline]
+    pub(super) fn status_ignore(&self) -> *mut Status {
+        std::ptr::without_provenance_mut(self.status_ignore)
+    }
+
+    /// The constants of `library`, whose interface is `abi`.
+    ///
+    /// # Errors
+    /// The name of an object that the library lacks.
+    pub(super) fn of(abi: Abi, library: &Library) -> Result<Constants, &'static str> {
+        Ok(match abi {
+            Abi::Mpich => Constants::mpich(),
+            Abi::Standard => Constants::standard(),
+            Abi::OpenMpi => Constants::open_mpi(library)?,
+        })
+    }
+
+    fn mpich() -> Constants {
+        Constants {
+            comm_world: Handle(0x4400_0000),
+            i32: Handle(0x4c00_0439),
+            i64: Handle(0x4c00_083a),
+            u64: Handle(0x4c00_083e),
+            u8: Handle(0x4c00_013b),
+            f32: Handle(0x4c00_040a),
+            f64: Handle(0x4c00_080b),
+            max: Handle(0x5800_0001),
+            min: Handle(0x5800_0002),
+            sum: Handle(0x5800_0003),
+            prod: Handle(0x5800_0004),
+            band: Handle(0x5800_0006),
+            bor: Handle(0x5800_0008),
+            bxor: Handle(0x5800_000a),
+            info_null: Handle(0x1c00_0000),
+            errors_return: Handle(0x5400_0001),
+            status_ignore: 1,
+            thread_funneled: 1,
+            comm_type_shared: 1,
+        }
+    }
+
+    fn standard() -> Constants {
+        Constants {
+            comm_world: Handle(0x101),
+            i32: Handle(0x250),
+            i64: Handle(0x258),
+            u64: Handle(0x259),
+            u8: Handle(0x241),
+            f32: Handle(0x210),
+            f64: Handle(0x214),
+            max: Handle(0x23),
+            min: Handle(0x22),
+            sum: Handle(0x21),
+            prod: Handle(0x24),
+            band: Handle(0x28),
+            bor: Handle(0x29),
+            bxor: Handle(0x2a),
+            info_null: Handle(0x130),
+            errors_return: Handle(0x143),
+            status_ignore: 0,
+            thread_funneled: 1024,
+            comm_type_shared: 221,
+        }
+    }
+
+    /// Open MPI's handles are the addresses of objects that the library exports.
+    fn open_mpi(library: &Library) -> Result<Constants, &'static str> {
+        let object = |name: &'static str| {
+            // SAFETY: only the address of the object is used, never its contents.
+            let symbol = unsafe { library.get::<*mut ()>(name.as_bytes()) };
+            let symbol = symbol.map_err(|_| name)?;
+            Ok(Handle(symbol.into_raw().expose_provenance()))
+        };
+        Ok(Constants {
+            comm_world: object("ompi_mpi_comm_world")?,
+            i32: object("ompi_mpi_int32_t")?,
+            i64: object("ompi_mpi_int64_t")?,
+            u64: object("ompi_mpi_uint64_t")?,
+            u8: object("ompi_mpi_uint8_t")?,
+            f32: object("ompi_mpi_float")?,
+            f64: object("ompi_mpi_double")?,
+            max: object("ompi_mpi_op_max")?,
+            min: object("ompi_mpi_op_min")?,
+            sum: object("ompi_mpi_op_sum")?,
+            prod: object("ompi_mpi_op_prod")?,
+            band: object("ompi_mpi_op_band")?,
+            bor: object("ompi_mpi_op_bor")?,
+            bxor: object("ompi_mpi_op_bxor")?,
+            info_null: object("ompi_mpi_info_null")?,
+            errors_return: object("ompi_mpi_errors_return")?,
+            status_ignore: 0,
+            thread_funneled: 1,
+            comm_type_shared: 0,
+        })
+    }
+}

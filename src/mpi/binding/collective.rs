@@ -1,0 +1,196 @@
+//! The library's own collectives, to compare with.
+
+use std::ffi::c_int;
+
+use super::abi::Handle;
+use super::communicator::{Communicator, count};
+use crate::error::{Error, Result};
+use crate::machine::Ports;
+use crate::run::engine::RankMemory;
+use crate::run::{Element, Operator};
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, Schedule, Span, total_len};
+
+/// The operators that MPI has, too.
+const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "band", "bor", "bxor"];
+
+/// What the library is asked for, in its own terms. It does the same as a schedule, on buffers that
+/// hold the input and, after it, the output; for a broadcast, one vector.
+#[derive(Debug)]
+pub(crate) struct OwnCollective {
+    /// The name of the library's function.
+    pub(crate) name: &'static str,
+    /// Buffers, and programs without steps.
+    pub(crate) schedule: Schedule,
+    /// By rank: elements of its block, and of all blocks before it.
+    counts: Vec<c_int>,
+    displacements: Vec<c_int>,
+    regular: bool,
+    operator: String,
+    combines: bool,
+}
+
+impl OwnCollective {
+    /// The library's counterpart of `schedule`.
+    ///
+    /// # Errors
+    /// When the library has none, or the vectors have more elements than it counts.
+    pub(crate) fn of<T: Element>(schedule: &Schedule, operator: &Operator<T>) -> Result<Self> {
+        let (collective, layout) = (schedule.collective(), schedule.layout());
+        let inputs = layout.iter().map(|l| total_len(&l.input));
+        let outputs = layout.iter().map(|l| total_len(&l.output));
+        let blocks: Vec<usize> = match collective {
+            Collective::Gather { .. } | Collective::Allgather => inputs.collect(),
+            _ => outputs.collect(),
+        };
+        let regular = blocks.iter().all(|&block| block == blocks[0]);
+        let name = match collective {
+            Collective::Broadcast { .. } => "MPI_Bcast",
+            Collective::Reduce { .. } => "MPI_Reduce",
+            Collective::Allreduce => "MPI_Allreduce",
+            Collective::Scan => "MPI_Scan",
+            Collective::Gather { .. } if regular => "MPI_Gather",
+            Collective::Gather { .. } => "MPI_Gatherv",
+            Collective::Scatter { .. } if regular => "MPI_Scatter",
+            Collective::Scatter { .. } => "MPI_Scatterv",
+            Collective::Allgather if regular => "MPI_Allgather",
+            Collective::Allgather => "MPI_Allgatherv",
+            Collective::ReduceScatter if regular => "MPI_Reduce_scatter_block",
+            Collective::ReduceScatter => "MPI_Reduce_scatter",
+            Collective::Alltoall if regular => "MPI_Alltoall",
+            _ => {
+                return Err(Error::usage(format!(
+                    "MPI has no function for this {}",
+                    collective.kind().name()
+                )));
+            }
+        };
+        let known = OPERATORS.contains(&operator.name());
+        if collective.kind().reduces() && !known {
+            return Err(Error::usage(format!(
+                "MPI has no operator {}: choose one of {}",
+                operator.name(),
+                OPERATORS.join(", ")
+            )));
+        }
+        let mut before = 0usize;
+        let mut displacements = Vec::with_capacity(blocks.len());
+        for &block in &blocks {
+            displacements.push(count(before)?);
+            before = before.saturating_add(block);
+        }
+        count(before)?;
+        let layout = layout.iter().map(|l| buffer(collective, l)).collect();
+        let programs = vec![Vec::new(); blocks.len()];
+        Ok(OwnCollective {
+            name,
+            counts: blocks.into_iter().map(count).collect::<Result<_>>()?,
+            schedule: Schedule::new(Ports::BI, collective.clone(), layout, programs)?,
+            displacements,
+            regular,
+            operator: operator.name().to_owned(),
+            combines: collective.kind().reduces(),
+        })
+    }
+}
+
+impl Communicator {
+    /// Has the library do `own` on the buffer of this rank.
+    ///
+    /// # Errors
+    /// As the library says.
+    #[inline]
+    pub(crate) fn collective<T: Element>(
+        &self,
+        own: &OwnCollective,
+        memory: &RankMemory<'_, '_, T>,
+    ) -> Result<()> {
+        let (mpi, comm, rank) = (self.mpi, self.handle, self.rank());
+        let f = &mpi.functions;
+        let layout = &own.schedule.layout()[rank];
+        let part =
+            |spans: &[Span]| memory.address(spans.first().copied().unwrap_or(Span::new(0, 0)));
+        let (input, output) = (part(&layout.input), part(&layout.output));
+        let (from, to) = (input.cast_const().cast(), output.cast());
+        let (block, n) = (own.counts[rank], total_len(&layout.input) as c_int);
+        let (counts, before) = (own.counts.as_ptr(), own.displacements.as_ptr());
+        let t = mpi.datatype(T::TYPE);
+        let op = if own.combines {
+            mpi.operator(&own.operator)?
+        } else {
+            Handle(0)
+        };
+        let code = match *own.schedule.collective() {
+            // SAFETY: all ranks have a vector of as many elements.
+            Collective::Broadcast { root } => unsafe {
+                (f.bcast)(to, block, t, root as c_int, comm)
+            },
+            // SAFETY: `n` elements on either side; the output is the root's only.
+            Collective::Reduce { root } => unsafe {
+                (f.reduce)(from, to, n, t, op, root as c_int, comm)
+            },
+            // SAFETY: `n` elements on either side.
+            Collective::Allreduce => unsafe { (f.allreduce)(from, to, n, t, op, comm) },
+            // SAFETY: `n` elements on either side.
+            Collective::Scan => unsafe { (f.scan)(from, to, n, t, op, comm) },
+            // SAFETY: a block here; the root's output holds all.
+            Collective::Gather { root } if own.regular => unsafe {
+                (f.gather)(from, block, t, to, block, t, root as c_int, comm)
+            },
+            // SAFETY: as above.
+            Collective::Gather { root } => unsafe {
+                (f.gatherv)(from, block, t, to, counts, before, t, root as c_int, comm)
+            },
+            // SAFETY: a block here; the root's input holds all.
+            Collective::Scatter { root } if own.regular => unsafe {
+                (f.scatter)(from, block, t, to, block, t, root as c_int, comm)
+            },
+            // SAFETY: as above.
+            Collective::Scatter { root } => unsafe {
+                (f.scatterv)(from, counts, before, t, to, block, t, root as c_int, comm)
+            },
+            // SAFETY: a block here; the output holds all.
+            Collective::Allgather if own.regular => unsafe {
+                (f.allgather)(from, block, t, to, block, t, comm)
+            },
+            // SAFETY: as above.
+            Collective::Allgather => unsafe {
+                (f.allgatherv)(from, block, t, to, counts, before, t, comm)
+            },
+            // SAFETY: the input holds all blocks, the output one.
+            Collective::ReduceScatter if own.regular => unsafe {
+                (f.reduce_scatter_block)(from, to, block, t, op, comm)
+            },
+            // SAFETY: as above.
+            Collective::ReduceScatter => unsafe {
+                (f.reduce_scatter)(from, to, counts, t, op, comm)
+            },
+            // SAFETY: both sides hold a block for each rank.
+            _ => unsafe {
+                let each = block / self.size() as c_int;
+                (f.alltoall)(from, each, t, to, each, t, comm)
+            },
+        };
+        mpi.ok(own.name, code)
+    }
+}
+
+/// A rank's buffer for the library: the output after the input, or one vector for a broadcast.
+fn buffer(collective: &Collective, layout: &Layout) -> Layout {
+    let (input, output) = (total_len(&layout.input), total_len(&layout.output));
+    let from = match collective {
+        Collective::Broadcast { .. } => 0,
+        _ => input,
+    };
+    let span = |offset, len: usize| {
+        (len > 0)
+            .then(|| Span::new(offset, len))
+            .into_iter()
+            .collect()
+    };
+    Layout {
+        len: input.max(from + output),
+        input: span(0, input),
+        output: span(from, output),
+    }
+}

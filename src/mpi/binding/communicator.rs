@@ -1,0 +1,304 @@
+//! Groups of processes, and what all processes of a group do together.
+
+use std::ffi::c_int;
+use std::io::Write;
+use std::time::Duration;
+
+use super::abi::Handle;
+use super::library::Mpi;
+use crate::error::{Error, Result};
+use crate::mpi::idle::Idle;
+use crate::run::{Element, ElementType};
+
+/// How long processes may take to arrive where all agree on something: they plan, or compare their
+/// results, before.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// A group of processes with messages of its own.
+#[derive(Debug)]
+pub(crate) struct Communicator {
+    pub(super) mpi: &'static Mpi,
+    pub(super) handle: Handle,
+    rank: usize,
+    size: usize,
+    /// Whether the processes of a host outnumber its cores.
+    oversubscribed: bool,
+}
+
+impl Communicator {
+    /// All processes of the launch.
+    ///
+    /// # Errors
+    /// As the library says.
+    pub(crate) fn world(mpi: &'static Mpi) -> Result<Communicator> {
+        let mut handle = Handle(0);
+        // SAFETY: the address of a handle.
+        mpi.ok("MPI_Comm_dup", unsafe {
+            (mpi.functions.comm_dup)(mpi.world(), &raw mut handle)
+        })?;
+        Communicator::new(mpi, handle)
+    }
+
+    fn new(mpi: &'static Mpi, handle: Handle) -> Result<Communicator> {
+        let return_errors = mpi.constants.errors_return;
+        // SAFETY: both handles exist.
+        mpi.ok("MPI_Comm_set_errhandler", unsafe {
+            (mpi.functions.comm_set_errhandler)(handle, return_errors)
+        })?;
+        let (mut rank, mut size): (c_int, c_int) = (0, 0);
+        // SAFETY: the address of an integer.
+        mpi.ok("MPI_Comm_rank", unsafe {
+            (mpi.functions.comm_rank)(handle, &raw mut rank)
+        })?;
+        // SAFETY: the address of an integer.
+        mpi.ok("MPI_Comm_size", unsafe {
+            (mpi.functions.comm_size)(handle, &raw mut size)
+        })?;
+        let count = |n| usize::try_from(n).map_err(|_| Error::system("a negative rank"));
+        Ok(Communicator {
+            mpi,
+            handle,
+            rank: count(rank)?,
+            size: count(size)?,
+            oversubscribed: false,
+        })
+    }
+
+    /// The processes of this group that share memory with this one, with the same order of ranks.
+    ///
+    /// # Errors
+    /// As the library says.
+    pub(crate) fn on_this_host(&self) -> Result<Communicator> {
+        let (mpi, mut handle) = (self.mpi, Handle(0));
+        let (shared, info) = (mpi.constants.comm_type_shared, mpi.constants.info_null);
+        // SAFETY: the address of a handle; the other handles exist.
+        mpi.ok("MPI_Comm_split_type", unsafe {
+            (mpi.functions.comm_split_type)(self.handle, shared, 0, info, &raw mut handle)
+        })?;
+        Communicator::new(mpi, handle)
+    }
+
+    /// The group of all processes that call with the same `colour`, with the same order of ranks.
+    ///
+    /// # Errors
+    /// As the library says.
+    pub(crate) fn split(&self, colour: bool) -> Result<Communicator> {
+        let (mpi, mut handle) = (self.mpi, Handle(0));
+        // SAFETY: the address of a handle; the other handle exists.
+        mpi.ok("MPI_Comm_split", unsafe {
+            (mpi.functions.comm_split)(self.handle, c_int::from(colour), 0, &raw mut handle)
+        })?;
+        let mut part = Communicator::new(mpi, handle)?;
+        part.oversubscribed = self.oversubscribed;
+        Ok(part)
+    }
+
+    /// Has processes give up their cores while they wait.
+    pub(crate) fn set_oversubscribed(&mut self, oversubscribed: bool) {
+        self.oversubscribed = oversubscribed;
+    }
+
+    /// The rank of this process.
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The name of this process's host.
+    pub(crate) fn host(&self) -> String {
+        self.mpi.host()
+    }
+
+    /// The number of processes.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Waits for all processes, for at most `deadline`.
+    ///
+    /// # Errors
+    /// As the library says. A passed deadline ends all processes.
+    pub(crate) fn barrier(&self, deadline: Duration) -> Result<()> {
+        let start = |request: &mut Handle| {
+            // SAFETY: the address of a request; the handle exists.
+            unsafe { (self.mpi.functions.ibarrier)(self.handle, request) }
+        };
+        self.together("MPI_Ibarrier", deadline, start)
+    }
+
+    /// Tells process `to`, which waits in [`Communicator::await_signal`], to go on.
+    ///
+    /// # Errors
+    /// As the library says.
+    pub(crate) fn signal(&self, to: usize) -> Result<()> {
+        let (byte, none, to) = (self.mpi.constants.u8, std::ptr::null(), count(to)?);
+        let start = |request: &mut Handle| {
+            // SAFETY: no bytes are sent; the address of a request.
+            unsafe { (self.mpi.functions.isend)(none, 0, byte, to, 0, self.handle, request) }
+        };
+        self.together("MPI_Isend", DEADLINE, start)
+    }
+
+    /// Waits for the signal of process `from`, however long it takes and most of the time asleep.
+    ///
+    /// # Errors
+    /// As the library says.
+    pub(crate) fn await_signal(&self, from: usize) -> Result<()> {
+        const NAP: Duration = Duration::from_millis(1);
+        let (mpi, mut request) = (self.mpi, Handle(0));
+        let (byte, none, from) = (mpi.constants.u8, std::ptr::null_mut(), count(from)?);
+        // SAFETY: no bytes are received; the address of a request.
+        mpi.ok("MPI_Irecv", unsafe {
+            (mpi.functions.irecv)(none, 0, byte, from, 0, self.handle, &raw mut request)
+        })?;
+        while !self.has_ended(&mut request)? {
+            std::thread::sleep(NAP);
+        }
+        Ok(())
+    }
+
+    /// By element: the largest of all processes' values.
+    ///
+    /// # Errors
+    /// As the library says. A passed deadline ends all processes.
+    pub(crate) fn max<const N: usize>(&self, values: [u64; N]) -> Result<[u64; N]> {
+        let (mpi, mut result) = (self.mpi, [0u64; N]);
+        let (u64, max) = (mpi.constants.u64, mpi.constants.max);
+        let n = count(N)?;
+        let (from, to) = (values.as_ptr().cast(), result.as_mut_ptr().cast());
+        let start = |request: &mut Handle| {
+            // SAFETY: `N` numbers of the datatype on either side; the address of a request.
+            unsafe { (mpi.functions.iallreduce)(from, to, n, u64, max, self.handle, request) }
+        };
+        self.together("MPI_Iallreduce", DEADLINE, start)?;
+        Ok(result)
+    }
+
+    /// Sends the values of process `root` to all.
+    ///
+    /// # Errors
+    /// As the library says. A passed deadline ends all processes.
+    pub(crate) fn broadcast<T: Element>(&self, root: usize, values: &mut [T]) -> Result<()> {
+        let (mpi, dtype) = (self.mpi, self.mpi.datatype(T::TYPE));
+        let (n, root) = (count(values.len())?, count(root)?);
+        let at = values.as_mut_ptr().cast();
+        let start = |request: &mut Handle| {
+            // SAFETY: `n` elements of the datatype; the address of a request.
+            unsafe { (mpi.functions.ibcast)(at, n, dtype, root, self.handle, request) }
+        };
+        self.together("MPI_Ibcast", DEADLINE, start)
+    }
+
+    /// Process after process, the values of all; each has as many.
+    ///
+    /// # Errors
+    /// As the library says. A passed deadline ends all processes.
+    pub(crate) fn gather_to_all<T: Element>(&self, values: &[T]) -> Result<Vec<T>> {
+        let (mpi, dtype) = (self.mpi, self.mpi.datatype(T::TYPE));
+        let n = count(values.len())?;
+        let mut all = vec![T::default(); values.len() * self.size];
+        let (from, to) = (values.as_ptr().cast(), all.as_mut_ptr().cast());
+        let start = |request: &mut Handle| {
+            // SAFETY: `n` elements of the datatype here, and for each process there; the address of
+            // a request.
+            unsafe {
+                (mpi.functions.iallgather)(from, n, dtype, to, n, dtype, self.handle, request)
+            }
+        };
+        self.together("MPI_Iallgather", DEADLINE, start)?;
+        Ok(all)
+    }
+
+    /// Does what `start` starts. All processes do, and none blocks in the library, which would keep
+    /// its core from those that it waits for.
+    fn together(
+        &self,
+        what: &str,
+        deadline: Duration,
+        start: impl FnOnce(&mut Handle) -> c_int,
+    ) -> Result<()> {
+        let mut request = Handle(0);
+        self.mpi.ok(what, start(&mut request))?;
+        let mut idle = Idle::new(self.oversubscribed, deadline);
+        while !self.has_ended(&mut request)? {
+            if idle.has_lasted() {
+                let seconds = deadline.as_secs_f64();
+                self.fail(&Error::system(format!(
+                    "no answer within {seconds} s from processes that have not come as far ({what})"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `request`, which is open, has ended.
+    fn has_ended(&self, request: &mut Handle) -> Result<bool> {
+        let mut ended: c_int = 0;
+        let ignore = self.mpi.constants.status_ignore();
+        // SAFETY: the addresses of an open request and of an integer.
+        self.mpi.ok("MPI_Test", unsafe {
+            (self.mpi.functions.test)(request, &raw mut ended, ignore)
+        })?;
+        Ok(ended != 0)
+    }
+}
+
+impl Communicator {
+    /// Prints the error of this process and ends all processes. Processes that fail at the same
+    /// time for the same reason give the first one the time to end them, so that one message is
+    /// seen.
+    pub(crate) fn fail(&self, error: &Error) -> ! {
+        const PRECEDENCE: Duration = Duration::from_millis(40);
+        std::thread::sleep(PRECEDENCE * c_int::min(self.rank as c_int, 50).unsigned_abs());
+        let (rank, size, host) = (self.rank, self.size, self.mpi.host());
+        let text = format!("error: {error} (process {rank} of {size}, on {host})\n");
+        // At once, so that a launcher that ends this process has it all.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        self.mpi.abort();
+    }
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        // SAFETY: the handle exists, and is not used any more.
+        let _ = unsafe { (self.mpi.functions.comm_free)(&raw mut self.handle) };
+    }
+}
+
+impl Mpi {
+    /// The operator called `name` here.
+    pub(super) fn operator(&self, name: &str) -> Result<Handle> {
+        let c = &self.constants;
+        Ok(match name {
+            "sum" => c.sum,
+            "prod" => c.prod,
+            "min" => c.min,
+            "max" => c.max,
+            "band" => c.band,
+            "bor" => c.bor,
+            "bxor" => c.bxor,
+            _ => return Err(Error::usage(format!("MPI has no operator {name}"))),
+        })
+    }
+
+    /// The datatype of elements.
+    pub(super) fn datatype(&self, element: ElementType) -> Handle {
+        let c = &self.constants;
+        match element {
+            ElementType::U8 => c.u8,
+            ElementType::I32 => c.i32,
+            ElementType::I64 => c.i64,
+            ElementType::U64 => c.u64,
+            ElementType::F32 => c.f32,
+            ElementType::F64 => c.f64,
+        }
+    }
+}
+
+/// A number of elements, as MPI counts.
+pub(super) fn count(n: usize) -> Result<c_int> {
+    c_int::try_from(n).map_err(|_| {
+        Error::usage(format!(
+            "{n} elements are more than the 2^31 - 1 that MPI counts"
+        ))
+    })
+}

@@ -1,0 +1,93 @@
+//! The functions of an MPI library that this crate calls.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use libloading::os::unix::Library;
+
+use super::abi::Handle;
+
+/// A status, which is always ignored.
+pub(super) type Status = c_void;
+
+/// Declares the table of functions.
+///
+/// A [`Handle`] is passed as a whole word. Where the library expects a 32-bit integer it reads the
+/// low half: the calling conventions of 64-bit systems pass both in the same register or in the
+/// same place on the stack.
+macro_rules! functions {
+    ($($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
+        /// The functions, found once.
+        #[derive(Debug)]
+        pub(super) struct Functions {
+            $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        impl Functions {
+            /// Finds all functions in `library`.
+            ///
+            /// # Errors
+            /// The name of a function that the library lacks.
+            pub(super) fn of(library: &Library) -> Result<Functions, &'static str> {
+                Ok(Functions {
+                    $($name: {
+                        // SAFETY: the MPI standard gives every function this signature.
+                        let symbol = unsafe { library.get($symbol.as_bytes()) };
+                        *symbol.map_err(|_| $symbol)?
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    init_thread = "MPI_Init_thread" (*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
+    initialized = "MPI_Initialized" (*mut c_int);
+    finalize = "MPI_Finalize" ();
+    abort = "MPI_Abort" (Handle, c_int);
+    error_string = "MPI_Error_string" (c_int, *mut c_char, *mut c_int);
+    get_library_version = "MPI_Get_library_version" (*mut c_char, *mut c_int);
+    get_processor_name = "MPI_Get_processor_name" (*mut c_char, *mut c_int);
+    comm_rank = "MPI_Comm_rank" (Handle, *mut c_int);
+    comm_size = "MPI_Comm_size" (Handle, *mut c_int);
+    comm_dup = "MPI_Comm_dup" (Handle, *mut Handle);
+    comm_split = "MPI_Comm_split" (Handle, c_int, c_int, *mut Handle);
+    comm_split_type = "MPI_Comm_split_type" (Handle, c_int, c_int, Handle, *mut Handle);
+    comm_free = "MPI_Comm_free" (*mut Handle);
+    comm_set_errhandler = "MPI_Comm_set_errhandler" (Handle, Handle);
+    ibarrier = "MPI_Ibarrier" (Handle, *mut Handle);
+    ibcast = "MPI_Ibcast" (*mut c_void, c_int, Handle, c_int, Handle, *mut Handle);
+    iallreduce = "MPI_Iallreduce"
+        (*const c_void, *mut c_void, c_int, Handle, Handle, Handle, *mut Handle);
+    iallgather = "MPI_Iallgather"
+        (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle, *mut Handle);
+    bcast = "MPI_Bcast" (*mut c_void, c_int, Handle, c_int, Handle);
+    reduce = "MPI_Reduce"
+        (*const c_void, *mut c_void, c_int, Handle, Handle, c_int, Handle);
+    allreduce = "MPI_Allreduce" (*const c_void, *mut c_void, c_int, Handle, Handle, Handle);
+    scan = "MPI_Scan" (*const c_void, *mut c_void, c_int, Handle, Handle, Handle);
+    gather = "MPI_Gather"
+        (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, c_int, Handle);
+    gatherv = "MPI_Gatherv"
+        (*const c_void, c_int, Handle, *mut c_void, *const c_int, *const c_int, Handle, c_int,
+         Handle);
+    scatter = "MPI_Scatter"
+        (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, c_int, Handle);
+    scatterv = "MPI_Scatterv"
+        (*const c_void, *const c_int, *const c_int, Handle, *mut c_void, c_int, Handle, c_int,
+         Handle);
+    allgather = "MPI_Allgather"
+        (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle);
+    allgatherv = "MPI_Allgatherv"
+        (*const c_void, c_int, Handle, *mut c_void, *const c_int, *const c_int, Handle, Handle);
+    reduce_scatter = "MPI_Reduce_scatter"
+        (*const c_void, *mut c_void, *const c_int, Handle, Handle, Handle);
+    reduce_scatter_block = "MPI_Reduce_scatter_block"
+        (*const c_void, *mut c_void, c_int, Handle, Handle, Handle);
+    alltoall = "MPI_Alltoall"
+        (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle);
+    isend = "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
+    issend = "MPI_Issend" (*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
+    irecv = "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
+    test = "MPI_Test" (*mut Handle, *mut c_int, *mut Status);
+}

@@ -1,0 +1,217 @@
+//! An MPI library, found and opened at run time.
+
+use std::ffi::{c_char, c_int};
+use std::ptr::null_mut;
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY};
+
+use super::abi::{Abi, Constants, Handle};
+use super::functions::Functions;
+use crate::error::{Error, Result};
+
+/// Environment variable that names the library.
+const NAMED: &str = "ONEPORT_MPI_LIB";
+
+/// Bytes that hold any text of an MPI library.
+const MAX_TEXT_BYTES: usize = 8193;
+
+/// An MPI library: its functions and constants. It stays open until the process ends.
+#[derive(Debug)]
+pub(crate) struct Mpi {
+    pub(super) functions: Functions,
+    pub(super) constants: Constants,
+    abi: Abi,
+    /// The name under which it was found.
+    name: String,
+}
+
+/// The names to try, best first: the one that the user names, or those of the library that belongs
+/// to the launcher, and all others after them.
+fn names() -> Vec<String> {
+    if let Ok(named) = std::env::var(NAMED)
+        && !named.is_empty()
+    {
+        return vec![named];
+    }
+    let all = [
+        "libmpi.so",
+        "libmpi.so.12",
+        "libmpi.so.40",
+        "libmpi_abi.so.1",
+    ];
+    let is_set = |name: &&str| std::env::var_os(name).is_some();
+    let implied = if is_set(&"OMPI_COMM_WORLD_SIZE") {
+        Some("libmpi.so.40")
+    } else if ["PMI_RANK", "MPI_LOCALNRANKS"].iter().any(is_set) {
+        Some("libmpi.so.12")
+    } else {
+        None
+    };
+    implied.into_iter().chain(all).map(Into::into).collect()
+}
+
+impl Mpi {
+    /// Finds and opens the library of this process.
+    ///
+    /// # Errors
+    /// When there is none, or it lacks a function.
+    pub(crate) fn open() -> Result<&'static Mpi> {
+        let mut reasons = Vec::new();
+        for name in names() {
+            // SAFETY: loading an MPI library runs its initializers only. It is never unloaded.
+            match unsafe { Library::open(Some(&name), RTLD_LAZY | RTLD_GLOBAL) } {
+                Ok(library) => return Mpi::in_library(library, name),
+                Err(error) => {
+                    // The system's own words, which name the file.
+                    let words = std::error::Error::source(&error).map(ToString::to_string);
+                    reasons.push(words.unwrap_or_else(|| format!("{name}: {error}")));
+                }
+            }
+        }
+        reasons.dedup();
+        Err(Error::usage(format!(
+            "no MPI library could be loaded ({}): set {NAMED} to the path of the library that belongs to your launcher",
+            reasons.join(", ")
+        )))
+    }
+
+    fn in_library(library: Library, name: String) -> Result<&'static Mpi> {
+        let abi = abi_of(&library);
+        let lacks = |what: &str| {
+            Error::usage(format!(
+                "{name} is not a complete MPI library: it lacks {what}"
+            ))
+        };
+        let functions = Functions::of(&library).map_err(lacks)?;
+        let constants = Constants::of(abi, &library).map_err(lacks)?;
+        // Never unloaded: the library has threads and exit handlers of its own.
+        std::mem::forget(library);
+        Ok(Box::leak(Box::new(Mpi {
+            functions,
+            constants,
+            abi,
+            name,
+        })))
+    }
+
+    /// The binary interface.
+    pub(crate) fn abi(&self) -> Abi {
+        self.abi
+    }
+
+    /// The name under which the library was found.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Initializes the library. Only the thread that does may call it, but for [`Mpi::abort`].
+    ///
+    /// # Errors
+    /// When it has been initialized before, or cannot be.
+    pub(crate) fn init(&self) -> Result<()> {
+        let mut before: c_int = 0;
+        // SAFETY: the address of an integer.
+        self.ok("MPI_Initialized", unsafe {
+            (self.functions.initialized)(&raw mut before)
+        })?;
+        if before != 0 {
+            return Err(Error::usage("this process has initialized MPI before"));
+        }
+        let mut provided: c_int = 0;
+        let required = self.constants.thread_funneled;
+        // SAFETY: MPI accepts null in place of the arguments; the last is the address of an
+        // integer.
+        self.ok("MPI_Init_thread", unsafe {
+            (self.functions.init_thread)(null_mut(), null_mut(), required, &raw mut provided)
+        })
+    }
+
+    /// Ends the use of the library.
+    pub(crate) fn finalize(&self) {
+        // SAFETY: all communicators of this crate are closed by then, and no request is open.
+        let _ = unsafe { (self.functions.finalize)() };
+    }
+
+    /// Ends all processes with exit code 1. May be called from any thread: if the library cannot
+    /// end them, ending this process lets the launcher do it.
+    pub(crate) fn abort(&self) -> ! {
+        /// How long the library may take to end all processes.
+        const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
+        std::thread::spawn(|| {
+            std::thread::sleep(PATIENCE);
+            std::process::abort();
+        });
+        // SAFETY: a call that does not return, with a handle that always exists.
+        unsafe { (self.functions.abort)(self.constants.comm_world, 1) };
+        std::process::abort();
+    }
+
+    /// The library's own name and version.
+    pub(crate) fn version(&self) -> String {
+        let text = text(|to, length| {
+            // SAFETY: a buffer of the length that the standard asks for.
+            unsafe { (self.functions.get_library_version)(to, length) }
+        });
+        // Open MPI appends where and when it was built, MPICH its configuration.
+        let line = text.lines().next().unwrap_or_default();
+        let name = line.split(',').next().unwrap_or_default();
+        let words = name.split_whitespace().filter(|&word| word != "Version:");
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The name of this process's host.
+    pub(crate) fn host(&self) -> String {
+        text(|to, length| {
+            // SAFETY: a buffer of more than the length that the standard asks for.
+            unsafe { (self.functions.get_processor_name)(to, length) }
+        })
+    }
+
+    /// The error of the function `what`, unless its `code` says that it has succeeded.
+    pub(super) fn ok(&self, what: &str, code: c_int) -> Result<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        let reason = text(|to, length| {
+            // SAFETY: a buffer of more than the length that the standard asks for.
+            unsafe { (self.functions.error_string)(code, to, length) }
+        });
+        Err(Error::system(format!("{what} failed: {reason}")))
+    }
+
+    /// All processes of the launch.
+    pub(super) fn world(&self) -> Handle {
+        self.constants.comm_world
+    }
+}
+
+/// Which interface a library has.
+fn abi_of(library: &Library) -> Abi {
+    type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+    // SAFETY: the MPI standard gives the function this signature.
+    if let Ok(version) = unsafe { library.get::<GetVersion>(b"MPI_Abi_get_version") } {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the addresses of two integers; the function may be called at any time.
+        let code = unsafe { version(&raw mut major, &raw mut minor) };
+        if code == 0 && major > 0 {
+            return Abi::Standard;
+        }
+    }
+    // SAFETY: only whether the object exists is used.
+    match unsafe { library.get::<*mut ()>(b"ompi_mpi_comm_self") } {
+        Ok(_) => Abi::OpenMpi,
+        Err(_) => Abi::Mpich,
+    }
+}
+
+/// The text that `write` puts into a buffer.
+fn text(write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
+    let mut buffer = vec![0u8; MAX_TEXT_BYTES];
+    let mut length: c_int = 0;
+    if write(buffer.as_mut_ptr().cast(), &raw mut length) != 0 {
+        return String::new();
+    }
+    let length = usize::try_from(length).unwrap_or(0).min(buffer.len());
+    let text = String::from_utf8_lossy(&buffer[..length]);
+    text.trim_end_matches('\0').trim().to_owned()
+}

@@ -1,0 +1,290 @@
+//! The transfers of one rank as requests of an MPI library.
+
+use std::cell::{Cell, RefMut};
+use std::ffi::c_int;
+
+use super::abi::Handle;
+use super::communicator::Communicator;
+use crate::run::engine::{Carrier, Due, RankMemory, Received, RecvOp, Sent, Slots, Transfer};
+use crate::run::{Element, Operator};
+use crate::schedule::{Span, total_len};
+
+/// What MPI has to know of one step, beyond the step itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct End {
+    /// Which message it is among those from its sender to its receiver.
+    pub(crate) tag: c_int,
+    /// Elements of the message.
+    pub(crate) count: c_int,
+    /// Elements of the partner's message. `None` if no step of the partner matches.
+    pub(crate) theirs: Option<usize>,
+    /// Where the message is packed, if it is not sent from, or received into, one span of the
+    /// buffer: its offset among [`Requests::scratch`].
+    pub(crate) scratch: Option<usize>,
+}
+
+/// The requests of a rank's steps, and the memory of packed messages, for all repetitions of a run.
+#[derive(Debug)]
+pub(crate) struct Requests<T> {
+    ends: Vec<End>,
+    /// By step: its request, if it is open.
+    open: Vec<Option<Handle>>,
+    scratch: Vec<T>,
+}
+
+impl<T: Element> Requests<T> {
+    /// No request is open; `ends` has an entry for each step.
+    pub(crate) fn new(ends: Vec<End>, scratch: Vec<T>) -> Self {
+        Requests {
+            open: vec![None; ends.len()],
+            ends,
+            scratch,
+        }
+    }
+}
+
+/// One rank's buffer and its transfers, for one repetition.
+#[derive(Debug)]
+pub(crate) struct Messages<'b, 'j, T: Element> {
+    memory: RankMemory<'b, 'j, T>,
+    requests: RefMut<'b, Requests<T>>,
+    /// The scratch memory of the requests, which is accessed through this address only.
+    scratch: *mut T,
+    communicator: &'b Communicator,
+    /// Sends that are still open although their steps have ended.
+    in_flight: usize,
+    /// How many transfers have been opened or have ended.
+    events: Cell<u64>,
+}
+
+impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
+    pub(crate) fn new(
+        memory: RankMemory<'b, 'j, T>,
+        mut requests: RefMut<'b, Requests<T>>,
+        communicator: &'b Communicator,
+    ) -> Self {
+        Messages {
+            memory,
+            scratch: requests.scratch.as_mut_ptr(),
+            requests,
+            communicator,
+            in_flight: 0,
+            events: Cell::new(0),
+        }
+    }
+
+    /// How many transfers have been opened or have ended: if the number stays the same, nothing has
+    /// happened.
+    pub(crate) fn events(&self) -> u64 {
+        self.events.get()
+    }
+
+    /// The first step whose eager message has not left yet.
+    pub(crate) fn in_flight(&mut self) -> Option<usize> {
+        if self.in_flight == 0 {
+            return None;
+        }
+        let open = (0..self.requests.open.len()).find(|&step| !self.has_ended(step));
+        if open.is_none() {
+            self.in_flight = 0;
+        }
+        open
+    }
+
+    /// Whether the request of `step` has ended, or there is none.
+    #[inline]
+    fn has_ended(&mut self, step: usize) -> bool {
+        let mpi = self.communicator.mpi;
+        let Some(request) = &mut self.requests.open[step] else {
+            return true;
+        };
+        let mut ended: c_int = 0;
+        let ignore = mpi.constants.status_ignore();
+        // SAFETY: the addresses of an open request and of an integer.
+        let code = unsafe { (mpi.functions.test)(request, &raw mut ended, ignore) };
+        self.check("MPI_Test", code);
+        if ended == 0 {
+            return false;
+        }
+        self.requests.open[step] = None;
+        self.happened();
+        true
+    }
+
+    /// The memory of the message of `transfer`.
+    #[inline]
+    fn message(&mut self, transfer: Transfer<'j>) -> *mut T {
+        match (
+            self.requests.ends[transfer.step].scratch,
+            transfer.spans.as_slice(),
+        ) {
+            (Some(offset), spans) => self.packed(offset, spans).as_mut_ptr(),
+            (None, [span]) => self.memory.address(*span),
+            (None, _) => self.memory.address(Span::new(0, 0)),
+        }
+    }
+
+    /// The scratch memory, from `offset` on, of a message of `spans`.
+    fn packed<'s>(&mut self, offset: usize, spans: &[Span]) -> &'s mut [T] {
+        let len = total_len(spans);
+        assert!(
+            offset + len <= self.requests.scratch.len(),
+            "scratch memory for every packed message"
+        );
+        // SAFETY: in bounds, as just checked.
+        let start = unsafe { self.scratch.add(offset) };
+        // SAFETY: in bounds; packed messages that exist at the same time are apart, and no open
+        // request accesses this one.
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
+    }
+
+    /// Starts sending. A `synchronous` request ends only when the receiver has matched it.
+    #[inline]
+    fn start_send(&mut self, transfer: Transfer<'j>, synchronous: bool) {
+        let Transfer { step, spans, .. } = transfer;
+        let (mpi, end) = (self.communicator.mpi, self.requests.ends[step]);
+        if let Some(offset) = end.scratch {
+            let message = self.packed(offset, spans);
+            self.memory.pack(spans, message);
+        }
+        let (from, peer) = (self.message(transfer).cast_const().cast(), rank(transfer));
+        let (dtype, comm) = (mpi.datatype(T::TYPE), self.communicator.handle);
+        let send = if synchronous {
+            mpi.functions.issend
+        } else {
+            mpi.functions.isend
+        };
+        let mut request = Handle(0);
+        // SAFETY: `count` elements of the datatype, in bounds of the buffer or of the scratch
+        // memory, which nobody writes before the request has ended.
+        let code = unsafe {
+            send(
+                from,
+                end.count,
+                dtype,
+                peer,
+                end.tag,
+                comm,
+                &raw mut request,
+            )
+        };
+        self.check(
+            if synchronous {
+                "MPI_Issend"
+            } else {
+                "MPI_Isend"
+            },
+            code,
+        );
+        self.requests.open[step] = Some(request);
+        self.happened();
+    }
+
+    #[inline]
+    fn happened(&self) {
+        self.events.set(self.events.get() + 1);
+    }
+
+    /// Ends all processes if a function has failed: requests are open.
+    #[inline]
+    fn check(&self, what: &str, code: c_int) {
+        if code != 0
+            && let Err(error) = self.communicator.mpi.ok(what, code)
+        {
+            self.communicator.fail(&error);
+        }
+    }
+}
+
+impl<'j, T: Element> Carrier<'j, T> for Messages<'_, 'j, T> {
+    fn open_send(&mut self, transfer: Transfer<'j>, _: f64) {
+        self.start_send(transfer, true);
+    }
+
+    fn poll_send(&mut self, transfer: Transfer<'j>, _: &Operator<T>) -> Sent {
+        if self.has_ended(transfer.step) {
+            Sent::Done(0.0)
+        } else {
+            Sent::Waiting
+        }
+    }
+
+    fn open_receive(&mut self, transfer: Transfer<'j>) {
+        let Transfer { step, spans, .. } = transfer;
+        let end = self.requests.ends[step];
+        if self.requests.open[step].is_some() || end.theirs != Some(total_len(spans)) {
+            return;
+        }
+        let (into, peer) = (self.message(transfer).cast(), rank(transfer));
+        let mpi = self.communicator.mpi;
+        let (dtype, comm) = (mpi.datatype(T::TYPE), self.communicator.handle);
+        let mut request = Handle(0);
+        // SAFETY: room for `count` elements of the datatype, in bounds of the buffer or of the
+        // scratch memory, which nobody touches before the request has ended.
+        let code = unsafe {
+            (mpi.functions.irecv)(
+                into,
+                end.count,
+                dtype,
+                peer,
+                end.tag,
+                comm,
+                &raw mut request,
+            )
+        };
+        self.check("MPI_Irecv", code);
+        self.requests.open[step] = Some(request);
+        self.happened();
+    }
+
+    fn receive(&mut self, transfer: Transfer<'j>, op: RecvOp<'_, T>, _: bool, _: Due) -> Received {
+        let Transfer { step, spans, .. } = transfer;
+        if self.requests.open[step].is_none() {
+            let expected = total_len(spans);
+            match self.requests.ends[step].theirs {
+                // No message will ever come.
+                None => return Received::Nothing,
+                Some(found) if found != expected => return Received::Length(found),
+                Some(_) => self.open_receive(transfer),
+            }
+        }
+        if !self.has_ended(step) {
+            return Received::Nothing;
+        }
+        if let Some(offset) = self.requests.ends[step].scratch {
+            let message = self.packed(offset, spans);
+            self.memory.unpack(spans, op, message);
+        }
+        Received::Done(0.0)
+    }
+
+    fn is_free(&mut self, transfer: Transfer<'j>) -> bool {
+        self.has_ended(transfer.step)
+    }
+
+    fn send(&mut self, transfer: Transfer<'j>, _: Option<(&Slots, u32)>) {
+        self.start_send(transfer, false);
+        self.in_flight += 1;
+    }
+
+    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>) {
+        self.memory.local(dst, src, op);
+        self.happened();
+    }
+}
+
+/// The partner of `transfer`, as MPI counts ranks.
+#[inline]
+fn rank(transfer: Transfer<'_>) -> c_int {
+    // No world has more processes than MPI counts.
+    transfer.peer as c_int
+}
+
+impl<T: Element> Drop for Messages<'_, '_, T> {
+    fn drop(&mut self) {
+        // The buffer goes back to its owner now, but the library may still access it.
+        if self.requests.open.iter().any(Option::is_some) {
+            self.communicator.mpi.abort();
+        }
+    }
+}

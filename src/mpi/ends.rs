@@ -1,0 +1,122 @@
+//! What MPI has to know of each step of a rank's program.
+
+use std::collections::HashMap;
+
+use super::binding::End;
+use crate::error::{Error, Result};
+use crate::machine::Ports;
+use crate::rules::matching::{Matching, NONE};
+use crate::run::engine::Sequence;
+use crate::schedule::{Schedule, Step};
+
+/// Receives that are opened at most this many steps before their turn.
+const AHEAD: usize = 64;
+
+/// Messages that may be received before they are combined or unpacked.
+const BUFFERS: usize = 4;
+
+/// Tags repeat after so many messages between two ranks: every library has that many.
+const TAGS: u32 = 1 << 15;
+
+/// Has the receives of a program opened early.
+pub(super) fn open_early(sequence: &mut Sequence, steps: &[Step]) {
+    sequence.open_early(steps, AHEAD, BUFFERS, is_packed);
+}
+
+/// Whether the message is not sent from, or received into, one span.
+fn is_packed(step: &Step) -> bool {
+    match step {
+        Step::Send { spans, .. } | Step::Recv { spans, .. } => spans.len() > 1,
+        Step::RecvCombine { .. } => true,
+        Step::Copy { .. } | Step::Combine { .. } => false,
+    }
+}
+
+/// The ends of all steps of `rank`, which sends and receives as `sequence` says or, without one, one
+/// message at a time on each port; and the number of elements of the scratch memory.
+///
+/// # Errors
+/// When a message has more elements than MPI counts.
+pub(super) fn ends(
+    schedule: &Schedule,
+    rank: usize,
+    sequence: Option<&Sequence>,
+) -> Result<(Vec<End>, usize)> {
+    let steps = &schedule.programs()[rank];
+    // Mismatches are reported when the run reaches them.
+    let matching = Matching::new(schedule, |_| ())?;
+    let mut ends = Vec::with_capacity(steps.len());
+    let mut messages: HashMap<(usize, bool), u32> = HashMap::new();
+    for (i, step) in steps.iter().enumerate() {
+        let Some(peer) = step.peer() else {
+            ends.push(End::default());
+            continue;
+        };
+        let nth = messages.entry((peer, step.is_send())).or_default();
+        let mate = matching.mates[matching.first_step[rank] as usize + i];
+        let theirs = |mate: u32| {
+            schedule.programs()[peer][(mate - matching.first_step[peer]) as usize].len()
+        };
+        ends.push(End {
+            tag: (*nth % TAGS).try_into().unwrap_or_default(),
+            count: count(rank, i, step)?,
+            theirs: (mate != NONE).then(|| theirs(mate)),
+            scratch: None,
+        });
+        *nth += 1;
+    }
+    let scratch = match sequence {
+        Some(sequence) => scratch_in_order(steps, sequence, &mut ends),
+        None => scratch_of_ports(steps, schedule.ports(), &mut ends),
+    };
+    Ok((ends, scratch))
+}
+
+fn count(rank: usize, i: usize, step: &Step) -> Result<std::ffi::c_int> {
+    step.len().try_into().map_err(|_| {
+        Error::usage(format!(
+            "rank {rank}, step {i} ({}): {} elements in a message are more than the 2^31 - 1 that MPI counts",
+            step.name(),
+            step.len()
+        ))
+    })
+}
+
+/// One message at a time on each port: each port list has a place for its longest packed message.
+fn scratch_of_ports(steps: &[Step], ports: Ports, ends: &mut [End]) -> usize {
+    let mut longest = vec![0; ports.lists()];
+    let list = |step: &Step| ports.list(step.is_send(), step.port().unwrap_or(0));
+    for step in steps.iter().filter(|step| is_packed(step)) {
+        longest[list(step)] = longest[list(step)].max(step.len());
+    }
+    let place = |list: usize| longest[..list].iter().sum();
+    for (step, end) in steps.iter().zip(ends) {
+        end.scratch = is_packed(step).then(|| place(list(step)));
+    }
+    longest.iter().sum()
+}
+
+/// Packed messages that are received have [`BUFFERS`] places in turn. Each that is sent has its own:
+/// waiting for a place might be waiting for a receiver that waits for this rank.
+fn scratch_in_order(steps: &[Step], sequence: &Sequence, ends: &mut [End]) -> usize {
+    let packed = || steps.iter().filter(|step| is_packed(step));
+    let received = packed().filter(|step| !step.is_send());
+    let longest = received.map(Step::len).max().unwrap_or(0);
+    let mut end = longest * BUFFERS.min(packed().count());
+    let mut turn = 0;
+    for action in sequence.actions() {
+        let i = action.step as usize;
+        let step = &steps[i];
+        if !is_packed(step) {
+            continue;
+        }
+        ends[i].scratch = Some(if step.is_send() {
+            end += step.len();
+            end - step.len()
+        } else {
+            turn += 1;
+            (turn - 1) % BUFFERS * longest
+        });
+    }
+    end
+}

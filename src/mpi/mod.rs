@@ -1,0 +1,49 @@
+//! Running schedules over MPI: the same schedule on a cluster, one process a rank.
+//!
+//! MPI is the engine; nothing of it is rebuilt here. The library is loaded at run time, so that one
+//! binary serves every MPI: see [`World::join`]. A schedule runs by the same rules and by the same
+//! executors as on a [`Team`](crate::run::Team) of threads; only what carries the messages differs.
+//!
+//! | file | content |
+//! |---|---|
+//! | `binding` | the library: the unsafe code |
+//! | `launch` | what the environment tells about the launch |
+//! | `world` | the processes of a launch |
+//! | `idle` | how a process waits |
+//! | `watchdog` | the deadline of calls that may never return |
+//! | `ends` | what MPI has to know of each step of a program |
+//! | `process` | one process of a run: how it meets the others and waits |
+//! | `run` | running a schedule, and what all processes have to agree on |
+//!
+//! # The rules of time over MPI
+//!
+//! - *Rendezvous* ([`Run::eager`](crate::run::Run::eager) is false, or the schedule may deadlock
+//!   otherwise): each port has at most one open request, a synchronous send or a receive.
+//!   A step starts when its port is free and all that it waits for has ended.
+//! - *Eager* (the default): steps are executed in the order of their model times. A send does not
+//!   wait for its receiver; its rank waits only before it overwrites the message. Receives are opened
+//!   before their turn, as soon as no earlier step needs their spans.
+//! - The `n`-th message from one rank to another has tag `n`, so it meets the `n`-th receive through
+//!   whichever ports the two pass.
+//! - A message of one span is sent from where it stands; several spans are packed. What is combined
+//!   is received into memory of its own and combined by this crate, so operands keep their order.
+//! - The model time is the simulator's: nothing is added to the messages.
+//!
+//! # Failure
+//!
+//! All processes agree before a run that they are about to do the same; if not, all return an error.
+//! A failure during the run ends all processes of the launch, because the others wait in the library:
+//! the process that fails prints rank, step, peer and port, then calls `MPI_Abort`. A watchdog does
+//! the same for a process that waits in the library for too long.
+
+mod binding;
+mod ends;
+mod idle;
+pub mod launch;
+mod process;
+mod run;
+mod watchdog;
+mod world;
+
+pub use binding::Abi;
+pub use world::World;

@@ -1,0 +1,177 @@
+//! One process of a run: how it meets the others, runs its rank's program, and waits.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use super::binding::{Communicator, Messages, OwnCollective, Requests};
+use super::idle::Idle;
+use super::watchdog::Watchdog;
+use crate::error::Error;
+use crate::run::Element;
+use crate::run::engine::{
+    Failure, Job, Peers, RankExecutor, RankMemory, Runner, TransferAt, panic_message, panicked,
+};
+use crate::schedule::Step;
+
+/// How much longer than a rank for its partner a process waits for all others.
+const MEETING_PATIENCE: Duration = Duration::from_secs(2);
+
+/// One process of a run.
+#[derive(Debug)]
+pub(super) struct Process<'w, T> {
+    pub(super) communicator: &'w Communicator,
+    pub(super) requests: RefCell<Requests<T>>,
+    /// The rank's program.
+    pub(super) steps: &'w [Step],
+    /// Whether processes outnumber cores.
+    pub(super) oversubscribed: bool,
+    pub(super) deadline: Duration,
+}
+
+/// Nobody has to be told: the others poll.
+struct Others;
+
+impl Peers for Others {
+    fn wake(&self, _: usize) {}
+
+    fn has_left(&self, _: usize, _: u64) -> bool {
+        false
+    }
+}
+
+impl<'w, T: Element> Runner<T> for Process<'w, T> {
+    type Carrier<'b, 'j>
+        = Messages<'b, 'j, T>
+    where
+        Self: 'b;
+
+    fn carrier<'b, 'j>(
+        &'b self,
+        job: &Job<'j, T>,
+        rank: usize,
+        buffer: &'b mut [T],
+    ) -> Messages<'b, 'j, T> {
+        let memory = RankMemory::new(rank, buffer, 0, job.context.streams_from);
+        Messages::new(memory, self.requests.borrow_mut(), self.communicator)
+    }
+
+    fn meet(&self) -> Result<(), Failure> {
+        let deadline = self.deadline + MEETING_PATIENCE;
+        Ok(self.communicator.barrier(deadline)?)
+    }
+
+    fn start_together(&self, _: Instant, _: bool) -> Result<Instant, Failure> {
+        self.meet()?;
+        Ok(Instant::now())
+    }
+
+    fn run_once<'b, 'j>(
+        &self,
+        executors: &mut [impl RankExecutor<'j, T>],
+        carriers: &mut [Messages<'b, 'j, T>],
+        _: Instant,
+        _: u64,
+    ) -> Result<(), Failure> {
+        for (executor, messages) in executors.iter_mut().zip(carriers) {
+            let run = AssertUnwindSafe(|| self.run_rank(executor, messages));
+            let error = match catch_unwind(run) {
+                Ok(Ok(())) => continue,
+                Ok(Err(Failure::Own(error))) => error,
+                Ok(Err(Failure::Aborted)) => Error::system("the run was aborted"),
+                Err(payload) => {
+                    let message = panic_message(&*payload);
+                    panicked(executor.rank(), executor.step(), message)
+                }
+            };
+            // The others wait in the library, where only its end reaches them.
+            self.communicator.fail(&error);
+        }
+        Ok(())
+    }
+}
+
+impl<T: Element> Process<'_, T> {
+    /// Runs the program of one rank, until all its messages have left.
+    fn run_rank<'j>(
+        &self,
+        executor: &mut impl RankExecutor<'j, T>,
+        messages: &mut Messages<'_, 'j, T>,
+    ) -> Result<(), Failure> {
+        let mut idle = Idle::new(self.oversubscribed, self.deadline);
+        let mut events = messages.events();
+        loop {
+            executor.poll(messages, &Others)?;
+            let mut in_flight = None;
+            if executor.is_done() {
+                in_flight = messages.in_flight();
+                if in_flight.is_none() {
+                    return Ok(());
+                }
+            }
+            if events != messages.events() {
+                events = messages.events();
+                idle.ends();
+            }
+            if idle.has_lasted() {
+                return Err(Failure::Own(match in_flight {
+                    None => executor.timeout_error(),
+                    Some(i) => TransferAt::of(executor.rank(), i, &self.steps[i]).timeout("send"),
+                }));
+            }
+        }
+    }
+}
+
+/// One process of a run of the library's own collective. It runs no steps.
+#[derive(Debug)]
+pub(super) struct OwnProcess<'w> {
+    pub(super) communicator: &'w Communicator,
+    pub(super) watchdog: &'w Watchdog,
+    pub(super) own: &'w OwnCollective,
+    pub(super) deadline: Duration,
+}
+
+impl<T: Element> Runner<T> for OwnProcess<'_> {
+    type Carrier<'b, 'j>
+        = RankMemory<'b, 'j, T>
+    where
+        Self: 'b;
+
+    fn carrier<'b, 'j>(
+        &'b self,
+        job: &Job<'j, T>,
+        rank: usize,
+        buffer: &'b mut [T],
+    ) -> RankMemory<'b, 'j, T> {
+        RankMemory::new(rank, buffer, 0, job.context.streams_from)
+    }
+
+    fn meet(&self) -> Result<(), Failure> {
+        self.watchdog.disarm();
+        Ok(self
+            .communicator
+            .barrier(self.deadline + MEETING_PATIENCE)?)
+    }
+
+    fn start_together(&self, _: Instant, _: bool) -> Result<Instant, Failure> {
+        // A blocking call cannot look at the clock.
+        self.watchdog.arm(self.own.name, self.deadline);
+        self.communicator
+            .barrier(self.deadline + MEETING_PATIENCE)?;
+        Ok(Instant::now())
+    }
+
+    fn run_once<'b, 'j>(
+        &self,
+        _: &mut [impl RankExecutor<'j, T>],
+        memories: &mut [RankMemory<'b, 'j, T>],
+        _: Instant,
+        _: u64,
+    ) -> Result<(), Failure> {
+        for memory in memories {
+            self.communicator.collective(self.own, memory)?;
+        }
+        Ok(())
+    }
+}

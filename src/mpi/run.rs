@@ -1,0 +1,422 @@
+//! Running a schedule on the processes of a launch.
+
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use super::binding::{OwnCollective, Requests};
+use super::ends::{ends, open_early};
+use super::process::{OwnProcess, Process};
+use super::world::World;
+use crate::error::{Error, Result};
+use crate::run::engine::{Eager, Failure, Job, Off, Program, Reports, RunContext, RunData, repeat};
+use crate::run::{Clock, Element, Mismatch, Operator, Outcome, Place, Run, Workers};
+use crate::schedule::Schedule;
+use crate::simulate::Simulation;
+
+/// Start and end of a repetition are recorded for at most so many repetitions, summed over ranks.
+const MAX_RECORDS: usize = 100_000_000;
+
+/// All that a process prepares for a run before it meets the others.
+struct Prepared<'s, T> {
+    program: Program<'s>,
+    data: RunData<'s, T>,
+    simulation: Option<Simulation>,
+    eager: Option<Eager>,
+    /// Of the ranks of the schedule only.
+    requests: Option<Requests<T>>,
+    repetitions: usize,
+}
+
+/// Runs on the first processes of the world; the others wait. All processes describe the same run.
+/// Only the process's own inputs are read, and only its own output is in [`Outcome::outputs`];
+/// everything else of the outcome is the same on all processes.
+///
+/// If a process has a run that differs from the others', or whose parts do not fit together, all
+/// return an error. A failure during the run, such as a passed deadline, ends all processes with a
+/// message.
+impl Place for World {
+    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
+        let operator = self.agree(run.operator())?;
+        let data = |repetitions| run.data(&operator, repetitions);
+        self.run_on(run, run.schedule, &operator, data, None)
+    }
+}
+
+impl World {
+    /// Runs the library's own counterpart of the schedule of `run` on test data, verified: its
+    /// outcome, and the name of the library's function. The model time means nothing.
+    ///
+    /// # Errors
+    /// As [`Run::on`], and when the library has no counterpart or no such operator.
+    pub fn run_library<T: Element>(
+        &mut self,
+        run: &Run<'_, T>,
+    ) -> Result<(Outcome<T>, &'static str)> {
+        let prepared = run.operator().and_then(|operator| {
+            let own = OwnCollective::of(run.schedule, &operator)?;
+            Ok((operator, own))
+        });
+        let (operator, own) = self.agree(prepared)?;
+        let data = |repetitions| RunData::new(&own.schedule, &operator, None, true, repetitions);
+        let outcome = self.run_on(run, &own.schedule, &operator, data, Some(&own))?;
+        Ok((outcome, own.name))
+    }
+
+    /// Carries out `run` and the library's own counterpart in turns: the outcomes of both, and the
+    /// name of the library's function.
+    ///
+    /// # Errors
+    /// As [`World::run_library`].
+    pub fn run_in_turns<T: Element>(
+        &mut self,
+        run: &Run<'_, T>,
+    ) -> Result<(Outcome<T>, Outcome<T>, &'static str)> {
+        /// Number of turns of each, unless there are fewer repetitions.
+        const TURNS: usize = 10;
+        let mut left = run.options.repetitions;
+        let most = left.div_ceil(TURNS);
+        let (mut ours, mut theirs, mut function) = (None, None, "");
+        while left > 0 || ours.is_none() {
+            let turn = run.clone().repetitions(most.min(left));
+            left -= most.min(left);
+            add(&mut ours, turn.on(self)?)?;
+            let (outcome, name) = self.run_library(&turn)?;
+            add(&mut theirs, outcome)?;
+            function = name;
+        }
+        match (ours, theirs) {
+            (Some(ours), Some(theirs)) => Ok((ours, theirs, function)),
+            _ => Err(Error::usage("0 repetitions")),
+        }
+    }
+
+    fn run_on<'d, T: Element>(
+        &mut self,
+        run: &Run<'_, T>,
+        schedule: &'d Schedule,
+        operator: &'d Operator<T>,
+        data: impl FnOnce(usize) -> Result<RunData<'d, T>>,
+        library: Option<&OwnCollective>,
+    ) -> Result<Outcome<T>> {
+        let prepared = self.prepare(run, schedule, operator, data);
+        let mut prepared = self.agree(prepared)?;
+        self.ensure_same(digest(run, schedule, operator))?;
+        let ranks = schedule.ranks();
+        let requests = prepared.requests.take();
+        let own = self.run_own(run, schedule, operator, &prepared, requests, library)?;
+        let (walls, wrong) = own.unwrap_or_default();
+        let walls = self.all_walls(ranks, prepared.repetitions, &walls)?;
+        let mismatch = self.first_mismatch(&prepared.data, wrong.1.as_ref())?;
+        let one_host = self.hosts().len() == 1;
+        let reports: Reports<T> = Reports {
+            ranks: Vec::new(),
+            walls,
+        };
+        let wall = reports.wall_times(run.options.warmup, one_host)?;
+        let mut outputs = vec![Vec::new(); ranks];
+        if let Some(output) = outputs.get_mut(self.rank()) {
+            *output = wrong.0;
+        }
+        let simulation = prepared.simulation.as_ref();
+        Ok(Outcome {
+            outputs,
+            model_time: simulation.map_or(f64::NAN, Simulation::makespan),
+            rank_times: simulation.map_or_else(Vec::new, Simulation::rank_times),
+            wall,
+            pinned: self.bound(),
+            oversubscribed: self.oversubscribed(),
+            workers: Workers::Ranks,
+            eager: prepared.eager.is_some(),
+            warnings: self.warnings(),
+            mismatch,
+            compared: if prepared.data.is_verified() {
+                prepared.repetitions
+            } else {
+                0
+            },
+            step_times: None,
+        })
+    }
+
+    /// Prepares a run, without the other processes.
+    fn prepare<'s, T: Element>(
+        &self,
+        run: &Run<'_, T>,
+        schedule: &'s Schedule,
+        operator: &Operator<T>,
+        data: impl FnOnce(usize) -> Result<RunData<'s, T>>,
+    ) -> Result<Prepared<'s, T>> {
+        let options = &run.options;
+        let repetitions = self.accepts(run, schedule, operator)?;
+        let program = Program::new(schedule, options.cost.overlap)?;
+        // A schedule that does not complete is left to the run, which reports the error.
+        let simulation = schedule
+            .simulate_bytes(&options.cost, size_of::<T>() as u64)
+            .ok();
+        let rank = self.rank();
+        let own = rank < schedule.ranks();
+        let eager = simulation.as_ref().filter(|_| options.eager && own);
+        let eager = eager.filter(|_| options.ports.is_none_or(|p| p == schedule.ports()));
+        let eager = eager.and_then(|simulation| {
+            let steps = &schedule.programs()[rank];
+            let early = |sequence: &mut _| open_early(sequence, steps);
+            Eager::of_rank(rank, &program, simulation, schedule.ports(), early)
+        });
+        let requests: Option<Result<_>> = own.then(|| {
+            let sequence = eager.as_ref().map(|eager| eager.sequence(rank));
+            let (ends, elements) = ends(schedule, rank, sequence)?;
+            Ok(Requests::new(ends, vec![T::default(); elements]))
+        });
+        Ok(Prepared {
+            data: data(repetitions)?,
+            program,
+            simulation,
+            eager,
+            requests: requests.transpose()?,
+            repetitions,
+        })
+    }
+
+    /// Refuses what does not fit together. Returns the number of all repetitions.
+    fn accepts<T: Element>(
+        &self,
+        run: &Run<'_, T>,
+        schedule: &Schedule,
+        operator: &Operator<T>,
+    ) -> Result<usize> {
+        let options = &run.options;
+        options.cost.validate()?;
+        options.cost.covers(schedule.ranks())?;
+        schedule.ensure_links(&options.cost)?;
+        if schedule.ranks() > self.size() {
+            return Err(Error::usage(format!(
+                "a schedule of {} ranks for {} processes",
+                schedule.ranks(),
+                self.size()
+            )));
+        }
+        if options.clock == Clock::Paced {
+            return Err(Error::usage(
+                "the paced clock is for ranks that are threads: over MPI the network sets the pace",
+            ));
+        }
+        if options.trace {
+            return Err(Error::usage("runs over MPI are not recorded yet"));
+        }
+        if options.repetitions == 0 {
+            return Err(Error::usage("0 repetitions"));
+        }
+        if operator.name().is_empty() {
+            return Err(Error::usage("an operator without a name"));
+        }
+        let all = options.repetitions.checked_add(options.warmup);
+        let records = all.and_then(|all| all.checked_mul(schedule.ranks()));
+        match (all, records) {
+            (Some(all), Some(records)) if records <= MAX_RECORDS => Ok(all),
+            _ => Err(Error::usage(format!(
+                "{} repetitions after {} that are not counted are too many to be recorded",
+                options.repetitions, options.warmup
+            ))),
+        }
+    }
+
+    /// Refuses runs in which processes are about to do different things.
+    fn ensure_same(&mut self, mine: u64) -> Result<()> {
+        let digests = self.all.gather_to_all(&[mine])?;
+        let Some(differs) = digests.iter().position(|&d| d != digests[0]) else {
+            return Ok(());
+        };
+        Err(Error::usage(format!(
+            "processes 0 and {differs} are about to run different schedules, or with different options"
+        )))
+    }
+
+    /// Runs the rank of this process: the times of its repetitions, its last output, and its first
+    /// wrong output. `None` if this process is not among the ranks; it has waited for them then.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    fn run_own<T: Element>(
+        &mut self,
+        run: &Run<'_, T>,
+        schedule: &Schedule,
+        operator: &Operator<T>,
+        prepared: &Prepared<'_, T>,
+        requests: Option<Requests<T>>,
+        library: Option<&OwnCollective>,
+    ) -> Result<Option<(Vec<u64>, (Vec<T>, Option<(usize, Vec<T>)>))>> {
+        let (rank, ranks, options) = (self.rank(), schedule.ranks(), &run.options);
+        self.first(ranks)?;
+        let Some(requests) = requests else {
+            self.all.await_signal(0)?;
+            return Ok(None);
+        };
+        let communicator = match &self.part {
+            Some(part) if part.ranks == ranks => &part.communicator,
+            _ => &self.all,
+        };
+        let process = Process {
+            communicator,
+            requests: RefCell::new(requests),
+            steps: &schedule.programs()[rank],
+            oversubscribed: self.oversubscribed(),
+            deadline: options.deadline,
+        };
+        let context = RunContext {
+            operator,
+            cost: &options.cost,
+            ports: schedule.ports(),
+            enforced: options.ports.unwrap_or(schedule.ports()),
+            deadline: options.deadline,
+            paced: false,
+            share_copies: false,
+            streams_from: usize::MAX,
+        };
+        let epoch = Instant::now();
+        let job = Job {
+            schedule,
+            program: &prepared.program,
+            data: &prepared.data,
+            context: &context,
+            eager: prepared.eager.as_ref(),
+            clocked: 0,
+            repetitions: prepared.repetitions,
+            first_run: 1,
+            epoch,
+        };
+        let own = rank..rank + 1;
+        let result = match library {
+            None => repeat::<T, Off>(&job, own, &process),
+            Some(library) => {
+                let process = OwnProcess {
+                    communicator,
+                    watchdog: &self.watchdog,
+                    own: library,
+                    deadline: options.deadline,
+                };
+                repeat::<T, Off>(&job, own, &process)
+            }
+        };
+        let (mut reports, walls) = match result {
+            Ok(report) => report,
+            Err(Failure::Own(error)) => communicator.fail(&error),
+            Err(Failure::Aborted) => communicator.fail(&Error::system("the run was aborted")),
+        };
+        let zero = since_1970(epoch);
+        let walls = walls
+            .iter()
+            .flat_map(|&(entry, exit)| [zero + entry, zero + exit]);
+        let walls = walls.collect();
+        if rank == 0 {
+            for aside in ranks..self.size() {
+                self.all.signal(aside)?;
+            }
+        }
+        let report = reports
+            .pop()
+            .ok_or_else(|| Error::system("a rank without a report"))?;
+        Ok(Some((walls, (report.output, report.wrong))))
+    }
+
+    /// By rank: start and end of its repetitions. `mine` are this process's, if it has a rank.
+    fn all_walls(
+        &mut self,
+        ranks: usize,
+        repetitions: usize,
+        mine: &[u64],
+    ) -> Result<Vec<Vec<(u64, u64)>>> {
+        let mut mine = mine.to_vec();
+        mine.resize(2 * repetitions, 0);
+        let all = self.all.gather_to_all(&mine)?;
+        let of_rank = |walls: &[u64]| walls.chunks(2).map(|wall| (wall[0], wall[1])).collect();
+        Ok(all
+            .chunks(2 * repetitions)
+            .take(ranks)
+            .map(of_rank)
+            .collect())
+    }
+
+    /// The first wrong element of all ranks. `wrong` is this rank's first wrong output, if any.
+    fn first_mismatch<T: Element>(
+        &mut self,
+        data: &RunData<'_, T>,
+        wrong: Option<&(usize, Vec<T>)>,
+    ) -> Result<Option<Mismatch<T>>> {
+        let (rank, size) = (self.rank(), self.size() as u64);
+        let key = wrong.map_or(0, |wrong| u64::MAX - (wrong.0 as u64 * size + rank as u64));
+        let [first] = self.all.max([key])?;
+        if first == 0 {
+            return Ok(None);
+        }
+        let order = u64::MAX - first;
+        let (repetition, owner) = ((order / size) as usize, (order % size) as usize);
+        let own = wrong.filter(|_| owner == rank);
+        let own = own
+            .map(|wrong| data.mismatch(rank, wrong))
+            .transpose()?
+            .flatten();
+        let mut index = [own.map_or(0, |m| m.index as u64)];
+        let mut values = own.map_or_else(Default::default, |m| [m.expected, m.found]);
+        self.all.broadcast(owner, &mut index)?;
+        self.all.broadcast(owner, &mut values)?;
+        Ok(Some(Mismatch {
+            repetition,
+            rank: owner,
+            index: index[0] as usize,
+            expected: values[0],
+            found: values[1],
+        }))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.oversubscribed() {
+            warnings.push(format!(
+                "{} processes on {} cores of one host: wall-clock includes waiting for a core",
+                self.hosts().iter().map(|host| host.1).max().unwrap_or(0),
+                self.cores()
+            ));
+        }
+        warnings
+    }
+}
+
+/// Adds the repetitions of another turn.
+fn add<T>(sum: &mut Option<Outcome<T>>, turn: Outcome<T>) -> Result<()> {
+    let Some(sum) = sum else {
+        *sum = Some(turn);
+        return Ok(());
+    };
+    sum.wall.add(&turn.wall)?;
+    sum.compared += turn.compared;
+    sum.mismatch = sum.mismatch.take().or(turn.mismatch);
+    Ok(())
+}
+
+/// A hash of all that the processes of a run must have in common.
+fn digest<T: Element>(run: &Run<'_, T>, schedule: &Schedule, operator: &Operator<T>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    schedule.programs().hash(&mut hasher);
+    schedule.ports().hash(&mut hasher);
+    let others = (schedule.collective(), schedule.layout(), &run.options);
+    format!("{others:?}").hash(&mut hasher);
+    (T::TYPE, operator.name()).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// `time` in nanoseconds since 1970: one clock for all processes of a host.
+fn since_1970(time: Instant) -> u64 {
+    /// The best of so many readings of both clocks.
+    const READINGS: usize = 100;
+    let reading = |_| {
+        let before = Instant::now();
+        let now = SystemTime::now();
+        (before.elapsed(), before, now)
+    };
+    let readings = (0..READINGS).map(reading);
+    let Some((gap, before, now)) = readings.min_by_key(|reading| reading.0) else {
+        return 0;
+    };
+    let since = (before + gap / 2).saturating_duration_since(time);
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.saturating_sub(since).as_nanos()).unwrap_or(0)
+}

@@ -1,0 +1,268 @@
+//! The processes of a launch.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::binding::{Abi, Communicator, Mpi};
+use super::launch;
+use super::watchdog::Watchdog;
+use crate::error::{Error, ErrorKind, Result};
+
+/// How long the library may take to start all processes.
+const START_DEADLINE: Duration = Duration::from_secs(120);
+
+/// What to do about a library that is not the launcher's.
+const ADVICE: &str = "set ONEPORT_MPI_LIB to the path of the launcher's library";
+
+/// All processes of a launch, of which this is one. Each is a rank.
+///
+/// What a method of all processes (it takes `&mut self`) does, all of them have to call.
+///
+/// # Example
+/// ```no_run
+/// use oneport::mpi::World;
+/// use oneport::run::{Op, Run};
+/// use oneport::Request;
+///
+/// let mut world = World::join()?;
+/// let schedule = Request::reduce(world.size(), 1000).plan("binomial")?;
+/// let outcome = Run::<f32>::new(&schedule).op(Op::SUM).verified().on(&mut world)?;
+/// assert!(outcome.is_verified());
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct World {
+    // Fields are dropped in this order: communicators before the library ends.
+    pub(super) part: Option<Part>,
+    pub(super) all: Communicator,
+    pub(super) watchdog: Watchdog,
+    /// By host: its name and its number of processes, in order of their first ranks.
+    hosts: Vec<(String, usize)>,
+    /// The cores that the processes of this host may use.
+    cores: usize,
+    /// Whether each process of this host may use one core only.
+    bound: bool,
+    /// Processes of this host.
+    on_host: usize,
+    library: Joined,
+}
+
+/// The first processes of a world, in a run of fewer ranks than processes.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) ranks: usize,
+    pub(super) communicator: Communicator,
+}
+
+/// The library, initialized. Its use ends when this is dropped.
+#[derive(Debug)]
+struct Joined(&'static Mpi);
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.0.finalize();
+    }
+}
+
+impl World {
+    /// Loads the MPI library and joins the processes that the launcher started; without a launcher
+    /// this process is the only one.
+    ///
+    /// The library is the one that the environment variable `ONEPORT_MPI_LIB` names, or the first
+    /// that the system finds under the usual names. It must be the launcher's own.
+    ///
+    /// # Errors
+    /// When no library can be loaded, it lacks a function, it does not belong to the launcher, or
+    /// this process has joined before.
+    pub fn join() -> Result<World> {
+        static JOINED: AtomicBool = AtomicBool::new(false);
+        let mpi = Mpi::open()?;
+        if JOINED.swap(true, Ordering::AcqRel) {
+            return Err(Error::usage("a process joins its world once"));
+        }
+        if launch::is_by_open_mpi() && !mpi.version().contains("Open MPI") {
+            return Err(Error::usage(format!(
+                "Open MPI started this process, but {} is {}: {ADVICE}",
+                mpi.name(),
+                mpi.version()
+            )));
+        }
+        let name = match launch::rank() {
+            Some(rank) => format!("process {rank}"),
+            None => "this process".to_owned(),
+        };
+        let watchdog = Watchdog::new(mpi, name)?;
+        watchdog.watch("MPI_Init_thread", START_DEADLINE, || mpi.init())?;
+        let library = Joined(mpi);
+        let mut all = Communicator::world(mpi)?;
+        if let Some(size) = launch::size().filter(|&size| size != all.size()) {
+            return Err(Error::usage(format!(
+                "the launcher started {size} processes, but {} ({}) sees {}, so it does not belong to the launcher: {ADVICE}",
+                mpi.name(),
+                mpi.version(),
+                all.size()
+            )));
+        }
+        let host = all.on_this_host()?;
+        let hosts = hosts(&all, &host)?;
+        let (cores, bound) = cores(&host)?;
+        all.set_oversubscribed(host.size() > cores);
+        Ok(World {
+            part: None,
+            watchdog,
+            hosts,
+            cores,
+            bound,
+            on_host: host.size(),
+            all,
+            library,
+        })
+    }
+
+    /// The rank of this process.
+    pub fn rank(&self) -> usize {
+        self.all.rank()
+    }
+
+    /// The number of processes.
+    pub fn size(&self) -> usize {
+        self.all.size()
+    }
+
+    /// The name under which the library was found.
+    pub fn library(&self) -> &str {
+        self.library.0.name()
+    }
+
+    /// The library's description of itself.
+    pub fn version(&self) -> String {
+        self.library.0.version()
+    }
+
+    /// The binary interface of the library.
+    pub fn abi(&self) -> Abi {
+        self.library.0.abi()
+    }
+
+    /// The name of each host and the number of its processes, in order of their first ranks.
+    pub fn hosts(&self) -> &[(String, usize)] {
+        &self.hosts
+    }
+
+    /// The number of cores that the processes of this host may use together.
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// Whether the launcher has bound each process of this host to one core.
+    pub fn bound(&self) -> bool {
+        self.bound
+    }
+
+    /// Whether the processes of this host outnumber the cores that they may use.
+    pub fn oversubscribed(&self) -> bool {
+        self.on_host > self.cores
+    }
+
+    /// The results of all processes if all have succeeded. Otherwise all return an error: the first
+    /// failing process's own, with its rank unless all have failed.
+    ///
+    /// # Errors
+    /// As described.
+    pub fn agree<R>(&mut self, result: Result<R>) -> Result<R> {
+        let rank = self.rank() as u64;
+        let failed = result.is_err();
+        // Maxima: the smallest rank that has failed, whether one has succeeded.
+        let mine = [if failed { u64::MAX - rank } else { 0 }, u64::from(!failed)];
+        let [first, succeeded] = self.all.max(mine)?;
+        if first == 0 {
+            return result;
+        }
+        let first = (u64::MAX - first) as usize;
+        let error = result.err();
+        let usage = u64::from(error.as_ref().is_some_and(Error::is_usage));
+        let mut text = error
+            .map_or_else(String::new, |e| e.to_string())
+            .into_bytes();
+        let mut head = [text.len() as u64, usage];
+        self.all.broadcast(first, &mut head)?;
+        text.resize(head[0] as usize, 0);
+        self.all.broadcast(first, &mut text)?;
+        let mut text = String::from_utf8_lossy(&text).into_owned();
+        if succeeded != 0 {
+            text = format!("{text} (process {first} of {})", self.size());
+        }
+        let kind = match head[1] {
+            0 => ErrorKind::Wrong(text),
+            _ => ErrorKind::Usage(text),
+        };
+        Err(kind.into())
+    }
+
+    /// The group of the first `ranks` processes, if this is one of them.
+    pub(super) fn first(&mut self, ranks: usize) -> Result<Option<&Communicator>> {
+        if ranks == self.size() {
+            return Ok(Some(&self.all));
+        }
+        if self.part.as_ref().is_none_or(|part| part.ranks != ranks) {
+            let inside = self.rank() < ranks;
+            let split = || self.all.split(inside);
+            let communicator = self
+                .watchdog
+                .watch("MPI_Comm_split", START_DEADLINE, split)?;
+            self.part = Some(Part {
+                ranks,
+                communicator,
+            });
+        }
+        let part = self.part.as_ref().filter(|_| self.rank() < ranks);
+        Ok(part.map(|part| &part.communicator))
+    }
+}
+
+/// By host: its name and its number of processes.
+fn hosts(all: &Communicator, host: &Communicator) -> Result<Vec<(String, usize)>> {
+    /// Bytes of the longest name that is shown.
+    const NAME_BYTES: usize = 256;
+    let mut mine = [0u8; NAME_BYTES];
+    let name = all.host();
+    let shown = name.len().min(NAME_BYTES);
+    mine[..shown].copy_from_slice(&name.as_bytes()[..shown]);
+    let names = all.gather_to_all(&mine)?;
+    // The first process of each host speaks for it.
+    let speaks = if host.rank() == 0 { host.size() } else { 0 };
+    let sizes = all.gather_to_all(&[speaks as u64])?;
+    let hosts = names
+        .chunks(NAME_BYTES)
+        .zip(sizes)
+        .filter(|host| host.1 > 0);
+    Ok(hosts
+        .map(|(name, size)| {
+            let name = String::from_utf8_lossy(name);
+            (name.trim_end_matches('\0').to_owned(), size as usize)
+        })
+        .collect())
+}
+
+/// The number of cores that the processes of a host may use, and whether each may use one only.
+fn cores(host: &Communicator) -> Result<(usize, bool)> {
+    const WORDS: usize = 64;
+    let mut mine = [0u64; WORDS + 1];
+    let own = core_affinity::get_core_ids().unwrap_or_default();
+    for core in &own {
+        if let Some(word) = mine.get_mut(core.id / 64).filter(|_| core.id / 64 < WORDS) {
+            *word |= 1 << (core.id % 64);
+        }
+    }
+    // Whether this process may use several.
+    mine[WORDS] = u64::from(own.len() != 1);
+    let all = host.gather_to_all(&mine)?;
+    let mut cores = [0u64; WORDS + 1];
+    for process in all.chunks(WORDS + 1) {
+        for (sum, word) in cores.iter_mut().zip(process) {
+            *sum |= word;
+        }
+    }
+    let count = cores[..WORDS].iter().map(|word| word.count_ones() as usize);
+    Ok((count.sum::<usize>().max(1), cores[WORDS] == 0))
+}
