@@ -55,6 +55,16 @@ pub(crate) struct Common {
     pub(crate) machine: Machine,
 }
 
+impl Common {
+    /// Takes as many ranks as there are processes, unless the options determine their number.
+    pub(crate) fn take_ranks(&mut self, processes: usize) {
+        let sized = !self.blocks.sizes.is_empty() || self.blocks.sizes_file.is_some();
+        if self.schedule.is_none() && self.machine.costs.is_none() && !sized {
+            self.ranks.get_or_insert(processes);
+        }
+    }
+}
+
 /// The vector, its segments and its operator.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Vector {

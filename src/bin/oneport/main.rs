@@ -18,6 +18,7 @@ mod progress;
 mod run;
 mod selection;
 mod simulate;
+mod site;
 mod sizes;
 mod steady;
 mod task;
@@ -28,6 +29,7 @@ mod writer;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use site::{Engine, Site};
 
 /// Plan, prove, time and run collective communication under the one-port model.
 ///
@@ -73,20 +75,41 @@ enum Command {
     Steady(steady::Args),
 }
 
+impl Command {
+    /// Whether all processes of a launch have to take part.
+    fn is_over_mpi(&self) -> bool {
+        match self {
+            Command::Run(args) => args.engine() == Engine::Mpi,
+            _ => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| {
         let again = check::move_construction_first(std::env::args_os().collect());
         let again = again
             .filter(|_| error.use_stderr())
             .map(Cli::try_parse_from);
-        again.and_then(Result::ok).unwrap_or_else(|| error.exit())
+        again.and_then(Result::ok).unwrap_or_else(|| {
+            if site::is_silent() {
+                std::process::exit(error.exit_code());
+            }
+            error.exit()
+        })
     });
+    if site::is_silent() && !cli.command.is_over_mpi() {
+        // Under a launcher of many processes, the first one does what need be done once.
+        return ExitCode::SUCCESS;
+    }
+    // Kept until all is printed: then the processes of a launch end together.
+    let mut site = Site::default();
     output::finish(|out| match &cli.command {
         Command::List(args) => list::run(args, out),
         Command::Plan(args) => plan::run(args, out),
         Command::Check(args) => check::run(args, out),
         Command::Simulate(args) => simulate::run(args, out),
-        Command::Run(args) => run::run(args, out),
+        Command::Run(args) => run::run(args, &mut site, out),
         Command::Compare(args) => compare::run(args, out),
         Command::Draw(args) => draw::run(args, out),
         Command::Calibrate(args) => calibrate::run(args, out),

@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
 use comfy_table::{CellAlignment, Table, presets};
@@ -44,21 +45,40 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Errors of the library carry their exit code; all others are bad usage or unreadable input.
-fn exit_code(error: &anyhow::Error) -> u8 {
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     error
         .chain()
         .find_map(|cause| cause.downcast_ref::<oneport::Error>())
         .map_or(2, oneport::Error::exit_code)
 }
 
+/// Whether this process prints nothing.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process prints nothing: another one of the launch speaks for it.
+pub(crate) fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+fn is_silent() -> bool {
+    SILENT.load(Ordering::Relaxed)
+}
+
 /// Prints an error on standard error.
 pub(crate) fn error(message: &str) {
-    let _ = writeln!(io::stderr(), "error: {message}");
+    say("error", message);
 }
 
 /// Prints a remark on standard error, so that it does not disturb the output.
 pub(crate) fn note(message: &str) {
-    let _ = writeln!(io::stderr(), "note: {message}");
+    say("note", message);
+}
+
+/// Prints a line on standard error at once, so that a launcher that ends this process has it all.
+fn say(what: &str, message: &str) {
+    if !is_silent() {
+        let _ = io::stderr().write_all(format!("{what}: {message}\n").as_bytes());
+    }
 }
 
 /// Writes a file and says so on standard error.
@@ -70,6 +90,9 @@ pub(crate) fn write_named(path: &Path, content: &[u8]) -> Result<()> {
 
 /// Prints one JSON object and a line end.
 pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+    if is_silent() {
+        return Ok(());
+    }
     serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(())
@@ -102,6 +125,9 @@ pub(crate) fn table<R: Into<comfy_table::Row>>(
 
 /// Prints `name   value` lines with the names padded to equal width.
 pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
+    if is_silent() {
+        return Ok(());
+    }
     let width = summary
         .iter()
         .map(|(name, _)| name.len())

@@ -1,4 +1,4 @@
-//! `oneport run`: runs a schedule on threads with real data.
+//! `oneport run`: runs a schedule with real data, on threads or over MPI.
 
 mod execute;
 mod limits;
@@ -10,18 +10,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use oneport::check::{self, Finding, FindingKind};
 use oneport::run::Workers;
 use oneport::simulate::Prepared;
 
 use self::execute::execute_as;
+use self::limits::ensure_processes;
 use self::report::{Disproved, Output, print};
 use crate::args::{Common, Dtype, Op, parse_count};
 use crate::draw::File;
 use crate::input::{Input, print_warnings};
 use crate::output;
+use crate::site::{Engine, Site};
 use crate::sizes::Sizes;
 use crate::units::{TimeArg, parse_time};
 
@@ -85,6 +87,15 @@ pub(crate) struct Args {
     /// (a multiplexed run)
     #[arg(long, value_enum, default_value = "ranks", help_heading = "Run")]
     workers: Work,
+
+    /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if they
+    /// did]
+    #[arg(long, value_enum, help_heading = "Run")]
+    engine: Option<Engine>,
+
+    /// Over MPI: measure the library's own collective, too, in turns with the schedule
+    #[arg(long, help_heading = "Run")]
+    library: bool,
 
     /// Let every sender wait for its receiver: without it, senders of native runs (of short
     /// messages, where every rank has a core) go on and wait only before they overwrite what
@@ -154,31 +165,23 @@ impl From<Work> for Workers {
 }
 
 /// Runs, verifies and prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let range = args.common.vector.bytes.is_some_and(Sizes::is_range);
     if range || args.csv.is_some() || args.baseline.is_some() {
+        if args.engine() == Engine::Mpi {
+            bail!("a table of several sizes is for --engine threads: over MPI name one size");
+        }
         return sweep::run(args, out);
     }
-    let (common, dtype) = args.typed();
-    let op = common.vector.op();
-    if let Some(ranks) = common.ranks.filter(|_| common.schedule.is_none()) {
-        args.ensure_threads(ranks)?;
-    }
-    let input = common.input_on_cores(|ranks| args.core_model(ranks))?;
-    if let Some(refusal) = op.refuses(dtype) {
-        bail!(refusal);
-    }
-    print_warnings(&common, &input.schedule);
-    args.ensure_fits(&input)?;
+    site.join(args.engine())?;
+    let prepared = args.prepare(site);
+    let (input, dtype) = site.agree(prepared)?;
     let file = args.trace.as_deref().map(File::of).transpose()?;
-    if let Some(file) = file {
-        file.ensure_fits_memory(&input.schedule)?;
-    }
-    output::writable(&[
-        ("--histogram", args.histogram.as_deref()),
-        ("--trace", args.trace.as_deref()),
-    ])?;
-    if let Some(wrong) = args.first_error(&input) {
+    // One process proves for all.
+    let wrong = site.speaks().then(|| args.first_error(&input)).flatten();
+    let disproved = wrong.as_deref().map_or(Ok(()), |w| Err(anyhow!("{w}")));
+    if site.agree(disproved).is_err() {
+        let wrong = wrong.unwrap_or_default();
         if args.common.json {
             let refused = Disproved {
                 verified: false,
@@ -189,7 +192,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         }
         return wrong_exit(out, &format!("wrong schedule: {wrong}"));
     }
-    let done = execute_as(dtype, args, &input)?;
+    let done = execute_as(dtype, args, &input, site)?;
     for warning in &done.warnings {
         output::note(warning);
     }
@@ -197,10 +200,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         let text = file.content(trace, &args.caption(&input, &done))?;
         output::write_named(path, text.as_bytes())?;
     }
-    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
+    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution)
+        && site.speaks()
+    {
         output::write_named(path, text.as_bytes())?;
     }
-    let output = Output::new(args, &input, dtype, done);
+    let output = Output::new(args, &input, dtype, done, site);
     if args.common.json {
         output::json(out, &output)?;
     } else {
@@ -248,6 +253,51 @@ impl Args {
         });
         common.vector.dtype = Some(dtype);
         (common, dtype)
+    }
+
+    /// Where the ranks run.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::given_or_implied(self.engine)
+    }
+
+    fn mode(&self) -> &'static str {
+        match self.engine() {
+            Engine::Threads => self.workers.mode(),
+            Engine::Mpi => "processes",
+        }
+    }
+
+    /// What every process of a run prepares: its input, and the type of its elements.
+    fn prepare(&self, site: &Site) -> Result<(Input, Dtype)> {
+        let (mut common, dtype) = self.typed();
+        if let Some(world) = &site.world {
+            self.ensure_for_processes()?;
+            common.take_ranks(world.size());
+        } else if let Some(ranks) = common.ranks.filter(|_| common.schedule.is_none()) {
+            self.ensure_threads(ranks)?;
+        }
+        let input = match site.world {
+            None => common.input_on_cores(|ranks| self.core_model(ranks))?,
+            Some(_) => common.input()?,
+        };
+        if let Some(refusal) = common.vector.op().refuses(dtype) {
+            bail!(refusal);
+        }
+        print_warnings(&common, &input.schedule);
+        match &site.world {
+            None => self.ensure_fits(&input)?,
+            Some(world) => ensure_processes(world, input.schedule.ranks())?,
+        }
+        if let Some(file) = self.trace.as_deref().map(File::of).transpose()? {
+            file.ensure_fits_memory(&input.schedule)?;
+        }
+        if site.speaks() {
+            output::writable(&[
+                ("--histogram", self.histogram.as_deref()),
+                ("--trace", self.trace.as_deref()),
+            ])?;
+        }
+        Ok((input, dtype))
     }
 
     /// Returns the reason not to run the schedule: the first error that `check` finds, because

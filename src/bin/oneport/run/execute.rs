@@ -8,10 +8,11 @@ use oneport::run::{Clock, Element, Operator, Run, Team, TeamOptions};
 use oneport::simulate::Prepared;
 
 use super::limits::memory_of;
-use super::report::Wall;
+use super::report::{Library, Wall};
 use super::{Args, Pace};
 use crate::args::Dtype;
 use crate::input::Input;
+use crate::site::Site;
 use crate::task::finite;
 
 /// Result of a run, independent of the element type.
@@ -25,24 +26,30 @@ pub(super) struct RunResult {
     pub(super) cores: usize,
     pub(super) warnings: Vec<String>,
     pub(super) eager: bool,
+    pub(super) library: Option<Library>,
     pub(super) trace: Option<Trace>,
     /// The first wrong element, or `None` if all are correct; absent if not verified.
     pub(super) wrong: Option<Option<String>>,
 }
 
 /// Runs the schedule with elements of type `dtype`.
-pub(super) fn execute_as(dtype: Dtype, args: &Args, input: &Input) -> Result<RunResult> {
+pub(super) fn execute_as(
+    dtype: Dtype,
+    args: &Args,
+    input: &Input,
+    site: &mut Site,
+) -> Result<RunResult> {
     match dtype {
-        Dtype::U8 => execute::<u8>(args, input),
-        Dtype::I32 => execute::<i32>(args, input),
-        Dtype::I64 => execute::<i64>(args, input),
-        Dtype::U64 => execute::<u64>(args, input),
-        Dtype::F32 => execute::<f32>(args, input),
-        Dtype::F64 => execute::<f64>(args, input),
+        Dtype::U8 => execute::<u8>(args, input, site),
+        Dtype::I32 => execute::<i32>(args, input, site),
+        Dtype::I64 => execute::<i64>(args, input, site),
+        Dtype::U64 => execute::<u64>(args, input, site),
+        Dtype::F32 => execute::<f32>(args, input, site),
+        Dtype::F64 => execute::<f64>(args, input, site),
     }
 }
 
-fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
+fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<RunResult> {
     let schedule = &input.schedule;
     if (input.cost.links().is_some() || args.clock == Pace::Paced)
         // A schedule that does not complete is left to the run, which reports the error.
@@ -56,14 +63,6 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
     } else {
         Operator::none()
     };
-    // The threads' stacks must not take the memory that the run needs.
-    let reserved = system::reserve_memory("the run", memory_of(input))?;
-    let options = TeamOptions {
-        tuning: args.common.machine.tuning()?,
-        ..args.team()
-    };
-    let mut team = Team::with(schedule.ranks(), &options)?;
-    drop(reserved);
     let run = Run::new(schedule)
         .op(&operator)
         .clock(match args.clock {
@@ -77,7 +76,24 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
         .trace(args.trace.is_some())
         .eager(!args.rendezvous);
     let run = if args.no_verify { run } else { run.verified() };
-    let outcome = run.on(&mut team)?;
+    let (outcome, cores, library) = match &mut site.world {
+        Some(world) if args.library => {
+            let (ours, theirs, function) = world.run_in_turns(&run)?;
+            let (own, wall) = (ours.wall.median_ns().max(1), Wall::of(&theirs.wall));
+            let library = Library {
+                function,
+                error: theirs.mismatch.map(|m| m.to_string()),
+                ratio: wall.median as f64 / own as f64,
+                wall,
+            };
+            (ours, world.cores(), Some(library))
+        }
+        Some(world) => (run.on(world)?, world.cores(), None),
+        None => {
+            let mut team = team(args, input)?;
+            (run.on(&mut team)?, team.cores(), None)
+        }
+    };
     let trace = outcome.step_times.as_deref();
     let trace = trace.map(|times| Trace::wall(schedule, size_of::<T>() as u64, times));
     let trace = trace.transpose()?;
@@ -91,10 +107,24 @@ fn execute<T: Element>(args: &Args, input: &Input) -> Result<RunResult> {
         wall: Wall::of(wall),
         pinned: outcome.pinned,
         oversubscribed: outcome.oversubscribed,
-        cores: team.cores(),
+        cores,
         warnings: outcome.warnings,
         eager: outcome.eager,
+        library,
         trace,
         wrong: (!args.no_verify).then(|| outcome.mismatch.map(|m| m.to_string())),
     })
+}
+
+/// The team of threads of a run.
+fn team(args: &Args, input: &Input) -> Result<Team> {
+    // The threads' stacks must not take the memory that the run needs.
+    let reserved = system::reserve_memory("the run", memory_of(input))?;
+    let options = TeamOptions {
+        tuning: args.common.machine.tuning()?,
+        ..args.team()
+    };
+    let team = Team::with(input.schedule.ranks(), &options)?;
+    drop(reserved);
+    Ok(team)
 }

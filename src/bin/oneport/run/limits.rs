@@ -1,7 +1,10 @@
 //! Refuses runs that are too large or too long before they start.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 use oneport::measure::estimate::CoreModel;
+use oneport::mpi::World;
 use oneport::run::{Team, TeamOptions};
 use oneport::schedule::total_len;
 
@@ -44,6 +47,9 @@ impl Args {
 
     /// Rejects runs that do not fit into memory, and invalid combinations of options.
     pub(super) fn ensure_fits(&self, input: &Input) -> Result<()> {
+        if self.library {
+            bail!("--library needs an MPI library: run over MPI (mpirun, --engine mpi)");
+        }
         self.ensure_threads(input.schedule.ranks())?;
         if self.workers == Work::Cores && self.clock == Pace::Paced {
             bail!(
@@ -64,6 +70,46 @@ impl Args {
         let what = || "the run".to_string();
         let advice = "take fewer ranks or a smaller vector";
         ensure_memory(what, bytes.into(), advice)?;
+        if self.repetitions == 0 {
+            bail!("--repetitions is 0: at least one is timed");
+        }
+        Ok(())
+    }
+}
+
+/// Refuses more ranks than processes.
+pub(super) fn ensure_processes(world: &World, ranks: usize) -> Result<()> {
+    let processes = world.size();
+    if ranks > processes {
+        bail!(
+            "{ranks} ranks need as many processes, but {processes} {} started: mpirun -n {ranks} starts enough",
+            if processes == 1 { "was" } else { "were" }
+        );
+    }
+    if ranks < processes {
+        output::note(&format!(
+            "{ranks} of {processes} processes are ranks, the others wait"
+        ));
+    }
+    Ok(())
+}
+
+impl Args {
+    /// Refuses options that ranks which are processes do not have.
+    pub(super) fn ensure_for_processes(&self) -> Result<()> {
+        let refused = [
+            ("--clock paced", self.clock == Pace::Paced),
+            ("--workers cores", self.workers == Work::Cores),
+            ("--cores", !self.cores.is_empty()),
+            ("--trace", self.trace.is_some()),
+        ];
+        if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
+            bail!("{option} is for ranks that are threads (--engine threads)");
+        }
+        let dash = |path: Option<&PathBuf>| path.is_some_and(|path| path.as_os_str() == "-");
+        if dash(self.common.schedule.as_ref()) || dash(self.common.blocks.sizes_file.as_ref()) {
+            bail!("standard input reaches one process only: name a file");
+        }
         if self.repetitions == 0 {
             bail!("--repetitions is 0: at least one is timed");
         }

@@ -12,6 +12,7 @@ use super::execute::RunResult;
 use crate::args::Dtype;
 use crate::input::{Input, ScheduleInfo};
 use crate::output;
+use crate::site::{Processes, Site};
 use crate::units::{Number, TimeUnit};
 
 #[derive(Serialize)]
@@ -33,6 +34,14 @@ pub(super) struct Output<'a> {
     transfers: &'static str,
     dtype: &'static str,
     op: Option<&'static str>,
+    /// `threads` or `mpi`.
+    engine: &'static str,
+    /// The processes, if the engine is MPI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi: Option<Processes>,
+    /// The library's own collective, if it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    library: Option<Library>,
     #[serde(flatten)]
     info: &'a ScheduleInfo,
     /// The first wrong element.
@@ -43,7 +52,13 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// The output of a run of `input` with elements of type `dtype`.
-    pub(super) fn new(args: &Args, input: &'a Input, dtype: Dtype, done: RunResult) -> Output<'a> {
+    pub(super) fn new(
+        args: &Args,
+        input: &'a Input,
+        dtype: Dtype,
+        done: RunResult,
+        site: &Site,
+    ) -> Output<'a> {
         let reduces = input.schedule.collective().kind().reduces();
         Output {
             verified: done.wrong.as_ref().map(Option::is_none),
@@ -55,15 +70,31 @@ impl<'a> Output<'a> {
             oversubscribed: done.oversubscribed,
             cores: done.cores,
             clock: args.clock.name(),
-            mode: args.workers.mode(),
+            mode: args.mode(),
             transfers: if done.eager { "eager" } else { "rendezvous" },
             dtype: dtype.name(),
             op: reduces.then_some(args.common.vector.op().name()),
+            engine: args.engine().name(),
+            mpi: site.processes(),
+            library: done.library,
             info: &input.info,
             error: done.wrong.flatten(),
             warnings: done.warnings,
         }
     }
+}
+
+/// The library's own collective beside the schedule.
+#[derive(Serialize)]
+pub(super) struct Library {
+    pub(super) function: &'static str,
+    /// The first wrong element, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    /// In nanoseconds.
+    pub(super) wall: Wall,
+    /// Its median time in that of the schedule: above 1, the schedule is faster.
+    pub(super) ratio: f64,
 }
 
 /// JSON output for a wrong schedule, which is not run.
@@ -156,6 +187,10 @@ pub(super) fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> 
         "not pinned"
     };
     let ranks = output.info.ranks;
+    if let Some(mpi) = &output.mpi {
+        summary.extend(of_processes(mpi, output));
+        return output::summary(out, &summary);
+    }
     summary.push((
         "threads",
         match output.mode {
@@ -170,6 +205,34 @@ pub(super) fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> 
         },
     ));
     output::summary(out, &summary)
+}
+
+/// The lines of a summary about the processes of a run, and the library's own collective.
+fn of_processes(mpi: &Processes, output: &Output<'_>) -> Vec<(&'static str, String)> {
+    let (ranks, n, cores) = (output.info.ranks, mpi.processes, output.cores);
+    let plural = if cores == 1 { "" } else { "s" };
+    let bound = if output.pinned { "bound" } else { "not bound" };
+    let processes = format!("{ranks} of {n}, {cores} core{plural} a host, {bound} to one each");
+    let mut lines = vec![("processes", processes)];
+    lines.extend(mpi.summary());
+    lines.push(("timing", mpi.timing.to_string()));
+    if let Some(library) = &output.library {
+        let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
+        let (wall, error) = (&library.wall, library.error.as_ref());
+        lines.push((
+            library.function,
+            format!(
+                "median {}, min {}, p99 {}, max {}: {:.2} times the schedule's median{}",
+                ns(wall.median),
+                ns(wall.min),
+                ns(wall.p99),
+                ns(wall.max),
+                library.ratio,
+                error.map_or_else(String::new, |error| format!(", WRONG: {error}"))
+            ),
+        ));
+    }
+    lines
 }
 
 impl Args {

@@ -14,6 +14,7 @@ use crate::files::read_text;
 use crate::input::{Input, print_warnings};
 use crate::output;
 use crate::progress::Progress;
+use crate::site::Site;
 use crate::sizes::{self, Sizes};
 use crate::units::{TimeUnit, show_bytes, significant};
 
@@ -156,7 +157,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         if wrong.is_some() {
             break;
         }
-        let done = execute_as(dtype, args, &input)?;
+        let done = execute_as(dtype, args, &input, &mut Site::default())?;
         progress.add(1);
         if rows.is_empty() {
             done.warnings
