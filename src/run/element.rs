@@ -67,60 +67,105 @@ mod sealed {
     /// type itself would read its bytes.
     pub trait Sealed {}
 
-    /// Primitive numbers have no padding.
+    /// Primitive numbers, and the 16-bit floats, each of which wraps a `u16`, have no padding.
     macro_rules! seal {
         ($($t:ty),*) => {
             $(impl Sealed for $t {})*
         };
     }
 
-    seal!(u8, i32, i64, u64, f32, f64);
+    seal!(
+        u8,
+        i8,
+        u16,
+        i16,
+        u32,
+        i32,
+        u64,
+        i64,
+        f32,
+        f64,
+        half::f16,
+        half::bf16
+    );
 }
 
-/// The element types, as a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "Rust's own names")]
-pub enum ElementType {
-    U8,
-    I32,
-    I64,
-    U64,
-    F32,
-    F64,
+/// The list of element types: name, variant, type.
+macro_rules! element_types {
+    ($($name:literal $variant:ident $t:ty,)*) => {
+        /// The element types, as a value.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "the names of the types")]
+        pub enum ElementType {
+            $($variant,)*
+        }
+
+        impl ElementType {
+            /// All element types.
+            pub const ALL: [ElementType; [$($name),*].len()] = [$(ElementType::$variant,)*];
+
+            /// The name, as in Rust.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(ElementType::$variant => $name,)*
+                }
+            }
+
+            /// Bytes of one element.
+            pub fn bytes(self) -> usize {
+                match self {
+                    $(ElementType::$variant => size_of::<$t>(),)*
+                }
+            }
+        }
+    };
+}
+
+element_types! {
+    "u8" U8 u8,
+    "i8" I8 i8,
+    "u16" U16 u16,
+    "i16" I16 i16,
+    "u32" U32 u32,
+    "i32" I32 i32,
+    "u64" U64 u64,
+    "i64" I64 i64,
+    "f16" F16 half::f16,
+    "bf16" Bf16 half::bf16,
+    "f32" F32 f32,
+    "f64" F64 f64,
+}
+
+/// Evaluates an expression in which a name stands for the Rust type of an
+/// [`ElementType`](crate::run::ElementType).
+///
+/// ```
+/// use oneport::run::{Element, ElementType};
+/// fn bits<T: Element>() -> usize {
+///     8 * size_of::<T>()
+/// }
+/// let dtype = ElementType::parse("bf16")?;
+/// assert_eq!(oneport::with_element_type!(dtype, T => bits::<T>()), 16);
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[macro_export]
+macro_rules! with_element_type {
+    (@ $dtype:expr, $t:ident => $value:expr, $($variant:ident $element:ty),*) => {
+        match $dtype {
+            $($crate::run::ElementType::$variant => {
+                type $t = $element;
+                $value
+            })*
+        }
+    };
+    ($dtype:expr, $t:ident => $value:expr) => {
+        $crate::with_element_type!(@ $dtype, $t => $value,
+            U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64,
+            F16 $crate::run::f16, Bf16 $crate::run::bf16, F32 f32, F64 f64)
+    };
 }
 
 impl ElementType {
-    /// All element types.
-    pub const ALL: [ElementType; 6] = [
-        ElementType::U8,
-        ElementType::I32,
-        ElementType::I64,
-        ElementType::U64,
-        ElementType::F32,
-        ElementType::F64,
-    ];
-
-    /// The name, as in Rust.
-    pub fn name(self) -> &'static str {
-        match self {
-            ElementType::U8 => "u8",
-            ElementType::I32 => "i32",
-            ElementType::I64 => "i64",
-            ElementType::U64 => "u64",
-            ElementType::F32 => "f32",
-            ElementType::F64 => "f64",
-        }
-    }
-
-    /// Bytes of one element.
-    pub fn bytes(self) -> usize {
-        match self {
-            ElementType::U8 => 1,
-            ElementType::I32 | ElementType::F32 => 4,
-            ElementType::I64 | ElementType::U64 | ElementType::F64 => 8,
-        }
-    }
-
     /// The element type called `name`.
     ///
     /// # Errors

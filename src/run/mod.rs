@@ -47,6 +47,7 @@ pub use endpoint::{
 };
 pub(crate) use exec::longest_messages;
 pub use exec::{Clock, Outcome, Place, Run};
+pub use half::{bf16, f16};
 pub use op::Op;
 pub use operator::Operator;
 pub use overrides::Tuning;

@@ -4,6 +4,9 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
 use super::element::{Element, ElementType};
 use super::op::Op;
 use super::testdata::{Draw, Purpose, poison_float, poison_integer, sample_float, sample_integer};
@@ -183,6 +186,69 @@ macro_rules! integer {
     };
 }
 
+/// A 16-bit float: its slices are combined as `f32`, and each result is rounded once.
+macro_rules! half_float {
+    ($t:ty, $type:expr) => {
+        impl Element for $t {
+            const TYPE: ElementType = $type;
+
+            fn sample(purpose: Purpose, draw: Draw) -> Self {
+                const MAX_EXPONENT: u32 = <$t>::MAX_EXP.unsigned_abs();
+                let digits = <$t>::MANTISSA_DIGITS;
+                <$t>::from_f64(sample_float(purpose, draw, 16, digits, MAX_EXPONENT))
+            }
+
+            fn poison(purpose: Purpose, bits: u64) -> Self {
+                <$t>::from_f64(poison_float(purpose, bits))
+            }
+
+            fn spoiled(_: Self, _: Self) -> Self {
+                <$t>::NAN
+            }
+
+            fn hash(values: &[Self], hasher: &mut DefaultHasher) {
+                for value in values {
+                    hasher.write(&value.to_ne_bytes());
+                }
+            }
+
+            fn built_in(name: &str) -> Option<Operator<Self>> {
+                let (purpose, kernel): (Purpose, fn(&mut [$t], &[$t])) = match name {
+                    "sum" => (Purpose::Sum, wide_kernel!(std::ops::Add::add)),
+                    "prod" => (Purpose::Product, wide_kernel!(std::ops::Mul::mul)),
+                    "min" => (
+                        Purpose::Min,
+                        wide_kernel!(|a: f32, b: f32| if b < a { b } else { a }),
+                    ),
+                    "max" => (
+                        Purpose::Max,
+                        wide_kernel!(|a: f32, b: f32| if b > a { b } else { a }),
+                    ),
+                    _ => return None,
+                };
+                Some(Operator::kernel(name, purpose, kernel))
+            }
+        }
+    };
+}
+
+/// A kernel over slices of 16-bit floats that combines them as `f32`.
+macro_rules! wide_kernel {
+    ($f:expr) => {
+        |acc, other| {
+            const CHUNK: usize = 128;
+            let (mut wide, mut wide_other) = ([0f32; CHUNK], [0f32; CHUNK]);
+            for (acc, other) in acc.chunks_mut(CHUNK).zip(other.chunks(CHUNK)) {
+                let (wide, wide_other) = (&mut wide[..acc.len()], &mut wide_other[..acc.len()]);
+                acc.convert_to_f32_slice(wide);
+                other.convert_to_f32_slice(wide_other);
+                combine_each(wide, wide_other, $f);
+                acc.convert_from_f32_slice(wide);
+            }
+        }
+    };
+}
+
 macro_rules! float {
     ($t:ty, $type:expr, $width:expr) => {
         impl Element for $t {
@@ -243,8 +309,14 @@ fn affine(f: u64, g: u64) -> u64 {
 }
 
 integer!(u8, ElementType::U8, |_| None);
+integer!(i8, ElementType::I8, |_| None);
+integer!(u16, ElementType::U16, |_| None);
+integer!(i16, ElementType::I16, |_| None);
+integer!(u32, ElementType::U32, |_| None);
 integer!(i32, ElementType::I32, |_| None);
 integer!(i64, ElementType::I64, |_| None);
 integer!(u64, ElementType::U64, affine_maps);
+half_float!(f16, ElementType::F16);
+half_float!(bf16, ElementType::Bf16);
 float!(f32, ElementType::F32, 32);
 float!(f64, ElementType::F64, 64);

@@ -557,7 +557,7 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate multicast -a chain", "no algorithm for multicast"),
         ("compare multicast", "no algorithm for multicast"),
         ("simulate reduce --op summ", "similar value exists: 'sum'"),
-        ("simulate reduce --dtype f16", "possible values: u8"),
+        ("simulate reduce --dtype f8", "possible values: u8"),
         (
             "simulate reduce --op affine --dtype f32",
             "affine works on u64",

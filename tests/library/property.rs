@@ -32,14 +32,7 @@ impl Teams {
         dtype: ElementType,
         operator: &str,
     ) -> TestCaseResult {
-        match dtype {
-            ElementType::U8 => self.verify_as::<u8>(schedule, cost, operator),
-            ElementType::I32 => self.verify_as::<i32>(schedule, cost, operator),
-            ElementType::I64 => self.verify_as::<i64>(schedule, cost, operator),
-            ElementType::U64 => self.verify_as::<u64>(schedule, cost, operator),
-            ElementType::F32 => self.verify_as::<f32>(schedule, cost, operator),
-            ElementType::F64 => self.verify_as::<f64>(schedule, cost, operator),
-        }
+        oneport::with_element_type!(dtype, T => self.verify_as::<T>(schedule, cost, operator))
     }
 
     fn verify_as<T: Element>(
@@ -92,14 +85,7 @@ fn operators() -> Vec<(ElementType, &'static str)> {
     let mut all = Vec::new();
     for dtype in ElementType::ALL {
         for name in names {
-            let found = match dtype {
-                ElementType::U8 => Operator::<u8>::named(name).is_ok(),
-                ElementType::I32 => Operator::<i32>::named(name).is_ok(),
-                ElementType::I64 => Operator::<i64>::named(name).is_ok(),
-                ElementType::U64 => Operator::<u64>::named(name).is_ok(),
-                ElementType::F32 => Operator::<f32>::named(name).is_ok(),
-                ElementType::F64 => Operator::<f64>::named(name).is_ok(),
-            };
+            let found = oneport::with_element_type!(dtype, T => Operator::<T>::named(name).is_ok());
             if found {
                 all.push((dtype, name));
             }

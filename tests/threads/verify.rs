@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use oneport::check::{FindingKind, Options};
 use oneport::plan::registry;
-use oneport::run::{Element, Op, Operator, Outcome, Run, Team, TeamOptions, Workers};
+use oneport::run::{Element, Op, Operator, Outcome, Run, Team, TeamOptions, Workers, bf16, f16};
 use oneport::{Collective, Order, Ports, Request, Schedule, Span, Step};
 
 use crate::mutants;
@@ -78,7 +78,13 @@ fn assert_wrong<T: Element>(schedule: &Schedule, operator: &Operator<T>, what: &
 macro_rules! for_all_types {
     ($f:ident) => {
         $f::<u8>();
+        $f::<i8>();
+        $f::<u16>();
+        $f::<i16>();
+        $f::<u32>();
         $f::<i32>();
+        $f::<f16>();
+        $f::<bf16>();
         $f::<i64>();
         $f::<u64>();
         $f::<f32>();

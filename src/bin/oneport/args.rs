@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use oneport::Kind;
+use oneport::run::ElementType;
 
 use crate::blocks::Blocks;
 use crate::sizes::{Sizes, parse_sizes};
@@ -207,9 +208,15 @@ pub(crate) enum PortModel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Dtype {
     U8,
+    I8,
+    U16,
+    I16,
+    U32,
     I32,
-    I64,
     U64,
+    I64,
+    F16,
+    Bf16,
     F32,
     F64,
 }
@@ -228,25 +235,32 @@ pub(crate) enum Op {
 }
 
 impl Dtype {
+    /// The element type of the library.
+    pub(crate) fn element(self) -> ElementType {
+        match self {
+            Dtype::U8 => ElementType::U8,
+            Dtype::I8 => ElementType::I8,
+            Dtype::U16 => ElementType::U16,
+            Dtype::I16 => ElementType::I16,
+            Dtype::U32 => ElementType::U32,
+            Dtype::I32 => ElementType::I32,
+            Dtype::U64 => ElementType::U64,
+            Dtype::I64 => ElementType::I64,
+            Dtype::F16 => ElementType::F16,
+            Dtype::Bf16 => ElementType::Bf16,
+            Dtype::F32 => ElementType::F32,
+            Dtype::F64 => ElementType::F64,
+        }
+    }
+
     /// Size of an element in bytes.
     pub(crate) fn bytes(self) -> u64 {
-        match self {
-            Dtype::U8 => 1,
-            Dtype::I32 | Dtype::F32 => 4,
-            Dtype::I64 | Dtype::U64 | Dtype::F64 => 8,
-        }
+        self.element().bytes() as u64
     }
 
     /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Dtype::U8 => "u8",
-            Dtype::I32 => "i32",
-            Dtype::I64 => "i64",
-            Dtype::U64 => "u64",
-            Dtype::F32 => "f32",
-            Dtype::F64 => "f64",
-        }
+        self.element().name()
     }
 }
 
@@ -258,10 +272,10 @@ impl Op {
 
     /// Returns the reason why the operator cannot combine elements of this type, if it cannot.
     pub(crate) fn refuses(self, dtype: Dtype) -> Option<String> {
-        let float = matches!(dtype, Dtype::F32 | Dtype::F64);
+        let float = matches!(dtype, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64);
         match self {
             Op::Band | Op::Bor | Op::Bxor if float => Some(format!(
-                "--op {} works on integers, not on {}: choose --dtype u8, i32, i64 or u64",
+                "--op {} works on integers, not on {}: choose an integer type, such as --dtype i64",
                 self.name(),
                 dtype.name()
             )),

@@ -172,14 +172,7 @@ enum Pace {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let job = Job::new(args)?;
     let files = Files::open(args, &job)?;
-    match job.dtype {
-        Dtype::U8 => go::<u8>(args, &job, files, out),
-        Dtype::I32 => go::<i32>(args, &job, files, out),
-        Dtype::I64 => go::<i64>(args, &job, files, out),
-        Dtype::U64 => go::<u64>(args, &job, files, out),
-        Dtype::F32 => go::<f32>(args, &job, files, out),
-        Dtype::F64 => go::<f64>(args, &job, files, out),
-    }
+    oneport::with_element_type!(job.dtype.element(), T => go::<T>(args, &job, files, out))
 }
 
 fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> Result<ExitCode> {

@@ -40,6 +40,10 @@ impl fmt::Display for Abi {
 #[derive(Debug)]
 pub(super) struct Constants {
     pub(super) comm_world: Handle,
+    pub(super) i8: Handle,
+    pub(super) i16: Handle,
+    pub(super) u16: Handle,
+    pub(super) u32: Handle,
     pub(super) i32: Handle,
     pub(super) i64: Handle,
     pub(super) u64: Handle,
@@ -83,6 +87,10 @@ impl Constants {
     fn mpich() -> Constants {
         Constants {
             comm_world: Handle(0x4400_0000),
+            i8: Handle(0x4c00_0137),
+            i16: Handle(0x4c00_0238),
+            u16: Handle(0x4c00_023c),
+            u32: Handle(0x4c00_043d),
             i32: Handle(0x4c00_0439),
             i64: Handle(0x4c00_083a),
             u64: Handle(0x4c00_083e),
@@ -107,6 +115,10 @@ impl Constants {
     fn standard() -> Constants {
         Constants {
             comm_world: Handle(0x101),
+            i8: Handle(0x240),
+            i16: Handle(0x248),
+            u16: Handle(0x249),
+            u32: Handle(0x251),
             i32: Handle(0x250),
             i64: Handle(0x258),
             u64: Handle(0x259),
@@ -138,6 +150,10 @@ impl Constants {
         };
         Ok(Constants {
             comm_world: object("ompi_mpi_comm_world")?,
+            i8: object("ompi_mpi_int8_t")?,
+            i16: object("ompi_mpi_int16_t")?,
+            u16: object("ompi_mpi_uint16_t")?,
+            u32: object("ompi_mpi_uint32_t")?,
             i32: object("ompi_mpi_int32_t")?,
             i64: object("ompi_mpi_int64_t")?,
             u64: object("ompi_mpi_uint64_t")?,

@@ -116,7 +116,7 @@ impl Communicator {
         let (counts, before) = (own.counts.as_ptr(), own.displacements.as_ptr());
         let t = mpi.datatype(T::TYPE);
         let op = if own.combines {
-            mpi.operator(&own.operator)?
+            mpi.operator(&own.operator, T::TYPE)?
         } else {
             Handle(0)
         };

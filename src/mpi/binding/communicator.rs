@@ -265,9 +265,18 @@ impl Drop for Communicator {
 }
 
 impl Mpi {
-    /// The operator called `name` here.
-    pub(super) fn operator(&self, name: &str) -> Result<Handle> {
+    /// The operator called `name` here, for elements of a type.
+    ///
+    /// # Errors
+    /// MPI has no such operator, or not for this type.
+    pub(super) fn operator(&self, name: &str, element: ElementType) -> Result<Handle> {
         let c = &self.constants;
+        if matches!(element, ElementType::F16 | ElementType::Bf16) {
+            let element = element.name();
+            return Err(Error::usage(format!(
+                "MPI has no operator {name} for {element}"
+            )));
+        }
         Ok(match name {
             "sum" => c.sum,
             "prod" => c.prod,
@@ -280,11 +289,16 @@ impl Mpi {
         })
     }
 
-    /// The datatype of elements.
+    /// The datatype that moves elements of a type: theirs, or for floats that MPI does not know one
+    /// of their size.
     pub(super) fn datatype(&self, element: ElementType) -> Handle {
         let c = &self.constants;
         match element {
             ElementType::U8 => c.u8,
+            ElementType::I8 => c.i8,
+            ElementType::U16 => c.u16,
+            ElementType::I16 | ElementType::F16 | ElementType::Bf16 => c.i16,
+            ElementType::U32 => c.u32,
             ElementType::I32 => c.i32,
             ElementType::I64 => c.i64,
             ElementType::U64 => c.u64,

@@ -43,6 +43,7 @@ mod tests {
     use crate::run::element::Element;
     use crate::run::op::Op;
     use crate::run::operator::Operator;
+    use crate::run::{bf16, f16};
 
     const PURPOSES: [Purpose; 8] = [
         Purpose::Any,
@@ -88,9 +89,15 @@ mod tests {
     #[test]
     fn no_value_is_an_identity_or_poison() {
         check_values::<u8>(&[0, 1, u8::MAX]);
+        check_values::<i8>(&[0, 1, -1]);
+        check_values::<u16>(&[0, 1, u16::MAX]);
+        check_values::<i16>(&[0, 1, -1]);
+        check_values::<u32>(&[0, 1, u32::MAX]);
         check_values::<i32>(&[0, 1, -1, i32::MIN, i32::MAX]);
         check_values::<i64>(&[0, 1, -1, i64::MIN, i64::MAX]);
         check_values::<u64>(&[0, 1, u64::MAX]);
+        check_values::<f16>(&[f16::ZERO, f16::ONE, f16::INFINITY, f16::NEG_INFINITY]);
+        check_values::<bf16>(&[bf16::ZERO, bf16::ONE, bf16::INFINITY, bf16::NEG_INFINITY]);
         check_values::<f32>(&[0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY]);
         check_values::<f64>(&[0.0, 1.0, f64::INFINITY, f64::NEG_INFINITY]);
     }
@@ -116,7 +123,13 @@ mod tests {
     #[test]
     fn poison_spoils_what_it_is_combined_with() {
         check_poison::<u8>();
+        check_poison::<i8>();
+        check_poison::<u16>();
+        check_poison::<i16>();
+        check_poison::<u32>();
         check_poison::<i32>();
+        check_poison::<f16>();
+        check_poison::<bf16>();
         check_poison::<i64>();
         check_poison::<u64>();
         check_poison::<f32>();

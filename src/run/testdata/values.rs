@@ -218,6 +218,7 @@ pub(super) mod tests {
     use super::*;
     use crate::run::op::Op;
     use crate::run::operator::Operator;
+    use crate::run::{bf16, f16};
 
     pub(in super::super) fn values<T: Element>(
         purpose: Purpose,
@@ -273,7 +274,13 @@ pub(super) mod tests {
     fn results_show_every_contribution() {
         for name in Op::ALL.map(Op::name) {
             check_visible::<u8>(name);
+            check_visible::<i8>(name);
+            check_visible::<u16>(name);
+            check_visible::<i16>(name);
+            check_visible::<u32>(name);
             check_visible::<i32>(name);
+            check_visible::<f16>(name);
+            check_visible::<bf16>(name);
             check_visible::<i64>(name);
             check_visible::<u64>(name);
             check_visible::<f32>(name);

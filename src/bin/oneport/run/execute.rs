@@ -39,14 +39,7 @@ pub(super) fn execute_as(
     input: &Input,
     site: &mut Site,
 ) -> Result<RunResult> {
-    match dtype {
-        Dtype::U8 => execute::<u8>(args, input, site),
-        Dtype::I32 => execute::<i32>(args, input, site),
-        Dtype::I64 => execute::<i64>(args, input, site),
-        Dtype::U64 => execute::<u64>(args, input, site),
-        Dtype::F32 => execute::<f32>(args, input, site),
-        Dtype::F64 => execute::<f64>(args, input, site),
-    }
+    oneport::with_element_type!(dtype.element(), T => execute::<T>(args, input, site))
 }
 
 fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<RunResult> {
