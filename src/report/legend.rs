@@ -1,6 +1,6 @@
 //! Colours of segments, box styles of activities, and the legend that explains them.
 
-use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, width};
+use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, hex, width};
 use super::trace::What;
 use crate::schedule::Spans;
 
@@ -34,10 +34,6 @@ pub(crate) fn color(segment: Option<usize>) -> usize {
 
 fn mixed(color: [u8; 3], with: f64, part: f64) -> [u8; 3] {
     color.map(|c| (f64::from(c) * (1.0 - part) + with * part).round() as u8)
-}
-
-fn hex([r, g, b]: [u8; 3]) -> String {
-    format!("#{r:02x}{g:02x}{b:02x}")
 }
 
 /// Whether white text is easier to read than black text on a colour.

@@ -3,7 +3,8 @@
 //! A [`Trace`] contains the activities of every rank over time, in model time ([`Trace::model`]) or
 //! as recorded by a run ([`Outcome::step_times`](crate::run::Outcome::step_times)). [`gantt()`]
 //! draws it, and [`Trace::to_chrome_json`] writes it for Perfetto and similar viewers. [`tree()`]
-//! and [`traffic()`] draw which rank sends to which, without times.
+//! and [`traffic()`] draw which rank sends to which, without times. [`dark()`] changes the colours
+//! of a picture for a dark background.
 //!
 //! A trace takes time linear in the number of steps, apart from sorting segments; a picture, in
 //! what it shows, times the lanes of a rank (charts) or the levels (trees). Pictures that are too
@@ -22,6 +23,7 @@
 //! ```
 
 mod chrome;
+mod dark;
 mod gantt;
 mod legend;
 mod segments;
@@ -31,6 +33,7 @@ mod traffic;
 mod tree;
 
 pub use chrome::MAX_EVENTS;
+pub use dark::dark;
 pub use gantt::{MAX_BOXES, gantt};
 pub use trace::{Activity, Source, Trace, Unit, What};
 pub use traffic::{Traffic, traffic};

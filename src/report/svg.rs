@@ -43,6 +43,11 @@ impl Display for At {
     }
 }
 
+/// Formats a colour: `#1e90ff`.
+pub(crate) fn hex([r, g, b]: [u8; 3]) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
 /// Escapes text for XML and drops characters that XML does not allow.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

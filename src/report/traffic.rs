@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Caption;
 use super::gantt::MAX_BOXES;
-use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, bytes, width};
+use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, bytes, hex, width};
 use crate::error::{Error, Result};
 use crate::schedule::{Schedule, Step};
 
@@ -202,7 +202,6 @@ fn scale(svg: &mut Svg, (x, y): (f64, f64), max_bytes: u64) -> f64 {
 
 /// Light to dark blue; no traffic is drawn in white.
 fn shade(part: f64) -> String {
-    let mix = |from: f64, to: f64| (from + (to - from) * part.clamp(0.0, 1.0)).round();
-    let (r, g, b) = (mix(222.0, 8.0), mix(235.0, 48.0), mix(247.0, 107.0));
-    format!("rgb({r},{g},{b})")
+    let mix = |from: f64, to: f64| (from + (to - from) * part.clamp(0.0, 1.0)).round() as u8;
+    hex([mix(222.0, 8.0), mix(235.0, 48.0), mix(247.0, 107.0)])
 }

@@ -22,7 +22,7 @@ use crate::units::TimeUnit;
 #[command(after_help = "\
 Examples:
   oneport draw reduce -p 15 --bytes 5 --segments 5 -a uni-greedy --ports uni --alpha 1 --beta 1 --gamma 1 -o r.svg
-  oneport draw broadcast -p 16 --as tree -o tree.svg
+  oneport draw broadcast -p 16 --as tree --dark -o tree.svg
   oneport draw reduce -p 8 -a butterfly --as traffic -o traffic.svg
   oneport plan reduce -p 4 -a chain --segments 3 -o mine.json
   oneport draw --schedule mine.json -o mine.svg
@@ -43,6 +43,10 @@ pub(crate) struct Args {
         help_heading = "Output"
     )]
     form: Option<Form>,
+
+    /// Colours for a dark background; not for traces
+    #[arg(long, help_heading = "Output")]
+    dark: bool,
 
     /// Write to this file (.svg, or .json for a trace), all at once, instead of standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -155,6 +159,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
         _ => Some(form(args, to_file)?),
     };
+    if args.dark && !picture.is_some_and(|form| form != Form::Trace) {
+        bail!("--dark changes the colours of a picture: write one, with -o FILE.svg");
+    }
     output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
     args.ensure_ranks(picture)?;
     let input = args.common.input()?;
@@ -166,6 +173,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Some(Form::Traffic) => drawn_traffic(&input, "traffic")?,
         None => String::new(),
     };
+    let text = if args.dark { report::dark(&text) } else { text };
     if let Some(path) = &args.trace {
         let trace = timed(&input, File::Json)?;
         output::write_named(path, trace.as_bytes())?;

@@ -67,6 +67,13 @@ fn draw_writes_drawings_and_traces() {
         std::fs::read_to_string(folder.join("d.json")).unwrap()
     );
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 5);
+    let dark = stdout(&format!("{reduce} --dark"));
+    assert_eq!(dark, oneport::report::dark(&chart));
+    assert_inside(&read(&dark));
+    for refused in ["--as trace", "--json", "--trace f.json"] {
+        let arguments = format!("{reduce} --dark {refused}");
+        oneport(&arguments, &folder).assert().code(2).stdout("");
+    }
     // A schedule that is not a tree is drawn as traffic, with a note.
     let output = oneport("draw reduce -p 8 -a butterfly --as tree", &folder)
         .assert()
