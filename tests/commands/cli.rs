@@ -36,11 +36,11 @@ fn list_names_every_algorithm() {
             "{a}"
         );
     }
-    assert!(
-        text("list reduce")
-            .lines()
-            .all(|l| l.starts_with("collective") || l.starts_with("reduce "))
-    );
+    let listed = text("list");
+    assert!(listed.lines().all(|line| line.chars().count() <= 100));
+    let reduce = text("list reduce");
+    assert!(reduce.starts_with("reduce:\nalgorithm "), "{reduce}");
+    assert!(listed.contains(&reduce) && !reduce.contains("scan"));
 }
 
 #[test]

@@ -6,11 +6,14 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use oneport::plan::refusal::Refusal;
 use serde::Serialize;
 
 pub(crate) use crate::writer::{Writer, writable, write_file};
+
+/// Spaces before and after a cell of a table.
+const PADDING: (u16, u16) = (0, 2);
 
 /// Runs a command with a buffered standard output and returns its exit code. An error is printed as
 /// `error: ...` on standard error and determines the exit code.
@@ -105,18 +108,46 @@ pub(crate) fn table<R: Into<comfy_table::Row>>(
     rows: impl IntoIterator<Item = R>,
     right: &[usize],
 ) -> Result<()> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(header.iter().copied());
-    table.add_rows(rows);
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
+    let mut table = plain_table(header, rows);
     for &i in right {
         if let Some(column) = table.column_mut(i) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+    print_table(out, &table)
+}
+
+/// Prints a table without rules whose cells are wrapped to the columns' widths.
+pub(crate) fn wrapped_table<R: Into<comfy_table::Row>>(
+    out: &mut dyn Write,
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+    widths: &[u16],
+) -> Result<()> {
+    let mut table = plain_table(header, rows);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    for (column, &width) in table.column_iter_mut().zip(widths) {
+        let (_, padding) = PADDING;
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width + padding)));
+    }
+    print_table(out, &table)
+}
+
+fn plain_table<R: Into<comfy_table::Row>>(
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.iter().copied());
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding(PADDING);
+    }
+    table
+}
+
+fn print_table(out: &mut dyn Write, table: &Table) -> Result<()> {
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
     }
