@@ -1,5 +1,5 @@
-//! Runs many schedules in one launch of processes, and verifies each: `tests/mpi.sh` starts it under
-//! every MPI library. One start of `mpirun` costs more than hundreds of small runs.
+//! Runs many schedules in one launch of processes, and verifies each: `tests/mpi.sh` starts it
+//! under every MPI library. One start of `mpirun` costs more than hundreds of small runs.
 //!
 //! ```text
 //! mpirun -n 7 mpi_suite [N]

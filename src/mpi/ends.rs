@@ -32,8 +32,8 @@ fn is_packed(step: &Step) -> bool {
     }
 }
 
-/// The ends of all steps of `rank`, which sends and receives as `sequence` says or, without one, one
-/// message at a time on each port; and the number of elements of the scratch memory.
+/// The ends of all steps of `rank`, which sends and receives as `sequence` says or, without one,
+/// one message at a time on each port; and the number of elements of the scratch memory.
 ///
 /// # Errors
 /// When a message has more elements than MPI counts.
@@ -96,8 +96,8 @@ fn scratch_of_ports(steps: &[Step], ports: Ports, ends: &mut [End]) -> usize {
     longest.iter().sum()
 }
 
-/// Packed messages that are received have [`BUFFERS`] places in turn. Each that is sent has its own:
-/// waiting for a place might be waiting for a receiver that waits for this rank.
+/// Packed messages that are received have [`BUFFERS`] places in turn. Each that is sent has its
+/// own: waiting for a place might be waiting for a receiver that waits for this rank.
 fn scratch_in_order(steps: &[Step], sequence: &Sequence, ends: &mut [End]) -> usize {
     let packed = || steps.iter().filter(|step| is_packed(step));
     let received = packed().filter(|step| !step.is_send());

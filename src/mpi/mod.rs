@@ -21,20 +21,20 @@
 //!   otherwise): each port has at most one open request, a synchronous send or a receive.
 //!   A step starts when its port is free and all that it waits for has ended.
 //! - *Eager* (the default): steps are executed in the order of their model times. A send does not
-//!   wait for its receiver; its rank waits only before it overwrites the message. Receives are opened
-//!   before their turn, as soon as no earlier step needs their spans.
-//! - The `n`-th message from one rank to another has tag `n`, so it meets the `n`-th receive through
-//!   whichever ports the two pass.
+//!   wait for its receiver; its rank waits only before it overwrites the message. Receives are
+//!   opened before their turn, as soon as no earlier step needs their spans.
+//! - The `n`-th message from one rank to another has tag `n`, so it meets the `n`-th receive
+//!   through whichever ports the two pass.
 //! - A message of one span is sent from where it stands; several spans are packed. What is combined
 //!   is received into memory of its own and combined by this crate, so operands keep their order.
 //! - The model time is the simulator's: nothing is added to the messages.
 //!
 //! # Failure
 //!
-//! All processes agree before a run that they are about to do the same; if not, all return an error.
-//! A failure during the run ends all processes of the launch, because the others wait in the library:
-//! the process that fails prints rank, step, peer and port, then calls `MPI_Abort`. A watchdog does
-//! the same for a process that waits in the library for too long.
+//! All processes agree before a run that they are about to do the same; if not, all return an
+//! error. A failure during the run ends all processes of the launch, because the others wait in the
+//! library: the process that fails prints rank, step, peer and port, then calls `MPI_Abort`. A
+//! watchdog does the same for a process that waits in the library for too long.
 
 mod binding;
 mod ends;

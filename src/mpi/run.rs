@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::binding::{OwnCollective, Requests};
+use super::binding::{Communicator, OwnCollective, Requests};
 use super::ends::{ends, open_early};
 use super::process::{OwnProcess, Process};
 use super::world::World;
 use crate::error::{Error, Result};
-use crate::run::engine::{Eager, Failure, Job, Off, Program, Reports, RunContext, RunData, repeat};
+use crate::run::engine::{
+    Eager, Failure, Job, Off, Program, Reports, RunContext, RunData, ThreadReport, repeat,
+};
 use crate::run::{Clock, Element, Mismatch, Operator, Outcome, Place, Run, Workers};
 use crate::schedule::Schedule;
 use crate::simulate::Simulation;
@@ -254,13 +256,6 @@ impl World {
             Some(part) if part.ranks == ranks => &part.communicator,
             _ => &self.all,
         };
-        let process = Process {
-            communicator,
-            requests: RefCell::new(requests),
-            steps: &schedule.programs()[rank],
-            oversubscribed: self.oversubscribed(),
-            deadline: options.deadline,
-        };
         let context = RunContext {
             operator,
             cost: &options.cost,
@@ -283,24 +278,7 @@ impl World {
             first_run: 1,
             epoch,
         };
-        let own = rank..rank + 1;
-        let result = match library {
-            None => repeat::<T, Off>(&job, own, &process),
-            Some(library) => {
-                let process = OwnProcess {
-                    communicator,
-                    watchdog: &self.watchdog,
-                    own: library,
-                    deadline: options.deadline,
-                };
-                repeat::<T, Off>(&job, own, &process)
-            }
-        };
-        let (mut reports, walls) = match result {
-            Ok(report) => report,
-            Err(Failure::Own(error)) => communicator.fail(&error),
-            Err(Failure::Aborted) => communicator.fail(&Error::system("the run was aborted")),
-        };
+        let (mut reports, walls) = self.carry_out(communicator, &job, requests, library);
         let zero = since_1970(epoch);
         let walls = walls
             .iter()
@@ -315,6 +293,45 @@ impl World {
             .pop()
             .ok_or_else(|| Error::system("a rank without a report"))?;
         Ok(Some((walls, (report.output, report.wrong))))
+    }
+
+    /// Carries out `job` for the rank of this process, or has the library do it.
+    fn carry_out<T: Element>(
+        &self,
+        communicator: &Communicator,
+        job: &Job<'_, T>,
+        requests: Requests<T>,
+        library: Option<&OwnCollective>,
+    ) -> ThreadReport<T> {
+        let own = self.rank()..self.rank() + 1;
+        let deadline = job.context.deadline;
+        let result = match library {
+            None => {
+                let process = Process {
+                    communicator,
+                    requests: RefCell::new(requests),
+                    steps: &job.schedule.programs()[self.rank()],
+                    oversubscribed: self.oversubscribed(),
+                    deadline,
+                };
+                repeat::<T, Off>(job, own, &process)
+            }
+            Some(library) => {
+                let process = OwnProcess {
+                    communicator,
+                    watchdog: &self.watchdog,
+                    own: library,
+                    deadline,
+                };
+                repeat::<T, Off>(job, own, &process)
+            }
+        };
+        match result {
+            Ok(report) => report,
+            // The others wait in the library, where only its end reaches them.
+            Err(Failure::Own(error)) => communicator.fail(&error),
+            Err(Failure::Aborted) => communicator.fail(&Error::system("the run was aborted")),
+        }
     }
 
     /// By rank: start and end of its repetitions. `mine` are this process's, if it has a rank.

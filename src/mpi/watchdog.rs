@@ -62,7 +62,8 @@ impl Watchdog {
         result
     }
 
-    /// Ends all processes, which do `what`, unless [`Watchdog::disarm`] is called within `deadline`.
+    /// Ends all processes, which do `what`, unless [`Watchdog::disarm`] is called within
+    /// `deadline`.
     pub(super) fn arm(&self, what: &str, deadline: Duration) {
         *self.shared.watched.lock() = Some((Instant::now() + deadline, what.to_owned()));
     }

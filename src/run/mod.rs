@@ -32,7 +32,7 @@ pub(crate) mod engine {
     pub(crate) use super::context::RunContext;
     pub(crate) use super::exec::{
         Carrier, Eager, Job, Off, Peers, Program, RankExecutor, Reports, Runner, Sequence,
-        Transfer, repeat,
+        ThreadReport, Transfer, repeat,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panicked};
     pub(crate) use super::team::panic_message;

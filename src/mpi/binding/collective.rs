@@ -1,6 +1,6 @@
 //! The library's own collectives, to compare with.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use super::abi::Handle;
 use super::communicator::{Communicator, count};
@@ -108,10 +108,7 @@ impl Communicator {
         let (mpi, comm, rank) = (self.mpi, self.handle, self.rank());
         let f = &mpi.functions;
         let layout = &own.schedule.layout()[rank];
-        let part =
-            |spans: &[Span]| memory.address(spans.first().copied().unwrap_or(Span::new(0, 0)));
-        let (input, output) = (part(&layout.input), part(&layout.output));
-        let (from, to) = (input.cast_const().cast(), output.cast());
+        let (from, to) = addresses(layout, memory);
         let (block, n) = (own.counts[rank], total_len(&layout.input) as c_int);
         let (counts, before) = (own.counts.as_ptr(), own.displacements.as_ptr());
         let t = mpi.datatype(T::TYPE);
@@ -131,7 +128,7 @@ impl Communicator {
             },
             // SAFETY: `n` elements on either side.
             Collective::Allreduce => unsafe { (f.allreduce)(from, to, n, t, op, comm) },
-            // SAFETY: `n` elements on either side.
+            // SAFETY: as above.
             Collective::Scan => unsafe { (f.scan)(from, to, n, t, op, comm) },
             // SAFETY: a block here; the root's output holds all.
             Collective::Gather { root } if own.regular => unsafe {
@@ -173,6 +170,23 @@ impl Communicator {
         };
         mpi.ok(own.name, code)
     }
+}
+
+/// The addresses of the input and of the output.
+#[inline]
+fn addresses<T: Element>(
+    layout: &Layout,
+    memory: &RankMemory<'_, '_, T>,
+) -> (*const c_void, *mut c_void) {
+    /// The addresses of empty vectors: that of an empty buffer may be the library's `MPI_IN_PLACE`,
+    /// and some libraries want two that differ.
+    static EMPTY: [u64; 2] = [0; 2];
+    let start = |spans: &[Span], empty: usize| match spans.first() {
+        Some(span) => memory.address(*span).cast::<c_void>(),
+        None => (&raw const EMPTY[empty]).cast::<c_void>().cast_mut(),
+    };
+    let (input, output) = (start(&layout.input, 0), start(&layout.output, 1));
+    (input.cast_const(), output)
 }
 
 /// A rank's buffer for the library: the output after the input, or one vector for a broadcast.

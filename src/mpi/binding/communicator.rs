@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::io::Write;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::abi::Handle;
@@ -23,6 +24,8 @@ pub(crate) struct Communicator {
     size: usize,
     /// Whether the processes of a host outnumber its cores.
     oversubscribed: bool,
+    /// It stays on the thread that initialized the library.
+    thread: PhantomData<*const ()>,
 }
 
 impl Communicator {
@@ -61,6 +64,7 @@ impl Communicator {
             rank: count(rank)?,
             size: count(size)?,
             oversubscribed: false,
+            thread: PhantomData,
         })
     }
 

@@ -1,4 +1,4 @@
-//! The MPI library of the user's cluster, loaded at run time: the one module of `mpi` that calls it.
+//! The MPI library of the user's cluster, loaded at run time: the one module that calls it.
 //!
 //! All other modules pass spans and slices.
 //!
@@ -6,8 +6,8 @@
 //!
 //! - Signatures and constants are those of the MPI standard and of the three binary interfaces that
 //!   libraries have; the library itself says which one it has. Handles are words: see `functions`.
-//! - One thread calls the library (`MPI_THREAD_FUNNELED`): a [`Communicator`] and what holds it stay
-//!   on the thread that made them. The exception is `MPI_Abort`, after which the process ends.
+//! - One thread calls the library (`MPI_THREAD_FUNNELED`): a [`Communicator`] and what holds it
+//!   stay on the thread that made them. The exception is `MPI_Abort`, after which the process ends.
 //! - A span that was given to an open request is not touched before the request ends. The rules of
 //!   time demand that of every executor: a step waits for all earlier steps that access its spans.
 //!   The buffer outlives the requests, because [`Messages`] ends the process if it is dropped

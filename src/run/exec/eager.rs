@@ -95,8 +95,8 @@ impl Eager {
         })
     }
 
-    /// The eager form of the program of `rank` alone, for a carrier that lets any number of messages
-    /// be in flight. No message is copied.
+    /// The eager form of the program of `rank` alone, for a carrier that lets any number of
+    /// messages be in flight. No message is copied.
     #[cfg(feature = "mpi")]
     pub(crate) fn of_rank(
         rank: usize,

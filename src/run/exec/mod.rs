@@ -47,7 +47,7 @@ pub(crate) use {
     executor::{Peers, RankExecutor},
     program::Program,
     recorder::Off,
-    repeat::{Reports, repeat},
+    repeat::{Reports, ThreadReport, repeat},
     runner::{Job, Runner},
     sequence::Sequence,
 };

@@ -92,8 +92,8 @@ impl Sequence {
         &self.opens[start as usize..self.actions[i].opens as usize]
     }
 
-    /// Has receives opened before their own actions, if a carrier can do that: up to `ahead` actions
-    /// before, and not before the last action that accesses their spans. A receive that `buffered`
+    /// Has receives opened before their own actions, if a carrier can do that: up to `ahead`
+    /// actions before, and not before the last action that accesses their spans. A receive that `buffered`
     /// says is received into a buffer first, of which there are `buffers`, used in turn.
     #[cfg(feature = "mpi")]
     pub(crate) fn open_early(
