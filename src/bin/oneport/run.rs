@@ -166,11 +166,7 @@ impl From<Work> for Workers {
 
 /// Runs, verifies and prints.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    let range = args.common.vector.bytes.is_some_and(Sizes::is_range);
-    if range || args.csv.is_some() || args.baseline.is_some() {
-        if args.engine() == Engine::Mpi {
-            bail!("a table of several sizes is for --engine threads: over MPI name one size");
-        }
+    if args.is_table() && args.engine() == Engine::Threads {
         return sweep::run(args, out);
     }
     site.join(args.engine())?;
@@ -253,6 +249,12 @@ impl Args {
         });
         common.vector.dtype = Some(dtype);
         (common, dtype)
+    }
+
+    /// Whether a table of several sizes is wanted.
+    fn is_table(&self) -> bool {
+        let range = self.common.vector.bytes.is_some_and(Sizes::is_range);
+        range || self.csv.is_some() || self.baseline.is_some()
     }
 
     /// Where the ranks run.

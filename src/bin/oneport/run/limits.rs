@@ -106,6 +106,9 @@ impl Args {
         if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
             bail!("{option} is for ranks that are threads (--engine threads)");
         }
+        if self.is_table() {
+            bail!("a table of several sizes is for --engine threads: over MPI name one size");
+        }
         let dash = |path: Option<&PathBuf>| path.is_some_and(|path| path.as_os_str() == "-");
         if dash(self.common.schedule.as_ref()) || dash(self.common.blocks.sizes_file.as_ref()) {
             bail!("standard input reaches one process only: name a file");
