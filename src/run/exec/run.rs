@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::outcome::Outcome;
-use super::perform::{Clock, RunOptions};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::testdata::RunData;
+use crate::run::tuning::DEADLINE;
 use crate::schedule::Schedule;
 
 /// A run of a schedule with real bytes: a description, which [`Run::on`] carries out.
@@ -54,6 +54,45 @@ pub trait Place {
     /// # Errors
     /// As [`Run::on`].
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>>;
+}
+
+/// Whether a run goes at full speed or at the pace of its cost model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// As fast as the machine allows.
+    #[default]
+    Native,
+    /// No step starts, and no rank finishes, before its model time (in nanoseconds since the common
+    /// start) has passed in wall-clock time.
+    Paced,
+}
+
+/// How a [`Run`](super::Run) is carried out: its methods describe these.
+#[derive(Debug, Clone)]
+pub(crate) struct RunOptions {
+    pub(crate) clock: Clock,
+    pub(crate) cost: CostModel,
+    pub(crate) deadline: Duration,
+    pub(crate) repetitions: usize,
+    pub(crate) warmup: usize,
+    pub(crate) ports: Option<Ports>,
+    pub(crate) trace: bool,
+    pub(crate) eager: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            clock: Clock::Native,
+            cost: CostModel::new(1000.0, 0.1),
+            deadline: DEADLINE,
+            repetitions: 1,
+            warmup: 0,
+            ports: None,
+            trace: false,
+            eager: true,
+        }
+    }
 }
 
 impl<'r, T: Element> Run<'r, T> {

@@ -1,6 +1,6 @@
 //! What a reader of a run's wall-clock times should know.
 
-use super::perform::Clock;
+use super::run::Clock;
 use crate::run::placement::Workers;
 use crate::run::team::Team;
 use crate::run::tuning::WAKE_NS;
