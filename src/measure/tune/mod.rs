@@ -13,9 +13,10 @@
 //! all can be distinguished or differ by less than the tolerance, or the time budget is spent.
 //! Every vector size has its share of the budget; time left over goes to the others.
 //!
-//! The results go to a CSV file ([`csv`]), from which an interrupted sweep continues, to a file of
-//! selection [`rules`], and to an HTML [`page`].
+//! The results go to a CSV file ([`csv`], with the feature `cli`), from which an interrupted sweep
+//! continues, to a file of selection [`rules`], and to an HTML [`page`].
 
+#[cfg(feature = "cli")]
 pub mod csv;
 mod live;
 pub mod page;

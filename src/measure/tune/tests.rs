@@ -173,6 +173,7 @@ fn the_budget_is_kept_and_shared() {
     assert!(tuning.rows.iter().all(|r| r.wall.repetitions >= MIN));
 }
 
+#[cfg(feature = "cli")]
 #[test]
 fn an_interrupted_sweep_continues_from_its_rows() {
     let sweep = sweep(
