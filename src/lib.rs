@@ -46,6 +46,7 @@
 //! | [`plan::distribution`] | named families of block sizes |
 //! | [`machine`], [`simulate::bounds`] | the cost model and ports; lower bounds |
 //! | [`check`] | the proof of a schedule |
+//! | [`guide`] | pages for readers: algorithms, the JSON form, your own algorithm, commands |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
 //! | [`random`] | pseudo-random numbers that are the same on every machine |
@@ -68,6 +69,7 @@
 
 pub mod check;
 pub mod error;
+pub mod guide;
 pub mod machine;
 pub mod measure;
 #[cfg(feature = "mpi")]

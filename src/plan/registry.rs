@@ -1,8 +1,8 @@
 //! The registry of algorithms: one row per algorithm, from the list in `plan/mod.rs`.
 //!
-//! `oneport list`, the README's table, the generic test suite and the benches all read it. An
-//! algorithm of the list is therefore listed, checked, simulated, run and benchmarked like all
-//! others.
+//! `oneport list`, the table of `docs/algorithms.md`, the generic test suite and the benches all
+//! read it. An algorithm of the list is therefore listed, checked, simulated, run and benchmarked
+//! like all others.
 
 mod algorithm;
 mod planner;

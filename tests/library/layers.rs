@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// Every folder of `src`, lowest first, and the folders that it may import besides [`SHARED`].
 const LAYERS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("guide", &[]),
     ("random", &[]),
     ("machine", &[]),
     ("schedule", &["machine"]),

@@ -1,0 +1,51 @@
+//! The pages of the `docs` folder: a guide to algorithms, file formats and commands.
+//!
+//! - [`algorithms`]: all algorithms, with their rounds, volume and sources
+//! - [`schedule_format`]: the JSON form of a schedule
+//! - [`write_your_own`]: an algorithm of your own, as a schedule and as a rank program
+//! - [`mpi`]: runs on the processes of a cluster
+//! - [`results`]: measured figures
+//! - [`commands`]: one page for each command
+
+/// A module whose documentation is a page of `docs`. The links between pages are references; the
+/// first definition of a reference counts, so these lead to modules instead of files.
+macro_rules! page {
+    ($name:ident, $file:literal) => {
+        #[doc = "[algorithms]: crate::guide::algorithms"]
+        #[doc = "[schedule-format]: crate::guide::schedule_format"]
+        #[doc = "[write-your-own]: crate::guide::write_your_own"]
+        #[doc = "[mpi]: crate::guide::mpi"]
+        #[doc = "[results]: crate::guide::results"]
+        #[doc = "[calibrate]: crate::guide::commands::calibrate"]
+        #[doc = "[check]: crate::guide::commands::check"]
+        #[doc = "[list]: crate::guide::commands::list"]
+        #[doc = "[plan]: crate::guide::commands::plan"]
+        #[doc = "[run]: crate::guide::commands::run"]
+        #[doc = "[simulate]: crate::guide::commands::simulate"]
+        #[doc = "[tune]: crate::guide::commands::tune"]
+        #[doc = ""]
+        #[doc = include_str!(concat!("../docs/", $file, ".md"))]
+        pub mod $name {}
+    };
+}
+
+page!(algorithms, "algorithms");
+page!(schedule_format, "schedule-format");
+page!(write_your_own, "write-your-own");
+page!(mpi, "mpi");
+page!(results, "results");
+
+/// The commands of the command line.
+pub mod commands {
+    page!(calibrate, "commands/calibrate");
+    page!(check, "commands/check");
+    page!(compare, "commands/compare");
+    page!(draw, "commands/draw");
+    page!(guidelines, "commands/guidelines");
+    page!(list, "commands/list");
+    page!(plan, "commands/plan");
+    page!(run, "commands/run");
+    page!(simulate, "commands/simulate");
+    page!(steady, "commands/steady");
+    page!(tune, "commands/tune");
+}
