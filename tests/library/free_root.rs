@@ -19,7 +19,7 @@ fn request(random: &mut Random, kind: Kind, variant: usize) -> Request {
         .map(|_| random.below(3) * random.below([3, 30, 3000][p % 3]))
         .collect();
     let mut request = Request::new(kind, p, sizes.iter().copied().max().unwrap_or(0));
-    if kind.has_blocks() && variant % 2 == 0 {
+    if kind.has_blocks() && variant.is_multiple_of(2) {
         request = request.blocks(sizes);
     }
     let mut cost = CostModel::new(random.below(200) as f64, random.below(3) as f64);
