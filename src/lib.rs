@@ -62,9 +62,9 @@
 //!   the registry is immediately listed, checked, simulated, run, compared and tested.
 //! * The rules of time are written once ([`rules`]). Checker, simulator and executor
 //!   all use them. The model clock of a real run equals the simulator's result to the last bit.
-//! * Two modules contain `unsafe` code: `run::transfer`, beside the description of its protocol, and
-//!   `mpi::binding`, which calls the MPI library. The atomics of the former come from one `sync`
-//!   module, which the tests replace by a model checker.
+//! * Two modules contain `unsafe` code: `run::transfer`, beside the description of its protocol,
+//!   and `mpi::binding`, which calls the MPI library. The atomics of the former come from one
+//!   `sync` module, which the tests replace by a model checker.
 //! * Bad input returns an [`Error`] that contains the relevant numbers. A panic is a bug.
 
 pub mod check;

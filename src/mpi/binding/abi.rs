@@ -1,11 +1,12 @@
 //! The constants of the three binary interfaces of MPI libraries.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::fmt;
 
 use libloading::os::unix::Library;
 
-use super::functions::Status;
+/// A status, which is always ignored.
+pub(super) type Status = c_void;
 
 /// A handle of an MPI library: a communicator, a datatype, an operator or a request.
 ///

@@ -4,10 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use libloading::os::unix::Library;
 
-use super::abi::Handle;
-
-/// A status, which is always ignored.
-pub(super) type Status = c_void;
+use super::abi::{Handle, Status};
 
 /// Declares the table of functions.
 ///

@@ -93,8 +93,8 @@ impl Sequence {
     }
 
     /// Has receives opened before their own actions, if a carrier can do that: up to `ahead`
-    /// actions before, and not before the last action that accesses their spans. A receive that `buffered`
-    /// says is received into a buffer first, of which there are `buffers`, used in turn.
+    /// actions before, and not before the last action that accesses their spans. A receive that
+    /// `buffered` says is received into a buffer first, of which there are `buffers`, used in turn.
     #[cfg(feature = "mpi")]
     pub(crate) fn open_early(
         &mut self,
