@@ -118,7 +118,7 @@ fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Sk
     );
     if let Some(seconds) = task.seconds().filter(|&seconds| seconds >= SILENT_SECONDS) {
         output::note(&format!(
-            "timing all algorithms may take about {seconds:.0} s"
+            "timing all algorithms may take up to {seconds:.0} s"
         ));
     }
     let timed = task.side_by_side(|task, algorithm| {

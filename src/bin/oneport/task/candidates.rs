@@ -47,7 +47,7 @@ impl Task {
         steps.saturating_mul(algorithm.planning_work * tries)
     }
 
-    /// Roughly how long timing all algorithms takes, in seconds, but for those that are refused as
+    /// Roughly how long timing all algorithms takes at most, in seconds, but for those refused as
     /// too long.
     pub(crate) fn seconds(&self) -> Option<f64> {
         /// Planning and simulating a step, with few cores: 25 to 100 ns were measured.
