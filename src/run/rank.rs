@@ -252,34 +252,13 @@ impl<'t, T: Element> Rank<'t, T> {
         }
         let ready = self.clock.start(IN, &[], &[span]);
         self.gate(ready);
-        let step = self.step(|| match combine {
-            None => Step::recv(from, span),
-            Some(order) => Step::recv_combine(from, span, order),
-        });
-        let what = match combine {
-            None => "recv",
-            Some(_) => "recv_combine",
-        };
-        let op = combine.map_or(RecvOp::Copy, |order| RecvOp::Reduce(s.operator, order));
         let bytes = span.len as u64 * size_of::<T>() as u64;
         let takes = match &self.context.line {
             Some(line) => line.transfer(bytes),
             None => s.cost.transfer(from, self.rank, bytes),
         };
         let due = Due { ready, takes };
-        let end = loop {
-            match memory.receive(wire, from, &[span], op, s.share_copies, due) {
-                Received::Done(end) => break end,
-                Received::Nothing => {
-                    self.poll_send(memory)?;
-                    self.wait(from, step, what)?;
-                    let lane = wire.lane(from, self.rank);
-                    self.waiter
-                        .spin(|| lane.is_offered() || memory.send_has_progress(0));
-                }
-                refused => return Err(self.cannot_receive(refused, step, from, span)),
-            }
-        };
+        let end = self.await_message(memory, wire, from, span, combine, due)?;
         self.waiter.progressed();
         self.context.state.wake(from);
         let done = if combine.is_some() {
@@ -296,6 +275,42 @@ impl<'t, T: Element> Rank<'t, T> {
         };
         self.hold(done);
         Ok(())
+    }
+
+    /// Waits for the message of `from` and stores it in `span`: the model time at which the transfer
+    /// ends.
+    #[inline]
+    fn await_message(
+        &mut self,
+        memory: &mut Memory<'t, T>,
+        wire: &'t Wire,
+        from: usize,
+        span: Span,
+        combine: Option<Order>,
+        due: Due,
+    ) -> Result<f64> {
+        let run = &self.context.run;
+        let (op, what) = match combine {
+            None => (RecvOp::Copy, "recv"),
+            Some(order) => (RecvOp::Reduce(run.operator, order), "recv_combine"),
+        };
+        let step = self.step(|| match combine {
+            None => Step::recv(from, span),
+            Some(order) => Step::recv_combine(from, span, order),
+        });
+        loop {
+            match memory.receive(wire, from, &[span], op, run.share_copies, due) {
+                Received::Done(end) => return Ok(end),
+                Received::Nothing => {
+                    self.poll_send(memory)?;
+                    self.wait(from, step, what)?;
+                    let lane = wire.lane(from, self.rank);
+                    self.waiter
+                        .spin(|| lane.is_offered() || memory.send_has_progress(0));
+                }
+                refused => return Err(self.cannot_receive(refused, step, from, span)),
+            }
+        }
     }
 
     #[cold]
