@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::run::engine::{
     Eager, Failure, Job, Off, Program, Reports, RunContext, RunData, ThreadReport, repeat,
 };
-use crate::run::{Clock, Element, Mismatch, Operator, Outcome, Place, Run, Workers};
+use crate::run::{Clock, Element, ElementType, Mismatch, Operator, Outcome, Place, Run, Workers};
 use crate::schedule::Schedule;
 use crate::simulate::Simulation;
 
@@ -168,7 +168,7 @@ impl World {
         let requests: Option<Result<_>> = own.then(|| {
             let sequence = eager.as_ref().map(|eager| eager.sequence(rank));
             let (ends, elements) = ends(schedule, rank, sequence)?;
-            Ok(Requests::new(ends, vec![T::default(); elements]))
+            Ok(Requests::new(ends, vec![T::test_value(0); elements]))
         });
         Ok(Prepared {
             data: data(repetitions)?,
@@ -196,6 +196,12 @@ impl World {
                 "a schedule of {} ranks for {} processes",
                 schedule.ranks(),
                 self.size()
+            )));
+        }
+        if ElementType::of::<T>().is_none() {
+            return Err(Error::usage(format!(
+                "{}: only the element types of this crate can leave a process",
+                std::any::type_name::<T>()
             )));
         }
         if options.clock == Clock::Paced {
@@ -372,7 +378,7 @@ impl World {
             .transpose()?
             .flatten();
         let mut index = [own.map_or(0, |m| m.index as u64)];
-        let mut values = own.map_or_else(Default::default, |m| [m.expected, m.found]);
+        let mut values = own.map_or([T::test_value(0); 2], |m| [m.expected, m.found]);
         self.all.broadcast(owner, &mut index)?;
         self.all.broadcast(owner, &mut values)?;
         Ok(Some(Mismatch {
@@ -416,7 +422,7 @@ fn digest<T: Element>(run: &Run<'_, T>, schedule: &Schedule, operator: &Operator
     schedule.ports().hash(&mut hasher);
     let others = (schedule.collective(), schedule.layout(), &run.options);
     format!("{others:?}").hash(&mut hasher);
-    (T::TYPE, operator.name()).hash(&mut hasher);
+    (ElementType::of::<T>(), operator.name()).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -1,120 +1,158 @@
 //! The element types of vectors.
 
-use std::fmt::{Debug, Display};
-use std::hash::DefaultHasher;
+use std::fmt::{self, Debug, Write};
+use std::hash::{DefaultHasher, Hasher};
+use std::str::FromStr;
 
+use super::op::Op;
+use super::operator::Operator;
 use super::testdata::{Draw, Purpose};
 use crate::error::{Error, Result};
 
-/// A type of the elements of vectors.
+/// A type of the elements of vectors: one of [`ElementType`], or a type of the caller's own.
 ///
-/// The trait is sealed: only this crate implements it. A transfer moves elements as bytes. A
-/// message of up to 16 bytes is carried in words that both partners read as initialized memory, and
-/// is combined in place there. Both are sound only for a type without padding whose alignment is
-/// not stricter than that of these words. No safe trait can guarantee that for a foreign type.
+/// A type of one's own needs one method, which makes test data. Its operators are
+/// [functions](Operator::new), and it must be neither empty nor aligned to more than 8 bytes.
 ///
-/// ```compile_fail,E0277
-/// use oneport::run::{Element, ElementType};
+/// ```
+/// use oneport::Request;
+/// use oneport::run::{Element, Operator, Run, Team};
 ///
-/// /// Three bytes of padding, which must never be read.
-/// #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd)]
-/// struct Padded(u32, u8);
+/// #[derive(Debug, Clone, Copy, PartialEq)]
+/// struct Complex {
+///     re: f64,
+///     im: f64,
+/// }
 ///
-/// impl std::fmt::Display for Padded {
-///     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-///         write!(f, "{} {}", self.0, self.1)
+/// impl Element for Complex {
+///     fn test_value(bits: u64) -> Self {
+///         let part = |bits: u64| f64::from((bits & 0xff) as u8);
+///         Complex { re: part(bits), im: part(bits >> 8) }
 ///     }
 /// }
 ///
-/// impl Element for Padded {
-///     const TYPE: ElementType = ElementType::U64;
-/// }
+/// let sum = Operator::new("sum", true, |a: Complex, b| Complex {
+///     re: a.re + b.re,
+///     im: a.im + b.im,
+/// });
+/// let schedule = Request::allreduce(4, 100).plan("ring")?;
+/// let outcome = Run::new(&schedule).op(sum).verified().on(&mut Team::new(4)?)?;
+/// assert!(outcome.is_verified());
+/// # Ok::<(), oneport::Error>(())
 /// ```
-pub trait Element:
-    sealed::Sealed + Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
-{
-    /// The type as a value.
-    const TYPE: ElementType;
+pub trait Element: Copy + PartialEq + Debug + Send + Sync + 'static {
+    /// A value made from 64 scrambled bits: test inputs, and what fills a buffer before anything is
+    /// written. A verified run notices wrong data as far as these values differ, and as far as
+    /// the operator's results depend on each of them.
+    fn test_value(bits: u64) -> Self;
 
-    /// A test value: see [`crate::run::inputs`].
+    /// Feeds all that tells `values` apart to `hasher`; outputs are compared by it. Without a
+    /// definition of its own this is their [`Debug`] text, which is slow, and must show everything.
+    fn digest(values: &[Self], hasher: &mut impl Hasher) {
+        struct Text<'h, H>(&'h mut H);
+        impl<H: Hasher> Write for Text<'_, H> {
+            fn write_str(&mut self, text: &str) -> std::fmt::Result {
+                self.0.write(text.as_bytes());
+                Ok(())
+            }
+        }
+        let mut text = Text(hasher);
+        for value in values {
+            // A Debug that fails has written a part, the same part each time.
+            let _ = write!(text, "{value:?};");
+        }
+    }
+
+    /// A test value for the operators of `purpose`: see [`crate::run::inputs`].
     #[doc(hidden)]
-    fn sample(purpose: Purpose, draw: Draw) -> Self;
+    fn sample(purpose: Purpose, draw: Draw) -> Self {
+        let _ = purpose;
+        Self::test_value(draw.bits())
+    }
 
     /// The initial value of buffer elements that no step has written yet, made from `bits`.
     #[doc(hidden)]
-    fn poison(purpose: Purpose, bits: u64) -> Self;
-
-    /// What [`Operator::none`](super::Operator::none) makes of two elements: a value different from
-    /// both.
-    #[doc(hidden)]
-    fn spoiled(a: Self, b: Self) -> Self;
-
-    /// Feeds all bits of `values` to `hasher`.
-    #[doc(hidden)]
-    fn hash(values: &[Self], hasher: &mut DefaultHasher);
-
-    /// The built-in operator `name`, if the type has it.
-    #[doc(hidden)]
-    fn built_in(name: &str) -> Option<super::operator::Operator<Self>>;
-}
-
-/// Keeps other crates from implementing [`Element`].
-mod sealed {
-    /// A type without padding, aligned to at most 8 bytes: see [`Element`](super::Element).
-    ///
-    /// Types without these properties could be allowed if their messages never travelled inside a
-    /// lane: such messages would stay in the sender's memory, whatever their length, and only the
-    /// type itself would read its bytes.
-    pub trait Sealed {}
-
-    /// Primitive numbers, and the 16-bit floats, each of which wraps a `u16`, have no padding.
-    macro_rules! seal {
-        ($($t:ty),*) => {
-            $(impl Sealed for $t {})*
-        };
+    fn poison(purpose: Purpose, bits: u64) -> Self {
+        let _ = purpose;
+        Self::test_value(bits)
     }
 
-    seal!(
-        u8,
-        i8,
-        u16,
-        i16,
-        u32,
-        i32,
-        u64,
-        i64,
-        f32,
-        f64,
-        half::f16,
-        half::bf16
-    );
+    /// What [`Operator::none`] makes of two elements: a value different from both, or probably so.
+    #[doc(hidden)]
+    fn spoiled(a: Self, b: Self) -> Self {
+        let mut hasher = DefaultHasher::new();
+        Self::digest(&[a, b], &mut hasher);
+        Self::test_value(hasher.finish())
+    }
+
+    /// The built-in operator `op`, if the type has it.
+    #[doc(hidden)]
+    fn built_in(op: Op) -> Option<Operator<Self>> {
+        let _ = op;
+        None
+    }
+
+    /// Which of this crate's own types it is.
+    ///
+    /// Their messages of up to 16 bytes travel in words that both partners read as initialized
+    /// memory, long ones in vector registers, and MPI is told their datatype. All of this is sound
+    /// only for types without padding, which no safe trait can promise for a foreign type. So other
+    /// crates cannot define this method: they cannot name its argument.
+    ///
+    /// ```compile_fail,E0603
+    /// use oneport::run::{Element, ElementType};
+    ///
+    /// /// Three bytes of padding, which must never be read.
+    /// #[derive(Debug, Clone, Copy, PartialEq)]
+    /// struct Padded(u32, u8);
+    ///
+    /// impl Element for Padded {
+    ///     fn test_value(bits: u64) -> Self {
+    ///         Padded(bits as u32, 0)
+    ///     }
+    ///     fn element_type(_: oneport::run::element::sealed::Seal) -> Option<ElementType> {
+    ///         Some(ElementType::U64)
+    ///     }
+    /// }
+    /// ```
+    #[doc(hidden)]
+    fn element_type(_: sealed::Seal) -> Option<ElementType> {
+        None
+    }
+}
+
+/// Keeps other crates from defining [`Element::element_type`].
+pub(super) mod sealed {
+    /// An argument that other crates cannot name.
+    #[derive(Debug)]
+    pub struct Seal;
 }
 
 /// The list of element types: name, variant, type.
 macro_rules! element_types {
-    ($($name:literal $variant:ident $t:ty,)*) => {
+    ($($(#[$cfg:meta])? $name:literal $variant:ident $t:ty,)*) => {
         /// The element types, as a value.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "the names of the types")]
         pub enum ElementType {
-            $($variant,)*
+            $($(#[$cfg])? $variant,)*
         }
 
         impl ElementType {
             /// All element types.
-            pub const ALL: [ElementType; [$($name),*].len()] = [$(ElementType::$variant,)*];
+            pub const ALL: &[ElementType] = &[$($(#[$cfg])? ElementType::$variant,)*];
 
             /// The name, as in Rust.
             pub fn name(self) -> &'static str {
                 match self {
-                    $(ElementType::$variant => $name,)*
+                    $($(#[$cfg])? ElementType::$variant => $name,)*
                 }
             }
 
             /// Bytes of one element.
-            pub fn bytes(self) -> usize {
+            pub fn bytes(self) -> u64 {
                 match self {
-                    $(ElementType::$variant => size_of::<$t>(),)*
+                    $($(#[$cfg])? ElementType::$variant => size_of::<$t>() as u64,)*
                 }
             }
         }
@@ -130,10 +168,14 @@ element_types! {
     "i32" I32 i32,
     "u64" U64 u64,
     "i64" I64 i64,
+    #[cfg(feature = "half")]
     "f16" F16 half::f16,
+    #[cfg(feature = "half")]
     "bf16" Bf16 half::bf16,
     "f32" F32 f32,
     "f64" F64 f64,
+    "i32_i32" I32I32 super::Located<i32>,
+    "f32_i32" F32I32 super::Located<f32>,
 }
 
 /// Evaluates an expression in which a name stands for the Rust type of an
@@ -144,8 +186,8 @@ element_types! {
 /// fn bits<T: Element>() -> usize {
 ///     8 * size_of::<T>()
 /// }
-/// let dtype = ElementType::parse("bf16")?;
-/// assert_eq!(oneport::with_element_type!(dtype, T => bits::<T>()), 16);
+/// let dtype: ElementType = "f32".parse()?;
+/// assert_eq!(oneport::with_element_type!(dtype, T => bits::<T>()), 32);
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[macro_export]
@@ -159,26 +201,65 @@ macro_rules! with_element_type {
         }
     };
     ($dtype:expr, $t:ident => $value:expr) => {
-        $crate::with_element_type!(@ $dtype, $t => $value,
-            U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64,
-            F16 $crate::run::f16, Bf16 $crate::run::bf16, F32 f32, F64 f64)
+        $crate::__with_half_types!($dtype, $t => $value,
+            U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64,
+            I32I32 $crate::run::Located<i32>, F32I32 $crate::run::Located<f32>)
     };
 }
 
+/// Adds the types of the feature `half`, which has to be asked for here: in the macro itself, the
+/// features of the calling crate would count.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(feature = "half")]
+macro_rules! __with_half_types {
+    ($($all:tt)*) => {
+        $crate::with_element_type!(@ $($all)*, F16 $crate::run::f16, Bf16 $crate::run::bf16)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(feature = "half"))]
+macro_rules! __with_half_types {
+    ($($all:tt)*) => { $crate::with_element_type!(@ $($all)*) };
+}
+
 impl ElementType {
+    /// Which of them `T` is; `None` for a type of another crate.
+    #[inline]
+    pub fn of<T: Element>() -> Option<ElementType> {
+        T::element_type(sealed::Seal)
+    }
+
+    /// The built-in operators that combine elements of this type.
+    pub fn operators(self) -> impl Iterator<Item = Op> {
+        let has = move |op: &Op| crate::with_element_type!(self, T => T::built_in(*op).is_some());
+        Op::ALL.into_iter().filter(has)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for ElementType {
+    type Err = Error;
+
     /// The element type called `name`.
     ///
     /// # Errors
     /// When there is none; the message lists all names.
-    pub fn parse(name: &str) -> Result<ElementType> {
-        ElementType::ALL
-            .into_iter()
-            .find(|t| t.name() == name)
-            .ok_or_else(|| {
-                let names = ElementType::ALL.map(ElementType::name).join(", ");
-                Error::usage(format!(
-                    "unknown element type '{name}': choose one of {names}"
-                ))
-            })
+    fn from_str(name: &str) -> Result<ElementType> {
+        let named = |t: &ElementType| t.name() == name;
+        ElementType::ALL.iter().copied().find(named).ok_or_else(|| {
+            let names: Vec<_> = ElementType::ALL.iter().map(|t| t.name()).collect();
+            Error::usage(format!(
+                "unknown element type '{name}': choose one of {}",
+                names.join(", ")
+            ))
+        })
     }
 }

@@ -4,6 +4,7 @@
 //! schedule on it, [`Team::scope`] a rank program. Every message carries the model clock, so
 //! each run returns both its wall-clock time and its model time as executed.
 
+mod built_in;
 mod clock;
 mod context;
 mod element;
@@ -40,6 +41,7 @@ pub(crate) mod engine {
     pub(crate) use super::transfer::{Due, RankMemory, Received, RecvOp, Sent, Slots};
 }
 
+pub use built_in::Located;
 pub use clock::clock_work;
 pub use element::{Element, ElementType};
 pub use endpoint::{
@@ -47,6 +49,7 @@ pub use endpoint::{
 };
 pub(crate) use exec::longest_messages;
 pub use exec::{Clock, Outcome, Place, Run};
+#[cfg(feature = "half")]
 pub use half::{bf16, f16};
 pub use op::Op;
 pub use operator::Operator;

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 
 /// A built-in operator of whatever element type: see [`Operator`](super::Operator).
 ///
-/// Integers have all of them except [`Op::AFFINE`], which is for `u64` only. Floats have the first
-/// four.
+/// Integers have all of them up to [`Op::LXOR`], and `u64` also [`Op::AFFINE`]. Floats have the
+/// first four. Values [with their places](super::Located) have [`Op::MINLOC`] and [`Op::MAXLOC`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Op(&'static str);
 
@@ -27,12 +27,22 @@ impl Op {
     pub const BOR: Op = Op("bor");
     /// Bitwise exclusive or.
     pub const BXOR: Op = Op("bxor");
+    /// Logical and: 1 where both are not 0, otherwise 0.
+    pub const LAND: Op = Op("land");
+    /// Logical or: 1 where one is not 0, otherwise 0.
+    pub const LOR: Op = Op("lor");
+    /// Logical exclusive or: 1 where exactly one is not 0, otherwise 0.
+    pub const LXOR: Op = Op("lxor");
+    /// The smaller value with its place; of equal values, the smaller place.
+    pub const MINLOC: Op = Op("minloc");
+    /// The larger value with its place; of equal values, the smaller place.
+    pub const MAXLOC: Op = Op("maxloc");
     /// Composition of affine maps, which does not commute: an element packs a map `x → a x + b`
     /// over 32-bit integers (`a` in the high half), and `f ⊕ g` is `f` after `g`.
     pub const AFFINE: Op = Op("affine");
 
     /// All built-in operators, in the order they are listed to users.
-    pub const ALL: [Op; 8] = [
+    pub const ALL: [Op; 13] = [
         Op::SUM,
         Op::PROD,
         Op::MIN,
@@ -40,6 +50,11 @@ impl Op {
         Op::BAND,
         Op::BOR,
         Op::BXOR,
+        Op::LAND,
+        Op::LOR,
+        Op::LXOR,
+        Op::MINLOC,
+        Op::MAXLOC,
         Op::AFFINE,
     ];
 

@@ -277,8 +277,8 @@ impl<'t, T: Element> Rank<'t, T> {
         Ok(())
     }
 
-    /// Waits for the message of `from` and stores it in `span`: the model time at which the transfer
-    /// ends.
+    /// Waits for the message of `from` and stores it in `span`. Returns the model time at which the
+    /// transfer ends.
     #[inline]
     fn await_message(
         &mut self,

@@ -562,7 +562,14 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "simulate reduce --op affine --dtype f32",
             "affine works on u64",
         ),
-        ("simulate reduce --op bxor --dtype f64", "works on integers"),
+        (
+            "simulate reduce --op bxor --dtype f64",
+            "bxor works on u8, i8, u16, i16, u32, i32, u64, i64, not on f64",
+        ),
+        (
+            "simulate reduce --op minloc --dtype i32",
+            "minloc works on i32_i32, f32_i32",
+        ),
         ("simulate", "give a COLLECTIVE"),
         ("plan", "give a COLLECTIVE"),
         ("compare", "give a COLLECTIVE"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::{Segments, registry};
-use oneport::run::{Element, ElementType, Op, Operator, Run, Team, inputs, oracle};
+use oneport::run::{Element, ElementType, Operator, Run, Team, inputs, oracle};
 use oneport::{Collective, CostModel, Layout, Order, Ports, Request, Schedule, Span, Spans, Step};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
@@ -81,17 +81,10 @@ impl Teams {
 
 /// Every element type with every operator that it supports.
 fn operators() -> Vec<(ElementType, &'static str)> {
-    let names = Op::ALL.map(Op::name);
-    let mut all = Vec::new();
-    for dtype in ElementType::ALL {
-        for name in names {
-            let found = oneport::with_element_type!(dtype, T => Operator::<T>::named(name).is_ok());
-            if found {
-                all.push((dtype, name));
-            }
-        }
-    }
-    all
+    let types = ElementType::ALL.iter();
+    types
+        .flat_map(|&t| t.operators().map(move |op| (t, op.name())))
+        .collect()
 }
 
 /// Random costs whose sums are inexact, so that only the same additions in the same order give the

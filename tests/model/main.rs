@@ -84,7 +84,7 @@ mod sources {
 #[path = "."]
 mod run {
     pub(crate) mod element {
-        pub(crate) use oneport::run::Element;
+        pub(crate) use oneport::run::{Element, ElementType};
     }
 
     #[path = "../../src/run/tuning.rs"]

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use oneport::Kind;
-use oneport::run::ElementType;
+use oneport::run::{ElementType, Op};
 
 use crate::blocks::Blocks;
 use crate::sizes::{Sizes, parse_sizes};
@@ -99,12 +100,12 @@ pub(crate) struct Vector {
     pub(crate) segment_sizes: Vec<u64>,
 
     /// Type of the elements; without it an element is one byte
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) dtype: Option<Dtype>,
+    #[arg(long, value_name = "TYPE", value_parser = element_types())]
+    pub(crate) dtype: Option<ElementType>,
 
     /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
     /// [default: sum]
-    #[arg(long, value_name = "OP")]
+    #[arg(long, value_name = "OP", value_parser = operators())]
     pub(crate) op: Option<Op>,
 
     /// Keep operand order even though the operator commutes
@@ -162,7 +163,7 @@ pub(crate) struct Machine {
 impl Vector {
     /// The operator.
     pub(crate) fn op(&self) -> Op {
-        self.op.unwrap_or(Op::Sum)
+        self.op.unwrap_or(Op::SUM)
     }
 
     /// Whether any option gives segments.
@@ -204,102 +205,38 @@ pub(crate) enum PortModel {
     Bi,
 }
 
-/// `--dtype`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Dtype {
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F16,
-    Bf16,
-    F32,
-    F64,
+/// The values of `--dtype`.
+pub(crate) fn element_types() -> impl TypedValueParser<Value = ElementType> {
+    let names = ElementType::ALL.iter().map(|t| t.name());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<ElementType>())
 }
 
-/// `--op`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Op {
-    Sum,
-    Prod,
-    Min,
-    Max,
-    Band,
-    Bor,
-    Bxor,
-    Affine,
+/// The values of `--op`.
+pub(crate) fn operators() -> impl TypedValueParser<Value = Op> {
+    PossibleValuesParser::new(Op::ALL.map(Op::name)).try_map(|name| name.parse::<Op>())
 }
 
-impl Dtype {
-    /// The element type of the library.
-    pub(crate) fn element(self) -> ElementType {
-        match self {
-            Dtype::U8 => ElementType::U8,
-            Dtype::I8 => ElementType::I8,
-            Dtype::U16 => ElementType::U16,
-            Dtype::I16 => ElementType::I16,
-            Dtype::U32 => ElementType::U32,
-            Dtype::I32 => ElementType::I32,
-            Dtype::U64 => ElementType::U64,
-            Dtype::I64 => ElementType::I64,
-            Dtype::F16 => ElementType::F16,
-            Dtype::Bf16 => ElementType::Bf16,
-            Dtype::F32 => ElementType::F32,
-            Dtype::F64 => ElementType::F64,
-        }
-    }
-
-    /// Size of an element in bytes.
-    pub(crate) fn bytes(self) -> u64 {
-        self.element().bytes() as u64
-    }
-
-    /// The name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        self.element().name()
-    }
+/// The element types that `op` combines.
+fn combined_by(op: Op) -> impl Iterator<Item = ElementType> {
+    let has = move |t: &ElementType| t.operators().any(|own| own == op);
+    ElementType::ALL.iter().copied().filter(has)
 }
 
-impl Op {
-    /// Whether the operator is commutative.
-    pub(crate) fn commutes(self) -> bool {
-        self != Op::Affine
-    }
+/// The element type for `op` where none is given: bytes, or the first that it combines.
+pub(crate) fn default_type(op: Op) -> ElementType {
+    combined_by(op).next().unwrap_or(ElementType::U8)
+}
 
-    /// Returns the reason why the operator cannot combine elements of this type, if it cannot.
-    pub(crate) fn refuses(self, dtype: Dtype) -> Option<String> {
-        let float = matches!(dtype, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64);
-        match self {
-            Op::Band | Op::Bor | Op::Bxor if float => Some(format!(
-                "--op {} works on integers, not on {}: choose an integer type, such as --dtype i64",
-                self.name(),
-                dtype.name()
-            )),
-            Op::Affine if dtype != Dtype::U64 => Some(format!(
-                "--op affine works on u64, not on {}: choose --dtype u64",
-                dtype.name()
-            )),
-            _ => None,
-        }
+/// Checks that `op` combines elements of type `dtype`.
+pub(crate) fn ensure_combines(op: Op, dtype: ElementType) -> Result<(), String> {
+    if combined_by(op).any(|t| t == dtype) {
+        return Ok(());
     }
-
-    /// The name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Op::Sum => "sum",
-            Op::Prod => "prod",
-            Op::Min => "min",
-            Op::Max => "max",
-            Op::Band => "band",
-            Op::Bor => "bor",
-            Op::Bxor => "bxor",
-            Op::Affine => "affine",
-        }
-    }
+    let names: Vec<_> = combined_by(op).map(ElementType::name).collect();
+    Err(format!(
+        "--op {op} works on {}, not on {dtype}: choose another --dtype",
+        names.join(", ")
+    ))
 }
 
 /// Parses a collective's name; the error suggests a similar name.

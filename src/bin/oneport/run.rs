@@ -10,16 +10,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow};
 use clap::ValueEnum;
 use oneport::check::{self, Finding, FindingKind};
-use oneport::run::Workers;
+use oneport::run::{ElementType, Workers};
 use oneport::simulate::Prepared;
 
 use self::execute::execute_as;
 use self::limits::ensure_processes;
 use self::report::{Disproved, Output, print};
-use crate::args::{Common, Dtype, Op, parse_count};
+use crate::args::{Common, default_type, ensure_combines, parse_count};
 use crate::draw::File;
 use crate::input::{Input, print_warnings};
 use crate::output;
@@ -41,7 +41,7 @@ Examples:
 Every rank is a thread, pinned round-robin to the cores. With --workers cores there is one thread per core, which runs the programs of its ranks \
 in turn: the same steps, checks and model time, but no rank waits for a core, and far more ranks fit. The schedule is proved as check does, and every repetition, each with other data, is compared with what a sequential \
 computation gives: verified means that both are right. \
-Without --dtype elements are bytes (u8), or u64 for --op affine. The model time is the time of the same run in the cost \
+Without --dtype elements are bytes (u8), or of the first type that --op combines. The model time is the time of the same run in the cost \
 model, carried along with the messages: what simulate says. With --clock paced the run takes that long in real time, as \
 on a slower network; costs written without a unit are then nanoseconds.
 
@@ -241,12 +241,10 @@ impl Pace {
 impl Args {
     /// The common options with an element type: without one elements are bytes, or what the
     /// operator needs.
-    fn typed(&self) -> (Common, Dtype) {
+    fn typed(&self) -> (Common, ElementType) {
         let mut common = self.common.clone();
-        let dtype = common.vector.dtype.unwrap_or(match common.vector.op() {
-            Op::Affine => Dtype::U64,
-            _ => Dtype::U8,
-        });
+        let dtype = common.vector.dtype;
+        let dtype = dtype.unwrap_or(default_type(common.vector.op()));
         common.vector.dtype = Some(dtype);
         (common, dtype)
     }
@@ -270,7 +268,7 @@ impl Args {
     }
 
     /// What every process of a run prepares: its input, and the type of its elements.
-    fn prepare(&self, site: &Site) -> Result<(Input, Dtype)> {
+    fn prepare(&self, site: &Site) -> Result<(Input, ElementType)> {
         let (mut common, dtype) = self.typed();
         if let Some(world) = &site.world {
             self.ensure_for_processes()?;
@@ -282,9 +280,7 @@ impl Args {
             None => common.input_on_cores(|ranks| self.core_model(ranks))?,
             Some(_) => common.input()?,
         };
-        if let Some(refusal) = common.vector.op().refuses(dtype) {
-            bail!(refusal);
-        }
+        ensure_combines(common.vector.op(), dtype).map_err(Error::msg)?;
         print_warnings(&common, &input.schedule);
         match &site.world {
             None => self.ensure_fits(&input)?,

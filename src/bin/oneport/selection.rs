@@ -6,8 +6,9 @@ use anyhow::{Context, Result, bail};
 use oneport::Kind;
 use oneport::measure::tune::rules::{Query, Rules};
 use oneport::plan::{Segments, registry};
+use oneport::run::ElementType;
 
-use crate::args::{Common, Dtype};
+use crate::args::Common;
 use crate::files::read_text;
 use crate::task::{SegmentChoice, Task};
 use crate::units::show_bytes;
@@ -27,7 +28,7 @@ pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> 
         collective: kind,
         ranks: request.ranks(),
         ports: request.get_ports(),
-        dtype: args.vector.dtype.map(Dtype::name),
+        dtype: args.vector.dtype.map(ElementType::name),
         ordered: request.keeps_order(),
         bytes: request.elements() as u64 * request.get_element_bytes(),
     };

@@ -19,9 +19,9 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use oneport::Kind;
 use oneport::measure::tune::{self, Live, Measure, Tuning};
-use oneport::run::{Clock, Element, Operator, Team, TeamOptions};
+use oneport::run::{Clock, Element, ElementType, Op, Operator, Team, TeamOptions};
 
-use crate::args::{Dtype, Machine, Op, Root, parse_count, parse_kind, parse_root};
+use crate::args::{Machine, Root, element_types, operators, parse_count, parse_kind, parse_root};
 use crate::output;
 use crate::sizes::{Sizes, parse_sizes};
 use crate::units::{TimeArg, parse_time};
@@ -85,12 +85,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RANK|free", value_parser = parse_root, allow_negative_numbers = true)]
     root: Option<Root>,
 
-    /// Type of the elements [default: u8, or u64 for --op affine]
-    #[arg(long, value_name = "TYPE")]
-    dtype: Option<Dtype>,
+    /// Type of the elements [default: u8, or the first that --op combines]
+    #[arg(long, value_name = "TYPE", value_parser = element_types())]
+    dtype: Option<ElementType>,
 
     /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
-    #[arg(long, value_name = "OP", default_value = "sum")]
+    #[arg(long, value_name = "OP", default_value = "sum", value_parser = operators())]
     op: Op,
 
     /// Keep operand order even though the operator commutes
@@ -172,7 +172,7 @@ enum Pace {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let job = Job::new(args)?;
     let files = Files::open(args, &job)?;
-    oneport::with_element_type!(job.dtype.element(), T => go::<T>(args, &job, files, out))
+    oneport::with_element_type!(job.dtype, T => go::<T>(args, &job, files, out))
 }
 
 fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> Result<ExitCode> {

@@ -111,9 +111,9 @@ impl Communicator {
         let (from, to) = addresses(layout, memory);
         let (block, n) = (own.counts[rank], total_len(&layout.input) as c_int);
         let (counts, before) = (own.counts.as_ptr(), own.displacements.as_ptr());
-        let t = mpi.datatype(T::TYPE);
+        let t = mpi.datatype::<T>();
         let op = if own.combines {
-            mpi.operator(&own.operator, T::TYPE)?
+            mpi.operator::<T>(&own.operator)?
         } else {
             Handle(0)
         };

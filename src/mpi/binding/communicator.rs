@@ -182,7 +182,7 @@ impl Communicator {
     /// # Errors
     /// As the library says. A passed deadline ends all processes.
     pub(crate) fn broadcast<T: Element>(&self, root: usize, values: &mut [T]) -> Result<()> {
-        let (mpi, dtype) = (self.mpi, self.mpi.datatype(T::TYPE));
+        let (mpi, dtype) = (self.mpi, self.mpi.datatype::<T>());
         let (n, root) = (count(values.len())?, count(root)?);
         let at = values.as_mut_ptr().cast();
         let start = |request: &mut Handle| {
@@ -197,9 +197,9 @@ impl Communicator {
     /// # Errors
     /// As the library says. A passed deadline ends all processes.
     pub(crate) fn gather_to_all<T: Element>(&self, values: &[T]) -> Result<Vec<T>> {
-        let (mpi, dtype) = (self.mpi, self.mpi.datatype(T::TYPE));
+        let (mpi, dtype) = (self.mpi, self.mpi.datatype::<T>());
         let n = count(values.len())?;
-        let mut all = vec![T::default(); values.len() * self.size];
+        let mut all = vec![T::test_value(0); values.len() * self.size];
         let (from, to) = (values.as_ptr().cast(), all.as_mut_ptr().cast());
         let start = |request: &mut Handle| {
             // SAFETY: `n` elements of the datatype here, and for each process there; the address of
@@ -273,10 +273,11 @@ impl Mpi {
     ///
     /// # Errors
     /// MPI has no such operator, or not for this type.
-    pub(super) fn operator(&self, name: &str, element: ElementType) -> Result<Handle> {
+    pub(super) fn operator<T: Element>(&self, name: &str) -> Result<Handle> {
         let c = &self.constants;
-        if matches!(element, ElementType::F16 | ElementType::Bf16) {
-            let element = element.name();
+        let element = ElementType::of::<T>();
+        if element.and_then(|e| self.own_datatype(e)).is_none() {
+            let element = element.map_or("these elements", ElementType::name);
             return Err(Error::usage(format!(
                 "MPI has no operator {name} for {element}"
             )));
@@ -289,26 +290,48 @@ impl Mpi {
             "band" => c.band,
             "bor" => c.bor,
             "bxor" => c.bxor,
+            "land" => c.land,
+            "lor" => c.lor,
+            "lxor" => c.lxor,
+            "minloc" => c.minloc,
+            "maxloc" => c.maxloc,
             _ => return Err(Error::usage(format!("MPI has no operator {name}"))),
         })
     }
 
-    /// The datatype that moves elements of a type: theirs, or for floats that MPI does not know one
-    /// of their size.
-    pub(super) fn datatype(&self, element: ElementType) -> Handle {
+    /// The datatype that moves elements of type `T`: theirs, or an integer of their size if MPI does
+    /// not know them.
+    ///
+    /// # Panics
+    /// For a type of another crate, which [`World`](crate::mpi::World) refuses: its values may be
+    /// addresses, which mean nothing to another process.
+    pub(super) fn datatype<T: Element>(&self) -> Handle {
+        let element = ElementType::of::<T>().expect("a type of this crate");
+        self.own_datatype(element).unwrap_or_else(|| {
+            assert_eq!(element.bytes(), 2, "{element} has a datatype");
+            self.constants.i16
+        })
+    }
+
+    /// MPI's own datatype of these elements, if it has one.
+    fn own_datatype(&self, element: ElementType) -> Option<Handle> {
         let c = &self.constants;
-        match element {
+        Some(match element {
             ElementType::U8 => c.u8,
             ElementType::I8 => c.i8,
             ElementType::U16 => c.u16,
-            ElementType::I16 | ElementType::F16 | ElementType::Bf16 => c.i16,
+            ElementType::I16 => c.i16,
             ElementType::U32 => c.u32,
             ElementType::I32 => c.i32,
             ElementType::I64 => c.i64,
             ElementType::U64 => c.u64,
             ElementType::F32 => c.f32,
             ElementType::F64 => c.f64,
-        }
+            ElementType::I32I32 => c.i32_i32,
+            ElementType::F32I32 => c.f32_i32,
+            #[cfg(feature = "half")]
+            ElementType::F16 | ElementType::Bf16 => return None,
+        })
     }
 }
 

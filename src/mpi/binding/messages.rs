@@ -148,7 +148,7 @@ impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
             self.memory.pack(spans, message);
         }
         let (from, peer) = (self.message(transfer).cast_const().cast(), rank(transfer));
-        let (dtype, comm) = (mpi.datatype(T::TYPE), self.communicator.handle);
+        let (dtype, comm) = (mpi.datatype::<T>(), self.communicator.handle);
         let send = if synchronous {
             mpi.functions.issend
         } else {
@@ -217,7 +217,7 @@ impl<'j, T: Element> Carrier<'j, T> for Messages<'_, 'j, T> {
         }
         let (into, peer) = (self.message(transfer).cast(), rank(transfer));
         let mpi = self.communicator.mpi;
-        let (dtype, comm) = (mpi.datatype(T::TYPE), self.communicator.handle);
+        let (dtype, comm) = (mpi.datatype::<T>(), self.communicator.handle);
         let mut request = Handle(0);
         // SAFETY: room for `count` elements of the datatype, in bounds of the buffer or of the
         // scratch memory, which nobody touches before the request has ended.

@@ -28,7 +28,7 @@ use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::placement::Workers;
-use crate::run::transfer::{Due, INLINE_BYTES, RankMemory, Received, RecvOp, Slots, Wire};
+use crate::run::transfer::{Due, RankMemory, Received, RecvOp, Slots, Wire, max_inline_bytes};
 use crate::run::tuning::{EAGER_SPINS, MAX_EAGER_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
 use crate::run::wait::{Stop, TeamState};
 use crate::schedule::{Schedule, Spans, Step, total_len};
@@ -84,15 +84,9 @@ impl Eager {
         let prepared = Prepared::new(schedule, cost.overlap).ok()?;
         let simulation = prepared.simulate_bytes(cost, size_of::<T>() as u64).ok()?;
         // If the copies would take too much memory, no message is copied.
-        [longest.copied, 0].into_iter().find_map(|copied| {
-            Eager::with(
-                schedule.ports(),
-                program,
-                &simulation,
-                copied,
-                size_of::<T>(),
-            )
-        })
+        [longest.copied, 0]
+            .into_iter()
+            .find_map(|copied| Eager::with::<T>(schedule.ports(), program, &simulation, copied))
     }
 
     /// The eager form of the program of `rank` alone, for a carrier that lets any number of
@@ -131,12 +125,11 @@ impl Eager {
 
     /// The eager form of a schedule, in which overwritten messages of up to `copied` bytes are
     /// copied.
-    fn with(
+    fn with<T: Element>(
         ports: Ports,
         program: &Program<'_>,
         simulation: &Simulation,
         copied: u64,
-        element_bytes: usize,
     ) -> Option<Eager> {
         let sequence = |(rank, program): (usize, &RankProgram<'_>)| {
             let (steps, order) = (program.steps, &program.order);
@@ -145,7 +138,7 @@ impl Eager {
         };
         let ranks = || program.ranks.iter().enumerate();
         let sequences: Vec<Sequence> = ranks().map(sequence).collect::<Option<_>>()?;
-        let (slots, lines) = slots_of_lanes(program, &sequences, element_bytes)?;
+        let (slots, lines) = slots_of_lanes::<T>(program, &sequences)?;
         if Slots::bytes(lines) > MAX_SLOT_BYTES {
             return None;
         }
@@ -181,16 +174,15 @@ fn copies(
 
 /// By lane: the cache line at which its slot starts, and the number of lines of all slots. A slot
 /// has room for the longest copied message of its lane. `None` if there are too many lines.
-fn slots_of_lanes(
+fn slots_of_lanes<T: Element>(
     program: &Program<'_>,
     sequences: &[Sequence],
-    element_bytes: usize,
 ) -> Option<(Vec<u32>, u32)> {
     let mut lines = vec![0u32; 2 * program.wires.len()];
     for (rank, (program, sequence)) in program.ranks.iter().zip(sequences).enumerate() {
         for (i, lane) in copies(rank, program, sequence) {
-            let bytes = program.steps[i].len() * element_bytes;
-            if bytes > INLINE_BYTES {
+            let bytes = program.steps[i].len() * size_of::<T>();
+            if bytes > max_inline_bytes::<T>() {
                 lines[lane] = lines[lane].max(Slots::lines(bytes));
             }
         }

@@ -255,6 +255,6 @@ fn allocate<T: Element>(rank: usize, len: usize) -> Result<Vec<T>> {
             "rank {rank}: no memory for a buffer of {len} elements: {e}"
         ))
     })?;
-    buffer.resize(len, T::default());
+    buffer.resize(len, T::test_value(0));
     Ok(buffer)
 }

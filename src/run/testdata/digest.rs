@@ -8,7 +8,7 @@ use crate::run::element::Element;
 pub(super) fn digest<'v, T: Element>(parts: impl Iterator<Item = &'v [T]>) -> u64 {
     const CHUNK: usize = 256;
     let mut hasher = DefaultHasher::new();
-    let mut chunk = [T::default(); CHUNK];
+    let mut chunk = [T::test_value(0); CHUNK];
     let mut filled = 0;
     for mut part in parts {
         while !part.is_empty() {
@@ -17,11 +17,11 @@ pub(super) fn digest<'v, T: Element>(parts: impl Iterator<Item = &'v [T]>) -> u6
             filled += now.len();
             part = rest;
             if filled == CHUNK {
-                T::hash(&chunk, &mut hasher);
+                T::digest(&chunk, &mut hasher);
                 filled = 0;
             }
         }
     }
-    T::hash(&chunk[..filled], &mut hasher);
+    T::digest(&chunk[..filled], &mut hasher);
     hasher.finish()
 }

@@ -28,7 +28,7 @@ pub fn inputs<T: Element>(
     let ranks = layout.iter().enumerate();
     ranks
         .map(|(rank, l)| {
-            let mut input = vec![T::default(); total_len(&l.input)];
+            let mut input = vec![T::test_value(0); total_len(&l.input)];
             samples.fill(rank, 0, &mut input);
             input
         })
@@ -72,7 +72,11 @@ pub(super) fn each_output<'i, T: Element>(
     mut take: impl FnMut(&[T], bool),
 ) -> Result<()> {
     let totals = Totals::new(collective, layout);
-    let mut combined = Combined::default();
+    let mut combined = Combined {
+        ranks: 0..0,
+        part: 0..0,
+        values: Vec::new(),
+    };
     let (mut before, mut output) = (None, Vec::new());
     for rank in 0..layout.len() {
         let expected = totals.expected_output(rank)?;
@@ -90,7 +94,7 @@ pub(super) fn each_output<'i, T: Element>(
 }
 
 /// The last combination. The next one of a scan continues it with one more rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Combined<T> {
     ranks: Range<usize>,
     part: Range<usize>,

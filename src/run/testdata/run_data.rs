@@ -30,7 +30,7 @@ pub struct Mismatch<T> {
     pub found: T,
 }
 
-impl<T: fmt::Display> fmt::Display for Mismatch<T> {
+impl<T: fmt::Debug> fmt::Display for Mismatch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Mismatch {
             repetition,
@@ -41,7 +41,7 @@ impl<T: fmt::Display> fmt::Display for Mismatch<T> {
         } = self;
         write!(
             f,
-            "rank {rank}, output element {index}: expected {expected}, found {found} (repetition {repetition})"
+            "rank {rank}, output element {index}: expected {expected:?}, found {found:?} (repetition {repetition})"
         )
     }
 }
@@ -122,7 +122,7 @@ impl<'d, T: Element> RunData<'d, T> {
         let input = |rank: usize, part: Range<usize>| match self.inputs {
             Some(inputs) => Cow::Borrowed(&inputs[rank][part]),
             None => {
-                let mut values = vec![T::default(); part.len()];
+                let mut values = vec![T::test_value(0); part.len()];
                 samples.fill(rank, part.start, &mut values);
                 Cow::Owned(values)
             }

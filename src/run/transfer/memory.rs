@@ -66,6 +66,13 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     /// at least `streams_from` bytes are copied with streaming stores; the value must be the same
     /// for all ranks of a run.
     pub(crate) fn new(rank: usize, buffer: &'b mut [T], lists: usize, streams_from: usize) -> Self {
+        const {
+            assert!(size_of::<T>() > 0, "an element has at least one byte");
+            assert!(
+                align_of::<T>() <= 8,
+                "elements are aligned to at most 8 bytes"
+            );
+        }
         RankMemory {
             rank,
             base: buffer.as_mut_ptr(),

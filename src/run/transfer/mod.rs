@@ -38,7 +38,7 @@ pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
 pub(crate) use memory::{RankMemory, SendSpans};
 pub(crate) use packed::{RecvOp, any_overlap};
-pub(crate) use protocol::{INLINE_BYTES, Lane, Sent, Wire};
+pub(crate) use protocol::{Lane, Sent, Wire, max_inline_bytes};
 pub(crate) use receive::{Due, Received};
 pub(crate) use scoped_job::{ScopedJob, run_on_all};
 pub(crate) use slots::Slots;

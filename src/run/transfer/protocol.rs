@@ -66,10 +66,24 @@
 use std::ptr::{null_mut, without_provenance_mut};
 
 use super::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, Word};
+use crate::run::element::{Element, ElementType};
 use crate::schedule::{Order, Span};
 
 /// Bytes of a message that fit into a lane: 16 where pointers have 64 bits.
-pub(crate) const INLINE_BYTES: usize = size_of::<Payload>();
+pub(super) const INLINE_BYTES: usize = size_of::<Payload>();
+
+/// The longest message of elements of type `T` that travels in its lane, in bytes. Lanes are read
+/// as initialized words, so only types without padding have one that is not empty.
+#[inline]
+pub(crate) fn max_inline_bytes<T: Element>() -> usize {
+    if is_plain::<T>() { INLINE_BYTES } else { 0 }
+}
+
+/// Whether every byte of a `T` is initialized: see [`Element`].
+#[inline]
+pub(super) fn is_plain<T: Element>() -> bool {
+    ElementType::of::<T>().is_some()
+}
 
 const IDLE: u32 = 0;
 const INLINE: u32 = 1;

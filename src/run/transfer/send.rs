@@ -3,7 +3,7 @@
 use super::copy::copy_short;
 use super::memory::{OpenSend, RankMemory, SendSpans};
 use super::packed::{Packed, RecvOp};
-use super::protocol::{INLINE_BYTES, Lane, Parcel, Payload, Sent, Wire};
+use super::protocol::{Lane, Parcel, Payload, Sent, Wire, max_inline_bytes};
 use super::shared::{Claimed, Division, Shared};
 use super::slots::Slots;
 use crate::run::element::Element;
@@ -58,7 +58,7 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         let bytes = span.len * size_of::<T>();
         let mut parcel = Parcel {
             clock,
-            borrowed: bytes > INLINE_BYTES,
+            borrowed: bytes > max_inline_bytes::<T>(),
             length: 0,
             payload: Payload::EMPTY,
         };
@@ -88,7 +88,7 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         let bytes = elements * size_of::<T>();
         let mut parcel = Parcel {
             clock: 0.0,
-            borrowed: bytes > INLINE_BYTES,
+            borrowed: bytes > max_inline_bytes::<T>(),
             length: 0,
             payload: Payload::EMPTY,
         };
@@ -125,7 +125,7 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         let elements = total_len(spans);
         let mut parcel = Parcel {
             clock,
-            borrowed: elements * size_of::<T>() > INLINE_BYTES,
+            borrowed: elements * size_of::<T>() > max_inline_bytes::<T>(),
             length: 0,
             payload: Payload::EMPTY,
         };

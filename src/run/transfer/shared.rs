@@ -5,7 +5,7 @@
 //! goes, so each half stays in the cache of the core that copies it.
 
 use super::packed::{Packed, RecvOp};
-use super::protocol::Pieces;
+use super::protocol::{Pieces, is_plain};
 use super::sync::{spin_loop, yield_now};
 use crate::run::element::Element;
 use crate::run::tuning::{
@@ -35,8 +35,9 @@ pub(super) struct Division {
 
 impl Division {
     /// Divides a message of `elements` elements. A message too short to be worth a handshake is one
-    /// piece. Messages of at least `streams_from` bytes are copied with streaming stores.
-    pub(super) fn of<T>(elements: usize, streams_from: usize) -> Division {
+    /// piece. Messages of at least `streams_from` bytes are copied with streaming stores, if their
+    /// type has no padding.
+    pub(super) fn of<T: Element>(elements: usize, streams_from: usize) -> Division {
         let bytes = elements * size_of::<T>();
         let each = if bytes < 2 * MIN_PIECE_BYTES {
             elements.max(1)
@@ -47,7 +48,7 @@ impl Division {
             elements,
             each,
             pieces: elements.div_ceil(each),
-            stream: bytes >= streams_from,
+            stream: bytes >= streams_from && is_plain::<T>(),
         }
     }
 

@@ -24,7 +24,7 @@ fn both_lanes_of_a_wire_are_on_one_line() {
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn sixteen_bytes_travel_in_a_lane() {
-    assert_eq!(super::INLINE_BYTES, 16);
+    assert_eq!(super::protocol::INLINE_BYTES, 16);
     assert_eq!(size_of::<Lane>(), 32);
 }
 

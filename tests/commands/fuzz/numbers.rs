@@ -79,7 +79,7 @@ fn names() {
         let read = [
             Kind::parse(text).is_ok(),
             Distribution::parse(text).map(sizes).is_ok(),
-            ElementType::parse(text).is_ok(),
+            text.parse::<ElementType>().is_ok(),
             text.parse::<Op>().is_ok(),
         ];
         read.contains(&true)

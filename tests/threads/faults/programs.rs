@@ -110,7 +110,7 @@ impl Model for Bidirectional {
         let (mut out, into) = e.split();
         let open = out.open_send(to, span)?;
         // The span may be read during the send.
-        let sum = into.data().iter().fold(T::default(), |a, &b| a.join(b));
+        let sum = into.data().iter().fold(T::test_value(0), |a, &b| a.join(b));
         std::hint::black_box(sum);
         open.wait()
     }

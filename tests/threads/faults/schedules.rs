@@ -153,7 +153,7 @@ fn bad_request<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
             run(team, &schedule, &data, &options)
         }
         1 => {
-            data[random.below(p)].push(T::default());
+            data[random.below(p)].push(T::test_value(0));
             run(team, &schedule, &data, &options)
         }
         2 => {

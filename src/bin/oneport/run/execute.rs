@@ -4,13 +4,12 @@ use anyhow::Result;
 use oneport::measure::percentile_distribution;
 use oneport::report::Trace;
 use oneport::run::system;
-use oneport::run::{Clock, Element, Operator, Run, Team, TeamOptions};
+use oneport::run::{Clock, Element, ElementType, Operator, Run, Team, TeamOptions};
 use oneport::simulate::Prepared;
 
 use super::limits::memory_of;
 use super::report::{Library, Wall};
 use super::{Args, Pace};
-use crate::args::Dtype;
 use crate::input::Input;
 use crate::site::Site;
 use crate::task::finite;
@@ -34,12 +33,12 @@ pub(super) struct RunResult {
 
 /// Runs the schedule with elements of type `dtype`.
 pub(super) fn execute_as(
-    dtype: Dtype,
+    dtype: ElementType,
     args: &Args,
     input: &Input,
     site: &mut Site,
 ) -> Result<RunResult> {
-    oneport::with_element_type!(dtype.element(), T => execute::<T>(args, input, site))
+    oneport::with_element_type!(dtype, T => execute::<T>(args, input, site))
 }
 
 fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<RunResult> {

@@ -4,12 +4,11 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport::report::{Caption, Trace};
-use oneport::run::WallTimes;
+use oneport::run::{ElementType, WallTimes};
 use serde::Serialize;
 
 use super::Args;
 use super::execute::RunResult;
-use crate::args::Dtype;
 use crate::input::{Input, ScheduleInfo};
 use crate::output;
 use crate::site::{Processes, Site};
@@ -55,7 +54,7 @@ impl<'a> Output<'a> {
     pub(super) fn new(
         args: &Args,
         input: &'a Input,
-        dtype: Dtype,
+        dtype: ElementType,
         done: RunResult,
         site: &Site,
     ) -> Output<'a> {

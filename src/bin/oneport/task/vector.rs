@@ -1,10 +1,11 @@
 //! The vector of the options: its size, its segments, its elements.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use oneport::plan::Segments;
+use oneport::run::ElementType;
 
 use super::{MAX_BYTES_OF_ALL, MAX_STEPS, SegmentChoice};
-use crate::args::{SegmentCount, Vector};
+use crate::args::{SegmentCount, Vector, ensure_combines};
 use crate::sizes::Sizes;
 use crate::units::parse_size;
 
@@ -14,7 +15,7 @@ const DEFAULT_BYTES: &str = "64KiB";
 impl Vector {
     /// Size of an element in bytes.
     pub(crate) fn element_bytes(&self) -> u64 {
-        self.dtype.map_or(1, crate::args::Dtype::bytes)
+        self.dtype.map_or(1, ElementType::bytes)
     }
 
     /// Whether operands must stay in rank order.
@@ -28,7 +29,7 @@ impl Vector {
         if !bytes.is_multiple_of(size) {
             bail!(
                 "{what} of {bytes} bytes is not a whole number of elements of {size} bytes (--dtype {})",
-                self.dtype.map_or("u8", crate::args::Dtype::name)
+                self.dtype.unwrap_or(ElementType::U8)
             );
         }
         usize::try_from(bytes / size)
@@ -51,8 +52,8 @@ impl Vector {
     ///
     /// `given` is the size in elements if block sizes determine it.
     pub(super) fn segments(&self, given: Option<usize>) -> Result<(Segments, SegmentChoice)> {
-        if let Some(refusal) = self.dtype.and_then(|d| self.op().refuses(d)) {
-            bail!(refusal);
+        if let Some(dtype) = self.dtype {
+            ensure_combines(self.op(), dtype).map_err(Error::msg)?;
         }
         if !self.segment_sizes.is_empty() {
             return self.listed_segments(given);

@@ -4,10 +4,11 @@ use anyhow::{Result, bail};
 use oneport::measure::tune::{Sweep, Tuning};
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
+use oneport::run::{ElementType, Op};
 use oneport::{Error, Kind};
 
 use super::{Args, Pace, machine};
-use crate::args::{Common, Dtype, Op, SegmentCount, Vector};
+use crate::args::{Common, SegmentCount, Vector, default_type};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
 use crate::output::{self, Skipped};
@@ -19,7 +20,7 @@ use crate::units::TimeUnit;
 pub(super) struct Job {
     pub(super) kind: Kind,
     pub(super) sweep: Sweep,
-    pub(super) dtype: Dtype,
+    pub(super) dtype: ElementType,
     pub(super) op: Op,
     pub(super) clock: Pace,
     pub(super) skipped: Vec<Skipped>,
@@ -37,10 +38,7 @@ pub(super) struct Threads {
 
 impl Job {
     pub(super) fn new(args: &Args) -> Result<Job> {
-        let dtype = args.dtype.unwrap_or(match args.op {
-            Op::Affine => Dtype::U64,
-            _ => Dtype::U8,
-        });
+        let dtype = args.dtype.unwrap_or(default_type(args.op));
         let bytes = sizes::expand(&args.bytes, args.factor)?;
         let max_bytes = bytes.iter().copied().max().unwrap_or(0);
         let common = Common {
