@@ -7,6 +7,28 @@
 //! How long a schedule takes, and when each of its steps may start, is defined by the rules of time
 //! in [`crate::rules`]. Within a round, list sends before receives; [`Schedule::reversed`]
 //! preserves this order.
+//!
+//! # Conventions
+//!
+//! - Offsets and lengths are in elements. A schedule does not know the type of its elements: who
+//!   runs or times it says how many bytes an element has.
+//! - Ranks, the steps of a program and ports are numbered from 0.
+//! - Sums of lengths saturate, so numbers from files cannot overflow.
+//! - Functions take constant time unless they say otherwise.
+//! - What is not a schedule is refused with [`ErrorKind::Malformed`], a request that cannot be met
+//!   with [`ErrorKind::Usage`]. Whether a schedule is *right* is not their concern:
+//!   [`Schedule::check`] proves it.
+//!
+//! # Ways to make one
+//!
+//! | from | by |
+//! |---|---|
+//! | a planner | [`Request::plan`](crate::Request::plan) |
+//! | step by step | [`Schedule::broadcast`] and its like, [`Schedule::builder`] |
+//! | parts | [`Schedule::new`] |
+//! | JSON | [`Schedule::from_json`] |
+//! | programs generated on demand | [`ScheduleSource::materialize`] |
+//! | a recorded rank program | [`ScopeOutcome::schedule`](crate::run::ScopeOutcome::schedule) |
 
 mod builder;
 pub mod collective;
@@ -28,20 +50,45 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, Ports};
 use crate::schedule::collective::Collective;
 
-/// The buffer of one rank, in elements.
+/// The buffer of one rank: its length, and where its input and its output are, in elements.
+///
+/// Input and output may share elements, as they do at the root of a broadcast; neither may
+/// name an element twice. An object `{"len": n, "input": spans, "output": spans}` in files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// Length of the buffer.
+    /// Number of elements of the buffer.
     pub len: usize,
-    /// Spans that hold the input at the start, in rank order of its blocks.
+    /// Spans that hold the input at the start, in rank order of its blocks; none if the rank
+    /// contributes nothing.
     pub input: Spans,
-    /// Spans that must hold the output at the end, in rank order of its blocks.
+    /// Spans that must hold the output at the end, in rank order of its blocks; none if the rank
+    /// needs no result.
     pub output: Spans,
 }
 
 /// A program for every rank that together perform one collective: see the [module
 /// documentation](self).
+///
+/// It always has at least one rank, one layout and one program per rank, only peers that exist, and
+/// only spans inside their buffers. It is data: proved by [`Schedule::check`], timed by
+/// [`Schedule::simulate`], executed by [`Run`](crate::run::Run). Two schedules are equal if their
+/// ports, collective, layouts and programs are.
+///
+/// ```
+/// use oneport::{Collective, CostModel, Layout, Ports, Schedule, Span, Spans, Step};
+///
+/// // Rank 0 sends its 4 elements to rank 1.
+/// let vector = Span::new(0, 4);
+/// let root = Layout { len: 4, input: vector.into(), output: vector.into() };
+/// let leaf = Layout { len: 4, input: Spans::new(), output: vector.into() };
+/// let programs = vec![vec![Step::send(1, vector)], vec![Step::recv(0, vector)]];
+/// let broadcast = Collective::Broadcast { root: 0 };
+/// let schedule = Schedule::new(Ports::BI, broadcast, vec![root, leaf], programs)?;
+/// assert!(schedule.check().is_correct());
+/// assert_eq!(schedule.simulate(&CostModel::new(10.0, 1.0))?.makespan(), 14.0);
+/// # Ok::<(), oneport::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     ports: Ports,
@@ -55,10 +102,13 @@ pub struct Schedule {
 const MAX_PORTS: usize = 1 << 12;
 
 impl Schedule {
-    /// Checks that `cost` has a link for every non-empty message.
+    /// Checks that `cost` has a link for every non-empty message. A heterogeneous model has none
+    /// for ranks that it does not describe.
+    ///
+    /// Linear in the number of steps for a heterogeneous model, constant time for others.
     ///
     /// # Errors
-    /// [`ErrorKind::NoLink`] for the first message without a link.
+    /// [`ErrorKind::NoLink`] for the first message without a link, rank by rank.
     pub fn ensure_links(&self, cost: &CostModel) -> Result<()> {
         if cost.links().is_none() {
             return Ok(());
@@ -76,17 +126,23 @@ impl Schedule {
         Ok(())
     }
 
-    /// Starts a schedule of `ranks` ranks with empty buffers and programs.
+    /// Starts a schedule of `ranks` ranks with empty buffers and programs, in `O(ranks)` time and
+    /// memory. [`Schedule::broadcast`] and its like also lay the buffers out.
     pub fn builder(ranks: usize, ports: Ports, collective: Collective) -> Builder {
         Builder::new(ranks, ports, collective)
     }
 
-    /// Assembles a schedule from its parts.
+    /// Assembles a schedule from its parts: `layout[rank]` and `programs[rank]` for each of the `p`
+    /// ranks.
+    ///
+    /// Linear in the number of ranks, steps and spans.
     ///
     /// # Errors
-    /// When there is no rank, the parts disagree on the number of ranks, the collective or a step
-    /// names a rank that does not exist, or a step or a region leaves its buffer. Whether the
-    /// schedule is *correct* is checked by [`crate::check`].
+    /// [`ErrorKind::Malformed`] if there is no rank, the parts disagree on the number of ranks, a
+    /// rank has no port or more than 4096 of each kind, the collective or a step names a rank that
+    /// does not exist, or a span of a step, input or output leaves its buffer. Port numbers of
+    /// steps are not looked at here: [`Schedule::check`] and everything that times or runs the
+    /// schedule refuse a port that its rank does not have.
     pub fn new(
         ports: Ports,
         collective: Collective,
@@ -125,21 +181,21 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// Number of ranks.
+    /// Number of ranks, at least 1.
     pub fn ranks(&self) -> usize {
         self.programs.len()
     }
 
-    /// The port model.
+    /// The port model of every rank.
     pub fn ports(&self) -> Ports {
         self.ports
     }
 
-    /// The same schedule under another port model. [`crate::check`] tells whether it still
-    /// completes.
+    /// The same schedule under another port model. [`Schedule::check`] tells whether its steps
+    /// still have the ports that they name, and whether it still completes.
     ///
     /// # Errors
-    /// When `ports` has no port, or more ports than a schedule can have.
+    /// [`ErrorKind::Usage`] if a rank would have no port, or more than 4096 of each kind.
     pub fn with_ports(mut self, ports: Ports) -> Result<Schedule> {
         if ports.k() == 0 || ports.k() > MAX_PORTS {
             return Err(Error::usage(format!(
@@ -156,12 +212,12 @@ impl Schedule {
         &self.collective
     }
 
-    /// Every rank's buffer.
+    /// By rank: its buffer. One entry per rank.
     pub fn layout(&self) -> &[Layout] {
         &self.layout
     }
 
-    /// Every rank's program.
+    /// By rank: its program. One entry per rank.
     pub fn programs(&self) -> &[Vec<Step>] {
         &self.programs
     }
@@ -171,7 +227,7 @@ impl Schedule {
         self.programs
     }
 
-    /// Number of steps of all ranks together.
+    /// Number of steps of all ranks together, in `O(p)` time.
     pub fn steps(&self) -> usize {
         self.programs.iter().map(Vec::len).sum()
     }

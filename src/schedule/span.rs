@@ -6,44 +6,49 @@ use std::ops::{Deref, DerefMut, Range};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
-/// `len` elements of a rank's buffer, starting at `offset`; `[offset, len]` in files.
+/// `len` elements of a rank's buffer, starting at `offset`; `[offset, len]` in files. It can be
+/// made from a range: `Span::from(2..6)` is `Span::new(2, 4)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "(usize, usize)", into = "(usize, usize)")]
 pub struct Span {
-    /// First element.
+    /// Index of the first element.
     pub offset: usize,
     /// Number of elements.
     pub len: usize,
 }
 
-/// The spans of one message, packed in this order; most messages have one span. A list of pairs
-/// `[offset, len]` in files.
+/// The spans of one message, of one side of a local step, or of an input or output, packed in this
+/// order. A list of pairs `[offset, len]` in files.
+///
+/// It is a slice of spans, so `len()` is the number of spans; [`total_len`] is the number of
+/// elements. One span, as most messages have, needs no allocation.
 ///
 /// ```
 /// use oneport::{Span, Spans};
 /// assert_eq!(Spans::from(2..6), Spans::from(Span::new(2, 4)));
-/// assert_eq!(Spans::from([0..1, 5..7]).len(), 2);
+/// let spans = Spans::from([0..1, 5..7]);
+/// assert_eq!((spans.len(), oneport::schedule::total_len(&spans)), (2, 3));
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spans(SmallVec<[Span; 1]>);
 
 impl Spans {
-    /// No spans.
+    /// No spans: no elements.
     pub fn new() -> Spans {
         Spans::default()
     }
 
-    /// All spans.
+    /// All spans, in order.
     pub fn as_slice(&self) -> &[Span] {
         &self.0
     }
 
-    /// Keeps the spans for which `keep` holds, in order.
+    /// Keeps the spans for which `keep` holds, in order. Linear in the number of spans.
     pub fn retain(&mut self, mut keep: impl FnMut(&Span) -> bool) {
         self.0.retain(|span| keep(span));
     }
 
-    /// Appends a span.
+    /// Appends a span at the end.
     pub fn push(&mut self, span: Span) {
         self.0.push(span);
     }
@@ -160,12 +165,13 @@ impl Span {
         Span { offset, len }
     }
 
-    /// One past the last element. Saturates, so a span that overflows lies outside every buffer.
+    /// One past the index of the last element. Saturates, so a span that overflows lies outside
+    /// every buffer.
     pub const fn end(self) -> usize {
         self.offset.saturating_add(self.len)
     }
 
-    /// Whether the two spans have an element in common.
+    /// Whether the two spans have an element in common; an empty span has none.
     pub const fn overlaps(self, other: Span) -> bool {
         self.len > 0 && other.len > 0 && self.offset < other.end() && other.offset < self.end()
     }
@@ -192,7 +198,8 @@ impl From<Range<usize>> for Span {
     }
 }
 
-/// Number of elements in all spans together (saturating).
+/// Number of elements in all spans together: the length of the message that they hold. Saturating,
+/// and linear in the number of spans.
 pub fn total_len(spans: &[Span]) -> usize {
     spans.iter().fold(0, |sum, s| sum.saturating_add(s.len))
 }

@@ -4,14 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::span::{Span, Spans, total_len};
 
-/// Which operand is the left one when a message is combined into a span.
+/// Which operand is the left one when a message, or another span, is combined into a span.
+///
+/// It matters for operators that do not commute. `"mine_first"` or `"theirs_first"` in files, where
+/// the first is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// `span = span ⊕ message`.
+    /// `span = span ⊕ message`, or `dst = dst ⊕ src` for a local combination.
     #[default]
     MineFirst,
-    /// `span = message ⊕ span`.
+    /// `span = message ⊕ span`, or `dst = src ⊕ dst` for a local combination.
     TheirsFirst,
 }
 
@@ -27,60 +30,94 @@ impl Order {
     }
 }
 
-/// One step of a rank's program.
+/// One step of a rank's program: half of a transfer, or local work.
+///
+/// Spans are parts of the rank's own buffer, in elements. In a correct schedule a step writes no
+/// element twice and reads none that it writes, except that combining reads what it writes. When it
+/// may start is said by the rules of time ([`crate::rules`]), how long it takes by the
+/// [`CostModel`](crate::CostModel).
+///
+/// In files an object with one field, the [name](Step::name): `{"send": {"to": 1, "spans":
+/// [[0,4]]}}`. A port of 0 and the default order may be left out, and the spans of a local step may
+/// be one pair.
+///
+/// ```
+/// use oneport::{Order, Step};
+/// let step = Step::recv_combine(3, 0..4, Order::TheirsFirst).on_port(1);
+/// assert_eq!((step.peer(), step.port(), step.len()), (Some(3), Some(1), 4));
+/// assert!(step.computes() && !step.is_send());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[allow(missing_docs, reason = "the fields are described with the variants")]
 pub enum Step {
-    /// One message to rank `to`, the spans packed in order, through port `port`.
+    /// Sends one message, the spans packed in order. It meets the receive at `to` that has the same
+    /// number among those from this rank.
     Send {
+        /// Rank that receives, not this rank.
         to: usize,
+        /// Where the message is in the buffer.
         spans: Spans,
+        /// Number of the port, below the `k` of the ranks' [`Ports`](crate::Ports).
         #[serde(default, skip_serializing_if = "is_zero")]
         port: usize,
     },
-    /// A message from rank `from`, stored into the spans.
+    /// Receives one message and stores it, unpacked in order into the spans. Its length must be
+    /// theirs.
     Recv {
+        /// Rank that sends, not this rank.
         from: usize,
+        /// Where the message goes.
         spans: Spans,
+        /// Number of the port, as of a send.
         #[serde(default, skip_serializing_if = "is_zero")]
         port: usize,
     },
-    /// A message from rank `from`, combined element-wise into the spans.
+    /// Receives one message and combines it, element by element, with what the spans hold. Its
+    /// length must be theirs.
     RecvCombine {
+        /// Rank that sends, not this rank.
         from: usize,
+        /// What the message is combined into.
         spans: Spans,
+        /// Which operand is the left one.
         #[serde(default)]
         order: Order,
+        /// Number of the port, as of a send.
         #[serde(default, skip_serializing_if = "is_zero")]
         port: usize,
     },
-    /// A local copy, `dst = src`.
+    /// Copies within the buffer, `dst = src`, where the spans of each side are packed in order.
     Copy {
+        /// What is copied.
         #[serde(with = "one_or_many")]
         src: Spans,
+        /// Where it goes: as many elements, none of them in `src`.
         #[serde(with = "one_or_many")]
         dst: Spans,
     },
-    /// A local combination: `dst = dst ⊕ src` ([`Order::MineFirst`]) or `dst = src ⊕ dst`.
+    /// Combines within the buffer, element by element: `dst = dst ⊕ src` ([`Order::MineFirst`]) or
+    /// `dst = src ⊕ dst`.
     Combine {
+        /// What is combined into `dst`.
         #[serde(with = "one_or_many")]
         src: Spans,
+        /// What it is combined into: as many elements, none of them in `src`.
         #[serde(with = "one_or_many")]
         dst: Spans,
+        /// Which operand is the left one.
         #[serde(default)]
         order: Order,
     },
 }
 
 impl Step {
-    /// A send through port 0.
+    /// A send of `spans` to rank `to` through port 0.
     pub fn send(to: usize, spans: impl Into<Spans>) -> Step {
         let spans = spans.into();
         Step::Send { to, spans, port: 0 }
     }
 
-    /// A receive through port 0.
+    /// A receive from rank `from` into `spans` through port 0.
     pub fn recv(from: usize, spans: impl Into<Spans>) -> Step {
         let spans = spans.into();
         Step::Recv {
@@ -90,7 +127,7 @@ impl Step {
         }
     }
 
-    /// A combining receive through port 0.
+    /// A receive from rank `from` that is combined into `spans`, through port 0.
     pub fn recv_combine(from: usize, spans: impl Into<Spans>, order: Order) -> Step {
         let spans = spans.into();
         Step::RecvCombine {
@@ -101,19 +138,19 @@ impl Step {
         }
     }
 
-    /// A local copy.
+    /// A local copy of `src` to `dst`.
     pub fn copy(src: impl Into<Spans>, dst: impl Into<Spans>) -> Step {
         let (src, dst) = (src.into(), dst.into());
         Step::Copy { src, dst }
     }
 
-    /// A local combination.
+    /// A local combination of `src` into `dst`.
     pub fn combine(src: impl Into<Spans>, dst: impl Into<Spans>, order: Order) -> Step {
         let (src, dst) = (src.into(), dst.into());
         Step::Combine { src, dst, order }
     }
 
-    /// The same step on another port; local steps have none.
+    /// The same step on port `number`. Local steps have no port and stay as they are.
     #[must_use]
     pub fn on_port(mut self, number: usize) -> Step {
         if let Step::Send { port, .. } | Step::Recv { port, .. } | Step::RecvCombine { port, .. } =
@@ -134,7 +171,8 @@ impl Step {
         }
     }
 
-    /// The port number, if the step is half of a transfer.
+    /// The port number, if the step is half of a transfer. Ports out and ports in of a
+    /// bidirectional rank are numbered separately.
     pub fn port(&self) -> Option<usize> {
         match *self {
             Step::Send { port, .. } | Step::Recv { port, .. } | Step::RecvCombine { port, .. } => {
@@ -149,12 +187,14 @@ impl Step {
         matches!(self, Step::Send { .. })
     }
 
-    /// Whether the step computes: a local step, or the combining part of a receive.
+    /// Whether the step computes (rule 3 of [`crate::rules`]): a local step, or a receive that
+    /// combines.
     pub fn computes(&self) -> bool {
         !matches!(self, Step::Send { .. } | Step::Recv { .. })
     }
 
-    /// Number of elements that the step moves: its message, or the elements it copies or combines.
+    /// Number of elements that the step moves: its message, or the elements that it copies or
+    /// combines into. Linear in the number of spans.
     pub fn len(&self) -> usize {
         total_len(match self {
             Step::Send { spans, .. }
@@ -164,12 +204,13 @@ impl Step {
         })
     }
 
-    /// Whether the step moves nothing.
+    /// Whether the step moves nothing. An empty message takes no model time, but it still is a
+    /// message, for which both ranks wait.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Spans that the step reads and does not write.
+    /// Spans that the step reads and does not write: of a send, a copy or a local combination.
     pub fn reads(&self) -> &[Span] {
         match self {
             Step::Send { spans, .. } => spans,
@@ -178,7 +219,7 @@ impl Step {
         }
     }
 
-    /// Spans that the step writes (and also reads, if it combines).
+    /// Spans that the step writes, and also reads if it combines: of all steps but sends.
     pub fn writes(&self) -> &[Span] {
         match self {
             Step::Send { .. } => &[],
