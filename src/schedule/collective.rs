@@ -10,52 +10,97 @@ pub(crate) use self::expected::Totals;
 use crate::error::{Error, Result};
 use crate::schedule::Layout;
 
-/// A collective operation over all ranks of a schedule.
+/// A collective operation over all `p` ranks of a schedule.
 ///
 /// Block sizes follow from the lengths of the `input` and `output` spans of the ranks' layouts, so
 /// irregular forms need no kind of their own. Input and output list their spans in rank order of
 /// the blocks. A rank without a required result has no output: a broadcast gives every rank an
 /// output, [`Collective::Multicast`] only its targets.
+///
+/// With vectors of `n` elements, and blocks of `n[r]` elements of rank `r`:
+///
+/// | collective | input | output |
+/// |---|---|---|
+/// | broadcast | root: `n` | every rank: `n` |
+/// | multicast | root: `n` | targets: `n` |
+/// | reduce | every rank: `n` | root: `n` |
+/// | allreduce, scan | every rank: `n` | every rank: `n` |
+/// | gather | rank `r`: `n[r]` | root: the sum of all `n[r]` |
+/// | scatter | root: the sum of all `n[r]` | rank `r`: `n[r]` |
+/// | allgather | rank `r`: `n[r]` | every rank: the sum of all `n[r]` |
+/// | reduce_scatter | every rank: the sum of all `n[r]` | rank `r`: `n[r]` |
+/// | alltoall | every rank: one block for each rank | every rank: one block from each rank |
+///
+/// Ranks whose input is not named here may have one; it does not contribute. The input of an
+/// alltoall has one span per block if it has `p` spans, and `p` blocks of equal length otherwise.
+///
+/// In files an object: `{"kind": "broadcast", "root": 0}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-#[allow(missing_docs, reason = "root and targets are ranks")]
 pub enum Collective {
     /// Every rank, including the root, ends with the root's input.
-    Broadcast { root: usize },
+    Broadcast {
+        /// Rank whose input it is.
+        root: usize,
+    },
     /// The root ends with the combination of all inputs, in rank order.
-    Reduce { root: usize },
+    Reduce {
+        /// Rank that gets the result.
+        root: usize,
+    },
     /// Every rank ends with the combination of all inputs, in rank order.
     Allreduce,
     /// The root ends with all inputs, concatenated in rank order.
-    Gather { root: usize },
+    Gather {
+        /// Rank that gets the blocks.
+        root: usize,
+    },
     /// Every rank ends with its block of the root's input.
-    Scatter { root: usize },
+    Scatter {
+        /// Rank whose input it is.
+        root: usize,
+    },
     /// Every rank ends with all inputs, concatenated in rank order.
     Allgather,
-    /// Every rank ends with its block of the combination of all inputs.
+    /// Every rank ends with its block of the combination of all inputs, in rank order.
     ReduceScatter,
     /// Every rank ends with one block from each rank, in rank order.
     Alltoall,
-    /// The targets end with the root's input.
-    Multicast { root: usize, targets: Vec<usize> },
-    /// Rank `r` ends with the combination of the inputs of ranks `0..=r`.
+    /// The targets end with the root's input. The root has an output only if it is a target, too.
+    Multicast {
+        /// Rank whose input it is.
+        root: usize,
+        /// Ranks that get it, in any order.
+        targets: Vec<usize>,
+    },
+    /// Rank `r` ends with the combination of the inputs of ranks `0..=r`, in rank order.
     Scan,
 }
 
-/// The kinds of collectives, without their parameters.
+/// The kinds of collectives, without their parameters. A [name](Kind::name) such as
+/// `"reduce_scatter"` in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "one for each collective")]
 pub enum Kind {
+    /// [`Collective::Broadcast`].
     Broadcast,
+    /// [`Collective::Reduce`].
     Reduce,
+    /// [`Collective::Allreduce`].
     Allreduce,
+    /// [`Collective::Gather`].
     Gather,
+    /// [`Collective::Scatter`].
     Scatter,
+    /// [`Collective::Allgather`].
     Allgather,
+    /// [`Collective::ReduceScatter`].
     ReduceScatter,
+    /// [`Collective::Alltoall`].
     Alltoall,
+    /// [`Collective::Multicast`].
     Multicast,
+    /// [`Collective::Scan`].
     Scan,
 }
 
@@ -74,7 +119,7 @@ impl Kind {
         Kind::Scan,
     ];
 
-    /// The name in files and on the command line.
+    /// The name in files and on the command line: lower case, words joined by `_`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Broadcast => "broadcast",
@@ -93,7 +138,8 @@ impl Kind {
     /// Finds the kind with this name (`-` and `_` are equivalent).
     ///
     /// # Errors
-    /// An unknown name; the message lists the valid ones.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name; the message lists the
+    /// valid ones.
     pub fn parse(name: &str) -> Result<Kind> {
         let normalized = name.replace('-', "_");
         Kind::ALL
@@ -108,7 +154,8 @@ impl Kind {
             })
     }
 
-    /// Whether each rank has its own block; block sizes may differ.
+    /// Whether each rank has its own block: gather, scatter, allgather, reduce_scatter and
+    /// alltoall. Block sizes may differ.
     pub fn has_blocks(self) -> bool {
         matches!(
             self,
@@ -116,7 +163,8 @@ impl Kind {
         )
     }
 
-    /// Whether contributions are combined.
+    /// Whether contributions are combined, so that a run needs an operator: reduce, allreduce,
+    /// reduce_scatter and scan.
     pub fn reduces(self) -> bool {
         matches!(
             self,
@@ -126,7 +174,7 @@ impl Kind {
 }
 
 impl Collective {
-    /// The kind.
+    /// The kind of the collective, without its parameters.
     pub fn kind(&self) -> Kind {
         match self {
             Collective::Broadcast { .. } => Kind::Broadcast,
@@ -154,7 +202,9 @@ impl Collective {
         }
     }
 
-    /// The collective that the reversed schedule performs, if it performs one.
+    /// The collective that a schedule of this one performs when it is
+    /// [reversed](crate::Schedule::reversed): broadcast ↔ reduce, scatter ↔ gather, allgather ↔
+    /// reduce_scatter. `None` for all others.
     pub fn reversed(&self) -> Option<Collective> {
         Some(match *self {
             Collective::Broadcast { root } => Collective::Reduce { root },
@@ -168,12 +218,15 @@ impl Collective {
     }
 
     /// The content that rank `rank` must hold in its output spans at the end, in the order of the
-    /// spans. The output spans must have exactly this total length: every rank of a broadcast, for
-    /// example, needs an output.
+    /// spans: one entry for each block of gather, allgather and alltoall, at most one for the other
+    /// collectives. `layout` has the buffer of every rank. The output spans must have exactly this
+    /// total length: every rank of a broadcast, for example, needs an output.
+    ///
+    /// Each call adds up the lengths of all layouts: linear in the number of ranks and spans.
     ///
     /// # Errors
-    /// When the layouts' input and output lengths do not fit the collective, or a rank is out of
-    /// range.
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) if the lengths of the inputs and
+    /// outputs do not fit the collective, or `rank`, the root or a target is not one of the ranks.
     pub fn expected_output(&self, layout: &[Layout], rank: usize) -> Result<Vec<Expected>> {
         Totals::new(self, layout).expected_output(rank)
     }

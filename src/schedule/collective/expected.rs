@@ -9,13 +9,24 @@ use crate::schedule::{Layout, total_len};
 /// The expected content of a part of a rank's output: `len` elements. Element `i` is the
 /// combination, in rank order, of element `offset + i` of the inputs of `ranks` (a single rank if
 /// nothing is combined).
+///
+/// ```
+/// use oneport::schedule::collective::Expected;
+/// use oneport::Schedule;
+/// // Rank 2 of 4 ends with its block of 5 elements of the sum over all ranks.
+/// let schedule = Schedule::reduce_scatter(4, 5).build()?;
+/// let expected = schedule.collective().expected_output(schedule.layout(), 2)?;
+/// assert_eq!(expected, [Expected { len: 5, ranks: 0..4, offset: 10 }]);
+/// # Ok::<(), oneport::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
-    /// Number of elements.
+    /// Number of elements of this part of the output.
     pub len: usize,
-    /// Ranks whose inputs contribute.
+    /// Ranks whose inputs contribute, each exactly once.
     pub ranks: Range<usize>,
-    /// First element of these inputs.
+    /// Index of the first element that contributes, in each of these inputs with their spans
+    /// packed.
     pub offset: usize,
 }
 
