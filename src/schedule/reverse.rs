@@ -10,14 +10,31 @@ impl Schedule {
     ///
     /// Every program is read from its end. Sends become receives and receives become sends; input
     /// and output are exchanged. Data that was copied to several places is now combined from them:
-    /// if the reversed collective reduces, a send becomes a [`Step::RecvCombine`] and a copy a
-    /// [`Step::Combine`], with [`Order::by_rank`]. This keeps the operand order if every message
-    /// carries the contributions of consecutive ranks adjacent to the receiver's. Reversed rounds
-    /// still list sends before receives.
+    /// if the reversed collective reduces, a send becomes a [`Step::RecvCombine`] with
+    /// [`Order::by_rank`], and a copy a [`Step::Combine`] with [`Order::MineFirst`]. This keeps the
+    /// operand order if every message carries the contributions of consecutive ranks adjacent to
+    /// the receiver's. If it does not reduce, combining steps become plain ones. Ports stay, and
+    /// reversed rounds still list sends before receives.
+    ///
+    /// The reverse of a correct schedule need not be correct: a broadcast that sends an element
+    /// twice to the same rank becomes a reduction that counts its contribution twice.
+    /// [`Schedule::check`] finds that.
+    ///
+    /// Time and memory are linear in the size of the schedule.
+    ///
+    /// # Example
+    /// ```
+    /// use oneport::{Collective, Request};
+    /// let reduce = Request::reduce(8, 100).plan("binomial")?;
+    /// let broadcast = reduce.reversed()?;
+    /// assert_eq!(*broadcast.collective(), Collective::Broadcast { root: 0 });
+    /// assert!(broadcast.check().is_correct());
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// When the collective has no reverse, or the schedule contains a step that has none (a
-    /// combination in a gather).
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the collective has no reverse: allreduce,
+    /// alltoall, multicast and scan.
     pub fn reversed(&self) -> Result<Schedule> {
         self.clone().into_reversed()
     }
