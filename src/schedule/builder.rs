@@ -8,8 +8,15 @@ use crate::schedule::collective::{Collective, Kind};
 /// Builds a [`Schedule`] step by step.
 ///
 /// Constructors such as [`Schedule::broadcast`] lay the buffers out, with root 0 and bidirectional
-/// one-ported ranks. [`Schedule::builder`] leaves the buffers to [`Builder::layout`].
+/// one-ported ranks. [`Schedule::builder`] leaves the buffers to [`Builder::layout`]. Each method
+/// appends to the programs, so the order of the calls is the order of the steps of each rank:
+/// within a round, sends before receives.
 ///
+/// # Panics
+/// Methods that are given a rank, except [`Builder::root`], panic if the schedule does not have it.
+/// All other mistakes are errors of [`Builder::build`].
+///
+/// # Example
 /// ```
 /// use oneport::Schedule;
 /// let mut b = Schedule::broadcast(3, 4);
@@ -34,6 +41,8 @@ macro_rules! constructors {
         impl Schedule {
             $(
                 #[doc = concat!("Starts ", stringify!($name), " over `ranks` ranks: ", $buffers)]
+                ///
+                /// `O(ranks)` time and memory, whatever the number of elements.
                 pub fn $name(ranks: usize, elements: usize) -> Builder {
                     Builder::laid_out(ranks, $collective, elements)
                 }
@@ -44,24 +53,32 @@ macro_rules! constructors {
 
 constructors! {
     broadcast Collective::Broadcast { root: 0 },
-        "every rank has a buffer of `elements` elements, the vector.";
+        "every rank has a buffer of `elements` elements, the vector. It is the input of root 0 and \
+        the output of every rank.";
     reduce Collective::Reduce { root: 0 },
-        "every rank has a buffer of `elements` elements, the vector.";
+        "every rank has a buffer of `elements` elements, the vector. It is the input of every rank \
+        and the output of root 0.";
     allreduce Collective::Allreduce,
-        "every rank has a buffer of `elements` elements, the vector.";
+        "every rank has a buffer of `elements` elements, the vector. It is input and output of \
+        every rank.";
     scan Collective::Scan,
-        "every rank has a buffer of `elements` elements, the vector.";
+        "every rank has a buffer of `elements` elements, the vector. It is input and output of \
+        every rank.";
     gather Collective::Gather { root: 0 },
-        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order.";
+        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order. Its own \
+        block is its input, and all blocks are the output of root 0.";
     scatter Collective::Scatter { root: 0 },
-        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order.";
+        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order. All \
+        blocks are the input of root 0, and its own block is the output of every rank.";
     allgather Collective::Allgather,
-        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order.";
+        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order. Its own \
+        block is its input, and all blocks are its output.";
     reduce_scatter Collective::ReduceScatter,
-        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order.";
+        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order. All \
+        blocks are its input, and its own block is its output.";
     alltoall Collective::Alltoall,
         "every rank has a buffer of `ranks` blocks of `elements` elements that it sends, in rank \
-        order, and behind them as many that it receives.";
+        order: its input. Behind them are as many that it receives: its output.";
 }
 
 impl Builder {
@@ -118,7 +135,9 @@ impl Builder {
         }
     }
 
-    /// Sets the root of a collective that has one, and lays laid out buffers out for it.
+    /// Sets the root of a collective that has one; the others stay as they are. Buffers that a
+    /// constructor laid out are laid out again for this root, in `O(ranks)` time, so call this
+    /// before [`Builder::layout`]. A root that is not a rank is an error of [`Builder::build`].
     pub fn root(&mut self, rank: usize) -> &mut Self {
         if let Collective::Broadcast { root }
         | Collective::Reduce { root }
@@ -132,16 +151,14 @@ impl Builder {
         self
     }
 
-    /// Sets the port model.
+    /// Sets the port model of all ranks.
     pub fn ports(&mut self, ports: Ports) -> &mut Self {
         self.ports = ports;
         self
     }
 
-    /// Sets the buffer of `rank`: its length, the spans of its input and the spans of its output.
-    ///
-    /// # Panics
-    /// This and the other methods panic when `rank` is not one of the schedule's ranks.
+    /// Sets the buffer of `rank`: its length in elements, the spans of its input and the spans of
+    /// its output.
     pub fn layout(
         &mut self,
         rank: usize,
@@ -163,14 +180,16 @@ impl Builder {
         self
     }
 
-    /// Appends a send at `from` and a receive at `to`, over the same spans on both sides.
+    /// Appends a send at `from` and a receive at `to`, over the same spans on both sides, through
+    /// port 0.
     pub fn transfer(&mut self, from: usize, to: usize, spans: impl Into<Spans>) -> &mut Self {
         let spans = spans.into();
         self.step(from, Step::send(to, spans.clone()))
             .step(to, Step::recv(from, spans))
     }
 
-    /// Appends a send at `from` and a combining receive at `to`, over the same spans on both sides.
+    /// Appends a send at `from` and a combining receive at `to`, over the same spans on both sides,
+    /// through port 0. What `to` holds is the left operand with [`Order::MineFirst`].
     pub fn transfer_combine(
         &mut self,
         from: usize,
@@ -183,7 +202,7 @@ impl Builder {
             .step(to, Step::recv_combine(from, spans, order))
     }
 
-    /// Builds the schedule.
+    /// Builds the schedule. Linear in the number of ranks, steps and spans.
     ///
     /// # Errors
     /// As [`Schedule::new`].

@@ -63,11 +63,16 @@ impl Serialize for Schedule {
 }
 
 impl Schedule {
-    /// Reads a schedule from its JSON form.
+    /// Reads a schedule from its JSON form, which
+    /// [`guide::schedule_format`](crate::guide::schedule_format) describes. A field `series`, which
+    /// the schedule of a series of operations keeps beside it, is skipped.
+    ///
+    /// Linear in the length of the text.
     ///
     /// # Errors
-    /// When the text is not JSON, a field is missing, unknown or of the wrong type, or
-    /// [`Schedule::new`] refuses the parts.
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed), with line and column, if the text is
+    /// not JSON or a field is missing, unknown or of the wrong type; also if `ranks` is not the
+    /// number of programs, or [`Schedule::new`] refuses the parts.
     pub fn from_json(text: &str) -> Result<Schedule> {
         let input: Input = serde_json::from_str(text)
             .map_err(|e| Error::malformed(format!("not a schedule: {e}")))?;
@@ -90,7 +95,8 @@ impl Schedule {
         )
     }
 
-    /// Writes the JSON form, with one program per line.
+    /// Writes the JSON form, with one layout and one program per line. [`Schedule::from_json`]
+    /// reads an equal schedule from it. Linear in the length of the text.
     pub fn to_json(&self) -> String {
         let list = |items: Vec<String>| items.join(",\n    ");
         format!(

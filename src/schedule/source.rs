@@ -11,6 +11,10 @@ use crate::schedule::collective::Collective;
 /// A [`Schedule`] is a source, too. [`simulate::stream`](crate::simulate::stream) computes the
 /// model time of any source.
 ///
+/// Every method is a pure function: each call with the same rank gives the same result. Ranks are
+/// below [`ranks`](ScheduleSource::ranks); for others a method may panic, as that of a [`Schedule`]
+/// does.
+///
 /// ```
 /// use oneport::schedule::ScheduleSource;
 /// use oneport::{Collective, CostModel, Layout, Ports, Span, Step, simulate};
@@ -59,28 +63,29 @@ pub trait ScheduleSource {
     where
         Self: 'a;
 
-    /// Number of ranks.
+    /// Number of ranks, at least 1.
     fn ranks(&self) -> usize;
 
-    /// The port model.
+    /// The port model of every rank.
     fn ports(&self) -> Ports;
 
     /// The collective that the programs perform.
     fn collective(&self) -> Collective;
 
-    /// The buffer of rank `rank`.
+    /// The buffer of rank `rank`, with where its input and output are.
     fn layout_of(&self, rank: usize) -> Layout;
 
-    /// The buffer length of rank `rank`, as in its layout. Implementations can compute it without
-    /// listing the layout.
+    /// The buffer length of rank `rank` in elements, as in its layout. Implementations can compute
+    /// it without listing the layout, as this default does.
     fn buffer_len(&self, rank: usize) -> usize {
         self.layout_of(rank).len
     }
 
-    /// The program of rank `rank`; every call gives the same steps.
+    /// The program of rank `rank`, in order. Making the iterator should take constant time.
     fn program_of(&self, rank: usize) -> Self::Program<'_>;
 
-    /// Stores the source as a schedule, which can be checked, run and written.
+    /// Stores the source as a schedule, which can be checked, run and written. Time and memory are
+    /// linear in the number of ranks, steps and spans.
     ///
     /// # Errors
     /// As [`Schedule::new`].
