@@ -3,6 +3,44 @@
 //! A [`Team`] holds one pinned thread per rank, or one per core ([`Workers`]). A [`Run`] executes a
 //! schedule on it, [`Team::scope`] a rank program. Every message carries the model clock, so
 //! each run returns both its wall-clock time and its model time as executed.
+//!
+//! # Conventions
+//!
+//! - A run has `p` ranks. Ranks, steps, ports and repetitions are numbered from 0.
+//! - Offsets and lengths are in elements ([`Element`]), unless their name says bytes.
+//! - Wall-clock times are [`Duration`](std::time::Duration)s, or nanoseconds where the name ends in
+//!   `_ns`. Model times are in the unit of the [`CostModel`](crate::CostModel), which for a paced
+//!   run is the nanosecond.
+//! - Functions take constant time unless they say otherwise.
+//!
+//! # Errors
+//!
+//! - [`Usage`]: what was asked for does not exist, does not fit together, or is more than the
+//!   machine allows. Nothing has run.
+//! - [`NoLink`]: the cost model has no link for a message.
+//! - [`Malformed`]: the layouts do not fit the collective.
+//! - [`Wrong`]: a step has no meaning, such as a message to its own rank. Of an endpoint: its
+//!   transfer has failed before, or another rank has failed.
+//! - [`Deadline`]: a partner did not come in time.
+//! - [`PartnerLeft`]: a partner has finished its program and will not come.
+//! - [`Length`]: a message has another length than its receive.
+//! - [`PortBusy`]: a step opens a port that is in use, or that its rank does not have.
+//! - [`Panicked`]: a rank's program, or the operator of the user, panicked.
+//! - [`System`]: the operating system refused memory or a thread.
+//!
+//! The five from `Deadline` to `Panicked` end a run for all ranks: the first of them is its error,
+//! and names rank and step. After any error the team can be used again. Wrong data are no error.
+//!
+//! [`Usage`]: crate::ErrorKind::Usage
+//! [`NoLink`]: crate::ErrorKind::NoLink
+//! [`Malformed`]: crate::ErrorKind::Malformed
+//! [`Wrong`]: crate::ErrorKind::Wrong
+//! [`Deadline`]: crate::ErrorKind::Deadline
+//! [`PartnerLeft`]: crate::ErrorKind::PartnerLeft
+//! [`Length`]: crate::ErrorKind::Length
+//! [`PortBusy`]: crate::ErrorKind::PortBusy
+//! [`Panicked`]: crate::ErrorKind::Panicked
+//! [`System`]: crate::ErrorKind::System
 
 mod built_in;
 mod clock;

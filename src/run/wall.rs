@@ -10,8 +10,11 @@ use crate::error::{Error, Result};
 /// Wall-clock times of the timed repetitions of a run, in nanoseconds.
 ///
 /// Where every rank has a core, a time is that of the slowest rank. In oversubscribed, multiplexed
-/// and paced runs it lasts from the first start to the last end. Times are rounded to three decimal
-/// digits; [`WallTimes::total`] is exact.
+/// and paced runs, and among MPI processes of one host, it lasts from the first start to the last
+/// end. Times are kept to three decimal digits; [`WallTimes::total`] is exact.
+///
+/// Memory and the time of each function depend on the range of the times, not on their number. If
+/// there are no times, all results are 0.
 #[derive(Debug, Clone)]
 pub struct WallTimes {
     histogram: Histogram<u64>,
@@ -46,28 +49,30 @@ impl WallTimes {
         self.histogram.len()
     }
 
-    /// The shortest.
+    /// The shortest time.
     pub fn min_ns(&self) -> u64 {
         self.histogram.min()
     }
 
-    /// The longest.
+    /// The longest time.
     pub fn max_ns(&self) -> u64 {
         self.histogram.max()
     }
 
-    /// The median.
+    /// The median: [`quantile_ns`](WallTimes::quantile_ns) of 0.5.
     pub fn median_ns(&self) -> u64 {
         self.quantile_ns(0.5)
     }
 
     /// The time that the share `quantile` of all does not exceed: 0.99 gives the 99th percentile.
+    /// From 0, the shortest, to 1, the longest; larger values count as 1.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         self.histogram.value_at_quantile(quantile)
     }
 
     /// An interval that contains the median of the distribution with 95% confidence, whatever the
-    /// distribution. With fewer than six times it is their whole range, which is less certain.
+    /// distribution, if repetitions are independent (the sign test). With fewer than six times it
+    /// is their whole range, which is less certain.
     pub fn interval_ns(&self) -> RangeInclusive<u64> {
         let n = self.count();
         if n == 0 {
@@ -78,12 +83,12 @@ impl WallTimes {
         kth_smallest(1 + cut)..=kth_smallest(n - cut)
     }
 
-    /// The sum of all times.
+    /// The sum of all times, exact to the nanosecond.
     pub fn total(&self) -> Duration {
         Duration::from_nanos(self.total_ns)
     }
 
-    /// The distribution of the times.
+    /// The distribution of the times, in nanoseconds.
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }

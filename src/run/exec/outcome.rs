@@ -7,42 +7,52 @@ use crate::run::placement::Workers;
 use crate::run::testdata::{Mismatch, RunData};
 use crate::run::wall::WallTimes;
 
-/// The result of a run.
+/// The result of a [`Run`](crate::run::Run) over `p` ranks.
+///
+/// Over MPI every process has an outcome. They are the same, except that each holds only the output
+/// of its own rank, and that [`pinned`](Outcome::pinned),
+/// [`oversubscribed`](Outcome::oversubscribed) and [`warnings`](Outcome::warnings) are about its
+/// own host.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Outcome<T> {
-    /// The contents of every rank's output spans after the last repetition, in order.
+    /// By rank: the contents of its output spans after the last repetition, packed in order. `p`
+    /// vectors.
     pub outputs: Vec<Vec<T>>,
-    /// Model time as executed: carried along with the messages, and equal to what
-    /// [`crate::simulate`] computes.
+    /// Model time as executed, in the unit of the cost model: carried along with the messages, and
+    /// to the last bit what [`Schedule::simulate_bytes`](crate::Schedule::simulate_bytes) computes
+    /// for elements of this size. Over MPI it is computed that way (NaN if the schedule does not
+    /// complete).
     pub model_time: f64,
-    /// Model time at which each rank finished.
+    /// By rank: the model time at which it finished its last step. `p` times.
     pub rank_times: Vec<f64>,
-    /// Wall-clock time of every timed repetition.
+    /// Wall-clock times of the timed repetitions.
     pub wall: WallTimes,
-    /// Whether every thread was pinned to its core.
+    /// Whether every thread was pinned to its core; over MPI, whether the launcher bound each
+    /// process of the host to one core.
     pub pinned: bool,
     /// Whether ranks outnumber cores.
     pub oversubscribed: bool,
-    /// Whether each rank or each core had a thread.
+    /// Whether each rank or each core had a thread; over MPI, each rank its process
+    /// ([`Workers::Ranks`]).
     pub workers: Workers,
-    /// Whether senders did not wait for their receivers:
+    /// Whether senders did not wait for their receivers in the timed repetitions:
     /// [`Run::eager`](crate::run::Run::eager).
     pub eager: bool,
-    /// What a reader of the wall-clock times should know.
+    /// What a reader of the wall-clock times should know, one sentence each; empty if there is
+    /// nothing.
     pub warnings: Vec<String>,
     /// The first wrong element, in the first repetition with wrong outputs, if there was one: see
     /// [`Run::verified`](crate::run::Run::verified).
     pub mismatch: Option<Mismatch<T>>,
-    /// Number of repetitions, including the warm-up, after which every rank's output was compared.
-    /// It is 0 for a run that is not [verified](crate::run::Run::verified).
+    /// Number of repetitions, including those that are not timed, after which every rank's output
+    /// was compared. It is 0 for a run that is not [verified](crate::run::Run::verified).
     pub compared: usize,
-    /// By rank and step, if [`Run::trace`](crate::run::Run::trace) is set: when the
-    /// step of the last repetition opened its port, or started to compute, and when it ended,
-    /// in nanoseconds of wall-clock time since the first rank started.
-    /// [`Trace::wall`](crate::report::Trace::wall) makes a trace of them. A message is
-    /// combined while it arrives. Under a paced clock, a step lasts until the model lets it
-    /// end, however soon its bytes have moved.
+    /// By rank and step, if [`Run::trace`](crate::run::Run::trace) is set: when the step of the
+    /// last repetition opened its port, or started to compute, and when it ended, in nanoseconds of
+    /// wall-clock time since the first rank started. [`Trace::wall`](crate::report::Trace::wall)
+    /// makes a trace of them. A message is combined while it arrives. Under a paced clock, a step
+    /// lasts until the model lets it end, however soon its bytes have moved.
     pub step_times: Option<Vec<Vec<(u64, u64)>>>,
 }
 

@@ -14,7 +14,8 @@ use crate::schedule::Schedule;
 /// A run of a schedule with real bytes: a description, which [`Run::on`] carries out.
 ///
 /// Without further words it is one native repetition on test data, whose outputs are returned but
-/// not compared. A collective that combines needs an operator.
+/// not compared. A collective that combines needs an operator. Mistakes in the description are
+/// errors of [`Run::on`]; the other methods never fail.
 ///
 /// ```
 /// use oneport::run::{Op, Run, Team};
@@ -47,7 +48,9 @@ pub struct Run<'r, T> {
     verified: bool,
 }
 
-/// Where runs take place: a [`Team`](crate::run::Team) of threads.
+/// Where runs take place: a [`Team`](crate::run::Team) of threads or, with the feature `mpi`, the
+/// processes of a [`World`](crate::mpi::World). Only this crate can implement it usefully, since it
+/// alone can read what a [`Run`] describes.
 pub trait Place {
     /// Carries out `run`: see [`Run::on`].
     ///
@@ -63,7 +66,7 @@ pub enum Clock {
     #[default]
     Native,
     /// No step starts, and no rank finishes, before its model time (in nanoseconds since the common
-    /// start) has passed in wall-clock time.
+    /// start) has passed in wall-clock time. It needs a thread for each rank.
     Paced,
 }
 
@@ -96,7 +99,7 @@ impl Default for RunOptions {
 }
 
 impl<'r, T: Element> Run<'r, T> {
-    /// One native repetition of `schedule` on test data.
+    /// One native repetition of `schedule` on test data, with elements of type `T`.
     pub fn new(schedule: &'r Schedule) -> Self {
         Run {
             schedule,
@@ -107,9 +110,9 @@ impl<'r, T: Element> Run<'r, T> {
         }
     }
 
-    /// The operator that combines: a built-in one ([`Op`](crate::run::Op)) or an [`Operator`].
-    /// Without one, a schedule that combines although its collective does not makes its data
-    /// visibly wrong.
+    /// The operator that combines: a built-in one ([`Op`](crate::run::Op)) or an [`Operator`],
+    /// whose name must not be empty. Without one, a schedule that combines although its collective
+    /// does not makes its data visibly wrong.
     pub fn op<O: TryInto<Operator<T>>>(mut self, operator: O) -> Self
     where
         Error: From<O::Error>,
@@ -118,8 +121,8 @@ impl<'r, T: Element> Run<'r, T> {
         self
     }
 
-    /// The inputs: `inputs[rank]` has the elements of the rank's input spans in order. They are the
-    /// same in each repetition.
+    /// The inputs: `inputs[rank]` has the elements of the rank's input spans in order, exactly as
+    /// many as these have, for each of the `p` ranks. They are the same in each repetition.
     pub fn inputs(mut self, inputs: &'r [Vec<T>]) -> Self {
         self.inputs = Some(inputs);
         self
@@ -130,9 +133,12 @@ impl<'r, T: Element> Run<'r, T> {
     ///
     /// Unless inputs are given, each repetition then has other values, the first those of
     /// [`inputs`](crate::run::inputs). If vectors are so long or repetitions so many that preparing
-    /// the data would take too long, at least four repetitions in a row have different data. With
-    /// given inputs, sums and products of floats are right only if they are exact, because the
-    /// order of combining is the schedule's.
+    /// the data would take too long (more than 2^25 elements in all), at least four repetitions in
+    /// a row have different data.
+    ///
+    /// The sequential computation combines in rank order, the run in the schedule's. Where that
+    /// changes bits, right outputs are reported as wrong: with given inputs, sums and products of
+    /// floats must be exact, and an operator of the user must be associative to the last bit.
     ///
     /// Right data are no proof: the operators of minima, maxima and bits do not show a contribution
     /// that is counted twice. [`Schedule::check`] proves a schedule.
@@ -141,27 +147,30 @@ impl<'r, T: Element> Run<'r, T> {
         self
     }
 
-    /// Number of timed repetitions, 1 without this. For each thread, start and end of every
-    /// repetition, including the warm-up, are kept: 16 bytes.
+    /// Number of timed repetitions, at least 1, and 1 without this. For each thread, start and end
+    /// of every repetition, including the warm-up, are kept: 16 bytes.
     pub fn repetitions(mut self, repetitions: usize) -> Self {
         self.options.repetitions = repetitions;
         self
     }
 
-    /// Number of repetitions before them that are not timed, 0 without this.
+    /// Number of repetitions before the timed ones, 0 without this. On a team, a run whose senders
+    /// need not wait ([`Run::eager`]) has at least one, which carries the model clock.
     pub fn warmup(mut self, repetitions: usize) -> Self {
         self.options.warmup = repetitions;
         self
     }
 
-    /// Native or paced.
+    /// Native or paced; native without this.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = clock;
         self
     }
 
-    /// The cost model of the model clock: 1 us and 0.1 ns per byte without this. For a paced run
-    /// its units are nanoseconds and bytes.
+    /// The cost model of the model clock; without this, in nanoseconds, an alpha of 1000, a beta of
+    /// 0.1 per byte, and computation is free. For a paced run its unit is the nanosecond. A
+    /// heterogeneous model describes at least the ranks of the schedule, with a link for each
+    /// message.
     pub fn cost(mut self, cost: CostModel) -> Self {
         self.options.cost = cost;
         self
@@ -174,29 +183,34 @@ impl<'r, T: Element> Run<'r, T> {
         self
     }
 
-    /// Ports that the ranks really have, if they differ from those of the schedule. Opening a busy
-    /// port is an error.
+    /// Ports that the ranks really have, if they differ from those of the schedule, whose rules say
+    /// when steps may start. A step that then opens a port that is in use, or that does not exist,
+    /// ends the run with [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy).
     pub fn ports(mut self, ports: Ports) -> Self {
         self.options.ports = Some(ports);
         self
     }
 
-    /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`].
-    /// Recording reads the clock twice per step, which takes some time. All transfers are then
-    /// rendezvous. Without it there is no cost at all.
+    /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`],
+    /// false without this. Recording reads the clock twice per step, which takes some time, and
+    /// keeps 16 bytes per step. All transfers are then rendezvous. Without it there is no cost at
+    /// all. Not over MPI.
     pub fn trace(mut self, trace: bool) -> Self {
         self.options.trace = trace;
         self
     }
 
     /// Whether senders of a native run need not wait for their receivers, as they need not without
-    /// this.
+    /// this. [`Outcome::eager`] says whether they did not.
     ///
-    /// Where every rank has a core, this applies to short messages; where ranks share cores, to
-    /// all messages. A sender then waits only before it overwrites a message that has not been
-    /// received, or sends to the same rank again. This shortens the wall-clock time and changes
-    /// nothing else: a repetition before the others carries the model clock. With `false` every
-    /// transfer is a rendezvous.
+    /// It applies to schedules that are proved to complete when every transfer is a rendezvous: to
+    /// all where ranks share cores or are processes, and to those without messages of more than 1
+    /// KiB where every rank of a team has a core. A sender then waits only before it overwrites a
+    /// message that has not been received, or sends to the same rank again. Messages that would
+    /// soon be overwritten may be copied, in at most 64 MiB. This shortens the wall-clock time and
+    /// changes nothing else: on a team, a repetition before the timed ones carries the model clock.
+    /// With `false`, under the paced clock, when recording, or with other [`ports`](Run::ports),
+    /// every transfer is a rendezvous.
     pub fn eager(mut self, eager: bool) -> Self {
         self.options.eager = eager;
         self
@@ -208,19 +222,40 @@ impl<'r, T: Element> Run<'r, T> {
     /// The schedule need not be right: one that deadlocks, or whose steps do not match, ends in an
     /// error. Wrong data are not an error.
     ///
-    /// # Errors
-    /// When place, schedule, inputs and settings do not fit together, a collective that combines
-    /// has no operator, there are more than 100,000,000 repetitions summed over all threads, a
-    /// verified run's layout does not fit its collective, or a rank fails:
-    /// [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`], [`ErrorKind::Length`],
-    /// [`ErrorKind::PortBusy`], [`ErrorKind::Panicked`] (an operator of the user). The place can be
-    /// used again.
+    /// # Complexity
+    /// Before the first repetition the schedule is prepared, in time linear in its ranks, steps and
+    /// spans (apart from sorting), and the outputs of a verified run are computed sequentially,
+    /// once per set of data. A repetition also fills all buffers and reads all outputs, outside the
+    /// measured time. Memory: every rank's buffer and output, and the dependences of all steps.
     ///
+    /// # Errors
+    /// Before anything runs:
+    /// - [`ErrorKind::Usage`]: the team has another number of ranks than the schedule; the paced
+    ///   clock on a team with a thread per core; no operator for a collective that combines, none
+    ///   of this name for the element type, or one without a name; inputs that do not have the
+    ///   lengths of the input spans; costs that are no times or are for fewer ranks; a program of
+    ///   more than 2^30 steps; no repetitions, or more than 100,000,000 with the warm-up, summed
+    ///   over all threads.
+    /// - [`ErrorKind::NoLink`]: a message between ranks without a link.
+    /// - [`ErrorKind::Wrong`]: a step names a port that the schedule's ranks do not have or its own
+    ///   rank as partner, or source and destination of a local step overlap or differ in length.
+    /// - [`ErrorKind::Malformed`]: a verified run's layouts do not fit the collective.
+    ///
+    /// During the run: [`ErrorKind::Deadline`], [`ErrorKind::PartnerLeft`], [`ErrorKind::Length`],
+    /// [`ErrorKind::PortBusy`], [`ErrorKind::Panicked`] (an operator of the user) or, for lack of
+    /// memory, [`ErrorKind::System`], as in the [module documentation](crate::run). A team can be
+    /// used again; over MPI such an error ends all processes.
+    ///
+    /// [`ErrorKind::Usage`]: crate::ErrorKind::Usage
+    /// [`ErrorKind::NoLink`]: crate::ErrorKind::NoLink
+    /// [`ErrorKind::Wrong`]: crate::ErrorKind::Wrong
+    /// [`ErrorKind::Malformed`]: crate::ErrorKind::Malformed
     /// [`ErrorKind::Deadline`]: crate::ErrorKind::Deadline
     /// [`ErrorKind::PartnerLeft`]: crate::ErrorKind::PartnerLeft
     /// [`ErrorKind::Length`]: crate::ErrorKind::Length
     /// [`ErrorKind::PortBusy`]: crate::ErrorKind::PortBusy
     /// [`ErrorKind::Panicked`]: crate::ErrorKind::Panicked
+    /// [`ErrorKind::System`]: crate::ErrorKind::System
     pub fn on(&self, place: &mut impl Place) -> Result<Outcome<T>> {
         place.run(self)
     }
