@@ -1,54 +1,5 @@
 //! Endpoints: what rank programs written by hand communicate through, with the port model in their
 //! types.
-//!
-//! An endpoint works on spans of its rank's buffer, like the steps of a schedule. So its operations
-//! can be recorded, and the record can be checked, drawn and simulated like any schedule; see
-//! [`Team::scope`](super::Team::scope).
-//!
-//! A unidirectional endpoint has one port. All operations that use it take `&mut self`, so while a
-//! transfer is open, no other can be opened.
-//!
-//! ```compile_fail,E0499
-//! # use oneport::run::{Endpoint, Unidirectional};
-//! fn two_at_once(e: &mut Endpoint<f32, Unidirectional>) -> oneport::Result<()> {
-//!     let open = e.open_send(1, 0..4)?;
-//!     e.recv(1, 4..8)?; // the port is open: does not compile
-//!     open.wait()
-//! }
-//! ```
-//!
-//! A bidirectional endpoint splits into one port out and one port in. Both may be open at once, but
-//! neither twice.
-//!
-//! ```
-//! # use oneport::run::{Endpoint, Bidirectional};
-//! fn exchange(e: &mut Endpoint<f32, Bidirectional>) -> oneport::Result<()> {
-//!     let (mut out, mut r#in) = e.split();
-//!     let open = out.open_send(1, 0..4)?;
-//!     r#in.recv(1, 4..8)?;
-//!     open.wait()
-//! }
-//! ```
-//!
-//! ```compile_fail,E0499
-//! # use oneport::run::{Endpoint, Bidirectional};
-//! fn twice(e: &mut Endpoint<f32, Bidirectional>) -> oneport::Result<()> {
-//!     let (mut out, _in) = e.split();
-//!     let first = out.open_send(1, 0..4)?;
-//!     let second = out.open_send(2, 4..8)?; // the port out is open: does not compile
-//!     first.wait()?;
-//!     second.wait()
-//! }
-//! ```
-//!
-//! A unidirectional endpoint can neither exchange nor be split:
-//!
-//! ```compile_fail,E0599
-//! # use oneport::run::{Endpoint, Unidirectional};
-//! fn exchange(e: &mut Endpoint<f32, Unidirectional>) -> oneport::Result<()> {
-//!     e.exchange(1, 0..4, 1, 4..8)
-//! }
-//! ```
 
 use std::cell::{Ref, RefCell};
 use std::marker::PhantomData;
@@ -60,17 +11,17 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
 
-/// A port model, as a type.
+/// A port model, as a type: [`Unidirectional`] or [`Bidirectional`]. The trait is sealed.
 pub trait PortModel: sealed::Sealed + Send + Sync + 'static {
-    /// The port model as a value.
+    /// The port model as a value: one-ported.
     const PORTS: Ports;
 }
 
-/// One port for both directions.
+/// One port for both directions: a rank sends or receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Unidirectional;
 
-/// One port out and one port in.
+/// One port out and one port in: a rank may send and receive at the same time.
 #[derive(Debug, Clone, Copy)]
 pub struct Bidirectional;
 
@@ -88,24 +39,94 @@ mod sealed {
     impl Sealed for super::Bidirectional {}
 }
 
-/// One rank's access to its buffer and to all other ranks.
+/// One rank's access to its buffer and to all other ranks, in a program that
+/// [`Team::scope`](super::Team::scope) runs.
+///
+/// It works on spans of its rank's buffer, like the steps of a schedule. So its operations can be
+/// recorded, and the record can be checked, drawn and simulated like any schedule. Sends, receives,
+/// copies and combinations are steps, numbered from 0 in the order of a rank's calls; errors name
+/// the step.
 ///
 /// All transfers are synchronous: a send ends when the partner has received the message. A
 /// unidirectional [`send`](Endpoint::send) returns at that time. A bidirectional one returns as
 /// soon as its port is open, and later operations that need the port or write the span wait for it
 /// (rules 1 and 2 of [`crate::rules`]), so a program that sends before it receives may exchange
-/// messages. The model clock follows the same rules.
+/// messages. The model clock follows the same rules. Besides the bytes, an operation takes time
+/// that is at worst linear in the number of parts of the buffer that earlier operations
+/// distinguish.
+///
+/// # Port model
+/// A unidirectional endpoint has one port. All operations that use it take `&mut self`, so while a
+/// transfer is open, no other can be opened.
+///
+/// ```compile_fail,E0499
+/// # use oneport::run::{Endpoint, Unidirectional};
+/// fn two_at_once(e: &mut Endpoint<f32, Unidirectional>) -> oneport::Result<()> {
+///     let open = e.open_send(1, 0..4)?;
+///     e.recv(1, 4..8)?; // the port is open: does not compile
+///     open.wait()
+/// }
+/// ```
+///
+/// A bidirectional endpoint splits into one port out and one port in. Both may be open at once, but
+/// neither twice.
+///
+/// ```
+/// # use oneport::run::{Endpoint, Bidirectional};
+/// fn exchange(e: &mut Endpoint<f32, Bidirectional>) -> oneport::Result<()> {
+///     let (mut out, mut into) = e.split();
+///     let open = out.open_send(1, 0..4)?;
+///     into.recv(1, 4..8)?;
+///     open.wait()
+/// }
+/// ```
+///
+/// ```compile_fail,E0499
+/// # use oneport::run::{Endpoint, Bidirectional};
+/// fn twice(e: &mut Endpoint<f32, Bidirectional>) -> oneport::Result<()> {
+///     let (mut out, _into) = e.split();
+///     let first = out.open_send(1, 0..4)?;
+///     let second = out.open_send(2, 4..8)?; // the port out is open: does not compile
+///     first.wait()?;
+///     second.wait()
+/// }
+/// ```
+///
+/// A unidirectional endpoint can neither exchange nor be split:
+///
+/// ```compile_fail,E0599
+/// # use oneport::run::{Endpoint, Unidirectional};
+/// fn exchange(e: &mut Endpoint<f32, Unidirectional>) -> oneport::Result<()> {
+///     e.exchange(1, 0..4, 1, 4..8)
+/// }
+/// ```
 ///
 /// # Errors
-/// Every operation returns one of these:
-/// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a peer or a span that does not exist.
-/// - [`ErrorKind::PortBusy`](crate::ErrorKind::PortBusy) while an [`OpenSend`] that was forgotten
-///   holds the port, and when two unidirectional ranks send to each other.
-/// - [`ErrorKind::Deadline`](crate::ErrorKind::Deadline),
-///   [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft) or
-///   [`ErrorKind::Length`](crate::ErrorKind::Length) when the transfer cannot complete.
+/// Some are found before anything happens, and the endpoint can still be used:
+/// - [`Usage`]: the peer is not another of the ranks, a span leaves the buffer, or source and
+///   destination of a local step overlap or differ in length.
+/// - [`NoLink`]: the cost model has no link for the message.
+/// - [`PortBusy`]: an [`OpenSend`] that was forgotten holds the port.
 ///
-/// After a transfer has failed, the endpoint only returns errors.
+/// With the others the operation has failed, and all later ones return [`Wrong`]:
+/// - [`Deadline`]: the partner did not come in time.
+/// - [`PartnerLeft`]: the partner has finished its program and will not come.
+/// - [`Length`]: the message has another length than the span of its receive. The sender gets
+///   [`Wrong`].
+/// - [`PortBusy`]: two unidirectional ranks send to each other.
+/// - [`Panicked`]: the operator panicked on the sender, which helped to combine its message.
+/// - [`Wrong`]: another rank has failed.
+///
+/// A program should return them: the run then ends with the first.
+///
+/// [`Usage`]: crate::ErrorKind::Usage
+/// [`NoLink`]: crate::ErrorKind::NoLink
+/// [`PortBusy`]: crate::ErrorKind::PortBusy
+/// [`Deadline`]: crate::ErrorKind::Deadline
+/// [`PartnerLeft`]: crate::ErrorKind::PartnerLeft
+/// [`Length`]: crate::ErrorKind::Length
+/// [`Panicked`]: crate::ErrorKind::Panicked
+/// [`Wrong`]: crate::ErrorKind::Wrong
 #[derive(Debug)]
 pub struct Endpoint<'t, T: Element, P: PortModel = Bidirectional> {
     parts: Parts<'t, T>,
@@ -127,19 +148,21 @@ impl<'t, T: Element> Parts<'t, T> {
     }
 }
 
-/// The port out of a bidirectional endpoint.
+/// The port out of a bidirectional endpoint: see [`Endpoint::split`].
 #[derive(Debug)]
 pub struct SendPort<'e, 't, T: Element> {
     parts: &'e Parts<'t, T>,
 }
 
-/// The port in of a bidirectional endpoint.
+/// The port in of a bidirectional endpoint: see [`Endpoint::split`].
 #[derive(Debug)]
 pub struct RecvPort<'e, 't, T: Element> {
     parts: &'e Parts<'t, T>,
 }
 
-/// An open send. It holds its port until it has been waited for; dropping it waits too.
+/// An open send. It holds its port until it has been waited for; dropping it waits too. If the send
+/// fails while it is dropped, the next operation of the endpoint returns
+/// [`ErrorKind::Wrong`](crate::ErrorKind::Wrong).
 #[must_use = "dropping an open send waits for it"]
 #[derive(Debug)]
 pub struct OpenSend<'p, 't, T: Element> {
@@ -157,7 +180,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         }
     }
 
-    /// This rank.
+    /// The number of this rank.
     pub fn rank(&self) -> usize {
         self.parts.rank.borrow().rank
     }
@@ -167,12 +190,13 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         self.parts.rank.borrow().context.wires.ranks()
     }
 
-    /// The rank's buffer.
+    /// The rank's whole buffer.
     pub fn data(&mut self) -> &[T] {
         self.parts.memory.get_mut().data()
     }
 
-    /// The rank's buffer, for writing. Waits for an open send first.
+    /// The rank's whole buffer, for writing. Waits for an open send first. What the program writes
+    /// itself takes no model time and is not recorded.
     ///
     /// # Errors
     /// As described at [`Endpoint`], also when the open send fails.
@@ -183,10 +207,10 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         Ok(memory.data_mut())
     }
 
-    /// Sends `span` to rank `to`.
+    /// Sends `span` to rank `to`. Waits for an earlier send first.
     ///
     /// # Errors
-    /// As described at [`Endpoint`].
+    /// As described at [`Endpoint`], also when the earlier send fails.
     #[inline]
     pub fn send(&mut self, to: usize, span: impl Into<Span>) -> Result<()> {
         let (rank, memory) = self.parts.both();
@@ -198,8 +222,9 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         }
     }
 
-    /// Opens a send of `span` to rank `to`. The port is free again after [`OpenSend::wait`]. To
-    /// receive meanwhile, [split](Endpoint::split) a bidirectional endpoint.
+    /// Opens a send of `span` to rank `to`, and returns without waiting for the partner. The port
+    /// is free again after [`OpenSend::wait`]. To receive meanwhile, [split](Endpoint::split) a
+    /// bidirectional endpoint.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -209,7 +234,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         Ok(OpenSend { parts: &self.parts })
     }
 
-    /// Receives from rank `from` into `span`.
+    /// Receives from rank `from` into `span`, whose length must be that of the message.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -219,7 +244,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         rank.recv(memory, from, span.into(), None)
     }
 
-    /// Receives from rank `from` and combines the message into `span` with the scope's operator.
+    /// Receives from rank `from` and combines the message into `span`, element by element, with the
+    /// scope's operator. What the span holds is the left operand with [`Order::MineFirst`].
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -228,7 +254,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         rank.recv(memory, from, span.into(), Some(order))
     }
 
-    /// Copies `src` to `dst`.
+    /// Copies `src` to `dst`, which has the same length and no element in common with it.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -237,7 +263,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         rank.local(memory, src.into(), dst.into(), None)
     }
 
-    /// Combines `src` into `dst` with the scope's operator.
+    /// Combines `src` into `dst`, element by element, with the scope's operator. They have the same
+    /// length and no element in common; `dst` is the left operand with [`Order::MineFirst`].
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -251,18 +278,19 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         rank.local(memory, src.into(), dst.into(), Some(order))
     }
 
-    /// Waits for all ranks. This is not a step: it takes no model time and is not recorded.
+    /// Waits for an open send, and then for all ranks to call it. This is not a step: it takes no
+    /// model time and is not recorded.
     ///
     /// # Errors
-    /// See [`Endpoint`]. If a rank has finished its program without arriving,
-    /// [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft), at once.
+    /// See [`Endpoint`]; `peer` is a rank that has not arrived. If one has finished its program
+    /// without arriving, [`ErrorKind::PartnerLeft`](crate::ErrorKind::PartnerLeft), at once.
     pub fn barrier(&mut self) -> Result<()> {
         let (rank, memory) = self.parts.both();
         rank.barrier(memory)
     }
 
-    /// The model time at which all operations of this rank so far are finished. Waits for an open
-    /// send first.
+    /// The model time, in the unit of the cost model, at which all operations of this rank so far
+    /// are finished. Waits for an open send first.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -295,7 +323,9 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
 }
 
 impl<'t, T: Element> Endpoint<'t, T, Bidirectional> {
-    /// Sends `outgoing` to rank `to` while receiving from rank `from` into `incoming`.
+    /// Sends `outgoing` to rank `to` while receiving from rank `from` into `incoming`, and waits
+    /// for both. The two spans should have no element in common: the receive then waits for the
+    /// send (rule 2), and two ranks that do this to each other wait until the deadline.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -312,7 +342,7 @@ impl<'t, T: Element> Endpoint<'t, T, Bidirectional> {
         rank.close_and_hold(memory)
     }
 
-    /// The two ports, which may be open at the same time.
+    /// The two ports, which may be open at the same time. Both work on the same buffer.
     pub fn split(&mut self) -> (SendPort<'_, 't, T>, RecvPort<'_, 't, T>) {
         let parts = &self.parts;
         (SendPort { parts }, RecvPort { parts })
@@ -320,7 +350,7 @@ impl<'t, T: Element> Endpoint<'t, T, Bidirectional> {
 }
 
 impl<'t, T: Element> SendPort<'_, 't, T> {
-    /// As [`Endpoint::open_send`].
+    /// As [`Endpoint::open_send`]; the other port can be used meanwhile.
     ///
     /// # Errors
     /// See [`Endpoint`].
@@ -353,7 +383,7 @@ impl<T: Element> RecvPort<'_, '_, T> {
             .recv(&mut memory.borrow_mut(), from, span.into(), Some(order))
     }
 
-    /// The rank's buffer. While it is borrowed, the other port may send, but this one cannot
+    /// The rank's whole buffer. While it is borrowed, the other port may send, but this one cannot
     /// receive:
     ///
     /// ```
@@ -381,7 +411,7 @@ impl<T: Element> RecvPort<'_, '_, T> {
 }
 
 impl<T: Element> OpenSend<'_, '_, T> {
-    /// Waits until the partner has received the message.
+    /// Waits until the partner has received the message, and frees the port.
     ///
     /// # Errors
     /// See [`Endpoint`].

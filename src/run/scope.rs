@@ -23,18 +23,30 @@ use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
 
-/// Options of [`Team::scope`].
+/// Options of [`Team::scope`], for elements of type `T`.
+///
+/// ```
+/// use oneport::CostModel;
+/// use oneport::run::{Operator, ScopeOptions};
+/// let options = ScopeOptions {
+///     cost: CostModel::new(10.0, 1.0),
+///     record: true,
+///     ..ScopeOptions::new(Operator::<f32>::named("sum")?)
+/// };
+/// # Ok::<(), oneport::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ScopeOptions<T> {
     /// The operator of [`Endpoint::recv_combine`] and [`Endpoint::combine`].
     pub operator: Operator<T>,
-    /// The cost model of the model clock.
+    /// The cost model of the model clock. Under a paced clock its unit is the nanosecond.
     pub cost: CostModel,
     /// Native or paced.
     pub clock: Clock,
-    /// How long a rank waits for a partner before the run ends in an error.
+    /// How long a rank waits for a partner before the run ends in an error. The time for which
+    /// ranks sleep to keep the pace does not count.
     pub deadline: Duration,
-    /// Whether to record the steps of every rank.
+    /// Whether to record the steps of every rank, for [`ScopeOutcome::schedule`].
     pub record: bool,
 }
 
@@ -46,7 +58,8 @@ impl<T: Element> Default for ScopeOptions<T> {
 }
 
 impl<T: Element> ScopeOptions<T> {
-    /// Native clock, a deadline of 10 s, no record, `alpha` of 1 us and `beta` of 0.1 ns per byte.
+    /// Native clock, a deadline of 10 s, no record, and costs in nanoseconds: `alpha` of 1000,
+    /// `beta` of 0.1 per byte, and computation is free.
     pub fn new(operator: Operator<T>) -> Self {
         ScopeOptions {
             operator,
@@ -58,12 +71,13 @@ impl<T: Element> ScopeOptions<T> {
     }
 }
 
-/// The result of [`Team::scope`].
+/// The result of [`Team::scope`] over `p` ranks.
 #[derive(Debug, Clone)]
 pub struct ScopeOutcome<R> {
-    /// What each rank's program returned.
+    /// By rank: what its program returned. `p` values.
     pub results: Vec<R>,
-    /// Model time at which each rank finished.
+    /// By rank: the model time at which it finished its last operation, in the unit of the cost
+    /// model. `p` times.
     pub rank_times: Vec<f64>,
     /// The steps of each rank, if they were recorded.
     programs: Option<Vec<Vec<Step>>>,
@@ -95,15 +109,19 @@ impl<R> ScopeOutcome<R> {
         Ok(outcome)
     }
 
-    /// Model time at which the last rank finished.
+    /// Model time at which the last rank finished, in `O(p)` time.
     pub fn model_time(&self) -> f64 {
         self.rank_times.iter().copied().fold(0.0, max_time)
     }
 
-    /// The recorded steps as a schedule for `collective` on these buffers.
+    /// The recorded steps as a schedule for `collective`. `layout[rank]` says where input and
+    /// output are in the buffer of the rank.
+    ///
+    /// Linear in the number of ranks and steps.
     ///
     /// # Errors
-    /// When nothing was recorded, or as [`Schedule::new`].
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if nothing was recorded; otherwise as
+    /// [`Schedule::new`].
     pub fn schedule(self, collective: Collective, layout: Vec<Layout>) -> Result<Schedule> {
         let programs = self
             .programs
@@ -119,11 +137,16 @@ type Report<R> = (R, f64, Option<Vec<Step>>);
 type Slot<'b, T, R> = (&'b mut Vec<T>, Option<Report<R>>);
 
 impl Team {
-    /// Runs `body` on every rank, with an endpoint on that rank's buffer.
+    /// Runs `body` on every rank, on the rank's own thread, with an endpoint on that rank's buffer:
+    /// `buffers[rank]`, of any length. It returns when all ranks have returned; each waits for its
+    /// open send first.
     ///
     /// The type of the endpoint determines the port model. With [`ScopeOptions::record`] the steps
     /// become a [`Schedule`] that can be checked, simulated and drawn; its simulation takes exactly
     /// the model time of the run.
+    ///
+    /// Memory besides the buffers: that of the recorded steps, a wire for each pair of ranks that
+    /// communicate, and at most one pointer for each other pair.
     ///
     /// # Example
     /// ```
@@ -147,10 +170,14 @@ impl Team {
     /// ```
     ///
     /// # Errors
-    /// The first error that a rank's program returns, or its panic as
-    /// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked). Also when the team has a thread per
-    /// core, the cost model is invalid or is not for this number of ranks, or there is not one
-    /// buffer per rank. The team can be used again.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the team has a thread per core, a cost is
+    /// not a time, the cost model is for fewer ranks, or there is not one buffer per rank: nothing
+    /// has run then.
+    ///
+    /// Otherwise the first error that a rank's program returns, or its panic as
+    /// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked). An error that only follows from another
+    /// rank's failure gives way to that rank's own. The buffers then hold whatever the ranks have
+    /// written. The team can be used again.
     pub fn scope<T, P, R, F>(
         &mut self,
         buffers: &mut [Vec<T>],
