@@ -16,18 +16,20 @@ use crate::run::system::Gate;
 /// Options of [`Team::with`].
 #[derive(Debug, Clone)]
 pub struct TeamOptions {
-    /// Cores to pin the threads to, round-robin. By default these are all cores of this process,
-    /// but no more than its CPU quota grants. A core may be named more than once: `[0, 0, 1, 1]`
-    /// puts neighbouring ranks on the same core.
+    /// Cores to pin the threads to, round-robin, by the system's numbers. By default these are all
+    /// cores of this process, but no more than its CPU quota grants. A core may be named more than
+    /// once: `[0, 0, 1, 1]` puts neighbouring ranks on the same core. Where the system does not
+    /// report its cores, and for an empty list, threads are not pinned.
     pub cores: Option<Vec<usize>>,
-    /// Stack size of each thread.
+    /// Stack size of each thread in bytes, 256 KiB by default. Rank programs and operators of the
+    /// user run on it.
     pub stack_bytes: usize,
-    /// Whether both partners of a transfer copy parts of a long message, where every rank has a
-    /// core of its own.
+    /// Whether both partners of a transfer copy parts of a long message (32 KiB or more), where
+    /// every rank has a core of its own; true by default. It changes wall-clock times only.
     pub share_copies: bool,
-    /// Whether each rank or each core has a thread.
+    /// Whether each rank or each core has a thread; each rank by default.
     pub workers: Workers,
-    /// Constants of the machine.
+    /// Constants of the machine, such as those of a [`Profile`](crate::measure::Profile).
     pub tuning: Tuning,
 }
 
@@ -44,7 +46,8 @@ impl Default for TeamOptions {
 }
 
 /// `p` ranks, each with a pinned thread of its own, or [multiplexed](Workers::Cores) on one thread
-/// per core. Threads start once and serve any number of runs; between runs they sleep.
+/// per core. Threads start once and serve any number of runs, one at a time; between runs they
+/// sleep. Dropping the team ends them. A team can be used again after a run that failed.
 ///
 /// # Example
 /// ```
@@ -83,12 +86,18 @@ impl Team {
         Team::with(ranks, &TeamOptions::default())
     }
 
-    /// A team of `ranks` ranks. With a thread per rank, rank `r` is pinned to the `r mod n`-th of
-    /// the `n` cores in [`TeamOptions::cores`].
+    /// A team of `ranks` ranks. With a thread per rank, rank `r` is pinned to core number `r mod n`
+    /// of the `n` cores in [`TeamOptions::cores`], counted from 0. With a thread per core there are
+    /// as many threads as distinct cores, but no more than ranks, or than the CPU quota grants.
+    ///
+    /// Starts the threads, and waits until all of them run. Memory, mostly address space, is that
+    /// of a stack per thread.
     ///
     /// # Errors
-    /// When `ranks` is 0, there would be more threads than [`Team::max_ranks`], a core is not
-    /// available, or the system refuses a thread.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if `ranks` is 0, there would be more threads
+    /// than [`Team::max_ranks`], a core is not available to this process, or the process's own
+    /// limits leave no room for a thread; [`ErrorKind::System`](crate::ErrorKind::System) if the
+    /// system refuses a thread.
     pub fn with(ranks: usize, options: &TeamOptions) -> Result<Team> {
         if ranks == 0 {
             return Err(Error::usage("a team needs at least one rank"));
@@ -165,7 +174,8 @@ impl Team {
     /// The largest number of ranks that a team with a thread per rank can have on this system.
     ///
     /// The system limits the memory mappings of a process, and a thread that cannot get its own
-    /// would abort the process.
+    /// would abort the process. Each thread counts five mappings; where the system does not report
+    /// its limit, 8192 threads are allowed. Reads a file of the system.
     pub fn max_ranks() -> usize {
         std::fs::read_to_string("/proc/sys/vm/max_map_count")
             .ok()
@@ -175,7 +185,7 @@ impl Team {
             })
     }
 
-    /// Number of ranks.
+    /// Number of ranks, at least 1.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
@@ -190,11 +200,12 @@ impl Team {
         self.threads.len()
     }
 
-    /// Number of cores that a team of `ranks` ranks with these options would share: see
-    /// [`Team::cores`].
+    /// Number of cores that a team of `ranks` ranks with these options would share, without
+    /// starting it: see [`Team::cores`]. Linear in the number of threads.
     ///
     /// # Errors
-    /// When a named core is not available.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if a named core is not available to this
+    /// process.
     pub fn cores_for(ranks: usize, options: &TeamOptions) -> Result<usize> {
         let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;
         Ok(placement.cores)
@@ -211,7 +222,7 @@ impl Team {
         self.pinned
     }
 
-    /// Whether ranks outnumber cores.
+    /// Whether ranks outnumber cores, so that wall-clock times include waiting for a core.
     pub fn oversubscribed(&self) -> bool {
         self.ranks > self.cores
     }
