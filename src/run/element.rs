@@ -131,25 +131,29 @@ pub(super) mod sealed {
 /// The list of element types: name, variant, type.
 macro_rules! element_types {
     ($($(#[$cfg:meta])? $name:literal $variant:ident $t:ty,)*) => {
-        /// The element types, as a value.
+        /// The element types, as a value. [`with_element_type!`](crate::with_element_type) leads
+        /// back to the type.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "the names of the types")]
         pub enum ElementType {
-            $($(#[$cfg])? $variant,)*
+            $(
+                #[doc = concat!("`", $name, "`")]
+                $(#[$cfg])?
+                $variant,
+            )*
         }
 
         impl ElementType {
-            /// All element types.
+            /// All element types, in the order they are listed to users.
             pub const ALL: &[ElementType] = &[$($(#[$cfg])? ElementType::$variant,)*];
 
-            /// The name, as in Rust.
+            /// The name in files and on the command line, such as `u8` or `bf16`.
             pub fn name(self) -> &'static str {
                 match self {
                     $($(#[$cfg])? ElementType::$variant => $name,)*
                 }
             }
 
-            /// Bytes of one element.
+            /// Bytes of one element: 1, 2, 4 or 8.
             pub fn bytes(self) -> u64 {
                 match self {
                     $($(#[$cfg])? ElementType::$variant => size_of::<$t>() as u64,)*

@@ -8,18 +8,28 @@ use crate::error::{Error, Result};
 /// A built-in operator of whatever element type: see [`Operator`](super::Operator).
 ///
 /// Integers have all of them up to [`Op::LXOR`], and `u64` also [`Op::AFFINE`]. Floats have the
-/// first four. Values [with their places](super::Located) have [`Op::MINLOC`] and [`Op::MAXLOC`].
+/// first four; the 16-bit floats are combined as `f32`, and each result is rounded. Values
+/// [with their places](super::Located) have [`Op::MINLOC`] and [`Op::MAXLOC`].
+///
+/// ```
+/// use oneport::run::{Op, Operator};
+/// let op: Op = "max".parse()?;
+/// assert_eq!(op, Op::MAX);
+/// assert_eq!(Operator::<u8>::try_from(op)?.apply(3, 4), 4);
+/// assert!(Operator::<f32>::try_from(Op::BXOR).is_err());
+/// # Ok::<(), oneport::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Op(&'static str);
 
 impl Op {
-    /// Sum; of integers, modulo their range.
+    /// Sum; of integers, wrapping around.
     pub const SUM: Op = Op("sum");
-    /// Product; of integers, modulo their range.
+    /// Product; of integers, wrapping around.
     pub const PROD: Op = Op("prod");
-    /// Minimum.
+    /// Minimum. If an operand is NaN, the result is one of the two.
     pub const MIN: Op = Op("min");
-    /// Maximum.
+    /// Maximum. If an operand is NaN, the result is one of the two.
     pub const MAX: Op = Op("max");
     /// Bitwise and.
     pub const BAND: Op = Op("band");
@@ -58,12 +68,12 @@ impl Op {
         Op::AFFINE,
     ];
 
-    /// The name in files and on the command line.
+    /// The name in files and on the command line, such as `sum`.
     pub fn name(self) -> &'static str {
         self.0
     }
 
-    /// Whether it commutes.
+    /// Whether it commutes: all but [`Op::AFFINE`].
     pub fn commutes(self) -> bool {
         self != Op::AFFINE
     }
@@ -78,10 +88,11 @@ impl fmt::Display for Op {
 impl FromStr for Op {
     type Err = Error;
 
-    /// Finds the operator with this name.
+    /// Finds the operator with exactly this name.
     ///
     /// # Errors
-    /// An unknown name; the message lists the valid ones.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name; the message lists the
+    /// valid ones.
     fn from_str(name: &str) -> Result<Op> {
         let named = |op: &Op| op.0 == name;
         Op::ALL.into_iter().find(named).ok_or_else(|| {

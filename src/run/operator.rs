@@ -10,7 +10,8 @@ use super::transfer::combine_each;
 use crate::error::{Error, Result};
 use crate::schedule::Order;
 
-/// An associative operator on elements, built in or defined by the user.
+/// An associative operator on elements, built in or defined by the user. A clone shares the
+/// function.
 ///
 /// ```
 /// use oneport::run::Operator;
@@ -37,8 +38,16 @@ enum Combine<T> {
 }
 
 impl<T: Element> Operator<T> {
-    /// An operator defined by the user. `f` must be associative; `commutes` says whether
-    /// `f(a, b) = f(b, a)` for all operands.
+    /// An operator defined by the user. `f` must be associative; `commutes` says whether `f(a, b) =
+    /// f(b, a)` for all operands. Several threads may call `f` at once; a panic in it ends the run
+    /// with [`ErrorKind::Panicked`](crate::ErrorKind::Panicked).
+    ///
+    /// The name is for reports and must not be empty in a [`Run`](super::Run). Over MPI all
+    /// processes must give the same, and the library's own collectives know operators by their
+    /// names only: do not give the name of a built-in one to another function.
+    ///
+    /// Test data for such an operator are arbitrary values. Float sums of them are not exact: a
+    /// verified run needs an `f` that is associative to the last bit.
     pub fn new(name: &str, commutes: bool, f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Self {
         Operator {
             name: name.into(),
@@ -48,8 +57,8 @@ impl<T: Element> Operator<T> {
         }
     }
 
-    /// The operator for collectives that combine nothing: a schedule that combines nevertheless
-    /// makes its data visibly wrong.
+    /// The operator for collectives that combine nothing, named `none`: a schedule that combines
+    /// nevertheless makes its data visibly wrong.
     pub fn none() -> Self {
         Operator::kernel("none", Purpose::Any, |acc, other| {
             combine_each(acc, other, T::spoiled);
@@ -59,7 +68,8 @@ impl<T: Element> Operator<T> {
     /// The built-in operator `name`.
     ///
     /// # Errors
-    /// When there is no operator of this name, or not for this element type.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if there is no operator of this name, or not
+    /// for this element type.
     pub fn named(name: &str) -> Result<Self> {
         name.parse::<Op>()?.try_into()
     }
@@ -89,12 +99,12 @@ impl<T: Element> Operator<T> {
         &self.name
     }
 
-    /// Whether the operator commutes.
+    /// Whether the operator commutes, as the user says for one of their own.
     pub fn commutes(&self) -> bool {
         self.commutes
     }
 
-    /// `a ⊕ b`.
+    /// `a ⊕ b`: `a` is the left operand.
     pub fn apply(&self, a: T, b: T) -> T {
         let mut acc = [a];
         self.combine(&mut acc, &[b], Order::MineFirst);
@@ -125,7 +135,7 @@ impl<T: Element> TryFrom<Op> for Operator<T> {
     /// The built-in operator `op`.
     ///
     /// # Errors
-    /// When the element type does not have it.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the element type does not have it.
     fn try_from(op: Op) -> Result<Self> {
         T::built_in(op).ok_or_else(|| {
             let name = ElementType::of::<T>().map_or(std::any::type_name::<T>(), ElementType::name);

@@ -10,15 +10,29 @@ use crate::run::operator::Operator;
 use crate::schedule::collective::{Collective, Expected, Totals};
 use crate::schedule::{Layout, Order, total_len};
 
-/// Inputs for every rank: `inputs[rank]` holds the elements of the rank's input spans in order.
+/// Test inputs for every rank: `inputs[rank]` holds the elements of the rank's input spans in
+/// order. `layout` has the buffer of each of the `p` ranks.
 ///
-/// Values are scrambled, and never an identity of an operator (0 and 1 among them). Sums and
-/// products of floats are exact while `ranks` is below the type's precision, so every order of
-/// combining gives the same bits. Each repetition of
-/// a [verified run](crate::run::Run::verified) has other values; these are the first.
+/// Values are scrambled, and never an identity of an operator (0 and 1 among them). With built-in
+/// operators the bits of float results do not depend on the order of combining: products are exact
+/// for any number of ranks, sums for up to 85 ranks of `bf16`, 682 of `f16` and 5 million of `f32`.
+/// Each repetition of a [verified run](crate::run::Run::verified) has other values; these are the
+/// first.
 ///
 /// # Complexity
-/// Linear in the number of elements.
+/// Time and memory are linear in the number of elements of all inputs.
+///
+/// # Example
+/// ```
+/// use oneport::run::{Operator, inputs, oracle};
+/// let schedule = oneport::Schedule::allreduce(3, 10).build()?;
+/// let (collective, layout) = (schedule.collective(), schedule.layout());
+/// let sum = Operator::<f32>::named("sum")?;
+/// let inputs = inputs(collective, layout, &sum);
+/// let outputs = oracle(collective, layout, &sum, &inputs)?;
+/// assert_eq!(outputs[2][7], inputs[0][7] + inputs[1][7] + inputs[2][7]);
+/// # Ok::<(), oneport::Error>(())
+/// ```
 pub fn inputs<T: Element>(
     collective: &Collective,
     layout: &[Layout],
@@ -36,10 +50,18 @@ pub fn inputs<T: Element>(
 }
 
 /// The contents that every rank's output spans must have, computed from the inputs sequentially in
-/// rank order, without a schedule.
+/// rank order, without a schedule: `outputs[rank]` holds the elements of the rank's output spans in
+/// order. `inputs[rank]` holds those of its input spans, whatever their values.
+///
+/// # Complexity
+/// Linear in the number of elements of all inputs and outputs. Ranks with equal outputs share the
+/// computation, and a scan continues with that of the rank before.
 ///
 /// # Errors
 /// As [`Collective::expected_output`].
+///
+/// # Panics
+/// When `inputs` has fewer ranks than `layout`, or an input fewer elements than its spans.
 pub fn oracle<T: Element>(
     collective: &Collective,
     layout: &[Layout],

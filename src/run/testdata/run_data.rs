@@ -14,19 +14,20 @@ use crate::run::tuning::{MAX_TEST_DIGESTS, MAX_TEST_ELEMENTS};
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Span, total_len};
 
-/// The first wrong element of a run's outputs.
+/// The first wrong element of a run's outputs: in the first repetition with a wrong output, of the
+/// first rank that has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Mismatch<T> {
-    /// The repetition, counted from 0 and including the warm-up.
+    /// The repetition, counted from 0 and including those that are not timed.
     pub repetition: usize,
     /// The rank.
     pub rank: usize,
-    /// The element's index in the rank's output.
+    /// The element's index in the rank's output, with its spans packed.
     pub index: usize,
     /// The right value.
     pub expected: T,
-    /// The value in the output.
+    /// The value in the output, which differs in at least one bit.
     pub found: T,
 }
 
