@@ -4,6 +4,11 @@
 //! of the process's control groups and the process's own limits (`ulimit -v`, `ulimit -d`). A
 //! process that exceeds a control group's limit is killed, and one that exceeds its own limit
 //! aborts. Code that needs much memory therefore asks first, with [`ensure_memory`].
+//!
+//! All of this is known on Linux only, where each call reads some files of `/proc` and `/sys`. On
+//! other systems nothing is refused. All sizes are in bytes. All errors are
+//! [`ErrorKind::Usage`](crate::ErrorKind::Usage), and say how much is needed, how much may be used,
+//! and which limit applies.
 
 use std::fmt;
 use std::fs;
@@ -18,16 +23,16 @@ use crate::error::{Error, Result};
 pub struct AvailableMemory {
     /// Number of bytes.
     pub bytes: u64,
-    /// Which limit determines the number.
+    /// Which limit determines the number: the one that leaves least.
     pub limit: MemoryLimit,
 }
 
-/// What limits a process's memory.
+/// What limits the memory of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// The machine's available memory.
+    /// The machine's available memory: what is free or can be reclaimed.
     Free,
-    /// The limit of a control group, such as a container's.
+    /// The limit of a control group, such as a container's, or of a group around it.
     ControlGroup,
     /// The limit of the process's address space (`ulimit -v`).
     AddressSpace,
@@ -73,10 +78,16 @@ pub fn available_memory() -> Option<AvailableMemory> {
     min_available(&|path| fs::read_to_string(path).ok())
 }
 
-/// Returns an error if `bytes` bytes of additional memory are more than the process may use.
+/// Returns an error if `bytes` bytes of additional memory are more than the process may use. It
+/// allocates nothing. `what` begins the message, such as "a team of 4096 ranks".
+///
+/// ```no_run
+/// oneport::run::system::ensure_memory("a table of 2^30 numbers", 8 << 30)?;
+/// # Ok::<(), oneport::Error>(())
+/// ```
 ///
 /// # Errors
-/// Says how much memory `what` needs, how much may be used, and which limit applies.
+/// If they are more than [`available_memory`] says.
 pub fn ensure_memory(what: &str, bytes: u128) -> Result<()> {
     match available_memory() {
         Some(available) if bytes > u128::from(available.bytes) => {
@@ -89,7 +100,7 @@ pub fn ensure_memory(what: &str, bytes: u128) -> Result<()> {
     }
 }
 
-/// Memory reserved for later use: see [`reserve_memory`].
+/// Address space reserved for later use, until this is dropped: see [`reserve_memory`].
 #[derive(Debug)]
 pub struct Reservation {
     _bytes: Vec<u8>,
@@ -97,10 +108,11 @@ pub struct Reservation {
 
 /// Reserves `bytes` bytes of the process's address space until the reservation is dropped, if the
 /// process has limits of its own. Otherwise other allocations could use them up meanwhile: the C
-/// library reserves up to 64 MiB for each thread that starts.
+/// library reserves up to 64 MiB for each thread that starts. Without such limits nothing is
+/// reserved. The memory is not touched, so it takes no pages.
 ///
 /// # Errors
-/// As [`ensure_memory`].
+/// If the process's own limits do not leave as much.
 pub fn reserve_memory(what: &str, bytes: u64) -> Result<Reservation> {
     let mut reserved = Vec::new();
     if let Some(available) = process_limit() {
@@ -124,6 +136,18 @@ pub fn reserve_memory(what: &str, bytes: u64) -> Result<Reservation> {
 /// If a thread's stack finds no room, starting it fails; but if its signal stack, which the thread
 /// allocates itself, finds no room, the process ends. So each start waits until the previous thread
 /// runs and there is room for both stacks.
+///
+/// ```
+/// use oneport::run::system::Gate;
+/// let (mut gate, mut threads) = (Gate::new(), Vec::new());
+/// for _ in 0..4 {
+///     let pass = gate.wait(256 << 10)?;
+///     let thread = std::thread::Builder::new().stack_size(256 << 10);
+///     threads.push(thread.spawn(move || drop(pass)).expect("a thread starts"));
+/// }
+/// # threads.into_iter().for_each(|thread| thread.join().expect("it returns"));
+/// # Ok::<(), oneport::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Gate {
     /// Set if the process has limits; a running thread sends a message.
@@ -131,7 +155,7 @@ pub struct Gate {
     waiting: bool,
 }
 
-/// Token of a starting thread, dropped when the thread runs.
+/// Token of a starting thread, which drops it when it runs. The next [`Gate::wait`] waits for that.
 #[derive(Debug)]
 pub struct Pass(Option<SyncSender<()>>);
 
@@ -142,7 +166,8 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// A gate through which no thread has passed.
+    /// A gate through which no thread has passed. It looks once whether the process has limits of
+    /// its own; without them it lets every thread pass at once.
     pub fn new() -> Gate {
         Gate {
             limited: process_limit().map(|_| sync_channel(1)),
@@ -150,10 +175,12 @@ impl Gate {
         }
     }
 
-    /// Waits until the next thread can start.
+    /// Waits until the next thread can start, whose stack takes `stack_bytes` bytes: until the
+    /// thread before has dropped its [`Pass`].
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// If the process's own limits leave no room for its stack and its first allocations. The gate
+    /// can be used again.
     pub fn wait(&mut self, stack_bytes: usize) -> Result<Pass> {
         let Some((sender, receiver)) = &self.limited else {
             return Ok(Pass(None));
@@ -186,7 +213,7 @@ impl Drop for Pass {
 }
 
 /// Whether the process has limits of its own (`ulimit -v`, `ulimit -d`): allocations beyond them
-/// fail, and each thread takes up to 64 MiB of them.
+/// fail, and the C library takes up to 64 MiB of them for each thread.
 pub fn has_own_limits() -> bool {
     process_limit().is_some()
 }
