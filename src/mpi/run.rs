@@ -12,12 +12,10 @@ use crate::error::{Error, Result};
 use crate::run::engine::{
     Eager, Failure, Job, Off, Program, Reports, RunContext, RunData, ThreadReport, repeat,
 };
+use crate::run::tuning::MAX_RECORDS;
 use crate::run::{Clock, Element, ElementType, Mismatch, Operator, Outcome, Place, Run, Workers};
 use crate::schedule::Schedule;
 use crate::simulate::Simulation;
-
-/// Start and end of a repetition are recorded for at most so many repetitions, summed over ranks.
-const MAX_RECORDS: usize = 100_000_000;
 
 /// All that a process prepares for a run before it meets the others.
 struct Prepared<'s, T> {
@@ -31,8 +29,9 @@ struct Prepared<'s, T> {
 }
 
 /// Runs on the first processes of the world; the others wait. All processes describe the same run.
-/// Only the process's own inputs are read, and only its own output is in [`Outcome::outputs`];
-/// everything else of the outcome is the same on all processes.
+/// Only the process's own inputs are read, and only its own output is in [`Outcome::outputs`]. Of
+/// the rest of the outcome, [`Outcome::pinned`], [`Outcome::oversubscribed`] and the warnings are
+/// about the process's own host.
 ///
 /// If a process has a run that differs from the others', or whose parts do not fit together, all
 /// return an error. A failure during the run, such as a passed deadline, ends all processes with a

@@ -2,10 +2,11 @@
 
 use std::hash::{Hash, Hasher};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul};
+use std::sync::Arc;
 
 use super::element::{Element, ElementType, sealed};
 use super::op::Op;
-use super::operator::Operator;
+use super::operator::{Combine, Operator};
 use super::testdata::{Draw, Purpose, poison_float, poison_integer, sample_float, sample_integer};
 use super::transfer::combine_each;
 
@@ -35,7 +36,7 @@ macro_rules! operators {
             $(Op::$name => (Purpose::$purpose, $kernel),)*
             _ => return None,
         };
-        Some(Operator::kernel($op.name(), purpose, kernel))
+        Some(Operator::built_in($op, purpose, Combine::Kernel(kernel)))
     }};
 }
 
@@ -225,7 +226,8 @@ impl<T: Copy + PartialEq> Located<T> {
 
 /// The operator of affine maps, which exists for `u64` only.
 fn affine_maps<T: Element>() -> Option<Operator<T>> {
-    let maps = Operator::new(Op::AFFINE.name(), false, affine).with_purpose(Purpose::Affine);
+    let combine = Combine::Function(Arc::new(affine));
+    let maps = Operator::built_in(Op::AFFINE, Purpose::Affine, combine);
     (&maps as &dyn std::any::Any).downcast_ref().cloned()
 }
 

@@ -24,16 +24,20 @@ use crate::schedule::Order;
 #[derive(Clone)]
 pub struct Operator<T> {
     name: Arc<str>,
+    /// Which built-in operator it is.
+    op: Option<Op>,
     commutes: bool,
     /// How test values have to be chosen, if the operator is known.
     purpose: Purpose,
     combine: Combine<T>,
 }
 
+/// How an operator combines.
 #[derive(Clone)]
-enum Combine<T> {
+pub(super) enum Combine<T> {
     /// `acc[i] = acc[i] ⊕ other[i]`, for an operator that commutes.
     Kernel(fn(&mut [T], &[T])),
+    /// `f(a, b) = a ⊕ b`.
     Function(Arc<dyn Fn(T, T) -> T + Send + Sync>),
 }
 
@@ -43,14 +47,14 @@ impl<T: Element> Operator<T> {
     /// with [`ErrorKind::Panicked`](crate::ErrorKind::Panicked).
     ///
     /// The name is for reports and must not be empty in a [`Run`](super::Run). Over MPI all
-    /// processes must give the same, and the library's own collectives know operators by their
-    /// names only: do not give the name of a built-in one to another function.
+    /// processes must give the same.
     ///
     /// Test data for such an operator are arbitrary values. Float sums of them are not exact: a
     /// verified run needs an `f` that is associative to the last bit.
     pub fn new(name: &str, commutes: bool, f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Self {
         Operator {
             name: name.into(),
+            op: None,
             commutes,
             purpose: Purpose::Any,
             combine: Combine::Function(Arc::new(f)),
@@ -60,9 +64,14 @@ impl<T: Element> Operator<T> {
     /// The operator for collectives that combine nothing, named `none`: a schedule that combines
     /// nevertheless makes its data visibly wrong.
     pub fn none() -> Self {
-        Operator::kernel("none", Purpose::Any, |acc, other| {
-            combine_each(acc, other, T::spoiled);
-        })
+        let spoil: fn(&mut [T], &[T]) = |acc, other| combine_each(acc, other, T::spoiled);
+        Operator {
+            name: "none".into(),
+            op: None,
+            commutes: true,
+            purpose: Purpose::Any,
+            combine: Combine::Kernel(spoil),
+        }
     }
 
     /// The built-in operator `name`.
@@ -74,20 +83,20 @@ impl<T: Element> Operator<T> {
         name.parse::<Op>()?.try_into()
     }
 
-    /// An operator that commutes, with test data for `purpose`.
-    pub(super) fn kernel(name: &str, purpose: Purpose, kernel: fn(&mut [T], &[T])) -> Self {
+    /// The built-in operator `op` with test data for `purpose`.
+    pub(super) fn built_in(op: Op, purpose: Purpose, combine: Combine<T>) -> Self {
         Operator {
-            name: name.into(),
-            commutes: true,
+            name: op.name().into(),
+            op: Some(op),
+            commutes: op.commutes(),
             purpose,
-            combine: Combine::Kernel(kernel),
+            combine,
         }
     }
 
-    /// The same operator with test data for `purpose`.
-    pub(super) fn with_purpose(mut self, purpose: Purpose) -> Self {
-        self.purpose = purpose;
-        self
+    /// Which built-in operator it is, if it is one.
+    pub fn op(&self) -> Option<Op> {
+        self.op
     }
 
     pub(super) fn purpose(&self) -> Purpose {

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-// Copying
+// Caches
 
 /// Bytes of the last-level cache.
 pub(crate) fn cache_bytes() -> usize {
@@ -50,6 +50,10 @@ pub(crate) const MAX_PREFETCH_BYTES: usize = 1 << 10;
 /// Bytes of the smallest piece of a message that both partners copy. A message shorter than two of
 /// them is not worth a handshake.
 pub(crate) const MIN_PIECE_BYTES: usize = 16 << 10;
+
+/// Bytes of the shortest message that both partners copy, if both can. Calibrated costs of such
+/// messages are those of a shared copy.
+pub(crate) const MIN_LONG_BYTES: u64 = 2 * MIN_PIECE_BYTES as u64;
 
 /// Bytes of the largest piece of a message that both partners copy.
 pub(crate) const MAX_PIECE_BYTES: usize = 256 << 10;
@@ -185,10 +189,6 @@ pub(crate) const MAX_BLOCK: Duration = Duration::from_secs(1);
 
 /// Percentage of the cores' time from which on a run warns that other processes had it.
 pub(crate) const MIN_FOREIGN_PERCENT: u64 = 5;
-
-/// Bytes of the shortest message that both partners copy, if both can. Calibrated costs of such
-/// messages are those of a shared copy.
-pub(crate) const MIN_LONG_BYTES: u64 = 2 * MIN_PIECE_BYTES as u64;
 
 // Threads
 

@@ -164,7 +164,7 @@ fn random_requests_give_correct_schedules() {
                 .segments(Segments::of_sizes(case.sizes.clone()).unwrap())
                 .ports(case.ports)
                 .keep_order(name == "affine")
-                .element_bytes(dtype.bytes() as u64);
+                .element_bytes(dtype.bytes());
             let mut random = Random::new(case.seed);
             for algorithm in registry::all() {
                 request = request

@@ -7,12 +7,9 @@ use super::communicator::{Communicator, count};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::run::engine::RankMemory;
-use crate::run::{Element, Operator};
+use crate::run::{Element, Op, Operator};
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Span, total_len};
-
-/// The operators that MPI has, too.
-const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "band", "bor", "bxor"];
 
 /// What the library is asked for, in its own terms. It does the same as a schedule, on buffers that
 /// hold the input and, after it, the output; for a broadcast, one vector.
@@ -26,8 +23,8 @@ pub(crate) struct OwnCollective {
     counts: Vec<c_int>,
     displacements: Vec<c_int>,
     regular: bool,
-    operator: String,
-    combines: bool,
+    /// The operator, where the collective combines.
+    operator: Option<Op>,
 }
 
 impl OwnCollective {
@@ -65,12 +62,15 @@ impl OwnCollective {
                 )));
             }
         };
-        let known = OPERATORS.contains(&operator.name());
-        if collective.kind().reduces() && !known {
+        let combines = collective.kind().reduces();
+        let known = operator.op().filter(|&op| op != Op::AFFINE);
+        if combines && known.is_none() {
+            let names = Op::ALL.map(Op::name);
+            let known = names.into_iter().filter(|&n| n != Op::AFFINE.name());
             return Err(Error::usage(format!(
                 "MPI has no operator {}: choose one of {}",
                 operator.name(),
-                OPERATORS.join(", ")
+                known.collect::<Vec<_>>().join(", ")
             )));
         }
         let mut before = 0usize;
@@ -88,8 +88,7 @@ impl OwnCollective {
             schedule: Schedule::new(Ports::BI, collective.clone(), layout, programs)?,
             displacements,
             regular,
-            operator: operator.name().to_owned(),
-            combines: collective.kind().reduces(),
+            operator: known.filter(|_| combines),
         })
     }
 }
@@ -112,11 +111,8 @@ impl Communicator {
         let (block, n) = (own.counts[rank], total_len(&layout.input) as c_int);
         let (counts, before) = (own.counts.as_ptr(), own.displacements.as_ptr());
         let t = mpi.datatype::<T>();
-        let op = if own.combines {
-            mpi.operator::<T>(&own.operator)?
-        } else {
-            Handle(0)
-        };
+        let op = own.operator.map(|op| mpi.operator::<T>(op)).transpose()?;
+        let op = op.unwrap_or(Handle(0));
         let code = match *own.schedule.collective() {
             // SAFETY: all ranks have a vector of as many elements.
             Collective::Broadcast { root } => unsafe {

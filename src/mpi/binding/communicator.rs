@@ -9,7 +9,7 @@ use super::abi::Handle;
 use super::library::Mpi;
 use crate::error::{Error, Result};
 use crate::mpi::idle::Idle;
-use crate::run::{Element, ElementType};
+use crate::run::{Element, ElementType, Op};
 
 /// How long processes may take to arrive where all agree on something: they plan, or compare their
 /// results, before.
@@ -269,33 +269,29 @@ impl Drop for Communicator {
 }
 
 impl Mpi {
-    /// The operator called `name` here, for elements of a type.
+    /// The operator `op` for elements of type `T`.
     ///
     /// # Errors
     /// MPI has no such operator, or not for this type.
-    pub(super) fn operator<T: Element>(&self, name: &str) -> Result<Handle> {
+    pub(super) fn operator<T: Element>(&self, op: Op) -> Result<Handle> {
         let c = &self.constants;
-        let element = ElementType::of::<T>();
-        if element.and_then(|e| self.own_datatype(e)).is_none() {
-            let element = element.map_or("these elements", ElementType::name);
-            return Err(Error::usage(format!(
-                "MPI has no operator {name} for {element}"
-            )));
-        }
-        Ok(match name {
-            "sum" => c.sum,
-            "prod" => c.prod,
-            "min" => c.min,
-            "max" => c.max,
-            "band" => c.band,
-            "bor" => c.bor,
-            "bxor" => c.bxor,
-            "land" => c.land,
-            "lor" => c.lor,
-            "lxor" => c.lxor,
-            "minloc" => c.minloc,
-            "maxloc" => c.maxloc,
-            _ => return Err(Error::usage(format!("MPI has no operator {name}"))),
+        let element = ElementType::of::<T>().filter(|&e| self.own_datatype(e).is_some());
+        let refusal = || Error::usage(format!("MPI has no operator {op} for these elements"));
+        element.ok_or_else(refusal)?;
+        Ok(match op {
+            Op::SUM => c.sum,
+            Op::PROD => c.prod,
+            Op::MIN => c.min,
+            Op::MAX => c.max,
+            Op::BAND => c.band,
+            Op::BOR => c.bor,
+            Op::BXOR => c.bxor,
+            Op::LAND => c.land,
+            Op::LOR => c.lor,
+            Op::LXOR => c.lxor,
+            Op::MINLOC => c.minloc,
+            Op::MAXLOC => c.maxloc,
+            _ => return Err(refusal()),
         })
     }
 

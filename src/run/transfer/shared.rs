@@ -9,7 +9,7 @@ use super::protocol::{Pieces, is_plain};
 use super::sync::{spin_loop, yield_now};
 use crate::run::element::Element;
 use crate::run::tuning::{
-    MAX_PIECE_BYTES, MIN_PIECE_BYTES, PIECES, SPINS_PER_PIECE_YIELD, first_claim,
+    MAX_PIECE_BYTES, MIN_LONG_BYTES, MIN_PIECE_BYTES, PIECES, SPINS_PER_PIECE_YIELD, first_claim,
 };
 
 /// A message, its destination, and how it is divided into pieces.
@@ -39,7 +39,7 @@ impl Division {
     /// type has no padding.
     pub(super) fn of<T: Element>(elements: usize, streams_from: usize) -> Division {
         let bytes = elements * size_of::<T>();
-        let each = if bytes < 2 * MIN_PIECE_BYTES {
+        let each = if (bytes as u64) < MIN_LONG_BYTES {
             elements.max(1)
         } else {
             ((bytes / PIECES).clamp(MIN_PIECE_BYTES, MAX_PIECE_BYTES) / size_of::<T>()).max(1)
