@@ -55,7 +55,7 @@ impl World {
         run: &Run<'_, T>,
     ) -> Result<(Outcome<T>, &'static str)> {
         let prepared = run.operator().and_then(|operator| {
-            let own = OwnCollective::of(run.schedule, &operator)?;
+            let own = self.all.own_collective(run.schedule, &operator)?;
             Ok((operator, own))
         });
         let (operator, own) = self.agree(prepared)?;

@@ -32,7 +32,7 @@ impl OwnCollective {
     ///
     /// # Errors
     /// When the library has none, or the vectors have more elements than it counts.
-    pub(crate) fn of<T: Element>(schedule: &Schedule, operator: &Operator<T>) -> Result<Self> {
+    fn of<T: Element>(schedule: &Schedule, operator: &Operator<T>) -> Result<Self> {
         let (collective, layout) = (schedule.collective(), schedule.layout());
         let inputs = layout.iter().map(|l| total_len(&l.input));
         let outputs = layout.iter().map(|l| total_len(&l.output));
@@ -94,6 +94,22 @@ impl OwnCollective {
 }
 
 impl Communicator {
+    /// The library's counterpart of `schedule`.
+    ///
+    /// # Errors
+    /// As [`OwnCollective::of`]; also when it does not have the operator for such elements.
+    pub(crate) fn own_collective<T: Element>(
+        &self,
+        schedule: &Schedule,
+        operator: &Operator<T>,
+    ) -> Result<OwnCollective> {
+        let own = OwnCollective::of(schedule, operator)?;
+        own.operator
+            .map(|op| self.mpi.operator::<T>(op))
+            .transpose()?;
+        Ok(own)
+    }
+
     /// Has the library do `own` on the buffer of this rank.
     ///
     /// # Errors
