@@ -76,9 +76,9 @@ impl Case {
         }
         let square = |time| vec![vec![Some(time); self.ranks]; self.ranks];
         CostModel::heterogeneous(Links {
-            alpha: square(cost().alpha),
-            beta: square(cost().beta),
-            gamma: vec![cost().gamma; self.ranks],
+            alpha: square(cost().rates().alpha),
+            beta: square(cost().rates().beta),
+            gamma: vec![cost().rates().gamma; self.ranks],
             gamma_copy: Vec::new(),
         })
         .expect("finite costs")

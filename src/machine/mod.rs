@@ -26,9 +26,34 @@ use crate::error::{Error, Result};
 /// assert_eq!(cost.transfer(0, 1, 4), 14.0);
 /// assert_eq!(cost.transfer(0, 1, 0), 0.0);
 /// assert_eq!(cost.combine(1, 4), 2.0);
+/// assert_eq!(cost.linear().map(|linear| linear.beta), Some(1.0));
 /// ```
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CostModel {
+    costs: Costs,
+    overlap: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Costs {
+    /// The same for all ranks, linear in the size.
+    Linear(Linear),
+    /// The same for all ranks, linear in ranges of sizes where there are pieces.
+    Pieces(Linear, Arc<Pieces>),
+    /// Different between ranks.
+    Links(Arc<Platform>),
+}
+
+impl Default for CostModel {
+    /// Everything is free.
+    fn default() -> Self {
+        CostModel::new(0.0, 0.0)
+    }
+}
+
+/// Costs that are the same for all ranks and linear in the size.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Linear {
     /// Start-up time of a message.
     pub alpha: f64,
     /// Time per byte of a message.
@@ -37,50 +62,33 @@ pub struct CostModel {
     pub gamma: f64,
     /// Time per byte copied locally.
     pub gamma_copy: f64,
-    /// Whether computation may overlap communication (see [`crate::rules`], rule 3).
-    pub overlap: bool,
-    shape: Option<Arc<Shape>>,
 }
 
-/// Costs that differ between ranks or are not linear in the size.
-#[derive(Debug, PartialEq)]
-enum Shape {
-    Platform(Platform),
-    Pieces(Pieces),
-}
-
-/// The four linear costs of a model without [`Shape`]: the same sums as [`CostModel`]'s methods,
-/// without the case distinction.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OneLine {
-    alpha: f64,
-    beta: f64,
-    gamma: f64,
-    gamma_copy: f64,
-}
-
-impl OneLine {
+impl Linear {
+    /// Time of a message of `bytes` bytes.
     #[inline]
-    pub(crate) fn transfer(&self, bytes: u64) -> f64 {
+    pub fn transfer(&self, bytes: u64) -> f64 {
         if bytes == 0 {
             return 0.0;
         }
         self.alpha + self.beta * float(bytes)
     }
 
+    /// Time to combine `bytes` bytes.
     #[inline]
-    pub(crate) fn combine(&self, bytes: u64) -> f64 {
+    pub fn combine(&self, bytes: u64) -> f64 {
         self.gamma * float(bytes)
     }
 
+    /// Time to copy `bytes` bytes locally.
     #[inline]
-    pub(crate) fn copy(&self, bytes: u64) -> f64 {
+    pub fn copy(&self, bytes: u64) -> f64 {
         self.gamma_copy * float(bytes)
     }
 }
 
 /// A heterogeneous platform.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Platform {
     links: Links,
     /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`; alpha is infinite without a
@@ -126,26 +134,62 @@ impl CostModel {
     /// A homogeneous model without computation costs.
     pub fn new(alpha: f64, beta: f64) -> Self {
         CostModel {
-            alpha,
-            beta,
-            ..CostModel::default()
+            costs: Costs::Linear(Linear {
+                alpha,
+                beta,
+                ..Linear::default()
+            }),
+            overlap: false,
         }
     }
 
-    /// The same model with time `gamma` per byte combined, for all sizes.
+    /// The same model with time `gamma` per byte combined, for all sizes and ranks.
     #[must_use]
-    pub fn gamma(mut self, gamma: f64) -> Self {
-        self.gamma = gamma;
-        self.drop_pieces(|p| &mut p.combine);
-        self.drop_pieces(|p| &mut p.combine_local);
-        self
+    pub fn gamma(self, gamma: f64) -> Self {
+        self.with_rate(
+            gamma,
+            |linear| &mut linear.gamma,
+            |links| &mut links.gamma,
+            |pieces| {
+                pieces.combine.clear();
+                pieces.combine_local.clear();
+            },
+        )
     }
 
-    /// The same model with time `gamma_copy` per byte copied locally, for all sizes.
+    /// The same model with time `gamma_copy` per byte copied locally, for all sizes and ranks.
     #[must_use]
-    pub fn gamma_copy(mut self, gamma_copy: f64) -> Self {
-        self.gamma_copy = gamma_copy;
-        self.drop_pieces(|p| &mut p.copy);
+    pub fn gamma_copy(self, gamma_copy: f64) -> Self {
+        self.with_rate(
+            gamma_copy,
+            |linear| &mut linear.gamma_copy,
+            |links| &mut links.gamma_copy,
+            |pieces| pieces.copy.clear(),
+        )
+    }
+
+    fn with_rate(
+        mut self,
+        rate: f64,
+        of_all: fn(&mut Linear) -> &mut f64,
+        of_ranks: fn(&mut Links) -> &mut Vec<f64>,
+        drop_pieces: fn(&mut Pieces),
+    ) -> Self {
+        match &mut self.costs {
+            Costs::Linear(linear) => *of_all(linear) = rate,
+            Costs::Pieces(linear, pieces) => {
+                *of_all(linear) = rate;
+                drop_pieces(Arc::make_mut(pieces));
+                if pieces.is_empty() {
+                    self.costs = Costs::Linear(*linear);
+                }
+            }
+            Costs::Links(platform) => {
+                let links = &mut Arc::make_mut(platform).links;
+                let ranks = links.alpha.len();
+                *of_ranks(links) = vec![rate; ranks];
+            }
+        }
         self
     }
 
@@ -156,21 +200,17 @@ impl CostModel {
     /// As [`Pieces::validate`]; also if the model is heterogeneous.
     pub fn pieces(mut self, pieces: Pieces) -> Result<Self> {
         pieces.validate()?;
-        if self.links().is_some() {
+        let (Costs::Linear(linear) | Costs::Pieces(linear, _)) = self.costs else {
             return Err(Error::usage(
                 "costs of each pair of ranks have no pieces of sizes",
             ));
-        }
-        self.shape = (!pieces.is_empty()).then(|| Arc::new(Shape::Pieces(pieces)));
+        };
+        self.costs = if pieces.is_empty() {
+            Costs::Linear(linear)
+        } else {
+            Costs::Pieces(linear, Arc::new(pieces))
+        };
         Ok(self)
-    }
-
-    fn drop_pieces(&mut self, which: impl Fn(&mut Pieces) -> &mut Vec<Piece>) {
-        if let Some(Shape::Pieces(pieces)) = self.shape.as_deref() {
-            let mut pieces = pieces.clone();
-            which(&mut pieces).clear();
-            self.shape = (!pieces.is_empty()).then(|| Arc::new(Shape::Pieces(pieces)));
-        }
     }
 
     /// The same model with overlap of communication and computation allowed or not.
@@ -209,8 +249,8 @@ impl CostModel {
             )));
         }
         Ok(CostModel {
-            shape: Some(Arc::new(Shape::Platform(Platform::new(links)))),
-            ..CostModel::default()
+            costs: Costs::Links(Arc::new(Platform::new(links))),
+            overlap: false,
         })
     }
 
@@ -242,11 +282,12 @@ impl CostModel {
     /// # Errors
     /// Names the first cost that is not.
     pub fn validate(&self) -> Result<()> {
+        let linear = self.rates();
         for (name, value) in [
-            ("alpha", self.alpha),
-            ("beta", self.beta),
-            ("gamma", self.gamma),
-            ("gamma-copy", self.gamma_copy),
+            ("alpha", linear.alpha),
+            ("beta", linear.beta),
+            ("gamma", linear.gamma),
+            ("gamma-copy", linear.gamma_copy),
         ] {
             if let Some(why) = refuses_cost(value) {
                 return Err(Error::usage(format!("{name} is {value:?}: {why}")));
@@ -282,8 +323,8 @@ impl CostModel {
     }
 
     fn platform(&self) -> Option<&Platform> {
-        match self.shape.as_deref() {
-            Some(Shape::Platform(platform)) => Some(platform),
+        match &self.costs {
+            Costs::Links(platform) => Some(platform),
             _ => None,
         }
     }
@@ -300,26 +341,35 @@ impl CostModel {
 
     /// Piecewise linear costs, if this model has them.
     pub fn size_pieces(&self) -> Option<&Pieces> {
-        match self.shape.as_deref() {
-            Some(Shape::Pieces(pieces)) => Some(pieces),
+        match &self.costs {
+            Costs::Pieces(_, pieces) => Some(pieces),
             _ => None,
         }
     }
 
-    /// Whether `alpha`, `beta`, `gamma` and `gamma_copy` alone define the costs: equal for all
-    /// ranks and linear in the size.
-    pub fn is_linear(&self) -> bool {
-        self.shape.is_none()
+    /// The costs, if four numbers describe them.
+    #[inline]
+    pub fn linear(&self) -> Option<Linear> {
+        match self.costs {
+            Costs::Linear(linear) => Some(linear),
+            _ => None,
+        }
     }
 
-    /// The four numbers, if [`is_linear`](Self::is_linear).
-    pub(crate) fn one_line(&self) -> Option<OneLine> {
-        self.is_linear().then_some(OneLine {
-            alpha: self.alpha,
-            beta: self.beta,
-            gamma: self.gamma,
-            gamma_copy: self.gamma_copy,
-        })
+    /// The linear costs that the model was made with: those of all sizes, or of the kinds of costs
+    /// that have no [pieces](Self::size_pieces). All 0 for a heterogeneous model.
+    #[inline]
+    pub fn rates(&self) -> Linear {
+        match self.costs {
+            Costs::Linear(linear) | Costs::Pieces(linear, _) => linear,
+            Costs::Links(_) => Linear::default(),
+        }
+    }
+
+    /// Whether computation may overlap communication (see [`crate::rules`], rule 3).
+    #[inline]
+    pub fn overlaps(&self) -> bool {
+        self.overlap
     }
 
     /// Lower bounds `(alpha, beta, gamma)` on the costs of a homogeneous model: the largest values
@@ -327,15 +377,16 @@ impl CostModel {
     /// byte, and no combination less than `gamma` per byte. Ignores the links of a heterogeneous
     /// model.
     pub(crate) fn min_rates(&self) -> (f64, f64, f64) {
+        let linear = self.rates();
         let Some(pieces) = self.size_pieces() else {
-            return (self.alpha, self.beta, self.gamma);
+            return (linear.alpha, linear.beta, linear.gamma);
         };
         let (alpha, beta) = match pieces.transfer.first() {
             Some(first) => (first.alpha, pieces::min_rate(&pieces.transfer)),
-            None => (self.alpha, self.beta),
+            None => (linear.alpha, linear.beta),
         };
         let gamma = match pieces.combine.is_empty() {
-            true => self.gamma,
+            true => linear.gamma,
             false => pieces::min_rate(&pieces.combine),
         };
         let local = match pieces.combine_local.is_empty() {
@@ -350,7 +401,7 @@ impl CostModel {
     pub(crate) fn lines_below(&self) -> Vec<(f64, f64)> {
         match self.size_pieces() {
             Some(pieces) if !pieces.transfer.is_empty() => pieces::lines_below(&pieces.transfer),
-            _ => vec![(self.alpha, self.beta)],
+            _ => vec![(self.rates().alpha, self.rates().beta)],
         }
     }
 
@@ -361,13 +412,15 @@ impl CostModel {
         if bytes == 0 {
             return 0.0;
         }
-        match self.shape.as_deref() {
-            None => self.alpha + self.beta * float(bytes),
-            Some(Shape::Platform(p)) => {
-                let (alpha, beta) = p.pair(from, to);
+        match &self.costs {
+            Costs::Linear(linear) => linear.alpha + linear.beta * float(bytes),
+            Costs::Links(platform) => {
+                let (alpha, beta) = platform.pair(from, to);
                 alpha + beta * float(bytes)
             }
-            Some(Shape::Pieces(p)) => in_pieces(&p.transfer, bytes, (self.alpha, self.beta)),
+            Costs::Pieces(linear, pieces) => {
+                in_pieces(&pieces.transfer, bytes, (linear.alpha, linear.beta))
+            }
         }
     }
 
@@ -375,16 +428,16 @@ impl CostModel {
     /// does not describe the rank.
     #[inline]
     pub fn combine(&self, rank: usize, bytes: u64) -> f64 {
-        self.rate(rank, self.gamma, |l| &l.gamma, |p| &p.combine, bytes)
+        self.rate(rank, |l| l.gamma, |l| &l.gamma, |p| &p.combine, bytes)
     }
 
     /// Time that rank `rank` needs to combine `bytes` bytes it already holds: as
     /// [`combine`](Self::combine), unless the model has pieces for local combinations.
     #[inline]
     pub fn combine_local(&self, rank: usize, bytes: u64) -> f64 {
-        match self.shape.as_deref() {
-            Some(Shape::Pieces(p)) if bytes > 0 && !p.combine_local.is_empty() => {
-                in_pieces(&p.combine_local, bytes, (0.0, self.gamma))
+        match &self.costs {
+            Costs::Pieces(linear, pieces) if bytes > 0 && !pieces.combine_local.is_empty() => {
+                in_pieces(&pieces.combine_local, bytes, (0.0, linear.gamma))
             }
             _ => self.combine(rank, bytes),
         }
@@ -394,25 +447,34 @@ impl CostModel {
     /// not describe the rank.
     #[inline]
     pub fn copy(&self, rank: usize, bytes: u64) -> f64 {
-        self.rate(rank, self.gamma_copy, |l| &l.gamma_copy, |p| &p.copy, bytes)
+        self.rate(
+            rank,
+            |l| l.gamma_copy,
+            |l| &l.gamma_copy,
+            |p| &p.copy,
+            bytes,
+        )
     }
 
     #[inline]
     fn rate(
         &self,
         rank: usize,
-        all: f64,
-        of: fn(&Links) -> &Vec<f64>,
-        pieces: fn(&Pieces) -> &Vec<Piece>,
+        of_all: fn(&Linear) -> f64,
+        of_ranks: fn(&Links) -> &Vec<f64>,
+        of_sizes: fn(&Pieces) -> &Vec<Piece>,
         bytes: u64,
     ) -> f64 {
-        match self.shape.as_deref() {
-            None => all * float(bytes),
-            Some(Shape::Platform(p)) => {
-                of(&p.links).get(rank).copied().unwrap_or(0.0) * float(bytes)
+        match &self.costs {
+            Costs::Linear(linear) => of_all(linear) * float(bytes),
+            Costs::Links(platform) => {
+                let rate = of_ranks(&platform.links).get(rank).copied();
+                rate.unwrap_or(0.0) * float(bytes)
             }
-            Some(Shape::Pieces(_)) if bytes == 0 => 0.0,
-            Some(Shape::Pieces(p)) => in_pieces(pieces(p), bytes, (0.0, all)),
+            Costs::Pieces(..) if bytes == 0 => 0.0,
+            Costs::Pieces(linear, pieces) => {
+                in_pieces(of_sizes(pieces), bytes, (0.0, of_all(linear)))
+            }
         }
     }
 }

@@ -139,7 +139,7 @@ pub(super) fn lines_below(pieces: &[Piece]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::CostModel;
+    use crate::machine::{CostModel, Links};
     use crate::plan::{Segments, registry};
     use crate::simulate::bounds::lower_bound_of;
     use crate::{Kind, Request};
@@ -209,8 +209,24 @@ mod tests {
         assert_eq!(cost.transfer(0, 1, 50), 110.0);
         assert_eq!(cost.copy(0, 50), 0.0);
         let linear = CostModel::new(1.0, 1.0).pieces(Pieces::default()).unwrap();
-        assert!(linear.is_linear());
+        assert!(linear.linear().is_some());
         assert_eq!(linear, CostModel::new(1.0, 1.0));
+    }
+
+    #[test]
+    fn setting_a_rate_sets_it_for_every_rank_of_a_platform() {
+        let square = vec![vec![Some(1.0); 3]; 3];
+        let cost = CostModel::heterogeneous(Links {
+            alpha: square.clone(),
+            beta: square,
+            gamma: vec![1.0, 2.0, 3.0],
+            gamma_copy: Vec::new(),
+        });
+        let cost = cost.unwrap().gamma(5.0).gamma_copy(7.0);
+        for rank in 0..3 {
+            assert_eq!((cost.combine(rank, 2), cost.copy(rank, 2)), (10.0, 14.0));
+        }
+        assert_eq!(cost.transfer(0, 1, 2), 3.0);
     }
 
     #[test]

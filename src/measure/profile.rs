@@ -349,8 +349,8 @@ mod tests {
         assert_eq!(cost.transfer(0, 1, 1000), 380.0 + 0.02 * 1000.0);
         assert_eq!(cost.transfer(0, 1, 10_000), 380.0 + 0.02 * 10_000.0);
         assert_eq!(cost.combine(0, 100), 0.01 * 100.0);
-        assert!(!cost.is_linear());
-        assert!(sample().line().is_linear());
+        assert!(cost.linear().is_none());
+        assert!(sample().line().linear().is_some());
     }
 
     #[test]

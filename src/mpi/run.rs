@@ -150,7 +150,7 @@ impl World {
     ) -> Result<Prepared<'s, T>> {
         let options = &run.options;
         let repetitions = self.accepts(run, schedule, operator)?;
-        let program = Program::new(schedule, options.cost.overlap)?;
+        let program = Program::new(schedule, options.cost.overlaps())?;
         // A schedule that does not complete is left to the run, which reports the error.
         let simulation = schedule
             .simulate_bytes(&options.cost, size_of::<T>() as u64)

@@ -18,6 +18,9 @@
 //!
 //! Source: Träff, "Optimal gather and scatter trees", section 5.
 
+use std::fmt;
+use std::str::FromStr;
+
 use crate::error::{Error, Result};
 pub use crate::random::Generator;
 
@@ -71,28 +74,6 @@ impl Distribution {
         }
     }
 
-    /// Finds the distribution with this name; case, `-`, `_` and spaces make no difference.
-    ///
-    /// # Errors
-    /// An unknown name; the message lists the valid ones.
-    pub fn parse(name: &str) -> Result<Distribution> {
-        let plain = |s: &str| {
-            let letters = s.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
-            letters.collect::<String>().to_ascii_lowercase()
-        };
-        let normalized = plain(name);
-        Distribution::ALL
-            .into_iter()
-            .find(|d| plain(d.name()) == normalized)
-            .ok_or_else(|| {
-                let names: Vec<_> = Distribution::ALL.iter().map(|d| d.name()).collect();
-                Error::usage(format!(
-                    "unknown distribution '{name}': choose one of {}",
-                    names.join(", ")
-                ))
-            })
-    }
-
     /// Sizes of `p` blocks in elements, by rank, in `O(p)` time (`O(p log p)` if sorted).
     ///
     /// # Errors
@@ -143,6 +124,38 @@ impl Distribution {
     }
 }
 
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Distribution {
+    type Err = Error;
+
+    /// Finds the distribution with this name; case, `-`, `_` and spaces make no difference.
+    ///
+    /// # Errors
+    /// An unknown name; the message lists the valid ones.
+    fn from_str(name: &str) -> Result<Distribution> {
+        let plain = |s: &str| {
+            let letters = s.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
+            letters.collect::<String>().to_ascii_lowercase()
+        };
+        let normalized = plain(name);
+        Distribution::ALL
+            .into_iter()
+            .find(|d| plain(d.name()) == normalized)
+            .ok_or_else(|| {
+                let names: Vec<_> = Distribution::ALL.iter().map(|d| d.name()).collect();
+                Error::usage(format!(
+                    "unknown distribution '{name}': choose one of {}",
+                    names.join(", ")
+                ))
+            })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,16 +183,16 @@ mod tests {
     #[test]
     fn names_are_read_in_any_spelling_and_sizes_never_overflow() {
         for d in Distribution::ALL {
-            assert_eq!(Distribution::parse(d.name()).unwrap(), d);
+            assert_eq!(d.name().parse::<Distribution>().unwrap(), d);
             assert!(d.sizes(usize::MAX / 2, usize::MAX / 2, 5, 0).is_err());
             assert!(d.sizes(0, 5, 5, 0).unwrap().is_empty());
             assert!(d.sizes(3, 5, 0, 0).is_err());
             assert_eq!(d.sizes(3, 0, 5, 0).unwrap().len(), 3);
         }
         assert_eq!(
-            Distribution::parse("TwoBlocks").unwrap(),
+            "TwoBlocks".parse::<Distribution>().unwrap(),
             Distribution::TwoBlocks
         );
-        assert!(Distribution::parse("flat").is_err());
+        assert!("flat".parse::<Distribution>().is_err());
     }
 }

@@ -350,7 +350,7 @@ impl Request {
     /// Whether the cost model is one that closed forms are stated for: homogeneous, without
     /// overlap.
     pub(crate) fn closed_forms_hold(&self) -> bool {
-        self.cost.links().is_none() && !self.cost.overlap
+        self.cost.links().is_none() && !self.cost.overlaps()
     }
 
     /// Time to combine `elements` elements; on a heterogeneous platform, at the slowest rank.

@@ -8,7 +8,7 @@
 use super::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
 use super::{Event, LocalOrder, OrderScratch};
 use crate::error::{Error, Result};
-use crate::machine::{CostModel, OneLine, Ports};
+use crate::machine::{CostModel, Linear, Ports};
 use crate::schedule::{Schedule, Step};
 
 /// The kind of a node of the precedence graph.
@@ -52,7 +52,7 @@ impl Node {
 
     /// As [`Node::time`], for linear homogeneous costs.
     #[inline]
-    pub(crate) fn time_by(&self, line: &OneLine, element_bytes: u64) -> f64 {
+    pub(crate) fn time_by(&self, line: &Linear, element_bytes: u64) -> f64 {
         let bytes = self.elements.saturating_mul(element_bytes);
         match self.kind {
             NodeKind::Transfer => line.transfer(bytes),

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 
 /// Which threads run the ranks' programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Workers {
     /// One thread per rank.
     #[default]

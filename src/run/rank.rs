@@ -53,7 +53,7 @@ impl<'t, T: Element> Rank<'t, T> {
             rank,
             context,
             waiter: context.run.waiter(context.state, rank),
-            clock: OnlineClock::new(context.run.ports, context.run.cost.overlap),
+            clock: OnlineClock::new(context.run.ports, context.run.cost.overlaps()),
             open: None,
             partners: [None; CACHED_PARTNERS],
             start,
@@ -262,7 +262,7 @@ impl<'t, T: Element> Rank<'t, T> {
         self.waiter.progressed();
         self.context.state.wake(from);
         let done = if combine.is_some() {
-            if !s.cost.overlap {
+            if !s.cost.overlaps() {
                 // The combination waits for the open send, and all later steps wait for the
                 // combination.
                 self.close_send(memory)?;
@@ -344,7 +344,7 @@ impl<'t, T: Element> Rank<'t, T> {
             )));
         }
         let s = &self.context.run;
-        if !s.cost.overlap || memory.conflict(&[dst]).is_some() {
+        if !s.cost.overlaps() || memory.conflict(&[dst]).is_some() {
             self.close_send(memory)?;
         }
         let bytes = src.len as u64 * size_of::<T>() as u64;

@@ -73,6 +73,7 @@ impl<T: Element> ScopeOptions<T> {
 
 /// The result of [`Team::scope`] over `p` ranks.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ScopeOutcome<R> {
     /// By rank: what its program returned. `p` values.
     pub results: Vec<R>,
@@ -206,7 +207,7 @@ impl Team {
             ),
             state: &self.state,
             wires: WireTable::new(self.ranks()),
-            line: cost.one_line(),
+            line: cost.linear(),
             record: options.record,
             number: self.runs,
         };

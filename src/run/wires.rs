@@ -3,7 +3,7 @@
 use super::context::RunContext;
 use super::transfer::{Lazy, Wire};
 use super::wait::TeamState;
-use crate::machine::OneLine;
+use crate::machine::Linear;
 
 /// What all ranks of a scope share.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct ScopeContext<'t, T> {
     pub(super) state: &'t TeamState,
     pub(super) wires: WireTable,
     /// The cost model as one line, if it is homogeneous.
-    pub(super) line: Option<OneLine>,
+    pub(super) line: Option<Linear>,
     pub(super) record: bool,
     /// The number of this run in the team's life.
     pub(super) number: u64,

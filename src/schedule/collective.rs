@@ -3,6 +3,9 @@
 
 mod expected;
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::expected::Expected;
@@ -37,6 +40,7 @@ use crate::schedule::Layout;
 /// In files an object: `{"kind": "broadcast", "root": 0}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum Collective {
     /// Every rank, including the root, ends with the root's input.
     Broadcast {
@@ -81,6 +85,7 @@ pub enum Collective {
 /// `"reduce_scatter"` in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Kind {
     /// [`Collective::Broadcast`].
     Broadcast,
@@ -135,25 +140,6 @@ impl Kind {
         }
     }
 
-    /// Finds the kind with this name (`-` and `_` are equivalent).
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name; the message lists the
-    /// valid ones.
-    pub fn parse(name: &str) -> Result<Kind> {
-        let normalized = name.replace('-', "_");
-        Kind::ALL
-            .into_iter()
-            .find(|k| k.name() == normalized)
-            .ok_or_else(|| {
-                let names: Vec<_> = Kind::ALL.iter().map(|k| k.name()).collect();
-                Error::usage(format!(
-                    "unknown collective '{name}': choose one of {}",
-                    names.join(", ")
-                ))
-            })
-    }
-
     /// Whether each rank has its own block: gather, scatter, allgather, reduce_scatter and
     /// alltoall. Block sizes may differ.
     pub fn has_blocks(self) -> bool {
@@ -170,6 +156,35 @@ impl Kind {
             self,
             Kind::Reduce | Kind::Allreduce | Kind::ReduceScatter | Kind::Scan
         )
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = Error;
+
+    /// Finds the kind with this name (`-` and `_` are equivalent).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name; the message lists the
+    /// valid ones.
+    fn from_str(name: &str) -> Result<Kind> {
+        let normalized = name.replace('-', "_");
+        Kind::ALL
+            .into_iter()
+            .find(|k| k.name() == normalized)
+            .ok_or_else(|| {
+                let names: Vec<_> = Kind::ALL.iter().map(|k| k.name()).collect();
+                Error::usage(format!(
+                    "unknown collective '{name}': choose one of {}",
+                    names.join(", ")
+                ))
+            })
     }
 }
 

@@ -45,6 +45,7 @@ use crate::schedule::{Layout, Schedule, total_len};
 
 /// Lower bounds on the time of a schedule, in the unit of the costs; each is valid alone.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct LowerBounds {
     /// Start-up times of messages that must follow each other.
     pub latency: f64,
@@ -427,7 +428,7 @@ impl Demand {
             None => cost.min_rates().2,
             Some(l) => l.gamma.get(rank).copied().unwrap_or(0.0),
         };
-        if cost.overlap {
+        if cost.overlaps() {
             let min_gamma = (0..p).map(gamma_of).fold(f64::INFINITY, f64::min);
             return f64::from(steps(self.operands, 1)) * min_gamma * bytes;
         }

@@ -66,7 +66,7 @@ impl Schedule {
     /// # Errors
     /// As [`Schedule::simulate`].
     pub fn simulate_bytes(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
-        Prepared::new(self, cost.overlap)?.simulate_bytes(cost, element_bytes)
+        Prepared::new(self, cost.overlaps())?.simulate_bytes(cost, element_bytes)
     }
 }
 
@@ -121,7 +121,7 @@ impl Prepared {
     pub fn simulate_bytes(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
         cost.validate()?;
         cost.covers(self.ranks)?;
-        if cost.overlap != self.overlap {
+        if cost.overlaps() != self.overlap {
             return Err(Error::usage(
                 "the schedule was not prepared with the cost model's overlap",
             ));
@@ -164,7 +164,8 @@ impl Prepared {
     /// preparation.
     pub fn simulate_into(&self, cost: &CostModel, element_bytes: u64, finish: &mut [f64]) -> f64 {
         assert_eq!(
-            cost.overlap, self.overlap,
+            cost.overlaps(),
+            self.overlap,
             "prepare with the cost model's overlap"
         );
         assert_eq!(
@@ -172,7 +173,7 @@ impl Prepared {
             self.nodes().len(),
             "one finishing time a node"
         );
-        if let Some(line) = cost.one_line() {
+        if let Some(line) = cost.linear() {
             // Distinguish the cost models once instead of for every node.
             self.pass(|node| node.time_by(&line, element_bytes), finish)
         } else {

@@ -8,6 +8,7 @@ use crate::schedule::{Schedule, Span, Step};
 
 /// Counts over a whole schedule; lengths in elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Number of communication rounds: the messages on the longest chain of dependent messages.
     pub rounds: usize,

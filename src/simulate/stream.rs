@@ -35,7 +35,7 @@ use self::slots::{DONE, EMPTY, Slots};
 use self::window::{INITIAL_WINDOW, Kind, Pending, Rank, State};
 use self::worklist::Worklist;
 use crate::error::{Error, ErrorKind, Result};
-use crate::machine::{CostModel, OneLine, Ports};
+use crate::machine::{CostModel, Linear, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
 use crate::rules::{Node, NodeKind, Times, advance};
@@ -43,6 +43,7 @@ use crate::schedule::{ScheduleSource, Step};
 
 /// Times and counts of streamed programs; times are in the unit of the cost model.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Timed {
     /// The makespan: the time when the last rank finishes.
     pub time: f64,
@@ -93,7 +94,7 @@ pub fn stream(
     cost.covers(programs.ranks())?;
     programs.collective().fits_ranks(programs.ranks())?;
     let rounds = CostModel::new(1.0, 0.0);
-    let (times, finished) = if cost.overlap {
+    let (times, finished) = if cost.overlaps() {
         // Without overlap the dependencies differ.
         let (run, times) = run(programs, [(cost, element_bytes)], &mut watch)?;
         let (_, [rounds]) = self::run(programs, [(&rounds, 1)], &mut watch)?;
@@ -158,7 +159,7 @@ struct Run<'a, I, const N: usize> {
 struct Model<'a> {
     cost: &'a CostModel,
     /// The four numbers of a linear homogeneous model.
-    line: Option<OneLine>,
+    line: Option<Linear>,
     element_bytes: u64,
 }
 
@@ -175,7 +176,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
                 "a schedule needs at least one rank, and each rank one port",
             ));
         }
-        let overlap = costs[0].0.overlap;
+        let overlap = costs[0].0.overlaps();
         let rank = |r| Rank::new(programs.program_of(r), programs.buffer_len(r), ports);
         Ok(Run {
             ports,
@@ -183,7 +184,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             platform: costs[0].0.links().is_some(),
             models: costs.map(|(cost, element_bytes)| Model {
                 cost,
-                line: cost.one_line(),
+                line: cost.linear(),
                 element_bytes,
             }),
             ranks: (0..p).map(rank).collect(),

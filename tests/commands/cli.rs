@@ -209,7 +209,7 @@ fn compare_sorts_all_algorithms_by_time() {
             ));
             let rows = c["rows"].as_array().unwrap();
             let skipped = c["skipped"].as_array().unwrap();
-            let kind = oneport::Kind::parse(collective).unwrap();
+            let kind = collective.parse::<oneport::Kind>().unwrap();
             let registered = oneport::plan::registry::of(kind).count();
             assert_eq!(rows.len() + skipped.len(), registered);
             let times: Vec<f64> = rows.iter().map(|r| r["time"].as_f64().unwrap()).collect();
@@ -266,7 +266,7 @@ fn check_proves_every_algorithm() {
             let c = json(&format!("check {collective} -a all {rest}"));
             assert_eq!(c["ok"], true, "{collective} {rest}");
             assert_eq!(c["errors"], serde_json::json!([]));
-            let kind = oneport::Kind::parse(collective).unwrap();
+            let kind = collective.parse::<oneport::Kind>().unwrap();
             let proved = c["algorithms"].as_array().unwrap();
             let skipped = c["skipped"].as_array().unwrap();
             assert_eq!(

@@ -51,7 +51,8 @@ fn published_times_are_reproduced() {
     let numbered: Vec<(usize, &Published)> = rows.iter().enumerate().collect();
     on_two_threads(&numbered, |&(number, row)| {
         let name = row.get("distribution");
-        let sizes = Distribution::parse(name)
+        let sizes = name
+            .parse::<Distribution>()
             .unwrap()
             .sizes(P, 1000, 5, 0)
             .unwrap();

@@ -44,7 +44,7 @@ impl Teams {
         let operator = Operator::<T>::named(operator).unwrap();
         let options = Options {
             keep_order: schedule.collective().kind().reduces() && !operator.commutes(),
-            overlap: cost.overlap,
+            overlap: cost.overlaps(),
             ..Options::default()
         };
         let report = schedule.check_with(&options);

@@ -133,7 +133,7 @@ impl<'a> Naive<'a> {
             }
             // Rule 3, without overlap: every step starts after earlier computations, and a local
             // step after all earlier steps.
-            if !self.cost.overlap && (computes(earlier) || is_local(step)) {
+            if !self.cost.overlaps() && (computes(earlier) || is_local(step)) {
                 start = start.max(self.finish(rank, j)?);
             }
         }
@@ -143,7 +143,7 @@ impl<'a> Naive<'a> {
     /// When the combining part of receive `i` may start, if known.
     fn may_combine(&self, rank: usize, i: usize) -> Option<f64> {
         let mut start = self.times[rank][i].transfer?.1;
-        if !self.cost.overlap {
+        if !self.cost.overlaps() {
             for j in 0..i {
                 start = start.max(self.finish(rank, j)?);
             }
@@ -385,7 +385,7 @@ fn simulator_follows_the_rules() {
         let cost = cost(&mut random, schedule.ranks());
         let element_bytes = [1, 4, 8][random.below(3)];
         let what = || format!("case {case}: {cost:?}\n{}", schedule.to_json());
-        let prepared = Prepared::new(&schedule, cost.overlap);
+        let prepared = Prepared::new(&schedule, cost.overlaps());
         let times = match Naive::evaluate(&schedule, &cost, element_bytes) {
             Verdict::Done(times) => times,
             verdict => {

@@ -305,6 +305,7 @@ fn expected_output(
                 inputs[from][start..start + len].to_vec()
             })
             .collect(),
+        other => panic!("no oracle for {other:?}"),
     }
 }
 

@@ -466,7 +466,7 @@ fn a_type_of_the_callers_own_is_verified() {
             ("allreduce", "ring"),
             ("alltoall", "pairwise"),
         ] {
-            let request = Request::new(Kind::parse(kind).unwrap(), 3, n);
+            let request = Request::new(kind.parse::<Kind>().unwrap(), 3, n);
             let schedule = request.plan(algorithm).unwrap();
             each_mode(3, |team, eager, mode| {
                 let run = Run::new(&schedule)

@@ -241,7 +241,7 @@ pub(crate) fn ensure_combines(op: Op, dtype: ElementType) -> Result<(), String> 
 
 /// Parses a collective's name; the error suggests a similar name.
 pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
-    Kind::parse(text).map_err(|error| {
+    text.parse::<Kind>().map_err(|error| {
         let names = Kind::ALL.iter().map(|k| k.name());
         format!("{error}{}", did_you_mean(text, names))
     })

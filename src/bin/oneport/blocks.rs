@@ -52,7 +52,7 @@ pub(crate) struct Blocks {
 }
 
 fn parse_distribution(text: &str) -> Result<Distribution, String> {
-    Distribution::parse(text).map_err(|error| {
+    text.parse::<Distribution>().map_err(|error| {
         let names = Distribution::ALL.iter().map(|d| d.name());
         format!("{error}{}", did_you_mean(text, names))
     })

@@ -75,7 +75,7 @@ fn parse_collective(text: &str) -> Result<Kind, String> {
             "the construction takes its own options only: see `oneport check {CIRCULANT} --help`"
         ));
     }
-    Kind::parse(text).map_err(|error| {
+    text.parse::<Kind>().map_err(|error| {
         let names = Kind::ALL.iter().map(|k| k.name());
         format!("{error}{}", did_you_mean(text, names.chain([CIRCULANT])))
     })
@@ -237,7 +237,7 @@ impl Args {
         let options = Options {
             keep_order: self.common.vector.keep_order()
                 && input.schedule.collective().kind().reduces(),
-            overlap: input.cost.overlap,
+            overlap: input.cost.overlaps(),
             max_errors: self.max_errors,
         };
         input.schedule.check_with(&options)

@@ -182,7 +182,7 @@ impl TimedAlgorithm {
         let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
         // Each transfer consists of two steps.
         let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
-        progress.begin(algorithm.name, transfers << u32::from(cost.overlap));
+        progress.begin(algorithm.name, transfers << u32::from(cost.overlaps()));
         let planned = if task.streams(algorithm) {
             algorithm.planned(request)?
         } else {

@@ -143,7 +143,7 @@ impl Common {
         let (cost, unit) = match &series {
             Some(series) if !self.machine.is_given() => {
                 let cost = series.cost(element_bytes)?;
-                let overlap = cost.overlap || self.machine.overlap;
+                let overlap = cost.overlaps() || self.machine.overlap;
                 (cost.overlap(overlap), TimeUnit::Plain)
             }
             _ => self.machine.cost()?,
@@ -397,7 +397,7 @@ impl ScheduleInfo {
 
 /// Formats costs, such as `alpha 1 us, beta 0.1 ns/byte, gamma 0`.
 pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
-    let overlap = if cost.overlap {
+    let overlap = if cost.overlaps() {
         ", computation overlaps communication"
     } else {
         ""
@@ -412,13 +412,14 @@ pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
             format!("{name} {}/byte", unit.show(value))
         }
     };
+    let linear = cost.rates();
     let mut parts = vec![
-        format!("alpha {}", unit.show(cost.alpha)),
-        rate("beta", cost.beta),
-        rate("gamma", cost.gamma),
+        format!("alpha {}", unit.show(linear.alpha)),
+        rate("beta", linear.beta),
+        rate("gamma", linear.gamma),
     ];
-    if cost.gamma_copy > 0.0 {
-        parts.push(rate("gamma_copy", cost.gamma_copy));
+    if linear.gamma_copy > 0.0 {
+        parts.push(rate("gamma_copy", linear.gamma_copy));
     }
     let pieces = cost.size_pieces().map_or_else(String::new, |pieces| {
         let lists = [

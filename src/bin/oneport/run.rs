@@ -305,11 +305,11 @@ impl Args {
         let op = self.common.vector.op();
         let options = check::Options {
             keep_order: input.schedule.collective().kind().reduces() && !op.commutes(),
-            overlap: input.cost.overlap,
+            overlap: input.cost.overlaps(),
             ..check::Options::default()
         };
         // Schedules that complete need no search for cycles.
-        if self.no_verify && Prepared::new(&input.schedule, input.cost.overlap).is_ok() {
+        if self.no_verify && Prepared::new(&input.schedule, input.cost.overlaps()).is_ok() {
             return None;
         }
         let report = input.schedule.check_with(&options);

@@ -149,6 +149,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     });
     let lower_bound = bounds.largest.max(series.unwrap_or(0.0));
     let planned = input.planned.as_ref();
+    let linear = input.cost.rates();
     let output = Output {
         time: Number(time),
         rounds: timed.rounds,
@@ -166,10 +167,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         published: planned
             .and_then(|p| p.algorithm.published(&p.request))
             .map(|published| print_of(&published, input.element_bytes)),
-        alpha: Number(input.cost.alpha),
-        beta: Number(input.cost.beta),
-        gamma: Number(input.cost.gamma),
-        gamma_copy: Number(input.cost.gamma_copy),
+        alpha: Number(linear.alpha),
+        beta: Number(linear.beta),
+        gamma: Number(linear.gamma),
+        gamma_copy: Number(linear.gamma_copy),
         pieces: input.cost.size_pieces(),
         info: &input.info,
         rank_times: args

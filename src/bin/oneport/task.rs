@@ -373,7 +373,7 @@ pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::R
 /// Returns the algorithm's closed form, if it describes the executed schedule.
 pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     let plain = request.get_cost().links().is_none()
-        && !request.get_cost().overlap
+        && !request.get_cost().overlaps()
         && request.get_ports().k() == 1;
     let forwarded = request.keeps_order() && request.get_root() != 0;
     if !plain || forwarded {

@@ -78,12 +78,12 @@ fn estimate_best(
     element_bytes: u64,
     core_model: &CoreModel,
 ) -> Result<f64> {
-    let prepared = Prepared::new(schedule, cost.overlap)?;
+    let prepared = Prepared::new(schedule, cost.overlaps())?;
     let mut scratch = OrderScratch::default();
     let mut programs = Vec::with_capacity(schedule.ranks());
     for steps in schedule.programs() {
         let mut order = LocalOrder::default();
-        order.analyse(steps, schedule.ports(), cost.overlap, &mut scratch)?;
+        order.analyse(steps, schedule.ports(), cost.overlaps(), &mut scratch)?;
         programs.push((steps, order));
     }
     let copy_costs = CopyCosts::new(schedule, &prepared, cost, element_bytes, core_model);

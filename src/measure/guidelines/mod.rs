@@ -118,6 +118,7 @@ pub struct Setting {
 
 /// The result of an evaluation.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// One row for each guideline, number of ranks and size: first the model times, then the
     /// measured times.

@@ -238,7 +238,7 @@ fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64
     let graph = Circulant::new(request.ranks);
     let (p, q) = (graph.ranks(), graph.rounds());
     let phases = Phases::new(q, parts);
-    let linear = request.cost.is_linear();
+    let linear = request.cost.linear().is_some();
     // Under linear costs only the total number of parts matters, which is (p - 1) parts.
     let recv = if linear {
         Vec::new()

@@ -29,6 +29,7 @@
 
 use super::schedule::Circulant;
 use crate::error::Result;
+use crate::machine::Linear;
 use crate::plan::Request;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
@@ -68,7 +69,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 /// Closed form of the model time, when the blocks are equal.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || !request.cost.is_linear() || p == 0 || m % p != 0 {
+    if !request.closed_forms_hold() || p == 0 || m % p != 0 {
         return None;
     }
     if m == 0 {
@@ -77,7 +78,10 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let moved = crate::machine::bytes(m / p * (p - 1), request.element_bytes);
     let (rounds, moved) = (Circulant::new(p).rounds() as f64, moved as f64);
     let cost = &request.cost;
-    Some(2.0 * rounds * cost.alpha + 2.0 * cost.beta * moved + cost.gamma * moved)
+    let Linear {
+        alpha, beta, gamma, ..
+    } = cost.linear()?;
+    Some(2.0 * rounds * alpha + 2.0 * beta * moved + gamma * moved)
 }
 
 /// A vector divided into one block per rank.

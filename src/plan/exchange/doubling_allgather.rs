@@ -82,7 +82,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;
     let pairs = folded(p);
-    if pairs > 0 && !request.cost.is_linear() {
+    if pairs > 0 && request.cost.linear().is_none() {
         return None;
     }
     let before_and_after = if pairs > 0 {

@@ -246,7 +246,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     let p = request.ranks;
     let (n, pairs) = (1usize << p.ilog2(), folded(p));
-    if pairs > 0 && !request.cost.is_linear() {
+    if pairs > 0 && request.cost.linear().is_none() {
         return None;
     }
     let before_and_after = if pairs > 0 {

@@ -111,7 +111,7 @@ pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     }
     let mut program = Program {
         costs: Costs::new(problem),
-        whole_is_best: problem.cost().is_linear(),
+        whole_is_best: problem.cost().linear().is_some(),
         times: vec![0.0; p * p],
     };
     for i in (0..p).rev() {

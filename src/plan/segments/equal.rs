@@ -9,6 +9,7 @@ use crate::plan::{Request, Segments};
 
 /// The best segment size found.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Best {
     /// Elements of a segment, at least 1.
     pub segment: usize,
@@ -387,7 +388,7 @@ mod tests {
         let best = best_segment(binomial, &request(8, 100, Ports::BI)).unwrap();
         assert_eq!((best.segment, best.method), (100, Method::Whole));
         let mut r = request(8, 100, Ports::BI);
-        r.cost.overlap = true;
+        r.cost = r.cost.overlap(true);
         let chain = registry::find(Kind::Reduce, "chain").unwrap();
         assert_eq!(best_segment(chain, &r).unwrap().method, Method::Search);
     }

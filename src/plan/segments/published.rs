@@ -15,6 +15,7 @@ use crate::plan::Request;
 /// The published figures for one algorithm and one request: times in the unit of the request's
 /// costs, sizes in elements.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Published {
     /// The table, or how exact the figure is and its source.
     pub table: &'static str,
@@ -37,6 +38,7 @@ pub struct Published {
 /// The least times of start-up, transfer and computation, each taken on its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
+#[non_exhaustive]
 pub struct Terms {
     pub latency: f64,
     pub bandwidth: f64,
@@ -80,9 +82,7 @@ pub(in crate::plan) struct Symbols {
 impl Symbols {
     /// Those of a request, if its costs are linear and the same for all ranks.
     pub(in crate::plan) fn of(request: &Request) -> Option<Symbols> {
-        if !request.cost.is_linear() {
-            return None;
-        }
+        let cost = request.cost.linear()?;
         let (p, bytes) = (request.ranks, request.element_bytes as f64);
         let largest = request.segments.sizes().iter().max().copied().unwrap_or(0);
         Some(Symbols {
@@ -93,9 +93,9 @@ impl Symbols {
             s: largest as f64,
             l: f64::from(ceil_log2(p)),
             n: f64::from(ceil_log2(p.saturating_add(1))),
-            alpha: request.cost.alpha,
-            beta: request.cost.beta * bytes,
-            gamma: request.cost.gamma * bytes,
+            alpha: cost.alpha,
+            beta: cost.beta * bytes,
+            gamma: cost.gamma * bytes,
         })
     }
 

@@ -9,6 +9,7 @@ use crate::plan::{Request, Segments};
 
 /// The best segment sizes found.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct BestSizes {
     /// Elements of each segment, in order.
     pub sizes: Vec<usize>,

@@ -81,7 +81,7 @@ impl Eager {
         if sends().any(|s| bytes(s) as u64 > longest.borrowed) {
             return None;
         }
-        let prepared = Prepared::new(schedule, cost.overlap).ok()?;
+        let prepared = Prepared::new(schedule, cost.overlaps()).ok()?;
         let simulation = prepared.simulate_bytes(cost, size_of::<T>() as u64).ok()?;
         // If the copies would take too much memory, no message is copied.
         [longest.copied, 0]

@@ -36,7 +36,7 @@ impl Team {
         let (schedule, options) = (run.schedule, &run.options);
         let operator = &run.operator()?;
         self.accepts(schedule, operator, options)?;
-        let program = Program::new(schedule, options.cost.overlap)?;
+        let program = Program::new(schedule, options.cost.overlaps())?;
         let paced_time = match options.clock {
             Clock::Native => None,
             Clock::Paced => {

@@ -273,7 +273,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         self.ports.release(step);
         if !step.computes() {
             self.finish_step(list);
-        } else if self.context.cost.overlap {
+        } else if self.context.cost.overlaps() {
             // The port is free at once; only steps that touch the span wait for the combination.
             let combined = end + self.context.cost.combine(self.rank, bytes::<T>(step));
             self.times.set(Event::computed(i), combined);
@@ -319,7 +319,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         let remaining = &self.program.local[self.next_local..];
         // With overlap, a local step need not wait for earlier local steps, so all remaining ones
         // are tried; without, they are performed in order.
-        let window = if self.context.cost.overlap {
+        let window = if self.context.cost.overlaps() {
             remaining.len()
         } else {
             remaining.len().min(1)

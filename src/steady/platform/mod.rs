@@ -389,8 +389,6 @@ impl Platform {
         }
         let compute = self.compute.iter();
         links.gamma = compute.map(|c| to_f64(c) * unit / elements).collect();
-        let mut cost = CostModel::heterogeneous(links)?;
-        cost.overlap = self.overlap;
-        Ok(cost)
+        Ok(CostModel::heterogeneous(links)?.overlap(self.overlap))
     }
 }

@@ -77,8 +77,8 @@ fn names() {
             let _ = d.sizes(usize::MAX, usize::MAX / 2, usize::MAX, u64::MAX);
         };
         let read = [
-            Kind::parse(text).is_ok(),
-            Distribution::parse(text).map(sizes).is_ok(),
+            text.parse::<Kind>().is_ok(),
+            text.parse::<Distribution>().map(sizes).is_ok(),
             text.parse::<ElementType>().is_ok(),
             text.parse::<Op>().is_ok(),
         ];

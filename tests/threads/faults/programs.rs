@@ -298,7 +298,7 @@ fn wrong_programs<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan
     let expected = if is_refused(&schedule) {
         None
     } else {
-        oracle::execute(&schedule, options.cost.overlap, T::join, buffers.clone())
+        oracle::execute(&schedule, options.cost.overlaps(), T::join, buffers.clone())
     };
     // With two ports, a receive delays the sends after it, unlike in a schedule.
     let must_succeed = expected.is_some() && !P::PORTS.is_bidirectional();

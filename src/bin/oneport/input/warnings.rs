@@ -20,8 +20,7 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
     if matches!(kind, Kind::Gather | Kind::Scatter)
         && args.schedule.is_none()
         && let Ok((cost, _)) = args.machine.cost()
-        && cost.is_linear()
-        && cost.gamma_copy > cost.beta
+        && cost.linear().is_some_and(|c| c.gamma_copy > c.beta)
     {
         output::note(
             "gamma_copy is greater than beta: the best trees are looked for in O(p^3) instead of O(p^2)",

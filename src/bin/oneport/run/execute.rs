@@ -45,7 +45,7 @@ fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<Ru
     let schedule = &input.schedule;
     if (input.cost.links().is_some() || args.clock == Pace::Paced)
         // A schedule that does not complete is left to the run, which reports the error.
-        && let Ok(prepared) = Prepared::new(schedule, input.cost.overlap)
+        && let Ok(prepared) = Prepared::new(schedule, input.cost.overlaps())
     {
         let simulation = prepared.simulate_bytes(&input.cost, input.element_bytes)?;
         args.ensure_ends(finite(simulation.makespan())?, input.unit)?;

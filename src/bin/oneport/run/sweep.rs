@@ -265,10 +265,10 @@ fn moved(kind: Kind, ranks: usize, bytes: u64) -> (f64, f64) {
     let (p, n) = (ranks as f64, bytes as f64);
     let others = (p - 1.0) / p;
     match kind {
-        Kind::Broadcast | Kind::Multicast | Kind::Reduce | Kind::Scan => (n, 1.0),
         Kind::Allreduce => (n, 2.0 * others),
         Kind::ReduceScatter => (n, others),
-        Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall => (p * n, others),
+        kind if kind.has_blocks() => (p * n, others),
+        _ => (n, 1.0),
     }
 }
 

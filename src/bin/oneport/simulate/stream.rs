@@ -92,7 +92,7 @@ fn print_timed(
     // Each transfer consists of two steps.
     let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
     let progress = Progress::new(
-        transfers << u32::from(request.get_cost().overlap),
+        transfers << u32::from(request.get_cost().overlaps()),
         "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
     );
     let cost = request.get_cost();
@@ -106,6 +106,7 @@ fn print_timed(
     let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
     let info = ScheduleInfo::planned(task, algorithm, request, collective.root());
     let largest = bounds.largest;
+    let linear = cost.rates();
     let output = Output {
         time: Number(timed.time),
         rounds: timed.rounds,
@@ -116,10 +117,10 @@ fn print_timed(
         closed_form: closed_form(algorithm, request).map(Number),
         lower_bounds: bounds.into(),
         published: algorithm.published(request).map(|p| print_of(&p, size)),
-        alpha: Number(cost.alpha),
-        beta: Number(cost.beta),
-        gamma: Number(cost.gamma),
-        gamma_copy: Number(cost.gamma_copy),
+        alpha: Number(linear.alpha),
+        beta: Number(linear.beta),
+        gamma: Number(linear.gamma),
+        gamma_copy: Number(linear.gamma_copy),
         pieces: cost.size_pieces(),
         info: &info,
         rank_times: None,

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use oneport::CostModel;
 use oneport::measure::tune::csv::{self, Parameters};
 use oneport::measure::tune::page::{Heading, page};
 use oneport::measure::tune::rules::{Rule, Rules};
@@ -156,23 +155,19 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
     let request = &job.sweep.request;
     let list = |items: Vec<String>| items.join(" ");
     let costs = {
-        let c = request.get_cost();
-        let plain = CostModel::new(c.alpha, c.beta)
-            .gamma(c.gamma)
-            .gamma_copy(c.gamma_copy)
-            .overlap(c.overlap);
+        let (cost, linear) = (request.get_cost(), request.get_cost().rates());
         let mut text = format!(
             "alpha {} beta {} gamma {} gamma_copy {}",
-            c.alpha, c.beta, c.gamma, c.gamma_copy
+            linear.alpha, linear.beta, linear.gamma, linear.gamma_copy
         );
-        if c.overlap {
+        if cost.overlaps() {
             text += " overlap";
         }
-        if plain != *c {
+        if cost.linear().is_none() {
             // Matrices, or pieces by size.
             text += &format!(
                 " fingerprint {:016x}",
-                fingerprint(format!("{c:?}").as_bytes())
+                fingerprint(format!("{cost:?}").as_bytes())
             );
         }
         text

@@ -153,7 +153,7 @@ impl DynamicProgram {
     /// The fastest one that is correct for `problem`.
     pub fn of(problem: &GatherProblem) -> DynamicProgram {
         let cost = problem.cost();
-        if cost.is_linear() && cost.gamma_copy <= cost.beta {
+        if cost.linear().is_some_and(|c| c.gamma_copy <= c.beta) {
             DynamicProgram::Quadratic
         } else {
             DynamicProgram::Cubic

@@ -62,13 +62,14 @@ struct Program<const N: usize> {
 impl<const N: usize> Program<N> {
     fn new(problem: &GatherProblem) -> Self {
         let (p, cost) = (problem.ranks(), problem.cost());
+        let linear = cost.rates();
         let mut sent = vec![0.0];
         let mut sum = 0u64;
         let mut below = vec![[0u32; N]];
         let mut class = Vec::new();
         for (r, &size) in problem.sizes().iter().enumerate() {
             sum += size;
-            sent.push(cost.beta * sum as f64);
+            sent.push(linear.beta * sum as f64);
             let of = usize::from(N > 1 && size == 0);
             class.push(of as u8);
             let mut next = below[r];
@@ -76,7 +77,7 @@ impl<const N: usize> Program<N> {
             below.push(next);
         }
         Program {
-            alpha: cost.alpha,
+            alpha: linear.alpha,
             sent,
             copy: (0..p).map(|r| cost.copy(r, problem.sizes()[r])).collect(),
             class,

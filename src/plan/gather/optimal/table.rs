@@ -59,7 +59,9 @@ impl<'a> Costs<'a> {
             before.push(sum);
             empty_from.push(if size > 0 { r + 1 } else { empty_from[r] });
         }
-        let sent = before.iter().map(|&b| problem.cost().beta * b as f64);
+        let sent = before
+            .iter()
+            .map(|&b| problem.cost().rates().beta * b as f64);
         Costs {
             problem,
             sent: sent.collect(),

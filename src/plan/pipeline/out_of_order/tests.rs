@@ -122,7 +122,7 @@ fn executed_times_match_the_plan_and_never_exceed_uni_greedy() {
             "{r:?}"
         );
         let cast = executed(Kind::Broadcast, &r);
-        r.cost.gamma = 0.0;
+        r.cost = r.cost.gamma(0.0);
         assert_eq!(Some(cast), time(&r), "{r:?}");
         assert!(cast <= uni_greedy::time(&r).unwrap(), "{r:?}");
     }
@@ -136,7 +136,7 @@ fn executed_times_of_fractional_costs_match_the_plan() {
             assert_eq!(Some(executed(Kind::Reduce, &r)), time(&r), "{r:?}");
             // In reverse the same times are summed in another order.
             let cast = executed(Kind::Broadcast, &r);
-            r.cost.gamma = 0.0;
+            r.cost = r.cost.gamma(0.0);
             let planned = time(&r).unwrap();
             assert!((cast / planned - 1.0).abs() < 1e-12, "{r:?}");
         }
