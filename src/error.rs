@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::error::Category;
+
 /// What went wrong, with the numbers that a caller needs to act on it.
 ///
 /// Bad input is an error; a broken invariant of this crate is a panic.
@@ -116,6 +118,20 @@ impl Error {
 
     pub(crate) fn malformed(message: impl Into<String>) -> Self {
         ErrorKind::Malformed(message.into()).into()
+    }
+
+    /// Why a text is not `what`, in JSON form.
+    pub(crate) fn json(what: &str, error: &serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let place = format!(" at line {line} column {column}");
+        let text = text.strip_suffix(&place).unwrap_or(&text);
+        let why = match error.classify() {
+            Category::Eof => "the text ends too early".to_string(),
+            Category::Syntax => format!("not JSON ({text})"),
+            Category::Data | Category::Io => text.to_string(),
+        };
+        Error::malformed(format!("{what}: line {line} column {column}: {why}"))
     }
 
     pub(crate) fn wrong(message: impl Into<String>) -> Self {

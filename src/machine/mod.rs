@@ -115,6 +115,17 @@ pub struct Links {
     pub gamma_copy: Vec<f64>,
 }
 
+impl Links {
+    /// Reads the JSON form, an object with these fields; the numbers are checked by
+    /// [`CostModel::heterogeneous`].
+    ///
+    /// # Errors
+    /// When the text is not such an object.
+    pub fn from_json(text: &str) -> Result<Links> {
+        serde_json::from_str(text).map_err(|e| Error::json("not a cost file", &e))
+    }
+}
+
 /// Upper limit of every cost, in any unit. It keeps all times, over all possible sizes and
 /// schedules, and the values computed from them finite.
 const MAX_COST: f64 = 1e100;

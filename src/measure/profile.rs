@@ -123,7 +123,7 @@ impl Profile {
     /// machine out of range.
     pub fn from_json(text: &str) -> Result<Profile> {
         let profile: Profile = serde_json::from_str(text)
-            .map_err(|e| Error::malformed(format!("not a profile (`calibrate` makes one): {e}")))?;
+            .map_err(|e| Error::json("not a profile (`calibrate` makes one)", &e))?;
         for (name, value) in [
             ("alpha", profile.alpha),
             ("beta", profile.beta),

@@ -74,8 +74,8 @@ impl Schedule {
     /// not JSON or a field is missing, unknown or of the wrong type; also if `ranks` is not the
     /// number of programs, or [`Schedule::new`] refuses the parts.
     pub fn from_json(text: &str) -> Result<Schedule> {
-        let input: Input = serde_json::from_str(text)
-            .map_err(|e| Error::malformed(format!("not a schedule: {e}")))?;
+        let input: Input =
+            serde_json::from_str(text).map_err(|e| Error::json("not a schedule", &e))?;
         if input.ranks != input.programs.len() {
             return Err(Error::malformed(format!(
                 "not a schedule: \"ranks\" is {}, but there are {} programs",

@@ -77,7 +77,7 @@ impl Series {
     /// When the series is not one, or those of [`Platform::parse`].
     pub fn from_json(text: &str) -> Result<Option<Series>> {
         let malformed = |why: &dyn std::fmt::Display| Error::malformed(format!("series: {why}"));
-        let file: File = serde_json::from_str(text).map_err(|e| malformed(&e))?;
+        let file: File = serde_json::from_str(text).map_err(|e| Error::json("series", &e))?;
         let Some(field) = file.series else {
             return Ok(None);
         };

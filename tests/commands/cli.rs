@@ -626,7 +626,7 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
 #[test]
 fn bad_schedules_are_refused_with_their_location() {
     for (content, expected) in [
-        ("", "EOF while parsing a value at line 1 column 0"),
+        ("", "line 1 column 0: the text ends too early"),
         ("{", "line 1 column 1"),
         ("{\n \"ranks\": 2,\n \"ports\": \"tri\" }", "line 3 column"),
         ("[1, 2]", "not a schedule"),

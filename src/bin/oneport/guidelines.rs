@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use oneport::measure::guidelines::{self, Evaluation, Row, Setting};
 use oneport::measure::{Calibration, calibrate};
@@ -15,10 +15,10 @@ use serde::Serialize;
 
 use crate::args::{Machine, parse_count};
 use crate::input::show_cost;
-use crate::output;
 use crate::run::parse_deadline;
 use crate::task::available_memory;
 use crate::units::{Number, TimeUnit, parse_size, show_bytes, significant};
+use crate::{output, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
 const MAX_RANKS: usize = 4096;
@@ -142,10 +142,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         ..fallback
     };
     let bar = bar();
-    let report = guidelines::evaluate(&setting, &ranks, &sizes, |done, of| {
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    });
+    let report = match clock {
+        None => in_the_model(&setting, &ranks, &sizes, &bar),
+        Some(_) => guidelines::evaluate(&setting, &ranks, &sizes, |done, of| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        })
+        .map_err(Error::from),
+    };
     bar.finish_and_clear();
     let report = report?;
     for warning in &report.warnings {
@@ -157,6 +161,32 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         print(out, &report, &setting, unit)?;
     }
     Ok(ExitCode::from(u8::from(!report.holds())))
+}
+
+/// Evaluates model times on all cores, some numbers of ranks at a time.
+fn in_the_model(
+    setting: &Setting,
+    ranks: &[usize],
+    sizes: &[u64],
+    bar: &ProgressBar,
+) -> Result<Evaluation> {
+    let places: Vec<_> = guidelines::all().map(|g| g.name).collect();
+    bar.set_length((places.len() * ranks.len() * sizes.len()) as u64);
+    let evaluate = |&p: &usize, _| guidelines::evaluate(setting, &[p], sizes, |_, _| bar.inc(1));
+    // The longest algorithms send a message from each rank to each other.
+    let work = |&p: &usize| (places.len() * sizes.len() * p * p) as u64;
+    let mut all = Evaluation::default();
+    for report in parallel::map(ranks, work, evaluate, |_| false) {
+        let report = report?;
+        all.rows.extend(report.rows);
+        let known = all.unavailable.clone();
+        let new = report.unavailable.into_iter();
+        all.unavailable
+            .extend(new.filter(|one| !known.contains(one)));
+    }
+    all.rows
+        .sort_by_key(|row| places.iter().position(|&name| name == row.guideline.name));
+    Ok(all)
 }
 
 fn bar() -> ProgressBar {

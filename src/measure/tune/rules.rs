@@ -108,7 +108,7 @@ impl Rules {
     /// If the text is not a rules file, contains an unknown name, or its sizes do not increase.
     pub fn parse(text: &str) -> Result<Rules> {
         let file: File = serde_json::from_str(text)
-            .map_err(|e| Error::malformed(format!("not a file of selection rules: {e}")))?;
+            .map_err(|e| Error::json("not a file of selection rules", &e))?;
         if file.oneport_rules != 1 {
             return Err(Error::malformed(format!(
                 "selection rules of version {}: this program reads version 1",

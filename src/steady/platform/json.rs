@@ -54,13 +54,12 @@ impl Platform {
     /// # Errors
     /// Those of [`Platform::new`], and when the text is not such an object.
     pub fn parse(text: &str) -> Result<Platform> {
-        let malformed = |e: serde_json::Error| Error::malformed(format!("platform: {e}"));
         if text.trim_start().starts_with('[') {
             return Err(Error::malformed(
                 "platform: a list, not an object such as {\"nodes\": 2, \"edges\": [...]}",
             ));
         }
-        let file: File = serde_json::from_str(text).map_err(malformed)?;
+        let file: File = serde_json::from_str(text).map_err(|e| Error::json("platform", &e))?;
         let number = |field: &str, v: &RawValue| {
             fraction_of(v).ok_or_else(|| {
                 Error::malformed(format!(
