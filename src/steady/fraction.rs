@@ -1,10 +1,210 @@
 //! Exact fractions: parsing, formatting and common denominators.
 
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+use std::str::FromStr;
+
 use dashu_int::ops::{BitTest, Gcd, UnsignedAbs};
 use dashu_int::{IBig, UBig};
+use dashu_ratio::RBig;
 
-/// An exact rational number.
-pub type Fraction = dashu_ratio::RBig;
+use crate::error::{Error, Result};
+
+/// An exact rational number of any size.
+///
+/// It is read from a whole number, a decimal number or a fraction, and written as `a/b`, or `a` for
+/// whole numbers.
+///
+/// ```
+/// use oneport::steady::Fraction;
+/// let price: Fraction = "0.75".parse()?;
+/// assert_eq!((price + Fraction::from(1)).to_string(), "7/4");
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Fraction(RBig);
+
+impl Fraction {
+    /// 0.
+    pub const ZERO: Fraction = Fraction(RBig::ZERO);
+    /// 1.
+    pub const ONE: Fraction = Fraction(RBig::ONE);
+
+    /// Exactly `number`, or 0 if it is not finite.
+    pub(crate) fn of_float(number: f64) -> Fraction {
+        Fraction(RBig::try_from(number).unwrap_or_default())
+    }
+
+    /// The largest whole number that is not larger.
+    pub(crate) fn floor(&self) -> IBig {
+        self.0.floor()
+    }
+
+    /// The nearest whole number.
+    pub(crate) fn round(&self) -> IBig {
+        self.0.round()
+    }
+
+    /// The whole number `number`.
+    pub(crate) fn int(number: impl Into<IBig>) -> Fraction {
+        Fraction(RBig::from(number.into()))
+    }
+
+    /// The nearest floating-point number, or one next to it. Numbers that are too large become
+    /// infinite.
+    pub fn to_f64(&self) -> f64 {
+        self.0.to_f64_fast()
+    }
+
+    /// Whether it is 0.
+    pub fn is_zero(&self) -> bool {
+        self.0.is_zero()
+    }
+
+    pub(crate) fn is_int(&self) -> bool {
+        self.0.is_int()
+    }
+
+    pub(crate) fn numerator(&self) -> &IBig {
+        self.0.numerator()
+    }
+
+    pub(crate) fn denominator(&self) -> &UBig {
+        self.0.denominator()
+    }
+}
+
+/// Conversions from whole numbers.
+macro_rules! whole_numbers {
+    ($($t:ty),*) => {
+        $(
+            impl From<$t> for Fraction {
+                fn from(number: $t) -> Fraction {
+                    Fraction::int(number)
+                }
+            }
+        )*
+    };
+}
+
+whole_numbers!(u8, i32, u32, i64, u64, usize);
+
+impl TryFrom<&Fraction> for u64 {
+    type Error = Error;
+
+    /// # Errors
+    /// If it is not a whole number of this type.
+    fn try_from(value: &Fraction) -> Result<u64> {
+        let number = value
+            .is_int()
+            .then(|| u64::try_from(value.numerator()).ok());
+        number
+            .flatten()
+            .ok_or_else(|| Error::usage(format!("{value} is not a whole number below 2^64")))
+    }
+}
+
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Fraction {
+    type Err = Error;
+
+    /// # Errors
+    /// For other texts than [`parse_fraction`] reads.
+    fn from_str(text: &str) -> Result<Fraction> {
+        parse_fraction(text).ok_or_else(|| {
+            let text: String = text.chars().take(40).collect();
+            Error::malformed(format!(
+                "'{text}' is not a number of at most {MAX_DIGITS} digits"
+            ))
+        })
+    }
+}
+
+/// The operators, by value and by reference.
+macro_rules! operators {
+    ($($trait:ident $method:ident $assign:ident $assign_method:ident;)*) => {
+        $(
+            impl $trait for Fraction {
+                type Output = Fraction;
+                fn $method(self, other: Fraction) -> Fraction {
+                    Fraction(self.0.$method(other.0))
+                }
+            }
+
+            impl $trait<&Fraction> for Fraction {
+                type Output = Fraction;
+                fn $method(self, other: &Fraction) -> Fraction {
+                    Fraction(self.0.$method(&other.0))
+                }
+            }
+
+            impl $trait<Fraction> for &Fraction {
+                type Output = Fraction;
+                fn $method(self, other: Fraction) -> Fraction {
+                    Fraction((&self.0).$method(other.0))
+                }
+            }
+
+            impl $trait for &Fraction {
+                type Output = Fraction;
+                fn $method(self, other: &Fraction) -> Fraction {
+                    Fraction((&self.0).$method(&other.0))
+                }
+            }
+
+            impl $assign for Fraction {
+                fn $assign_method(&mut self, other: Fraction) {
+                    self.0.$assign_method(other.0);
+                }
+            }
+
+            impl $assign<&Fraction> for Fraction {
+                fn $assign_method(&mut self, other: &Fraction) {
+                    self.0.$assign_method(&other.0);
+                }
+            }
+        )*
+    };
+}
+
+operators! {
+    Add add AddAssign add_assign;
+    Sub sub SubAssign sub_assign;
+    Mul mul MulAssign mul_assign;
+    Div div DivAssign div_assign;
+}
+
+impl Neg for Fraction {
+    type Output = Fraction;
+    fn neg(self) -> Fraction {
+        Fraction(-self.0)
+    }
+}
+
+impl Neg for &Fraction {
+    type Output = Fraction;
+    fn neg(self) -> Fraction {
+        Fraction(-&self.0)
+    }
+}
+
+impl Sum for Fraction {
+    fn sum<I: Iterator<Item = Fraction>>(values: I) -> Fraction {
+        values.fold(Fraction::ZERO, |sum, value| sum + value)
+    }
+}
+
+impl<'a> Sum<&'a Fraction> for Fraction {
+    fn sum<I: Iterator<Item = &'a Fraction>>(values: I) -> Fraction {
+        values.fold(Fraction::ZERO, |sum, value| sum + value)
+    }
+}
 
 /// Limit of the digits of the numerator and of the denominator of a parsed number.
 pub(crate) const MAX_DIGITS: usize = 256;
@@ -67,9 +267,9 @@ fn decimal(text: &str) -> Option<Fraction> {
     if !fits || !all.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let number = Fraction::from(IBig::from_str_radix(&all, 10).ok()?);
+    let number = Fraction::int(IBig::from_str_radix(&all, 10).ok()?);
     let shift = exponent - i32::try_from(part.len()).ok()?;
-    let power = Fraction::from(UBig::from(10u8).pow(shift.unsigned_abs() as usize));
+    let power = Fraction::int(UBig::from(10u8).pow(shift.unsigned_abs() as usize));
     let value = if shift < 0 {
         number / power
     } else {
@@ -91,7 +291,7 @@ pub(crate) fn sum(values: impl IntoIterator<Item = Fraction>) -> Fraction {
 /// Returns the nearest floating-point number, or one next to it. Numbers that are too large become
 /// infinite.
 pub fn to_f64(value: &Fraction) -> f64 {
-    value.to_f64_fast()
+    value.to_f64()
 }
 
 /// Like [`to_f64`], but limited to about the square root of the largest floating-point number. For

@@ -91,7 +91,7 @@ impl Solution {
             .routes
             .iter()
             .fold(UBig::ZERO, |g, (_, x)| g.gcd(magnitude(&scaled(x, &below))));
-        let below = Fraction::from(below) / Fraction::from(common);
+        let below = Fraction::int(below) / Fraction::int(common);
         let operations = &below * &self.throughput;
         let fits = match longest {
             Some(longest) => below <= *longest && operations <= whole(100 * MAX_OPERATIONS),

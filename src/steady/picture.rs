@@ -65,7 +65,7 @@ fn messages(solution: &Solution) -> Vec<Fraction> {
     let mut messages = vec![Fraction::ZERO; solution.platform().edges().len()];
     for (route, rate) in &solution.routes {
         for (e, m) in route.loads() {
-            messages[e] += rate * Fraction::from(m);
+            messages[e] += rate * Fraction::int(m);
         }
     }
     messages

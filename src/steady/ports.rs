@@ -167,11 +167,11 @@ pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot
             *share += min_share;
         }
     }
-    let below = Fraction::from(below);
+    let below = Fraction::int(below);
     order
         .into_iter()
         .map(|edges| Slot {
-            share: Fraction::from(slots[&edges].clone()) / &below,
+            share: Fraction::int(slots[&edges].clone()) / &below,
             edges,
         })
         .collect()

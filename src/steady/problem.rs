@@ -12,7 +12,6 @@ use super::scan::best_scan;
 use super::solve::{Method, best_rates};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use dashu_int::UBig;
 
 /// Reductions with a commutative operator that takes time are priced exactly for up to this many
 /// contributions.
@@ -397,12 +396,12 @@ impl Solution {
     /// Returns the shortest period in which every route has a whole number of operations and every
     /// slot whole messages: the least common multiple of the denominators of the routes' rates and
     /// of the slots' shares divided by the costs. It may be very long.
-    pub fn period(&self) -> UBig {
+    pub fn period(&self) -> Fraction {
         let routes = common_denominator(self.routes.iter().map(|(_, rate)| rate));
         let costs = self.platform.activity_costs(self.computing());
         let messages: Vec<Fraction> = (self.slots.iter())
             .flat_map(|s| s.edges.iter().map(|&e| &s.share / &costs[e]))
             .collect();
-        lcm(&routes, &common_denominator(&messages))
+        Fraction::int(lcm(&routes, &common_denominator(&messages)))
     }
 }

@@ -309,7 +309,7 @@ impl Rows<'_> {
         let weights: Vec<Fraction> = edge_prices.iter().zip(costs).map(|(p, c)| p * c).collect();
         let below = common_denominator(&weights);
         let weights: Vec<IBig> = weights.iter().map(|w| scaled(w, &below)).collect();
-        let below = Fraction::from(below);
+        let below = Fraction::int(below);
         let roots = demand.roots.iter().zip(&demand.targets);
         let proofs = roots.map(|(&root, targets)| self.proof(root, targets, &weights, &below));
         Some(Certificate {
@@ -329,8 +329,8 @@ impl Rows<'_> {
     ) -> (Vec<Fraction>, Vec<(Vec<usize>, Fraction)>) {
         let (scaled, below) = over_common(edge_prices);
         let found = maximum(self.graph.len(), &self.graph.weights(&scaled));
-        let twice = Fraction::from(below * UBig::from(2u8));
-        let of = |w: IBig| Fraction::from(w) / &twice;
+        let twice = Fraction::int(below * UBig::from(2u8));
+        let of = |w: IBig| Fraction::int(w) / &twice;
         let sets = found.twice_odd.into_iter().map(|(s, w)| (s, of(w)));
         let ports = found.twice_prices.into_iter().map(of);
         (ports.collect(), sets.collect())
@@ -369,7 +369,7 @@ impl Rows<'_> {
             let edges: Vec<(usize, usize)> = edges.map(|e| (e.src, e.dst)).collect();
             let cuts = arborescence(nodes, root, &edges, weights)?.cuts;
             let cuts = cuts.into_iter();
-            let cuts = cuts.map(|(s, w)| (s, Fraction::from(w) / below));
+            let cuts = cuts.map(|(s, w)| (s, Fraction::int(w) / below));
             Some(Proof::Cuts(cuts.collect()))
         }
     }
@@ -379,7 +379,7 @@ impl Rows<'_> {
 /// distance `most`, which no edge contradicts.
 fn finite(far: Vec<Option<IBig>>, most: &IBig, below: &Fraction) -> Vec<Fraction> {
     let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
-    far.map(|d| Fraction::from(d) / below).collect()
+    far.map(|d| Fraction::int(d) / below).collect()
 }
 
 impl Pricing<Label> for Rows<'_> {

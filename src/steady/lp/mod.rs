@@ -202,7 +202,7 @@ impl<T: Clone> Program<'_, T> {
         self.simplex.solve(|simplex| {
             let prices = simplex.prices().to_vec();
             let all = prices.iter().zip(&corner.prices).map(|(p, exact)| {
-                let all = Fraction::try_from(*p).unwrap_or_default() + exact;
+                let all = Fraction::of_float(*p) + exact;
                 all.max(Fraction::ZERO)
             });
             let (scaled, denominator) = over_common(&all.collect::<Vec<_>>());

@@ -97,7 +97,7 @@ impl Platform {
     pub fn to_json(&self) -> String {
         let value = |c: &Fraction| {
             let text = show_fraction(c);
-            let text = match u64::try_from(c.clone()) {
+            let text = match u64::try_from(c) {
                 Ok(_) => text,
                 Err(_) => format!("\"{text}\""),
             };
@@ -213,7 +213,7 @@ mod tests {
                     digits.parse::<dashu_int::UBig>().unwrap()
                 };
                 let (above, below) = (digits(), digits());
-                Fraction::from(above + dashu_int::UBig::from(min)) / Fraction::from(below + 1u8)
+                Fraction::int(above + dashu_int::UBig::from(min)) / Fraction::int(below + 1u8)
             };
             let mut short = |min: u8| loop {
                 let number = number(min);
@@ -234,7 +234,7 @@ mod tests {
             let text = platform.to_json();
             assert_eq!(Platform::parse(&text).unwrap(), platform, "{text}");
         }
-        let long = Fraction::from(dashu_int::UBig::from(10u8).pow(MAX_DIGITS));
+        let long = Fraction::int(dashu_int::UBig::from(10u8).pow(MAX_DIGITS));
         let edge = Edge::new(0, 1, Fraction::ONE / &long);
         let error = Platform::new(2, 0, None, vec![edge]).unwrap_err();
         assert!(error.to_string().contains("more than 256 digits"));
@@ -250,7 +250,7 @@ mod tests {
     fn malformed_platforms_are_reported() {
         let edge = |e: &str| format!(r#"{{"nodes": 3, "edges": [{e}]}}"#);
         for (text, expected) in [
-            ("{", "platform: EOF"),
+            ("{", "line 1 column 1: the text ends too early"),
             (r#"{"nodes": 1, "edges": []}"#, "1 nodes are too few"),
             (
                 r#"{"nodes": 3, "source": 3, "edges": []}"#,
