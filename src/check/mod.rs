@@ -43,18 +43,21 @@
 
 mod deadlock;
 mod finding;
+mod history;
 mod memory;
 mod proof;
 mod structure;
 mod symbols;
 
 pub use finding::{Finding, FindingKind, Report, Waiting};
+pub use history::{Contributions, Held, History};
 
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, Mismatch};
 use crate::rules::{Graph, Ordered};
 use crate::schedule::{Schedule, Step};
 use finding::Findings;
+use history::Recorder;
 
 /// The assumptions and limits of [`Schedule::check_with`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,11 +94,38 @@ impl Schedule {
     /// As [`Schedule::check`], with other assumptions and limits. Errors beyond the limit are
     /// counted.
     pub fn check_with(&self, options: &Options) -> Report {
-        check(self, options)
+        check(self, options, None)
+    }
+
+    /// As [`Schedule::check_with`], and records what every buffer holds over the course of the
+    /// schedule. There is no history if an error before the proof makes it meaningless.
+    ///
+    /// Space is that of the proof and of all runs of elements that the steps write.
+    ///
+    /// ```
+    /// let schedule = oneport::Request::reduce(4, 10).plan("chain")?;
+    /// let (report, history) = schedule.check_recorded(&Default::default());
+    /// let history = history.expect("a schedule that completes");
+    /// assert!(report.is_correct());
+    /// // Rank 0 starts with its own contribution, and ends with all four.
+    /// let held = [history.initial(0)[0], history.written(0, 0)[0]];
+    /// let words = held.map(|h| history.contents()[h.content].words.as_str());
+    /// assert_eq!(words, ["x0", "x0..x3"]);
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn check_recorded(&self, options: &Options) -> (Report, Option<History>) {
+        let mut recorder = None;
+        let report = check(self, options, Some(&mut recorder));
+        (report, recorder.map(Recorder::finish))
     }
 }
 
-fn check(schedule: &Schedule, options: &Options) -> Report {
+/// Checks the schedule. `recorded` receives the recorder of the proof if the check gets that far.
+fn check(
+    schedule: &Schedule,
+    options: &Options,
+    recorded: Option<&mut Option<Recorder>>,
+) -> Report {
     let mut findings = Findings::new(options.max_errors);
     let structure = structure::check(schedule, &mut findings);
     let unmatched = |m| findings.push(|| mismatch(schedule, m));
@@ -139,6 +169,7 @@ fn check(schedule: &Schedule, options: &Options) -> Report {
         &graph,
         &order,
         &mut findings,
+        recorded.map(|recorder| recorder.insert(Recorder::default())),
     );
     findings.report(in_order)
 }

@@ -8,16 +8,19 @@
 use std::collections::BTreeMap;
 
 use super::finding::Findings;
+use super::history::Recorder;
 use super::memory::{Cursor, Fresh, Memory, Piece};
-use super::symbols::{ListId, Symbols, Value};
+
+use super::symbols::{ListId, MAX_EXAMINED, Symbols, Value};
 use super::{Finding, FindingKind};
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::{Event, Graph};
 use crate::schedule::collective::{Expected, Totals};
 use crate::schedule::{Order, Schedule, Span, Spans, Step};
 
-/// Runs the schedule on symbols and compares every output with the content that the collective
-/// requires. Returns whether all operands are combined in rank order.
+/// Runs the schedule on symbols, records what its steps write if asked to, and compares every
+/// output with the content that the collective requires. Returns whether all operands are combined
+/// in rank order.
 pub(super) fn prove(
     schedule: &Schedule,
     keep_order: bool,
@@ -25,13 +28,24 @@ pub(super) fn prove(
     graph: &Graph,
     order: &[u32],
     findings: &mut Findings,
+    mut recorder: Option<&mut Recorder>,
 ) -> bool {
     let mut machine = Machine::new(schedule);
+    if let Some(recorder) = &mut recorder {
+        recorder.start(schedule, &machine.symbols, &machine.memories);
+    }
     let receivers = receivers(schedule, graph);
     for &node in order {
         let (rank, step) = receivers[node as usize];
-        if rank != NONE {
-            machine.execute(schedule, matching, rank as usize, step as usize);
+        if rank == NONE {
+            continue;
+        }
+        let (rank, step) = (rank as usize, step as usize);
+        machine.execute(schedule, matching, rank, step);
+        if let Some(recorder) = &mut recorder {
+            let written = schedule.programs()[rank][step].writes();
+            let memory = &machine.memories[rank];
+            recorder.step((rank, step), written, &machine.symbols, memory);
         }
     }
     let totals = Totals::new(schedule.collective(), schedule.layout());
@@ -245,9 +259,6 @@ struct Wrong<'a> {
     found: Value,
 }
 
-/// Maximal number of contributions of a wrong value that are examined to explain the error.
-const MAX_EXAMINED: u64 = 1 << 16;
-
 impl Wrong<'_> {
     fn finding(&mut self, output: &[Span], permuted: bool) -> Finding {
         let Wrong { rank, element, .. } = *self;
@@ -283,43 +294,21 @@ impl Wrong<'_> {
     /// A value in words: `x0..x7 [3]`, `x0+x2+x1 [3]`, `x0[3]+x1[4]`, `nothing`,
     /// `x0 [3] + nothing`.
     fn words(&self, value: Value) -> String {
-        const MAX: usize = 12;
+        // The index of the first input; unwritten elements have none.
         let same_index = self.parts(value.list).all(|p| p.shift == 0 || p.nothing);
-        let (mut terms, mut all) = (Vec::new(), 0);
-        for part in self.parts(value.list) {
-            all += part.count;
-            let index = value.index.wrapping_add(part.shift);
-            let at = if same_index {
-                String::new()
-            } else {
-                format!("[{index}]")
-            };
-            match part {
-                _ if terms.len() >= MAX => {}
-                p if p.nothing => terms.push("nothing".to_string()),
-                p if p.count > 2 => {
-                    terms.push(format!("x{}..x{}{at}", p.first, p.first + p.count - 1));
-                }
-                p => terms.extend((p.first..p.first + p.count).map(|r| format!("x{r}{at}"))),
-            }
-        }
-        let mut words = terms.join("+");
-        if self.parts(value.list).count() > MAX {
-            let n = self.symbols.len(value.list).max(all as u64);
-            words += &format!("+... ({n} contributions)");
-        }
-        if same_index {
-            // The index of the first input; unwritten elements have none.
-            if let Some(p) = self.parts(value.list).find(|p| !p.nothing) {
-                words += &format!(" [{}]", value.index.wrapping_add(p.shift));
-            }
+        let index_at = |shift| value.index.wrapping_add(shift);
+        let mut words = self.symbols.words(value.list, |shift| match same_index {
+            true => String::new(),
+            false => format!("[{}]", index_at(shift)),
+        });
+        if same_index && let Some(p) = self.parts(value.list).find(|p| !p.nothing) {
+            words += &format!(" [{}]", index_at(p.shift));
         }
         words
     }
 
     fn parts(&self, list: ListId) -> impl Iterator<Item = super::symbols::Part> {
-        let max = usize::try_from(MAX_EXAMINED).unwrap_or(usize::MAX);
-        self.symbols.parts(list).take(max)
+        self.symbols.examined(list)
     }
 
     /// Names the contributions that are missing, doubled, foreign, from the wrong element or out of

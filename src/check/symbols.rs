@@ -8,6 +8,9 @@
 
 use std::collections::HashMap;
 
+/// Maximal number of parts of a value that are examined to describe it.
+pub(super) const MAX_EXAMINED: u64 = 1 << 16;
+
 /// A list of contributions. Equal lists of consecutive ranks have equal ids; other equal lists have
 /// equal ids if they were combined in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -141,6 +144,40 @@ impl Symbols {
             symbols: self,
             open: vec![(list, 0)],
         }
+    }
+
+    /// The first [`MAX_EXAMINED`] parts of a list.
+    pub(super) fn examined(&self, list: ListId) -> impl Iterator<Item = Part> {
+        let max = usize::try_from(MAX_EXAMINED).unwrap_or(usize::MAX);
+        self.parts(list).take(max)
+    }
+
+    /// A list in words: `x0..x7`, `x0+x2+x1`, `x0+nothing`. `at` formats what follows the ranks of
+    /// a part, from its distance to the list's index.
+    pub(super) fn words(&self, list: ListId, at: impl Fn(usize) -> String) -> String {
+        const MAX: usize = 12;
+        let (mut terms, mut all) = (Vec::new(), 0);
+        for part in self.examined(list) {
+            all += part.count;
+            match part {
+                _ if terms.len() >= MAX => {}
+                p if p.nothing => terms.push("nothing".to_string()),
+                p if p.count > 2 => {
+                    let last = p.first + p.count - 1;
+                    terms.push(format!("x{}..x{last}{}", p.first, at(p.shift)));
+                }
+                p => {
+                    let ranks = p.first..p.first + p.count;
+                    terms.extend(ranks.map(|r| format!("x{r}{}", at(p.shift))));
+                }
+            }
+        }
+        let mut words = terms.join("+");
+        if self.examined(list).count() > MAX {
+            let n = self.len(list).max(all as u64);
+            words += &format!("+... ({n} contributions)");
+        }
+        words
     }
 
     /// Returns `(first, count)` if the list holds the inputs of the ranks `first .. first + count`

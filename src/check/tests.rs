@@ -22,7 +22,7 @@ fn schedule(ports: &str, collective: &str, layout: &[&str], programs: &[&str]) -
 }
 
 fn messages(s: &Schedule) -> Vec<String> {
-    let report = check(s, &Options::default());
+    let report = check(s, &Options::default(), None);
     report.errors.iter().map(ToString::to_string).collect()
 }
 

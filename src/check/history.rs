@@ -1,0 +1,136 @@
+//! What every buffer holds over the course of a schedule, in the symbols of the proof.
+
+use std::collections::HashMap;
+
+use super::memory::{Memory, Piece};
+use super::symbols::{ListId, Symbols, Value};
+use crate::schedule::{Schedule, Span};
+
+/// What every rank's buffer holds before the first step, and what every step writes, recorded by
+/// [`Schedule::check_recorded`](crate::Schedule::check_recorded).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct History {
+    contents: Vec<Contributions>,
+    initial: Vec<Vec<Held>>,
+    /// By rank and step.
+    writes: Vec<Vec<Vec<Held>>>,
+}
+
+/// The contributions that one element holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contributions {
+    /// In words, without the index: `x3`, `x0..x7`, `x0+x2`, `x0+nothing`.
+    pub words: String,
+    /// Number of contributions, at most `u64::MAX`; 0 if nothing has been written.
+    pub count: u64,
+    /// The rank of the first contribution.
+    pub first_rank: usize,
+}
+
+/// A run of elements with the same contributions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// The elements, in the rank's buffer.
+    pub span: Span,
+    /// Index into [`History::contents`].
+    pub content: usize,
+    /// The index, in the input of the first contributing rank, of what the first element holds. It
+    /// increases by one per element.
+    pub index: usize,
+}
+
+impl History {
+    /// The distinct lists of contributions.
+    pub fn contents(&self) -> &[Contributions] {
+        &self.contents
+    }
+
+    /// What the buffer of `rank` holds before the first step. Elements without a run hold nothing.
+    ///
+    /// # Panics
+    /// When there is no such rank.
+    pub fn initial(&self, rank: usize) -> &[Held] {
+        &self.initial[rank]
+    }
+
+    /// What the elements that step `step` of `rank` writes hold when it has ended: empty for a
+    /// send.
+    ///
+    /// # Panics
+    /// When there is no such rank or step.
+    pub fn written(&self, rank: usize, step: usize) -> &[Held] {
+        &self.writes[rank][step]
+    }
+}
+
+/// Records a [`History`] while the proof executes a schedule.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    history: History,
+    numbers: HashMap<ListId, usize>,
+    pieces: Vec<Piece>,
+}
+
+impl Recorder {
+    /// Records what `memories` hold before the first step.
+    pub(super) fn start(&mut self, schedule: &Schedule, symbols: &Symbols, memories: &[Memory]) {
+        for (layout, memory) in schedule.layout().iter().zip(memories) {
+            let held = self.held(symbols, memory, &layout.input);
+            self.history.initial.push(held);
+        }
+        let programs = schedule.programs().iter();
+        self.history.writes = programs.map(|p| vec![Vec::new(); p.len()]).collect();
+    }
+
+    /// Records what a step has just written into the memory of its rank.
+    pub(super) fn step(
+        &mut self,
+        (rank, step): (usize, usize),
+        written: &[Span],
+        symbols: &Symbols,
+        memory: &Memory,
+    ) {
+        self.history.writes[rank][step] = self.held(symbols, memory, written);
+    }
+
+    pub(super) fn finish(self) -> History {
+        self.history
+    }
+
+    fn held(&mut self, symbols: &Symbols, memory: &Memory, spans: &[Span]) -> Vec<Held> {
+        let mut held = Vec::new();
+        for span in spans {
+            self.pieces.clear();
+            memory.read(*span, &mut self.pieces);
+            let mut offset = span.offset;
+            for &Piece { len, value } in &self.pieces {
+                let contents = &mut self.history.contents;
+                let number = *self.numbers.entry(value.list).or_insert_with(|| {
+                    contents.push(contributions(symbols, value));
+                    contents.len() - 1
+                });
+                held.push(Held {
+                    span: Span::new(offset, len),
+                    content: number,
+                    index: value.index,
+                });
+                offset += len;
+            }
+        }
+        held
+    }
+}
+
+fn contributions(symbols: &Symbols, value: Value) -> Contributions {
+    let mut parts = symbols.parts(value.list);
+    let first = parts.next();
+    let nothing = first.is_some_and(|p| p.nothing) && parts.next().is_none();
+    Contributions {
+        words: symbols.words(value.list, |shift| match shift {
+            0 => String::new(),
+            shift => format!("[{:+}]", shift as isize),
+        }),
+        count: if nothing { 0 } else { symbols.len(value.list) },
+        first_rank: first.map_or(0, |p| p.first),
+    }
+}
