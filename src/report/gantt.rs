@@ -5,14 +5,12 @@
 //! whole row, because nothing else happens on the rank meanwhile. If computation overlaps
 //! communication, computations have lanes of their own.
 
-use super::Caption;
-use super::legend::{color, legend, mark, span_names, styles};
+use super::legend::{Legend, color, color_number, frame, mark, part_name, styles};
 use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, nice_step, number, scale, width};
 use super::trace::{Activity, Source, Trace, Unit, What};
+use super::{Caption, MAX_BOXES};
 use crate::error::{Error, Result};
 
-/// Maximal number of boxes of a chart: larger charts are unreadable, and viewers cannot show them.
-pub const MAX_BOXES: usize = 50_000;
 /// Maximal height in pixels; many programs that show pictures stop at 2^15.
 const MAX_HEIGHT: f64 = 30_000.0;
 
@@ -22,7 +20,8 @@ const MAX_WIDTH: f64 = 3600.0;
 /// too wide.
 const MAX_WIDTH_OF_RUN: f64 = 1600.0;
 
-/// Draws a trace as an SVG document, with one row per rank and one colour per segment. Filled boxes
+/// Draws a trace as an SVG document, with one row per rank and one colour per segment, or per first
+/// block of a message where every rank has a block. Filled boxes
 /// are receives, outlined boxes with end strips are sends, and dark boxes are computations. Boxes
 /// that are wide enough show the peer, and all have details in a tooltip. Steps that take no time
 /// are counted below the chart instead of drawn.
@@ -150,7 +149,12 @@ impl<'t> Chart<'t> {
 
     fn draw(&self, caption: &Caption) -> String {
         let mut svg = Svg::default();
-        styles(&mut svg, self.trace.segments().len().max(1));
+        let shown = self.trace.activities().iter().filter(|a| takes_time(a));
+        let legend = Legend::new(self.trace, shown);
+        styles(&mut svg, &legend.classes());
+        if self.trace.shows_critical_path() {
+            svg.style(".critical{fill:none;stroke:#000}");
+        }
         // The label of the last tick may extend slightly beyond the end.
         let room = self.left + self.width + MARGIN + 24.0;
         let top = svg.caption(caption, room) + 2.0 * LINE;
@@ -163,7 +167,7 @@ impl<'t> Chart<'t> {
             }
         }
         let mut y = bottom + 2.0 * LINE + 14.0;
-        y = legend(&mut svg, &self.kinds(), self.trace.segments(), y, room);
+        y = legend.draw(&mut svg, y, room);
         if let Some(note) = self.untimed() {
             for line in super::svg::wrapped(&note, TEXT, room - 2.0 * MARGIN) {
                 let grey = "fill=\"#444\"";
@@ -172,17 +176,6 @@ impl<'t> Chart<'t> {
             }
         }
         svg.finish(room, y + MARGIN, &caption.title)
-    }
-
-    /// The kinds of boxes in the chart.
-    fn kinds(&self) -> Vec<What> {
-        let mut kinds: Vec<What> = (self.trace.activities().iter())
-            .filter(|a| takes_time(a))
-            .map(|a| a.what)
-            .collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
     }
 
     /// The note on activities without a box:
@@ -235,7 +228,7 @@ impl<'t> Chart<'t> {
                         &name,
                         Anchor::End,
                         8.0,
-                        "fill=\"#777\"",
+                        "fill=\"#666\"",
                     );
                 }
             }
@@ -251,9 +244,15 @@ impl<'t> Chart<'t> {
             1.0
         };
         let count = (end / step * (1.0 + 1e-12)).floor() as usize;
-        for i in 0..=count {
-            let time = i as f64 * step;
+        // The last time is always labelled; ordinary labels make room for it.
+        let last = number(end, 6);
+        let label_width = |text: &str| width(text, 11.0) + 8.0;
+        for i in 0..=count + 1 {
+            let time = if i > count { end } else { i as f64 * step };
             let x = self.x(time * unit);
+            if i <= count && end > 0.0 && time > end * (1.0 - 1e-9) {
+                continue;
+            }
             svg.line(
                 (x, top - 4.0),
                 (x, bottom + 4.0),
@@ -261,6 +260,10 @@ impl<'t> Chart<'t> {
             );
             // Removes the rounding error of the sum of steps.
             let label = number(format!("{time:.9e}").parse().unwrap_or(time), 6);
+            let room = (label_width(&label) + label_width(&last)) / 2.0;
+            if i <= count && x + room > self.x(self.end) && end > 0.0 {
+                continue;
+            }
             svg.text((x, top - 7.0), &label, Anchor::Middle, 11.0, "");
             svg.text((x, bottom + 15.0), &label, Anchor::Middle, 11.0, "");
         }
@@ -298,7 +301,7 @@ impl<'t> Chart<'t> {
             What::Copy => "copy",
         };
         svg.open(&format!("class=\"{class}\""), &self.describe(a));
-        let n = color(a.segment);
+        let n = color(color_number(self.trace, a));
         mark(svg, a.what, n, (x, y), size);
         if let Some(label) = label(a, size.0) {
             let class = if a.what == What::Send {
@@ -314,6 +317,9 @@ impl<'t> Chart<'t> {
             let middle = (x + size.0 / 2.0, y + size.1 * part + font * 0.36);
             svg.text(middle, &label, Anchor::Middle, font, &class);
         }
+        if a.critical && self.trace.shows_critical_path() {
+            frame(svg, (x, y), size);
+        }
         svg.close();
     }
 
@@ -327,9 +333,8 @@ impl<'t> Chart<'t> {
             (None, _) => {}
         }
         text += &format!(", {}", bytes(a.bytes));
-        if let Some(segment) = a.segment {
-            let spans = &self.trace.segments()[segment];
-            text += &format!(", segment {segment} (elements {})", span_names(spans));
+        if let Some(part) = part_name(self.trace, a) {
+            text += &format!(", {part}");
         }
         if let (Some(port), true) = (a.port, self.trace.ports().k() > 1) {
             text += &format!(", port {port}");
@@ -343,7 +348,7 @@ impl<'t> Chart<'t> {
 }
 
 /// Whether a computation overlaps a transfer or another computation of the same rank in time.
-fn computations_overlap(trace: &Trace) -> bool {
+pub(super) fn computations_overlap(trace: &Trace) -> bool {
     let mut of_rank: Vec<Vec<&Activity>> = vec![Vec::new(); trace.ranks()];
     for a in trace.activities().iter().filter(|a| takes_time(a)) {
         of_rank[a.rank].push(a);

@@ -1,10 +1,11 @@
-//! Pictures of schedules and runs: Gantt charts, trees and traffic as SVG, and traces for viewers.
+//! Pictures of schedules and runs: Gantt charts, trees and traffic as SVG, pages that step through
+//! a schedule, and traces for viewers.
 //!
 //! A [`Trace`] contains the activities of every rank over time, in model time ([`Trace::model`]) or
 //! as recorded by a run ([`Outcome::step_times`](crate::run::Outcome::step_times)). [`gantt()`]
 //! draws it, and [`Trace::to_chrome_json`] writes it for Perfetto and similar viewers. [`tree()`]
-//! and [`traffic()`] draw which rank sends to which, without times. [`dark()`] changes the colours
-//! of a picture for a dark background.
+//! and [`traffic()`] draw which rank sends to which, without times. [`page()`] makes an HTML page.
+//! [`dark()`] changes the colours of a picture for a dark background.
 //!
 //! A trace takes time linear in the number of steps, apart from sorting segments; a picture, in
 //! what it shows, times the lanes of a rank (charts) or the levels (trees). Pictures that are too
@@ -22,10 +23,12 @@
 //! # Ok::<(), oneport::Error>(())
 //! ```
 
+mod blocks;
 mod chrome;
 mod dark;
 mod gantt;
 mod legend;
+mod page;
 mod segments;
 pub(crate) mod svg;
 mod trace;
@@ -34,10 +37,14 @@ mod tree;
 
 pub use chrome::MAX_EVENTS;
 pub use dark::dark;
-pub use gantt::{MAX_BOXES, gantt};
+pub use gantt::gantt;
+pub use page::{MAX_PAGE_RANKS, page};
 pub use trace::{Activity, Source, Trace, Unit, What};
 pub use traffic::{Traffic, traffic};
 pub use tree::{Tree, tree};
+
+/// Maximal number of boxes of a chart: larger charts are unreadable, and viewers cannot show them.
+pub const MAX_BOXES: usize = 50_000;
 
 /// The text above a picture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,5 +1,7 @@
 //! Traces: the activities of every rank over time, in model time or in recorded wall-clock.
 
+use super::MAX_BOXES;
+use super::blocks::blocks;
 use super::segments::segments;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
@@ -7,6 +9,7 @@ use crate::rules::Event;
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::max_time;
 use crate::schedule::{Schedule, Spans, Step};
+use crate::simulate::Simulation;
 
 /// The unit of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +79,11 @@ pub struct Activity {
     pub start: f64,
     /// End time, in the trace's unit.
     pub end: f64,
+    /// Index into [`Trace::blocks`] of the blocks moved; `None` if the collective has none.
+    pub blocks: Option<usize>,
+    /// Whether the activity is on the critical path, in model time: see
+    /// [`Simulation::critical_path`](crate::simulate::Simulation::critical_path).
+    pub critical: bool,
 }
 
 impl Activity {
@@ -93,8 +101,14 @@ pub struct Trace {
     source: Source,
     unit: Unit,
     segments: Vec<Spans>,
+    blocks: Vec<Vec<usize>>,
     activities: Vec<Activity>,
+    critical_path: bool,
 }
+
+/// What [`Trace::build`] learns about one activity: its kind, when it starts and ends, and whether
+/// it is critical.
+type Timed = (What, (f64, f64), bool);
 
 impl Trace {
     /// Traces the model times of `schedule` under `cost`, with elements of `element_bytes` bytes.
@@ -111,29 +125,41 @@ impl Trace {
         unit: Unit,
     ) -> Result<Trace> {
         let simulation = schedule.simulate_bytes(cost, element_bytes)?;
-        let prepared = simulation.prepared();
         if !simulation.makespan().is_finite() {
             return Err(Error::usage(
                 "the model time is not finite: a link that the schedule uses is missing, or costs are too large",
             ));
         }
-        let times = |rank, event| {
+        Trace::simulated(schedule, &simulation, element_bytes, unit)
+    }
+
+    /// Traces the times of a simulation of `schedule`.
+    pub(crate) fn simulated(
+        schedule: &Schedule,
+        simulation: &Simulation,
+        element_bytes: u64,
+        unit: Unit,
+    ) -> Result<Trace> {
+        let prepared = simulation.prepared();
+        let mut critical = vec![false; prepared.nodes().len()];
+        for node in simulation.critical_path() {
+            critical[node] = true;
+        }
+        let timed = |what, rank, event| -> Option<Timed> {
             let node = prepared.node(rank, event)?;
-            Some((simulation.start(node), simulation.finish(node)))
+            let times = (simulation.start(node), simulation.finish(node));
+            Some((what, times, critical[node]))
         };
         Trace::build(
             schedule,
             element_bytes,
             (Source::Model, unit),
             |rank, i, step| {
-                let transfer = step.peer().and(times(rank, Event::transferred(i)));
-                let compute = step
-                    .computes()
-                    .then(|| times(rank, Event::computed(i)))
-                    .flatten();
+                let transfer = |_| timed(transfer_of(step, false), rank, Event::transferred(i));
+                let compute = || timed(compute_of(step), rank, Event::computed(i));
                 [
-                    transfer.map(|t| (transfer_of(step, false), t)),
-                    compute.map(|t| (compute_of(step), t)),
+                    step.peer().and_then(transfer),
+                    step.computes().then(compute).flatten(),
                 ]
             },
         )
@@ -153,7 +179,7 @@ impl Trace {
                 Some(_) => transfer_of(step, false),
                 None => compute_of(step),
             };
-            [Some((what, times[rank][i])), None]
+            [Some((what, times[rank][i], false)), None]
         };
         Trace::build(schedule, 1, (Source::Model, Unit::Plain), of_step)
     }
@@ -193,7 +219,7 @@ impl Trace {
                     None => compute_of(step),
                 };
                 let start = opened.max(theirs).min(end);
-                [Some((what, (start as f64, end as f64))), None]
+                [Some((what, (start as f64, end as f64), false)), None]
             },
         )
     }
@@ -202,14 +228,15 @@ impl Trace {
         schedule: &Schedule,
         element_bytes: u64,
         (source, unit): (Source, Unit),
-        parts: impl Fn(usize, usize, &Step) -> [Option<(What, (f64, f64))>; 2],
+        parts: impl Fn(usize, usize, &Step) -> [Option<Timed>; 2],
     ) -> Result<Trace> {
         let (segments, of_step) = segments(schedule)?;
+        let (blocks, blocks_of_step) = distinct_blocks(schedule);
         let mut activities = Vec::with_capacity(schedule.steps());
         let mut number = 0;
         for (rank, program) in schedule.programs().iter().enumerate() {
             for (i, step) in program.iter().enumerate() {
-                for (what, (start, end)) in parts(rank, i, step).into_iter().flatten() {
+                for (what, (start, end), critical) in parts(rank, i, step).into_iter().flatten() {
                     let moves = !matches!(what, What::Combine | What::Copy);
                     activities.push(Activity {
                         rank,
@@ -221,6 +248,8 @@ impl Trace {
                         segment: of_step[number],
                         start,
                         end,
+                        blocks: blocks_of_step.get(number).copied().flatten(),
+                        critical,
                     });
                 }
                 number += 1;
@@ -232,8 +261,22 @@ impl Trace {
             source,
             unit,
             segments,
+            blocks,
             activities,
+            critical_path: false,
         })
+    }
+
+    /// Has charts frame the critical path: see [`Activity::critical`].
+    #[must_use]
+    pub fn show_critical_path(mut self) -> Trace {
+        self.critical_path = true;
+        self
+    }
+
+    /// Whether charts frame the critical path.
+    pub(crate) fn shows_critical_path(&self) -> bool {
+        self.critical_path
     }
 
     /// Number of ranks.
@@ -260,6 +303,13 @@ impl Trace {
     /// order.
     pub fn segments(&self) -> &[Spans] {
         &self.segments
+    }
+
+    /// The distinct sets of blocks that messages carry, as the ranks that the blocks belong to, in
+    /// order. Only for collectives with a block for each rank, for schedules that complete, and for
+    /// traces that fit a chart ([`MAX_BOXES`](super::MAX_BOXES)).
+    pub fn blocks(&self) -> &[Vec<usize>] {
+        &self.blocks
     }
 
     /// The activities, by rank and step.
@@ -333,6 +383,20 @@ impl Trace {
         let max_lanes = free.iter().map(Vec::len).max().unwrap_or(0);
         (lanes, max_lanes)
     }
+}
+
+/// The distinct sets of blocks that steps move, in order, and by step the index of its set.
+fn distinct_blocks(schedule: &Schedule) -> (Vec<Vec<usize>>, Vec<Option<usize>>) {
+    let small = schedule.steps() <= MAX_BOXES;
+    let Some(of_step) = small.then(|| blocks(schedule)).flatten() else {
+        return (Vec::new(), Vec::new());
+    };
+    let mut distinct: Vec<Vec<usize>> = of_step.iter().filter(|b| !b.is_empty()).cloned().collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let place = |blocks: &Vec<usize>| distinct.binary_search(blocks).ok();
+    let places = of_step.iter().map(place).collect();
+    (distinct, places)
 }
 
 fn transfer_of(step: &Step, in_one_pass: bool) -> What {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Caption;
-use super::gantt::MAX_BOXES;
 use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, bytes, hex, width};
+use super::{Caption, MAX_BOXES};
 use crate::error::{Error, Result};
 use crate::schedule::{Schedule, Step};
 

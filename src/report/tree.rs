@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Caption;
+use super::blocks::{block_lens, ranges};
 use super::segments::segments;
 use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, width};
 use super::traffic::Flow;
@@ -20,6 +21,10 @@ pub struct Tree {
     nodes: BTreeMap<usize, Branch>,
     /// The ranks level by level, parents before children.
     order: Vec<usize>,
+    /// By rank: the bytes of its block, if every rank has one.
+    blocks: Option<Vec<u64>>,
+    /// Number of ranks in and outside the tree.
+    ranks: usize,
 }
 
 /// A rank in a tree.
@@ -68,7 +73,14 @@ impl Tree {
             edges.finish_rank(from);
             first.finish_rank(from);
         }
-        if let Some(tree) = edges.tree(schedule) {
+        let blocks = block_lens(schedule).map(|lens| {
+            let bytes = lens
+                .iter()
+                .map(|&n| (n as u64).saturating_mul(element_bytes));
+            bytes.collect::<Vec<u64>>()
+        });
+        if let Some(mut tree) = edges.tree(schedule) {
+            tree.blocks = blocks;
             return Ok(Some(tree));
         }
         let tree = first
@@ -76,6 +88,7 @@ impl Tree {
             .filter(|t| t.nodes.len() == edges.ranks());
         Ok(tree.map(|mut tree| {
             tree.segment = segments.into_iter().next();
+            tree.blocks = blocks;
             tree
         }))
     }
@@ -207,6 +220,8 @@ impl Edges {
             segment: None,
             nodes,
             order,
+            blocks: None,
+            ranks: schedule.ranks(),
         })
     }
 }
@@ -217,17 +232,19 @@ const EDGE: (f64, f64) = (34.0, 120.0);
 /// Height of an edge's label, above the child.
 const LABEL: f64 = 16.0;
 const LABEL_SIZE: f64 = 10.0;
+const NODE_LABEL_SIZE: f64 = 9.5;
 const NODE_GAP: f64 = 12.0;
 
 /// Draws a tree as an SVG document with the root on top. Each node shows the rank and, in smaller
-/// type, the number of ranks in its subtree; each edge shows its traffic. Children are in the order
-/// in which their parent communicates with them.
+/// type, the size of its block if every rank has one, or else the number of ranks in its subtree;
+/// each edge shows its traffic. Children are in the order in which their parent communicates with
+/// them. Ranks outside the tree are named below it.
 ///
 /// # Errors
 /// When the picture would be more than 30 000 pixels wide or high.
 pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     const MAX: f64 = 30_000.0;
-    let places = tree.places();
+    let places = tree.places(|rank| tree.half_width(rank), NODE_GAP);
     let levels = tree.levels(&places);
     let depth = levels.len() - 1;
     let (mut low, mut high) = (0.0, 0.0);
@@ -299,13 +316,23 @@ impl Tree {
                 "fill=\"#456\"",
             )
         };
-        let title = format!("{what} {rank}: {} in its subtree", ranks(node.size));
+        let block = self.block(*rank);
+        let mut title = format!("{what} {rank}: {} in its subtree", ranks(node.size));
+        if let Some(block) = block {
+            title += &format!(", a block of {}", bytes(block));
+        }
         svg.open("class=\"node\"", &title);
-        let style = format!("{fill} stroke=\"#26476f\" rx=\"6\"");
-        svg.rect((x - NODE.0 / 2.0, y), NODE, &style);
+        let dashes = if block == Some(0) {
+            " stroke-dasharray=\"3 2\""
+        } else {
+            ""
+        };
+        let style = format!("{fill} stroke=\"#26476f\" rx=\"6\"{dashes}");
+        let width = self.node_width(*rank);
+        svg.rect((x - width / 2.0, y), (width, NODE.1), &style);
         svg.text((x, y + 16.0), &rank.to_string(), Anchor::Middle, 13.0, ink);
-        let size = node.size.to_string();
-        svg.text((x, y + 28.0), &size, Anchor::Middle, 9.5, grey);
+        let size = self.node_label(*rank);
+        svg.text((x, y + 28.0), &size, Anchor::Middle, NODE_LABEL_SIZE, grey);
         svg.close();
     }
 
@@ -316,10 +343,29 @@ impl Tree {
         } else {
             "away from"
         };
+        let below = match self.blocks {
+            Some(_) => "the size of its block (dashed if it is empty)",
+            None => "the number of ranks in its subtree",
+        };
         let mut notes = vec![format!(
-            "In a node: the rank, and below it the number of ranks in its subtree. At an edge: what goes over it, {flow} the root. \
+            "In a node: the rank, and below it {below}. At an edge: what goes over it, {flow} the root. \
              Children stand in the order in which their parent turns to them."
         )];
+        let outside = |rank: &usize| !self.nodes.contains_key(rank);
+        let outside: Vec<usize> = (0..self.ranks).filter(outside).collect();
+        if !outside.is_empty() {
+            let empty = outside.iter().all(|&rank| self.block(rank) == Some(0));
+            notes.push(format!(
+                "Not in the tree, because they exchange no messages{}: rank{} {}.",
+                if empty {
+                    " (their blocks are empty)"
+                } else {
+                    ""
+                },
+                if outside.len() == 1 { "" } else { "s" },
+                ranges(&outside)
+            ));
+        }
         if let Some(segment) = &self.segment {
             notes.push(format!(
                 "This is the tree of the first segment (elements {}); other segments take other ways.",
@@ -339,33 +385,50 @@ impl Tree {
         }
     }
 
+    /// Bytes of a rank's block.
+    fn block(&self, rank: usize) -> Option<u64> {
+        Some(self.blocks.as_ref()?[rank])
+    }
+
+    /// The second line of a node.
+    fn node_label(&self, rank: usize) -> String {
+        let block = self.block(rank).map(bytes);
+        block.unwrap_or_else(|| self.size(rank).to_string())
+    }
+
+    fn node_width(&self, rank: usize) -> f64 {
+        (width(&self.node_label(rank), NODE_LABEL_SIZE) + 6.0).max(NODE.0)
+    }
+
     /// Half the width of a node and the label above it.
     fn half_width(&self, rank: usize) -> f64 {
         let label = match self.nodes[&rank].parent {
             Some(_) => width(&self.label(rank), LABEL_SIZE),
             None => 0.0,
         };
-        (label.max(NODE.0)) / 2.0
+        label.max(self.node_width(rank)) / 2.0
     }
 
     /// The horizontal position of every rank, with the root at 0. Subtrees are as close together as
-    /// their outlines allow, and parents are centred above their children.
-    fn places(&self) -> HashMap<usize, f64> {
+    /// their outlines allow, `gap` apart, and parents are centred above their children.
+    /// `half_width` is half the width of a rank.
+    pub(super) fn places(
+        &self,
+        half_width: impl Fn(usize) -> f64,
+        gap: f64,
+    ) -> HashMap<usize, f64> {
         // By rank: how far its subtree extends to the left and right on each level, relative to the
         // rank.
         let mut outlines: HashMap<usize, Vec<(f64, f64)>> = HashMap::new();
         let mut offsets: HashMap<usize, f64> = HashMap::new();
         for rank in self.order.iter().rev() {
-            let half = self.half_width(*rank);
+            let half = half_width(*rank);
             let children = &self.nodes[rank].children;
             let mut outline: Vec<(f64, f64)> = Vec::new();
             let mut positions = Vec::with_capacity(children.len());
             for child in children {
                 let theirs = outlines.remove(child).unwrap_or_default();
-                let clash = outline
-                    .iter()
-                    .zip(&theirs)
-                    .map(|(o, t)| o.1 + NODE_GAP - t.0);
+                let clash = outline.iter().zip(&theirs).map(|(o, t)| o.1 + gap - t.0);
                 let shift = clash.reduce(f64::max).unwrap_or(0.0);
                 for (level, (left, right)) in theirs.into_iter().enumerate() {
                     match outline.get_mut(level) {

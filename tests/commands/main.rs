@@ -10,6 +10,7 @@ mod guidelines;
 mod hand;
 mod limits;
 mod options;
+mod pages;
 
 #[path = "../support"]
 mod support {

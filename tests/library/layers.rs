@@ -18,7 +18,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rules", &["schedule", "machine"]),
     ("check", &["rules", "schedule", "machine"]),
     ("simulate", &["rules", "schedule", "machine"]),
-    ("report", &["simulate", "rules", "schedule", "machine"]),
+    (
+        "report",
+        &["check", "simulate", "rules", "schedule", "machine"],
+    ),
     // `run` simulates because paced runs and the order of eager steps follow model times.
     ("run", &["simulate", "rules", "schedule", "machine"]),
     ("mpi", &["run", "simulate", "rules", "schedule", "machine"]),

@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::report::{
-    self, Caption, MAX_BOXES, MAX_EVENTS, Trace, Traffic, Tree, Unit, gantt, traffic, tree,
+    self, Caption, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Trace, Traffic, Tree, Unit, gantt, page,
+    traffic, tree,
 };
 
 use crate::args::Common;
@@ -22,20 +23,22 @@ use crate::units::TimeUnit;
 #[command(after_help = "\
 Examples:
   oneport draw reduce -p 15 --bytes 5 --segments 5 -a uni-greedy --ports uni --alpha 1 --beta 1 --gamma 1 -o r.svg
+  oneport draw reduce -p 8 -a bi-greedy --segments 4 -o schedule.html     step through it in a browser
   oneport draw broadcast -p 16 --as tree --dark -o tree.svg
   oneport draw reduce -p 8 -a butterfly --as traffic -o traffic.svg
   oneport plan reduce -p 4 -a chain --segments 3 -o mine.json
   oneport draw --schedule mine.json -o mine.svg
   oneport draw reduce -p 64 --bytes 1MiB --trace t.json     open it at https://ui.perfetto.dev
 
-A Gantt chart shows model time: a row a rank, a colour a segment; filled boxes receive, outlined ones send, dark ones \
+A Gantt chart shows model time: a row a rank, a colour a segment (or a message's first block); filled boxes receive, outlined ones send, dark ones \
 compute. Boxes name the peer where they are long enough; a browser shows more under the pointer. `oneport run --trace` \
-draws the recorded times of a real run the same way.")]
+draws the recorded times of a real run the same way. A page (.html) needs no network: it steps through model time and shows every \
+rank, its ports and what its buffer holds, for up to 64 ranks.")]
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
 
-    /// What to draw [default: gantt; trace for a .json file or with --json]
+    /// What to draw [default: gantt; page for a .html file; trace for a .json file or with --json]
     #[arg(
         long = "as",
         value_enum,
@@ -44,11 +47,16 @@ pub(crate) struct Args {
     )]
     form: Option<Form>,
 
-    /// Colours for a dark background; not for traces
+    /// Frame the critical path in a Gantt chart: steps that end later if one of them does
+    #[arg(long, help_heading = "Output")]
+    critical_path: bool,
+
+    /// Colours for a dark background; for pictures only, since a page follows the browser
     #[arg(long, help_heading = "Output")]
     dark: bool,
 
-    /// Write to this file (.svg, or .json for a trace), all at once, instead of standard output
+    /// Write to this file (.svg, .html for a page, or .json for a trace), all at once, instead of
+    /// standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
@@ -67,6 +75,8 @@ enum Form {
     Tree,
     /// How much every rank sends to every other, as a map.
     Traffic,
+    /// A page on which one steps through time: ranks, ports, messages, buffers, Gantt chart.
+    Page,
     /// What every rank does when, as JSON for trace viewers (Perfetto, chrome://tracing).
     Trace,
 }
@@ -134,6 +144,7 @@ impl Args {
         let ranks = self.common.ranks.filter(|_| planned).unwrap_or(0);
         let max = match picture {
             Some(Form::Trace) | None => MAX_EVENTS,
+            Some(Form::Page) => MAX_PAGE_RANKS,
             Some(Form::Gantt | Form::Tree | Form::Traffic) => MAX_BOXES,
         };
         if ranks > max {
@@ -159,23 +170,27 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
         _ => Some(form(args, to_file)?),
     };
-    if args.dark && !picture.is_some_and(|form| form != Form::Trace) {
+    if args.dark && !picture.is_some_and(|form| !matches!(form, Form::Trace | Form::Page)) {
         bail!("--dark changes the colours of a picture: write one, with -o FILE.svg");
+    }
+    if args.critical_path && picture != Some(Form::Gantt) {
+        bail!("--critical-path is for Gantt charts: write one, with -o FILE.svg");
     }
     output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
     args.ensure_ranks(picture)?;
     let input = args.common.input()?;
     print_warnings(&args.common, &input.schedule);
     let text = match picture {
-        Some(Form::Gantt) => timed(&input, File::Svg)?,
-        Some(Form::Trace) => timed(&input, File::Json)?,
+        Some(Form::Gantt) => timed(&input, File::Svg, args.critical_path)?,
+        Some(Form::Trace) => timed(&input, File::Json, false)?,
+        Some(Form::Page) => drawn_page(&input)?,
         Some(Form::Tree) => drawn_tree(&input)?,
         Some(Form::Traffic) => drawn_traffic(&input, "traffic")?,
         None => String::new(),
     };
     let text = if args.dark { report::dark(&text) } else { text };
     if let Some(path) = &args.trace {
-        let trace = timed(&input, File::Json)?;
+        let trace = timed(&input, File::Json, false)?;
         output::write_named(path, trace.as_bytes())?;
     }
     match to_file {
@@ -187,8 +202,23 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 
 /// Determines what to draw; an error if options and file name contradict each other.
 fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
-    let file = to_file.map(File::of).transpose()?;
     let json = args.common.json;
+    let html = |path: &Path| {
+        path.extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("html"))
+    };
+    match (args.form, to_file.is_some_and(html)) {
+        (_, true) if json => bail!("--json writes a trace, not a page: name the file FILE.json"),
+        (None | Some(Form::Page), true) => return Ok(Form::Page),
+        (Some(_), true) => {
+            bail!("a .html file holds a page (--as page): name the picture FILE.svg")
+        }
+        (Some(Form::Page), false) if to_file.is_some_and(|path| path.extension().is_some()) => {
+            bail!("--as page writes HTML: name the file FILE.html")
+        }
+        _ => {}
+    }
+    let file = to_file.map(File::of).transpose()?;
     match (args.form, file) {
         (_, Some(File::Svg)) if json => {
             bail!("--json writes a trace, not a picture: name the file FILE.json")
@@ -211,19 +241,31 @@ fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
 }
 
 /// Model time as a Gantt chart or as a trace.
-fn timed(input: &Input, file: File) -> Result<String> {
+fn timed(input: &Input, file: File, critical_path: bool) -> Result<String> {
     file.ensure_fits_memory(&input.schedule)?;
-    let trace = Trace::model(
+    let mut trace = Trace::model(
         &input.schedule,
         &input.cost,
         input.element_bytes,
         input.trace_unit(),
     )?;
+    if critical_path {
+        trace = trace.show_critical_path();
+    }
     let time = input.unit.show(trace.end());
     let caption = input
         .caption(&format!("time {time}"))
         .line(show_cost(&input.cost, input.unit));
     file.content(&trace, &caption)
+}
+
+fn drawn_page(input: &Input) -> Result<String> {
+    let caption = input
+        .caption("step by step")
+        .line(show_cost(&input.cost, input.unit));
+    let (schedule, cost) = (&input.schedule, &input.cost);
+    let unit = input.trace_unit();
+    Ok(page(schedule, cost, input.element_bytes, unit, &caption)?)
 }
 
 fn drawn_tree(input: &Input) -> Result<String> {

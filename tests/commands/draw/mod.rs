@@ -90,6 +90,73 @@ fn gantt_charts_have_one_box_per_step_without_overlap() {
     }
 }
 
+#[test]
+fn the_critical_path_has_frames_and_lasts_from_start_to_end() {
+    let cost = CostModel::new(1.0, 0.5).gamma(0.25).gamma_copy(0.125);
+    for (what, schedule) in planned() {
+        let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+        let caption = Caption::new(what.clone());
+        assert!(!gantt(&trace, &caption).unwrap().contains("critical"));
+        let critical = trace
+            .activities()
+            .iter()
+            .filter(|a| a.critical && a.end > a.start);
+        let mut times: Vec<(f64, f64)> = critical.clone().map(|a| (a.start, a.end)).collect();
+        times.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut reached = 0.0;
+        for (start, end) in times {
+            assert!(
+                start <= reached,
+                "{what}: nothing critical from {reached} to {start}"
+            );
+            reached = f64::max(reached, end);
+        }
+        assert_eq!(reached, trace.end(), "{what}");
+        let framed = gantt(&trace.clone().show_critical_path(), &caption).unwrap();
+        let frames = framed.matches("class=\"critical\"").count();
+        // One more is in the legend.
+        let expected = critical.count();
+        assert_eq!(frames, expected + usize::from(expected > 0), "{what}");
+    }
+}
+
+#[test]
+fn messages_of_blocks_have_the_colour_of_their_first() {
+    // Blocks of 1, 2, 0 and 4 elements; rank 2 passes on the last.
+    let mut b = Schedule::builder(4, Ports::BI, Collective::Scatter { root: 0 });
+    let blocks = [(0, 1), (1, 2), (3, 0), (3, 4)].map(Span::from);
+    b.layout(0, 7, [Span::new(0, 7)], Some(blocks[0]));
+    b.layout(1, 2, None, Some(Span::new(0, 2)));
+    b.layout(2, 4, None, Some(Span::new(0, 0)));
+    b.layout(3, 4, None, Some(Span::new(0, 4)));
+    b.step(0, Step::send(2, blocks[3]));
+    b.step(0, Step::send(1, blocks[1]));
+    b.step(1, Step::recv(0, Span::new(0, 2)));
+    b.step(2, Step::recv(0, Span::new(0, 4)));
+    b.step(2, Step::send(3, Span::new(0, 4)));
+    b.step(3, Step::recv(2, Span::new(0, 4)));
+    let schedule = b.build().unwrap();
+    for schedule in [schedule.reversed().unwrap(), schedule] {
+        let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), 1, Unit::Plain).unwrap();
+        assert_eq!(trace.blocks(), [vec![1], vec![3]]);
+        let text = gantt(&trace, &Caption::new("blocks")).unwrap();
+        let scatters = schedule.collective().kind() == Kind::Scatter;
+        let peer = if scatters {
+            "receive from 2"
+        } else {
+            "send to 2"
+        };
+        let title = format!("<title>rank 3, step 0: {peer}");
+        let group = text.split("<g ").find(|g| g.contains(&title));
+        assert!(group.expect("a box").contains("class=\"r3\""), "{text}");
+        // The legend names what is in the chart, and nothing else.
+        let (chart, legend) = text.split_once("a message carries:").expect("a legend");
+        let named = |block: &str| legend.contains(&format!(">{block}</text>"));
+        assert_eq!(["0", "1", "2", "3"].map(named), [false, true, false, true]);
+        assert!(chart.contains(">send (to)<") && !chart.contains(">combine<"));
+    }
+}
+
 /// A `k`-ported star: the root copies its vector, sends it to `k` ranks at once and then sends an
 /// empty message.
 fn star(k: usize) -> Schedule {
@@ -225,6 +292,37 @@ fn trees_report_parents_and_subtree_sizes() {
     let found = Tree::of(&gather, 8).unwrap().expect("a tree");
     assert!(found.towards_root());
     assert_eq!(found.root(), 0);
+}
+
+#[test]
+fn trees_show_blocks_and_name_ranks_outside() {
+    let mut b = Schedule::builder(4, Ports::BI, Collective::Gather { root: 0 });
+    let layout = [(0, 3), (3, 0), (3, 5), (8, 0)].map(Span::from);
+    b.layout(0, 8, [layout[0]], Some(Span::new(0, 8)));
+    for (r, block) in layout.iter().enumerate().skip(1) {
+        b.layout(r, 5, [Span::new(0, block.len)], None);
+    }
+    // Rank 1 has an empty block, but passes on that of rank 2; rank 3 has nothing to do.
+    b.step(2, Step::send(1, Span::new(0, 5)));
+    b.step(1, Step::recv(2, Span::new(0, 5)));
+    b.step(1, Step::send(0, Span::new(0, 5)));
+    b.step(0, Step::recv(1, layout[2]));
+    let schedule = b.build().unwrap();
+    assert!(schedule.check().is_correct());
+    let found = Tree::of(&schedule, 4).unwrap().expect("a tree");
+    let text = tree(&found, &Caption::new("gather")).unwrap();
+    for shown in [
+        "a block of 20 B",
+        ">12 B</text>",
+        ">0 B</text>",
+        "stroke-dasharray",
+    ] {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+    assert!(
+        text.contains("no messages (their blocks are empty): rank 3."),
+        "{text}"
+    );
 }
 
 #[test]

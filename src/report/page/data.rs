@@ -1,0 +1,314 @@
+//! The data of a page: the transfers and computations of a schedule with their times, and what
+//! every buffer holds, as numbers in JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::places::Places;
+use crate::check::{Held, History, Report};
+use crate::error::Result;
+use crate::report::blocks::Owners;
+use crate::report::gantt::computations_overlap;
+use crate::report::legend::{color, color_number, palette, part_name};
+use crate::report::svg::scale;
+use crate::report::{Activity, Trace, What};
+use crate::rules::Event;
+use crate::schedule::Schedule;
+use crate::simulate::Simulation;
+
+/// A transfer or a computation. A transfer has two ends; the second end of a computation is its
+/// first.
+#[derive(Default)]
+struct Node {
+    what: usize,
+    ends: [End; 2],
+    /// Index of the part of the data in the list of their names.
+    part: Option<usize>,
+    color: usize,
+    bytes: u64,
+    /// Indices into the list of instants.
+    times: (usize, usize),
+    critical: bool,
+    /// The nodes that end when this one starts, among those it waits for.
+    after: Vec<usize>,
+    /// What it writes: cells of the buffer of its last end, each followed by its new content.
+    writes: Vec<usize>,
+}
+
+/// One end of a transfer, or a computation.
+#[derive(Default, Clone, Copy)]
+struct End {
+    rank: usize,
+    step: usize,
+    /// The lane of the rank; `None` for a computation that fills all lanes.
+    lane: Option<usize>,
+}
+
+/// Everything that a page shows.
+pub(super) struct Data<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) simulation: &'a Simulation,
+    pub(super) trace: &'a Trace,
+    pub(super) report: &'a Report,
+    pub(super) history: &'a History,
+    pub(super) places: Places,
+}
+
+impl Data<'_> {
+    /// The data as a JSON object: columns of `nodes` are lists with one entry per transfer or
+    /// computation, in the order in which they start.
+    ///
+    /// # Errors
+    /// When there are more steps than can be numbered.
+    pub(super) fn json(&self) -> Result<Value> {
+        let trace = self.trace;
+        let mut instants: Vec<f64> = vec![0.0];
+        instants.extend(trace.activities().iter().flat_map(|a| [a.start, a.end]));
+        instants.sort_unstable_by(f64::total_cmp);
+        instants.dedup();
+        let mut buffers = Buffers::new(self.schedule, self.history);
+        let mut parts = Numbers::default();
+        let nodes = self.nodes(&instants, &mut parts, &mut buffers);
+        let initial: Vec<Vec<usize>> = (0..trace.ranks())
+            .map(|rank| buffers.cells_of(rank, self.history.initial(rank)))
+            .collect();
+        let (divisor, unit) = scale(trace.unit(), trace.end());
+        let lanes: Vec<String> = (0..trace.lists()).map(|l| trace.list_name(l)).collect();
+        let compute_lanes = match computations_overlap(trace) {
+            true => trace.compute_lanes().1,
+            false => 0,
+        };
+        let lists = self.history.contents().iter();
+        let (colors, inks): (Vec<_>, Vec<_>) = palette().unzip();
+        Ok(json!({
+            "ranks": trace.ranks(),
+            "root": self.schedule.collective().root(),
+            "unit": unit, "divisor": divisor, "times": instants,
+            "lanes": lanes, "computeLanes": compute_lanes,
+            "places": self.places.at, "size": self.places.size, "edges": self.places.edges,
+            "correct": self.report.is_correct(),
+            "kinds": KINDS.map(What::name),
+            "colors": colors, "inks": inks, "parts": parts.names,
+            "nodes": columns(&nodes),
+            "lists": lists.clone().map(|c| &c.words).collect::<Vec<_>>(),
+            "counts": lists.map(|c| c.count).collect::<Vec<_>>(),
+            "cells": buffers.cells, "outputs": buffers.outputs,
+            "indices": buffers.indices, "contents": buffers.contents, "initial": initial,
+        }))
+    }
+
+    /// The transfers and computations in the order in which they start; those that start together,
+    /// each after what it waits for.
+    fn nodes(&self, instants: &[f64], parts: &mut Numbers, buffers: &mut Buffers) -> Vec<Node> {
+        let (trace, prepared) = (self.trace, self.simulation.prepared());
+        let mut order: Vec<usize> = (0..prepared.nodes().len()).collect();
+        let start = |&node: &usize| self.simulation.start(node);
+        order.sort_by(|a, b| start(a).total_cmp(&start(b)));
+        let mut place = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old] = new;
+        }
+        let mut nodes: Vec<Node> = order.iter().map(|_| Node::default()).collect();
+        let instant = |t: f64| instants.partition_point(|&i| i < t);
+        let (compute_lanes, _) = trace.compute_lanes();
+        let separate = computations_overlap(trace);
+        for (i, a) in trace.activities().iter().enumerate() {
+            let event = match a.port {
+                Some(_) => Event::transferred(a.step),
+                None => Event::computed(a.step),
+            };
+            let Some(old) = prepared.node(a.rank, event) else {
+                continue;
+            };
+            let node = &mut nodes[place[old]];
+            let compute_lane = compute_lanes[i].filter(|_| separate);
+            let lane = trace.list(a).or(compute_lane.map(|l| trace.lists() + l));
+            let (rank, step) = (a.rank, a.step);
+            let end = End { rank, step, lane };
+            match a.what {
+                What::Send => node.ends[0] = end,
+                What::Receive | What::ReceiveCombine => node.ends[1] = end,
+                What::Combine | What::Copy => node.ends = [end; 2],
+            }
+            node.what = KINDS.iter().position(|&k| k == a.what).unwrap_or(0);
+            node.part = part_name(trace, a).map(|name| parts.number(name));
+            node.color = color(color_number(trace, a));
+            node.bytes = a.bytes;
+            node.times = (instant(a.start), instant(a.end));
+            node.critical = a.critical;
+            let waits = prepared.waits(old).iter().map(|&w| w as usize);
+            let binding = waits.filter(|&w| a.start > 0.0 && self.simulation.finish(w) == a.start);
+            node.after = binding.map(|w| place[w]).collect();
+            if self.writes(a) {
+                node.writes = buffers.cells_of(a.rank, self.history.written(a.rank, a.step));
+            }
+        }
+        nodes
+    }
+
+    /// Whether the end of an activity is the end of a step that writes.
+    fn writes(&self, a: &Activity) -> bool {
+        let computes = self.schedule.programs()[a.rank][a.step].computes();
+        a.what != What::Send && (a.port.is_none() || !computes)
+    }
+}
+
+/// The kinds of nodes; the page knows them by their number here.
+const KINDS: [What; 3] = [What::Receive, What::Combine, What::Copy];
+
+fn columns(nodes: &[Node]) -> Value {
+    let column = |of: &dyn Fn(&Node) -> Value| nodes.iter().map(of).collect::<Value>();
+    // Small numbers keep pages small: `wait` counts instants since the node before has started,
+    // `lasts` counts instants, `after` counts back, and `size` is the place in the list of sizes.
+    let before = nodes.iter().scan(0, |start, n| {
+        Some(n.times.0 - std::mem::replace(start, n.times.0))
+    });
+    let after = nodes.iter().enumerate().map(|(i, n)| {
+        let back = n.after.iter().map(|w| i - w);
+        back.collect::<Vec<_>>()
+    });
+    let sizes: Vec<u64> = nodes
+        .iter()
+        .map(|n| n.bytes)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    let lane = |end: &End| json!(end.lane.map_or(-1, |l| l as i64));
+    let critical = nodes.iter().enumerate().filter(|(_, n)| n.critical);
+    json!({
+        "kind": column(&|n| json!(n.what)),
+        "from": column(&|n| json!(n.ends[0].rank)), "to": column(&|n| json!(n.ends[1].rank)),
+        "sendStep": column(&|n| json!(n.ends[0].step)), "step": column(&|n| json!(n.ends[1].step)),
+        "outLane": column(&|n| lane(&n.ends[0])), "lane": column(&|n| lane(&n.ends[1])),
+        "part": column(&|n| json!(n.part.map_or(-1, |p| p as i64))),
+        "color": column(&|n| json!(n.color)), "sizes": sizes, "size": column(&|n| json!(sizes.partition_point(|&s| s < n.bytes))),
+        "wait": before.collect::<Vec<_>>(), "lasts": column(&|n| json!(n.times.1 - n.times.0)),
+        "critical": critical.map(|(i, _)| i).collect::<Vec<_>>(),
+        "after": after.collect::<Vec<_>>(), "writes": column(&|n| json!(n.writes)),
+    })
+}
+
+/// The buffers of all ranks in cells, between whose borders all elements have the same history.
+struct Buffers<'a> {
+    schedule: &'a Schedule,
+    history: &'a History,
+    owners: Option<Owners>,
+    /// By rank: where its cells start, and the end of the last.
+    cells: Vec<Vec<usize>>,
+    /// By rank: the cells of its output.
+    outputs: Vec<Vec<usize>>,
+    /// The distinct contents of cells: the list of contributions, the place in `indices` of the
+    /// first element's, and the colour.
+    contents: Vec<[usize; 3]>,
+    numbers: BTreeMap<(usize, usize), usize>,
+    /// The distinct indices in order, whose places give the colours where no rank owns a block.
+    indices: Vec<usize>,
+}
+
+impl<'a> Buffers<'a> {
+    fn new(schedule: &'a Schedule, history: &'a History) -> Buffers<'a> {
+        let mut buffers = Buffers {
+            schedule,
+            history,
+            owners: schedule
+                .collective()
+                .kind()
+                .has_blocks()
+                .then(|| Owners::of(schedule)),
+            cells: Vec::new(),
+            outputs: Vec::new(),
+            contents: Vec::new(),
+            numbers: BTreeMap::new(),
+            indices: Vec::new(),
+        };
+        for (rank, layout) in schedule.layout().iter().enumerate() {
+            let program = &schedule.programs()[rank];
+            let held = (0..program.len()).flat_map(|i| history.written(rank, i));
+            let held = history.initial(rank).iter().chain(held).map(|h| h.span);
+            // Senders show the parts that they send.
+            let read = program.iter().flat_map(|step| step.reads());
+            let spans = held.chain(read.chain(&layout.output).copied());
+            let mut cells: Vec<usize> = spans.flat_map(|s| [s.offset, s.end()]).collect();
+            cells.extend([0, layout.len]);
+            cells.sort_unstable();
+            cells.dedup();
+            let inside = |at: usize| {
+                let mut output = layout.output.iter();
+                output.any(|s| s.offset <= at && at < s.end())
+            };
+            let output = (0..cells.len() - 1).filter(|&c| inside(cells[c]));
+            buffers.outputs.push(output.collect());
+            buffers.cells.push(cells);
+        }
+        buffers.indices = buffers.all_indices();
+        buffers
+    }
+
+    /// The index in every cell of every run, sorted.
+    fn all_indices(&self) -> Vec<usize> {
+        let mut indices = Vec::new();
+        for rank in 0..self.schedule.ranks() {
+            let steps = 0..self.schedule.programs()[rank].len();
+            let held = steps.flat_map(|i| self.history.written(rank, i));
+            for run in self.history.initial(rank).iter().chain(held) {
+                indices.extend(self.split(rank, run).map(|(_, index)| index));
+            }
+        }
+        indices.sort_unstable();
+        indices.dedup();
+        indices
+    }
+
+    /// The cells of a run, and the index of the first element of each.
+    fn split(&self, rank: usize, run: &Held) -> impl Iterator<Item = (usize, usize)> + use<'_> {
+        let (cells, Held { span, index, .. }) = (&self.cells[rank], *run);
+        let cell = |at: usize| cells.partition_point(|&c| c < at);
+        let index_at = move |c: usize| index.wrapping_add(cells[c] - span.offset);
+        (cell(span.offset)..cell(span.end())).map(move |c| (c, index_at(c)))
+    }
+
+    /// The cells of some runs, each followed by the number of its content.
+    fn cells_of(&mut self, rank: usize, runs: &[Held]) -> Vec<usize> {
+        let mut all = Vec::new();
+        for run in runs {
+            let split: Vec<_> = self.split(rank, run).collect();
+            for (cell, index) in split {
+                let next = self.contents.len();
+                let number = *self.numbers.entry((run.content, index)).or_insert(next);
+                if number == next {
+                    let place = self.indices.partition_point(|&i| i < index);
+                    let color = self.color(&Held { index, ..*run }, place);
+                    self.contents.push([run.content, place, color]);
+                }
+                all.extend([cell, number]);
+            }
+        }
+        all
+    }
+
+    fn color(&self, held: &Held, place: usize) -> usize {
+        let number = match &self.owners {
+            Some(owners) => owners.of_runs(self.history, &[*held]).first().copied(),
+            None => Some(place),
+        };
+        color(number)
+    }
+}
+
+/// Numbers distinct names in the order of their first use.
+#[derive(Default)]
+struct Numbers {
+    names: Vec<String>,
+    numbers: BTreeMap<String, usize>,
+}
+
+impl Numbers {
+    fn number(&mut self, name: String) -> usize {
+        let next = self.names.len();
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.names.push(name.clone());
+            next
+        })
+    }
+}

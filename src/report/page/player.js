@@ -1,0 +1,118 @@
+// The player: the present time, the chosen rank, and what changes them.
+const state = { time: 0, rank: data.root ?? 0, node: null, playing: false };
+const slider = element("slider"), clock = element("clock"), playButton = element("play");
+slider.max = lastInstant;
+
+const show = () => {
+  const instant = instantAt(state.time), active = underWay(state.time);
+  showPicture(state.time, active);
+  showRanks(instant, active);
+  showDetails(state.rank, state.node, instant, active);
+  showChart(state.time, state.node);
+  for (const box of [...rowOf, ...circles]) box.classList.toggle("chosen", +box.dataset.rank === state.rank);
+  slider.value = instant;
+  slider.setAttribute("aria-valuetext", `${instantText(instant)}, event ${instant} of ${lastInstant}`);
+  // Screen readers say where one has stepped to, but not every frame while it plays.
+  clock.setAttribute("aria-live", state.playing ? "off" : "polite");
+  clock.textContent = `time ${timeText(state.time)} of ${instantText(lastInstant)}, event ${instant} of ${lastInstant}`;
+};
+const goTo = instant => {
+  pause();
+  state.time = times[Math.min(Math.max(instant, 0), lastInstant)];
+  show();
+};
+const move = by => {
+  const instant = instantAt(state.time);
+  // Between two instants, one back is the instant before.
+  goTo(by < 0 && state.time > times[instant] ? instant + by + 1 : instant + by);
+};
+const choose = (rank, node = null) => {
+  state.rank = (rank + data.ranks) % data.ranks;
+  state.node = node;
+  show();
+  if (node === null) rowOf[state.rank].scrollIntoView({ block: "nearest" });
+};
+// The step of the chosen rank before (-1) or after (1) the chosen one, or the present.
+const chooseStep = by => {
+  const steps = ofRank[state.rank];
+  if (!steps.length) return;
+  const at = steps.indexOf(state.node);
+  const later = steps.findIndex(i => times[nodes.start[i]] >= state.time);
+  const from = at >= 0 ? at + by : by > 0 ? (later < 0 ? steps.length - 1 : later) : (later < 0 ? steps.length : later) - 1;
+  const node = steps[Math.min(Math.max(from, 0), steps.length - 1)];
+  goTo(nodes.start[node]);
+  choose(state.rank, node);
+};
+
+// Plays a schedule in half a second an event, but in 6 to 60 seconds in all. Whoever wants less
+// motion sees it go from event to event.
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+const pause = () => {
+  state.playing = false;
+  playButton.textContent = "▶ play";
+  playButton.setAttribute("aria-label", "Play");
+};
+const play = () => {
+  if (state.time >= times[lastInstant]) state.time = 0;
+  state.playing = true;
+  playButton.textContent = "❚❚ pause";
+  playButton.setAttribute("aria-label", "Pause");
+  const seconds = Math.min(60, Math.max(6, lastInstant / 2));
+  const began = { at: performance.now(), time: state.time };
+  const frame = now => {
+    if (!state.playing) return;
+    const elapsed = Math.max(0, now - began.at) / 1000 * element("speed").value / seconds * times[lastInstant];
+    const time = Math.min(began.time + elapsed, times[lastInstant]);
+    state.time = calm.matches ? times[instantAt(time)] : time;
+    show();
+    if (time >= times[lastInstant]) pause(); else requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+};
+const toggle = () => state.playing ? (pause(), show()) : play();
+const showCritical = on => document.body.classList.toggle("lit", on);
+
+element("first").onclick = () => goTo(0);
+element("back").onclick = () => move(-1);
+element("next").onclick = () => move(1);
+element("last").onclick = () => goTo(lastInstant);
+playButton.onclick = toggle;
+slider.oninput = () => goTo(+slider.value);
+element("critical").onchange = event => showCritical(event.target.checked);
+element("speed").onchange = () => { if (state.playing) { pause(); play(); } };
+
+const keys = {
+  ArrowLeft: () => move(-1), ArrowRight: () => move(1), PageUp: () => move(-10), PageDown: () => move(10),
+  Home: () => goTo(0), End: () => goTo(lastInstant), " ": toggle,
+  ArrowUp: () => choose(state.rank - 1), ArrowDown: () => choose(state.rank + 1),
+  ",": () => chooseStep(-1), ".": () => chooseStep(1), c: () => element("critical").click(),
+};
+document.onkeydown = event => {
+  const inField = event.target.matches("select, summary, input[type=checkbox]") || (event.key === " " && event.target.matches("button"));
+  if (event.ctrlKey || event.altKey || event.metaKey || inField || !keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+};
+
+// Pointing at a box, a message or a cell explains it; a click chooses its rank and step.
+const tip = element("tip");
+const pointed = target => {
+  const box = target.closest("[data-node]"), cell = target.closest("td.buffer i"), row = target.closest("[data-rank]");
+  if (box) return { node: +box.dataset.node, rank: +(box.dataset.rank ?? nodes.from[box.dataset.node]) };
+  return row && { node: null, rank: +row.dataset.rank, cell: cell && cell.title };
+};
+document.onpointermove = document.onpointerdown = event => {
+  const at = event.target.closest && pointed(event.target);
+  tip.hidden = !at || (at.node === null && !at.cell);
+  if (tip.hidden) return;
+  tip.textContent = at.node === null ? `rank ${at.rank}, ${at.cell}` : describe(at.node, at.rank);
+  tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)) + "px";
+  tip.style.top = (event.clientY + 18 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18) + "px";
+};
+document.onclick = event => {
+  const at = event.target.closest && pointed(event.target);
+  if (at) choose(at.rank, at.node);
+};
+
+showCritical(true);
+show();
