@@ -8,6 +8,8 @@
 //! thread 0 to be the idle thread, and the thread with its process's number to be the main thread.
 //! It counts whole nanoseconds, so other times could overlap by one.
 
+use std::collections::{HashMap, VecDeque};
+
 use serde_json::{Value, json};
 
 use super::trace::{Activity, Source, Trace, Unit, What};
@@ -18,7 +20,8 @@ pub const MAX_EVENTS: usize = 1_000_000;
 
 impl Trace {
     /// Writes the trace as JSON in the trace event format, with one `pid` per rank and one `tid`
-    /// per port, both named, and with step, peer, bytes and segment in `args`.
+    /// per port, both named, and with step, peer, bytes and segment in `args`. Arrows (flow events)
+    /// lead from every send to its receive.
     ///
     /// `ts` and `dur` are in microseconds, rounded to the nanosecond. If the model has no unit, one
     /// time unit is written as a microsecond, or as a millisecond or a second if times are short;
@@ -39,6 +42,7 @@ impl Trace {
             self.name_threads(rank, &threads, &mut lines);
         }
         let (nanoseconds, unit) = self.scale();
+        let messages = self.messages();
         let mut order: Vec<usize> = (0..events).collect();
         order.sort_by(|&a, &b| {
             let start = |i: usize| self.activities()[i].start;
@@ -52,6 +56,9 @@ impl Trace {
             };
             let tid = threads.number(activity.rank, thread);
             lines.push(event(activity, tid, nanoseconds).to_string());
+            if let Some(message) = messages[i] {
+                lines.push(arrow(activity, tid, nanoseconds, message).to_string());
+            }
         }
         let metadata = json!({
             "title": title,
@@ -62,6 +69,34 @@ impl Trace {
             "{{\"displayTimeUnit\":\"ns\",\"otherData\":{metadata},\"traceEvents\":[\n{}\n]}}\n",
             lines.join(",\n")
         ))
+    }
+
+    /// By activity: the number of the message that it sends or receives, the same at both ends. The
+    /// `n`-th send from one rank to another meets the `n`-th receive. `None` for computations, for
+    /// messages that take no time (viewers attach no arrow to them), and without a partner.
+    fn messages(&self) -> Vec<Option<usize>> {
+        let mut sends: HashMap<(usize, usize), VecDeque<usize>> = HashMap::new();
+        let mut receives = sends.clone();
+        for (i, a) in self.activities().iter().enumerate() {
+            match (a.port, a.peer, a.what) {
+                (None, ..) | (_, None, _) => {}
+                (_, Some(to), What::Send) => sends.entry((a.rank, to)).or_default().push_back(i),
+                (_, Some(from), _) => receives.entry((from, a.rank)).or_default().push_back(i),
+            }
+        }
+        let mut messages = vec![None; self.activities().len()];
+        for (pair, sent) in sends {
+            for (send, receive) in sent
+                .into_iter()
+                .zip(receives.remove(&pair).unwrap_or_default())
+            {
+                let timed = |i: usize| self.activities()[i].time() > 0.0;
+                if timed(send) && timed(receive) {
+                    (messages[send], messages[receive]) = (Some(send), Some(send));
+                }
+            }
+        }
+        messages
     }
 
     /// Writes the names and the order of a rank's process and threads.
@@ -172,6 +207,22 @@ fn event(activity: &Activity, tid: usize, nanoseconds: f64) -> Value {
         "ts": microseconds(start), "dur": microseconds(end - start),
         "pid": activity.rank, "tid": tid, "args": args
     })
+}
+
+/// The end of the arrow from a send to its receive that lies in this activity, on the thread
+/// numbered `tid`: at its start, because both start together.
+fn arrow(activity: &Activity, tid: usize, nanoseconds: f64, message: usize) -> Value {
+    let start = microseconds((activity.start * nanoseconds).round());
+    let mut arrow = json!({
+        "name": "message", "cat": "message", "id": message, "ts": start,
+        "pid": activity.rank, "tid": tid, "ph": "s"
+    });
+    if activity.what != What::Send {
+        arrow["ph"] = json!("f");
+        // Ends in the activity at that time, not in the next one.
+        arrow["bp"] = json!("e");
+    }
+    arrow
 }
 
 /// Whole nanoseconds in microseconds, as an integer where that is exact.
@@ -290,6 +341,41 @@ mod tests {
     }
 
     #[test]
+    fn arrows_lead_from_sends_to_their_receives() {
+        let request = Request::reduce(9, 20).ports(Ports::BI).segment_count(5);
+        let schedule = request.plan("bi-greedy").unwrap();
+        let cost = CostModel::new(2.0, 1.0).gamma(1.0);
+        let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+        let value: Value = serde_json::from_str(&trace.to_chrome_json("test").unwrap()).unwrap();
+        let events = value["traceEvents"].as_array().unwrap();
+        // An arrow's end belongs to the event before it.
+        let ends = |kind: &str| -> HashMap<u64, &Value> {
+            let pairs = events.windows(2).filter(|pair| pair[1]["ph"] == kind);
+            let named = pairs.map(|pair| {
+                for key in ["pid", "tid", "ts"] {
+                    assert_eq!(pair[0][key], pair[1][key]);
+                }
+                (pair[1]["id"].as_u64().unwrap(), &pair[0])
+            });
+            named.collect()
+        };
+        let (starts, ends) = (ends("s"), ends("f"));
+        assert_eq!(starts.len(), schedule.stats().unwrap().messages);
+        assert_eq!(ends.len(), starts.len());
+        for (message, send) in starts {
+            let receive = ends[&message];
+            assert_eq!(
+                (&send["args"]["peer"], &receive["args"]["peer"]),
+                (&receive["pid"], &send["pid"])
+            );
+            for key in ["ts", "dur"] {
+                assert_eq!(send[key], receive[key]);
+            }
+            assert_eq!(send["args"]["segment"], receive["args"]["segment"]);
+        }
+    }
+
+    #[test]
     fn golden() {
         let span = Span::new(0, 4);
         let mut b = crate::Schedule::builder(2, Ports::BI, crate::Collective::Reduce { root: 1 });
@@ -316,7 +402,9 @@ mod tests {
 {"args":{"name":"compute"},"name":"thread_name","ph":"M","pid":1,"tid":8},
 {"args":{"sort_index":2},"name":"thread_sort_index","ph":"M","pid":1,"tid":8},
 {"args":{"bytes":4,"peer":1,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"send to 1","ph":"X","pid":0,"tid":3,"ts":0},
+{"cat":"message","id":0,"name":"message","ph":"s","pid":0,"tid":3,"ts":0},
 {"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"receive from 0","ph":"X","pid":1,"tid":7,"ts":0},
+{"bp":"e","cat":"message","id":0,"name":"message","ph":"f","pid":1,"tid":7,"ts":0},
 {"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"compute","dur":0.5,"name":"combine","ph":"X","pid":1,"tid":8,"ts":1.002}
 ]}
 "#;
