@@ -15,9 +15,11 @@
 //! the output of every rank is compared with a sequential computation. `bytes` is the size of the
 //! whole vector; if every rank has a block of its own, a block is its p-th part.
 //!
-//! At the end, `target/oneport-bench/summary.csv` and `summary.md` list all points: medians over
-//! all repetitions, model times, ratios, whether ranks outnumbered cores (wall-clock then includes
-//! waiting for a core), machine, commit and date.
+//! At the end, `target/oneport-bench/summary.html` shows how long the measured times of every
+//! collective are in the model's, as a table and a picture; disturbed points, and those with more
+//! ranks than cores (wall-clock then includes waiting for a core), are flagged. `summary.csv` and
+//! `summary.md` beside it list all points: medians over all repetitions, model times, ratios,
+//! machine, commit and date.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod summary;

@@ -1,5 +1,8 @@
-//! Report of the collectives benchmark: a CSV file, a Markdown file, and a few lines on the
+//! Report of the collectives benchmark: a page, a CSV file, a Markdown file, and a few lines on the
 //! terminal.
+
+#[path = "page.rs"]
+mod page;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -63,10 +66,19 @@ impl Summary<'_> {
         }
     }
 
-    /// Writes both files into the target folder.
+    /// The page: measured against model for each collective.
+    pub(crate) fn page(&self) -> String {
+        page::page(self)
+    }
+
+    /// Writes the files into the target folder.
     pub(crate) fn write(&self) {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("oneport-bench");
-        for (name, text) in [("summary.csv", self.csv()), ("summary.md", self.markdown())] {
+        for (name, text) in [
+            ("summary.csv", self.csv()),
+            ("summary.md", self.markdown()),
+            ("summary.html", self.page()),
+        ] {
             match write(&folder, name, &text) {
                 Ok(path) => println!("{} points in {}", self.all().count(), path.display()),
                 Err(e) => println!("cannot write {}: {e}", folder.join(name).display()),
@@ -235,13 +247,7 @@ struct Deviation {
 impl Deviation {
     fn of(points: &[Point], ratio: fn(&Point) -> Option<f64>) -> Option<Deviation> {
         let mut ratios: Vec<f64> = points.iter().filter_map(ratio).collect();
-        ratios.sort_unstable_by(f64::total_cmp);
-        let middle = ratios.len() / 2;
-        let median = match ratios.len() {
-            0 => return None,
-            n if n % 2 == 1 => ratios[middle],
-            _ => ratios[middle - 1].midpoint(ratios[middle]),
-        };
+        let median = median(&mut ratios)?;
         let factor = |p: &Point| ratio(p).map_or(1.0, |r| r.max(1.0 / r));
         let worst = points
             .iter()
@@ -270,6 +276,17 @@ impl std::fmt::Display for Deviation {
             "median {:.3}, worst factor {:.2} ({})",
             self.median, self.worst, self.at
         )
+    }
+}
+
+/// The median, unless there is no value.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some(values[middle - 1].midpoint(values[middle])),
     }
 }
 

@@ -2,8 +2,8 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const rows = data.rows;
 const names = [...new Set(rows.map(r => r.algorithm))];
-const colours = ["#0b6bcb", "#d1495b", "#2a9d5c", "#8a4fc4", "#d97706", "#0f8b8d", "#7a5c3e", "#c2379b", "#4b5563", "#7a8b00"];
-const style = new Map(names.map((n, i) => [n, { colour: colours[i % colours.length], shape: i % 5 }]));
+// Ten colours of the style sheet, for the theme of the reader, and five shapes.
+const style = new Map(names.map((n, i) => [n, { colour: `var(--s${i % 10})`, shape: i % 5 }]));
 const shown = new Set(names);
 
 const bytesText = b => {
@@ -22,7 +22,7 @@ const escape = s => s.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">":
 
 // Marker of an algorithm, centred at (x, y).
 const marker = (shape, x, y, r, fill, stroke) => {
-  const paint = `fill="${fill}" stroke="${stroke}" stroke-width="1.6"`;
+  const paint = `style="fill:${fill};stroke:${stroke};stroke-width:1.6"`;
   const path = d => `<path d="${d}" ${paint}/>`;
   switch (shape) {
     case 1: return `<rect x="${x - r * .9}" y="${y - r * .9}" width="${r * 1.8}" height="${r * 1.8}" ${paint}/>`;
@@ -33,29 +33,32 @@ const marker = (shape, x, y, r, fill, stroke) => {
   }
 };
 
-// Ticks of a logarithmic axis, approximately `room` of them at most.
-const powersOfTwo = (low, high, room) => {
+// Ticks of a logarithmic axis, approximately `room` of them at most. `thinned` keeps every n-th.
+const thinned = (ticks, room) => ticks.filter((_, i) => i % Math.ceil(ticks.length / Math.max(2, room)) === 0);
+// Powers of two; the values themselves if the range has too few.
+const powersOfTwo = (low, high, room, values) => {
   const from = Math.ceil(Math.log2(low) - 1e-9), to = Math.floor(Math.log2(high) + 1e-9);
-  const step = Math.max(1, Math.ceil((to - from + 1) / Math.max(2, room)));
   const ticks = [];
-  for (let e = from; e <= to; e += step) ticks.push(2 ** e);
-  return ticks.length ? ticks : [low];
+  for (let e = from; e <= to; e++) ticks.push(2 ** e);
+  return thinned(ticks.length > 1 ? ticks : [...new Set(values)].sort((a, b) => a - b), room);
 };
+// Round numbers of every power of ten; in a narrow range, round numbers at equal distances.
 const decimals = (low, high, room) => {
-  for (const digits of [[1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9], [1, 2, 3, 4, 5, 7], [1, 2, 5], [1]]) {
-    const ticks = [];
+  let ticks = [];
+  for (const digits of [[1, 2, 3, 4, 5, 7], [1, 2, 5], [1]]) {
+    const coarser = [];
     for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++) {
-      for (const d of digits) {
-        const t = d * 10 ** e;
-        if (t >= low * .999 && t <= high * 1.001) ticks.push(t);
-      }
+      coarser.push(...digits.map(d => d * 10 ** e).filter(t => t >= low * .999 && t <= high * 1.001));
     }
-    if (ticks.length <= room || digits.length === 1) {
-      if (!ticks.length) return [low];
-      const step = Math.ceil(ticks.length / Math.max(2, room));
-      return ticks.filter((_, i) => i % step === 0);
-    }
+    if (coarser.length > 1) ticks = coarser;
+    if (ticks.length <= room) break;
   }
+  if (ticks.length > 2) return thinned(ticks, room);
+  const raw = (high - low) / Math.max(3, room), power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map(d => d * power).find(s => s >= raw);
+  ticks = [];
+  for (let k = Math.ceil(low / step); k * step <= high; k++) ticks.push(k * step);
+  return ticks;
 };
 
 // Draws lines and points on log-log axes. A series is
@@ -80,39 +83,49 @@ const draw = (box, series, axes) => {
   const sy = y => bottom - (Math.log(y / y0) / Math.log(y1 / y0)) * (bottom - edge.top);
   const px = v => Math.round(v * 10) / 10;
   let svg = `<svg viewBox="0 0 ${width} ${height}" height="${height}" role="img" aria-label="${escape(axes.label)}">`;
-  svg += `<rect x="${edge.left}" y="${edge.top}" width="${right - edge.left}" height="${bottom - edge.top}" fill="#fff" stroke="#d8dee6"/>`;
-  const ticksX = axes.bytes ? powersOfTwo(x0, x1, (right - edge.left) / 66) : decimals(x0, x1, (right - edge.left) / 66);
+  svg += `<rect x="${edge.left}" y="${edge.top}" width="${right - edge.left}" height="${bottom - edge.top}" class="plot"/>`;
+  const ticksX = axes.bytes ? powersOfTwo(x0, x1, (right - edge.left) / 66, points.map(p => p.x)) : decimals(x0, x1, (right - edge.left) / 66);
   for (const t of ticksX) {
-    const x = px(sx(t)), text = axes.bytes ? bytesText(t) : timeText(t, 3);
+    const x = px(sx(t)), text = axes.bytes ? bytesText(t) : timeText(t, 6);
     // Keep the outermost labels inside the picture.
     const half = text.length * 3.4, at = Math.min(Math.max(x, half + 2), width - half - 2);
-    svg += `<path d="M${x} ${edge.top}V${bottom}" stroke="#e8ecf1"/><text x="${px(at)}" y="${bottom + 17}" text-anchor="middle">${text}</text>`;
+    svg += `<path d="M${x} ${edge.top}V${bottom}" class="grid"/><text x="${px(at)}" y="${bottom + 17}" text-anchor="middle">${text}</text>`;
   }
   for (const t of decimals(y0, y1, (bottom - edge.top) / 34)) {
     const y = px(sy(t));
-    svg += `<path d="M${edge.left} ${y}H${right}" stroke="#e8ecf1"/><text x="${edge.left - 7}" y="${y + 4}" text-anchor="end">${timeText(t, 3)}</text>`;
+    svg += `<path d="M${edge.left} ${y}H${right}" class="grid"/><text x="${edge.left - 7}" y="${y + 4}" text-anchor="end">${timeText(t, 6)}</text>`;
   }
   svg += `<text x="${edge.left}" y="14">${escape(axes.y)}</text>`;
   svg += `<text x="${(edge.left + right) / 2}" y="${height - 8}" text-anchor="middle">${escape(axes.x)}</text>`;
-  if (axes.square) svg += `<path d="M${px(sx(x0))} ${px(sy(x0))}L${px(sx(x1))} ${px(sy(x1))}" stroke="#8a94a2" stroke-dasharray="5 4"/>`;
+  if (axes.square) svg += `<path d="M${px(sx(x0))} ${px(sy(x0))}L${px(sx(x1))} ${px(sy(x1))}" class="agree"/>`;
+  // Where the model is at its best.
+  for (const s of axes.optimum ? series.filter(s => s.model && s.points.length > 1) : []) {
+    const best = s.points.reduce((a, b) => b.y < a.y ? b : a), x = px(sx(best.x));
+    svg += `<path d="M${x} ${edge.top}V${bottom}" class="optimum" style="stroke:${style.get(s.name).colour}"/>`;
+  }
   const hits = [];
+  let labels = "";
   for (const s of series) {
     const { colour, shape } = style.get(s.name);
     const at = s.points.map(p => [px(sx(p.x)), px(sy(p.y))]);
     if (s.line && at.length > 1) {
-      const look = s.model ? `stroke-width="7" stroke-linecap="round" stroke-linejoin="round" opacity=".25"` : `stroke-width="2"`;
-      svg += `<path d="M${at.map(a => a.join(" ")).join("L")}" fill="none" stroke="${colour}" ${look}/>`;
+      const look = s.model ? `stroke-width="7" stroke-linecap="round" stroke-linejoin="round" opacity=".3"` : `stroke-width="2"`;
+      svg += `<path d="M${at.map(a => a.join(" ")).join("L")}" fill="none" style="stroke:${colour}" ${look}/>`;
     }
     if (!s.model) {
       at.forEach(([x, y], i) => {
         const row = s.points[i].row;
-        svg += marker(shape, x, y, row.best ? 5.5 : 4, row.settled ? colour : "#fff", colour);
+        svg += marker(shape, x, y, row.best ? 5.5 : 4, row.settled ? colour : "var(--plot)", colour);
         hits.push({ x, y, row });
+        if (row.best && axes.best) {
+          const text = axes.best(row), half = text.length * 3.6;
+          labels += `<text class="best" x="${px(Math.min(Math.max(x, edge.left + half), right - half))}" y="${y > edge.top + 26 ? y - 11 : y + 20}" text-anchor="middle">${escape(text)}</text>`;
+        }
       });
     }
   }
-  svg += `<circle class="halo" r="9" fill="none" stroke="#1c2430" stroke-width="1.5" visibility="hidden"/></svg>`;
-  box.innerHTML = svg + `<div class="tip"></div>`;
+  svg += labels + `<circle class="halo" r="9" visibility="hidden"/></svg>`;
+  box.innerHTML = svg + `<div class="tip" role="status"></div>`;
   hover(box, hits);
 };
 
@@ -121,13 +134,24 @@ const describe = r => `<b>${escape(r.algorithm)}</b>, ${bytesText(r.bytes)}${r.b
   `median ${timeText(r.wall)}, 95% sure ${timeText(r.low)} to ${timeText(r.high)}<br>` +
   `min ${timeText(r.min)}, p99 ${timeText(r.p99)}, ${r.repetitions} repetitions<br>` +
   `model ${timeText(r.model_time)}` + (r.model_time > 0 ? `, measured/model ${(r.wall / r.model_time).toPrecision(4)}` : "") +
-  (r.settled ? "" : "<br>not settled yet");
+  (r.settled ? "" : "<br>not settled: more repetitions may change whether it is the best");
 
-// Shows the numbers of the point nearest to the pointer.
+// Shows the numbers of the point nearest to the pointer, or of the point chosen by the arrow keys.
 const hover = (box, hits) => {
   const tip = box.querySelector(".tip"), halo = box.querySelector(".halo");
   const hide = () => { tip.style.display = "none"; halo.setAttribute("visibility", "hidden"); };
-  box.onpointerleave = hide;
+  const show = hit => {
+    tip.innerHTML = describe(hit.row);
+    tip.style.display = "block";
+    const w = tip.offsetWidth, h = tip.offsetHeight, width = box.clientWidth;
+    const left = hit.x + 14 + w <= width ? hit.x + 14 : hit.x - 14 - w;
+    tip.style.left = Math.max(0, Math.min(left, width - w)) + "px";
+    tip.style.top = Math.max(0, hit.y - h - 12) + "px";
+    halo.setAttribute("cx", hit.x);
+    halo.setAttribute("cy", hit.y);
+    halo.setAttribute("visibility", "visible");
+  };
+  box.onpointerleave = box.onblur = hide;
   box.onpointermove = box.onpointerdown = event => {
     const frame = box.getBoundingClientRect();
     const x = event.clientX - frame.left, y = event.clientY - frame.top;
@@ -136,16 +160,17 @@ const hover = (box, hits) => {
       const d = (h.x - x) ** 2 + (h.y - y) ** 2;
       if (d < nearest) { nearest = d; best = h; }
     }
-    if (!best) return hide();
-    tip.innerHTML = describe(best.row);
-    tip.style.display = "block";
-    const w = tip.offsetWidth, h = tip.offsetHeight;
-    const left = best.x + 14 + w <= frame.width ? best.x + 14 : best.x - 14 - w;
-    tip.style.left = Math.max(0, Math.min(left, frame.width - w)) + "px";
-    tip.style.top = Math.max(0, best.y - h - 12) + "px";
-    halo.setAttribute("cx", best.x);
-    halo.setAttribute("cy", best.y);
-    halo.setAttribute("visibility", "visible");
+    if (best) show(best); else hide();
+  };
+  const ordered = [...hits].sort((a, b) => a.x - b.x || a.y - b.y);
+  let chosen = -1;
+  box.onkeydown = event => {
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape") hide();
+    if (!by || !ordered.length) return;
+    event.preventDefault();
+    chosen = chosen < 0 && by < 0 ? ordered.length - 1 : (chosen + by + ordered.length) % ordered.length;
+    show(ordered[chosen]);
   };
 };
 
@@ -157,21 +182,30 @@ const both = (name, of, x) => {
   ];
 };
 const select = document.getElementById("size");
-for (const bytes of [...new Set(rows.map(r => r.bytes))].sort((a, b) => a - b)) {
+const sizes = [...new Set(rows.map(r => r.bytes))].sort((a, b) => a - b);
+for (const bytes of sizes) {
   select.add(new Option(bytesText(bytes), bytes, false, false));
 }
 select.selectedIndex = select.options.length - 1;
+
+const distinct = (of, value) => new Set(of.map(value)).size;
+// Draws a chart, or hides it where it would have one point only.
+const chart = (id, worthwhile, series, axes) => {
+  const box = document.getElementById(id);
+  box.closest("figure").hidden = !worthwhile;
+  if (worthwhile) draw(box, series, axes);
+};
 
 const redraw = () => {
   const visible = names.filter(n => shown.has(n));
   const of = (name, keep) => rows.filter(r => r.algorithm === name && keep(r));
   // Draw all model series first, below the measured ones.
   const layered = series => series.filter(s => s.model).concat(series.filter(s => !s.model));
-  draw(document.getElementById("by-size"), layered(visible.flatMap(n => both(n, of(n, r => r.best_segment), r => r.bytes))),
-    { bytes: true, x: "size of the vector", y: "time", label: "time over size" });
-  draw(document.getElementById("by-segment"), layered(visible.flatMap(n => both(n, of(n, r => r.bytes === +select.value), r => r.segment))),
-    { bytes: true, x: "size of a segment", y: "time", label: "time over segment size" });
-  draw(document.getElementById("by-model"), visible.map(name => ({
+  chart("by-size", distinct(rows, r => r.bytes) > 1, layered(visible.flatMap(n => both(n, of(n, r => r.best_segment), r => r.bytes))),
+    { bytes: true, x: "size of the vector", y: "time", label: "time over size", best: r => r.algorithm });
+  chart("by-segment", names.some(n => sizes.some(b => distinct(of(n, r => r.bytes === b), r => r.segment) > 1)), layered(visible.flatMap(n => both(n, of(n, r => r.bytes === +select.value), r => r.segment))),
+    { bytes: true, x: "size of a segment", y: "time", label: "time over segment size", optimum: true, best: () => "best" });
+  chart("by-model", rows.filter(r => r.model_time > 0).length > 1, visible.map(name => ({
     name, points: of(name, r => r.model_time > 0 && r.wall > 0).map(row => ({ x: row.model_time, y: row.wall, row })),
   })), { square: true, x: "time in the model", y: "time measured", label: "measured against model" });
 };
@@ -190,9 +224,10 @@ const key = (svg, text) => {
   item.innerHTML = `<svg width="26" height="16">${svg}</svg>${text}`;
   legend.append(item);
 };
-key(`<path d="M1 8H25" stroke="#5a6675" stroke-width="2"/>`, "measured (median)");
-key(`<path d="M4 8H22" stroke="#5a6675" stroke-width="7" stroke-linecap="round" opacity=".3"/>`, "model");
-key(marker(0, 13, 8, 4, "#fff", "#5a6675"), "not settled");
+key(`<path d="M1 8H25" stroke="currentColor" stroke-width="2"/>`, "measured (median)");
+key(`<path d="M4 8H22" stroke="currentColor" stroke-width="7" stroke-linecap="round" opacity=".35"/>`, "model");
+key(`<path d="M13 0V16" stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 4"/>`, "best segment in the model");
+key(marker(0, 13, 8, 4, "var(--plot)", "currentColor"), "not settled");
 
 select.onchange = redraw;
 let wait = 0;

@@ -53,6 +53,7 @@ pub fn page(heading: &Heading, rows: &[Row]) -> String {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <title>{window}</title>
 <style>
@@ -65,13 +66,14 @@ pub fn page(heading: &Heading, rows: &[Row]) -> String {
 {warnings}<div class="legend" id="legend"></div>
 <noscript><p class="warning">The plots need scripts; the tables below have all numbers.</p></noscript>
 <div class="charts">
-<figure><h2>Time over size</h2><p>Each algorithm with the best segment size found.</p><div class="chart" id="by-size"></div></figure>
-<figure><h2>Time over segment size</h2><p><label>Size of the vector: <select id="size"></select></label></p><div class="chart" id="by-segment"></div></figure>
-<figure><h2>Measured against model</h2><p>On the dashed line both agree; above it, reality is slower.</p><div class="chart" id="by-model"></div></figure>
-<figure><h2>The best of each size</h2><p>With the segment size to use.</p><div class="scroll">{best}</div></figure>
+<figure><h2>Time over size</h2><p>Each algorithm with the best segment size found.</p><div class="chart" id="by-size" tabindex="0" role="group" aria-label="Time over size: arrow keys go from point to point"></div></figure>
+<figure><h2>Time over segment size</h2><p><label>Size of the vector: <select id="size"></select></label></p><div class="chart" id="by-segment" tabindex="0" role="group" aria-label="Time over segment size: arrow keys go from point to point"></div></figure>
+<figure><h2>Measured against model</h2><p>On the dashed line both agree; above it, reality is slower.</p><div class="chart" id="by-model" tabindex="0" role="group" aria-label="Measured against model: arrow keys go from point to point"></div></figure>
+<figure><h2>The best of each size</h2><p>With the segment size to use.</p><div class="scroll" tabindex="0" role="region" aria-label="The best of each size">{best}</div>
+<p class="note">A row is settled if the repetitions establish that the best row of its size is at least as fast: the 95% confidence intervals of the medians do not touch, or differ by no more than the tolerance. The best row is settled against the other segment sizes of its algorithm and against the best of every other algorithm. Where rows are not settled, more repetitions (a larger budget) may change which is best.</p></figure>
 </div>
 <details><summary>All {count} rows</summary>
-<div class="scroll">{all}</div>
+<div class="scroll" tabindex="0" role="region" aria-label="All rows">{all}</div>
 </details>
 <script type="application/json" id="data">{data}</script>
 <script>
@@ -84,7 +86,7 @@ pub fn page(heading: &Heading, rows: &[Row]) -> String {
 
 fn table(id: &str, rows: &[&Row]) -> String {
     let mut text =
-        format!("<table id=\"{id}\">\n<tr><th>bytes</th><th class=\"name\">algorithm</th>");
+        format!("<table id=\"{id}\">\n<thead><tr><th>size</th><th class=\"name\">algorithm</th>");
     let columns = if id == "best" {
         "<th>segment</th><th>median</th><th>model</th>"
     } else {
@@ -92,7 +94,7 @@ fn table(id: &str, rows: &[&Row]) -> String {
          <th>repetitions</th><th>model</th><th>settled</th>"
     };
     text += columns;
-    text += "</tr>\n";
+    text += "</tr></thead>\n<tbody>\n";
     for row in rows {
         let w = &row.wall;
         let ns = |t: u64| time(t as f64);
@@ -104,9 +106,9 @@ fn table(id: &str, rows: &[&Row]) -> String {
         let _ = write!(
             text,
             "<tr{class}><td>{}</td><td class=\"name\">{}</td><td>{}</td>",
-            row.bytes,
+            size(row.bytes),
             escaped(&row.algorithm),
-            row.segment
+            size(row.segment)
         );
         let _ = if id == "best" {
             write!(
@@ -133,7 +135,17 @@ fn table(id: &str, rows: &[&Row]) -> String {
         };
         text += "</tr>\n";
     }
-    text + "</table>"
+    text + "</tbody></table>"
+}
+
+/// Formats a number of bytes, such as `64 KiB`; in full where that would not be exact.
+fn size(bytes: u64) -> String {
+    let power = (bytes.max(1).trailing_zeros() / 10).min(3);
+    format!(
+        "{} {}",
+        bytes >> (10 * power),
+        ["B", "KiB", "MiB", "GiB"][power as usize]
+    )
 }
 
 /// Formats a time, such as `12.34 µs`.

@@ -3,6 +3,7 @@
 
 mod browser;
 mod held;
+mod others;
 mod schedule;
 
 use std::path::{Path, PathBuf};
