@@ -46,6 +46,7 @@
 //! | [`plan::distribution`] | named families of block sizes |
 //! | [`machine`], [`simulate::bounds`] | the cost model and ports; lower bounds |
 //! | [`check`] | the proof of a schedule |
+//! | [`formats`] | GOAL, MSCCL XML and other tools' formats, in and out |
 //! | [`guide`] | pages for readers: algorithms, the JSON form, your own algorithm, commands |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
@@ -69,6 +70,8 @@
 
 pub mod check;
 pub mod error;
+#[cfg(feature = "formats")]
+pub mod formats;
 pub mod guide;
 pub mod machine;
 pub mod measure;

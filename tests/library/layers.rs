@@ -19,6 +19,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("check", &["rules", "schedule", "machine"]),
     ("simulate", &["rules", "schedule", "machine"]),
     (
+        "formats",
+        &["check", "simulate", "rules", "schedule", "machine"],
+    ),
+    (
         "report",
         &["check", "simulate", "rules", "schedule", "machine"],
     ),
@@ -41,7 +45,7 @@ const SHARED: &[&str] = &["error", "random"];
 
 /// Folders that start no thread, read no clock and open no file.
 const PURE: &[&str] = &[
-    "machine", "schedule", "rules", "check", "simulate", "plan", "report",
+    "machine", "schedule", "rules", "check", "simulate", "plan", "report", "formats",
 ];
 
 struct Source {

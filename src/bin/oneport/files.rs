@@ -11,16 +11,23 @@ use crate::task::available_memory;
 /// Larger input files are refused: the largest schedule that can be planned is shorter.
 const MAX_BYTES: u64 = 4 << 30;
 
+/// The name of an input in messages.
+pub(crate) fn name_of(path: &Path) -> String {
+    match path.to_string_lossy().into_owned() {
+        dash if dash == "-" => "standard input".into(),
+        name => name,
+    }
+}
+
 /// Reads a text file, or standard input for `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     // Half of the memory, because a buffer that grows is copied.
     let max = available_memory().map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes / 2));
-    let (source, name): (Box<dyn Read>, String) = if path.as_os_str() == "-" {
-        (Box::new(std::io::stdin()), "standard input".into())
+    let name = name_of(path);
+    let source: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdin())
     } else {
-        let name = path.display().to_string();
-        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-        (Box::new(file), name)
+        Box::new(File::open(path).with_context(|| format!("cannot read {name}"))?)
     };
     let mut bytes = Vec::new();
     source

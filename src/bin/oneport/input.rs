@@ -3,6 +3,7 @@
 mod warnings;
 
 use anyhow::{Context, Result, bail};
+use oneport::formats::{self, msccl};
 use oneport::measure::estimate::CoreModel;
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 pub(crate) use self::warnings::{print_warnings, warnings_about};
 use crate::args::{Common, Root};
-use crate::files::read_text;
+use crate::files::{name_of, read_text};
 use crate::task::{SegmentChoice, Task, ensure_memory};
 use crate::units::{TimeUnit, show_bytes};
 
@@ -120,10 +121,7 @@ impl Common {
         let Some(path) = &self.schedule else {
             bail!("give --schedule FILE");
         };
-        let name = match path.to_string_lossy().into_owned() {
-            dash if dash == "-" => "standard input".to_string(),
-            name => name,
-        };
+        let name = name_of(path);
         let text = read_text(path)?;
         let bytes = BYTES_PER_CHARACTER * text.len() as u128;
         ensure_memory(
@@ -131,8 +129,22 @@ impl Common {
             bytes,
             "take a shorter one",
         )?;
-        let mut schedule = Schedule::from_json(&text).with_context(|| name.clone())?;
-        let series = Series::from_json(&text).with_context(|| name.clone())?;
+        let options = msccl::ReadOptions {
+            ported: self.machine.ported,
+            root: match self.root {
+                Some(Root::Rank(root)) => Some(root),
+                _ => None,
+            },
+            ..msccl::ReadOptions::default()
+        };
+        let foreign = formats::read(&text, &options).with_context(|| name.clone())?;
+        let (mut schedule, series) = match foreign {
+            Some(schedule) => (schedule, None),
+            None => (
+                Schedule::from_json(&text).with_context(|| name.clone())?,
+                Series::from_json(&text).with_context(|| name.clone())?,
+            ),
+        };
         drop(text);
         let ports = self.machine.ports(schedule.ports())?;
         if ports != schedule.ports() {

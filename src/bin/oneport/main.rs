@@ -6,8 +6,10 @@ mod calibrate;
 mod check;
 mod compare;
 mod draw;
+mod export;
 mod files;
 mod guidelines;
+mod import;
 mod input;
 mod list;
 mod machine;
@@ -16,6 +18,7 @@ mod parallel;
 mod plan;
 mod progress;
 mod run;
+mod schema;
 mod selection;
 mod simulate;
 mod site;
@@ -54,6 +57,7 @@ The flow, with a reduction over 8 ranks:
   oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
   oneport draw --schedule r.json -o r.svg                   draw what every rank does when
   oneport tune reduce -p 2 --bytes 64KiB --budget 2s        measure which segments are best
+  oneport export goal --schedule r.json -o r.goal           write it for another tool
   oneport steady --generate fig3 --run                      a series of broadcasts on uneven links
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
@@ -72,6 +76,9 @@ enum Command {
     Calibrate(calibrate::Args),
     Tune(tune::Args),
     Guidelines(guidelines::Args),
+    Export(export::Args),
+    Import(import::Args),
+    Schema(schema::Args),
     Steady(steady::Args),
 }
 
@@ -115,6 +122,9 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::run(args, out),
         Command::Tune(args) => tune::run(args, out),
         Command::Guidelines(args) => guidelines::run(args, out),
+        Command::Export(args) => export::run(args, out),
+        Command::Import(args) => import::run(args, out),
+        Command::Schema(args) => schema::run(args, out),
         Command::Steady(args) => steady::run(args, out),
     })
 }

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use oneport::formats::dot;
 use oneport::plan::registry;
-use oneport::rules::Event;
-use oneport::{CostModel, Order, Schedule, Span, Step};
+use oneport::{Order, Schedule, Span, Step};
 
 use crate::args::Common;
 use crate::input::{Input, print_warnings};
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Format::Json => input.schedule.to_json(),
         Format::Text => heading(&input) + &programs(&input.schedule),
         Format::Rounds => heading(&input) + &rounds(&input.schedule)?,
-        Format::Dot => dot(&input.schedule),
+        Format::Dot => dot::tree(&input.schedule),
     };
     match to_file {
         Some(path) => output::write_named(path, text.as_bytes())?,
@@ -243,24 +243,13 @@ fn spans(spans: &[Span]) -> String {
 /// Formats messages by round. A message's round is the number of messages on the longest chain that
 /// ends with it.
 fn rounds(schedule: &Schedule) -> Result<String> {
-    let simulation = schedule.simulate(&CostModel::new(1.0, 0.0))?;
-    let prepared = simulation.prepared();
     let mut table: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for (from, program) in schedule.programs().iter().enumerate() {
-        for (i, step) in program.iter().enumerate() {
-            let Step::Send { to, spans: s, .. } = step else {
-                continue;
-            };
-            let Some(node) = prepared.node(from, Event::transferred(i)) else {
-                continue;
-            };
-            if !step.is_empty() {
-                let round = simulation.finish(node) as u64;
-                table
-                    .entry(round)
-                    .or_default()
-                    .push(format!("{from} -> {to} {}", spans(s)));
-            }
+    for (round, from, step) in dot::messages_by_round(schedule)? {
+        if let Step::Send { to, spans: s, .. } = step {
+            table
+                .entry(round)
+                .or_default()
+                .push(format!("{from} -> {to} {}", spans(s)));
         }
     }
     let mut text = String::new();
@@ -273,36 +262,4 @@ fn rounds(schedule: &Schedule) -> Result<String> {
     }
     text.push('\n');
     Ok(text)
-}
-
-/// Formats a graph with one edge for each pair of ranks that exchange messages.
-fn dot(schedule: &Schedule) -> String {
-    let mut edges: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
-    for (from, program) in schedule.programs().iter().enumerate() {
-        for step in program {
-            if let Step::Send { to, .. } = step {
-                let edge = edges.entry((from, *to)).or_default();
-                edge.0 += 1;
-                edge.1 += step.len();
-            }
-        }
-    }
-    let mut text = format!("digraph {} {{\n", schedule.collective().kind().name());
-    for rank in 0..schedule.ranks() {
-        let root = if schedule.collective().root() == Some(rank) {
-            " [shape=doublecircle]"
-        } else {
-            ""
-        };
-        let _ = writeln!(text, "  {rank}{root};");
-    }
-    for ((from, to), (messages, elements)) in edges {
-        let _ = writeln!(
-            text,
-            "  {from} -> {to} [label=\"{messages} x {}\"];",
-            elements / messages
-        );
-    }
-    text.push_str("}\n");
-    text
 }
