@@ -17,6 +17,7 @@ macro_rules! page {
         #[doc = "[mpi]: crate::guide::mpi"]
         #[doc = "[results]: crate::guide::results"]
         #[doc = "[calibrate]: crate::guide::commands::calibrate"]
+        #[doc = "[import]: crate::guide::commands::import"]
         #[doc = "[check]: crate::guide::commands::check"]
         #[doc = "[list]: crate::guide::commands::list"]
         #[doc = "[plan]: crate::guide::commands::plan"]
@@ -41,10 +42,13 @@ pub mod commands {
     page!(check, "commands/check");
     page!(compare, "commands/compare");
     page!(draw, "commands/draw");
+    page!(export, "commands/export");
     page!(guidelines, "commands/guidelines");
+    page!(import, "commands/import");
     page!(list, "commands/list");
     page!(plan, "commands/plan");
     page!(run, "commands/run");
+    page!(schema, "commands/schema");
     page!(simulate, "commands/simulate");
     page!(steady, "commands/steady");
     page!(tune, "commands/tune");
