@@ -137,7 +137,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
     let head = Head {
         ports: kind,
         ported: k,
-        overlap: options.cost.overlap,
+        overlap: options.cost.overlaps(),
         collective: schedule.collective(),
     };
     let _ = writeln!(text, "// {}", line(&head));
@@ -148,7 +148,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
         order.analyse(
             program,
             schedule.ports(),
-            options.cost.overlap,
+            options.cost.overlaps(),
             &mut scratch,
         )?;
         let _ = write!(
@@ -239,7 +239,7 @@ impl Clock {
                 "LogGOPSim has one L and one g, these costs differ between ranks".into(),
             );
         }
-        if options.cost.overlap {
+        if options.cost.overlaps() {
             return refuse(
                 "a calc of LogGOPSim occupies its host, here computation overlaps communication"
                     .into(),

@@ -94,7 +94,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, Stri
     if options.cost.links().is_some() && options.network != Network::Crossbar {
         return refuse("costs of each pair of ranks are for the crossbar");
     }
-    if options.cost.overlap {
+    if options.cost.overlaps() {
         return refuse(
             "a process computes or communicates, here computation overlaps communication",
         );
@@ -256,8 +256,8 @@ fn platform(p: usize, options: &Options) -> String {
     };
     let cluster = |text: &mut String, hosts: usize, hops: f64, topology: &str, parameters: &str| {
         let (latency, bandwidth) = (
-            options.cost.alpha * options.second / hops,
-            bandwidth(options.cost.beta),
+            options.cost.rates().alpha * options.second / hops,
+            bandwidth(options.cost.rates().beta),
         );
         let _ = writeln!(
             text,
@@ -313,7 +313,7 @@ fn pairs(p: usize, cost: &CostModel) -> impl Iterator<Item = (usize, usize, (f64
     let all = (0..p).flat_map(move |a| (0..p).map(move |b| (a, b)));
     let all = all.filter(|(a, b)| a != b);
     all.filter_map(move |(a, b)| match cost.links() {
-        None => Some((a, b, (cost.alpha, cost.beta))),
+        None => Some((a, b, (cost.rates().alpha, cost.rates().beta))),
         Some(links) => Some((a, b, (links.alpha[a][b]?, links.beta[a][b]?))),
     })
 }
@@ -468,7 +468,7 @@ mod tests {
             "an empty message takes a latency",
         );
         let mut overlap = options(Network::Crossbar);
-        overlap.cost.overlap = true;
+        overlap.cost = overlap.cost.overlap(true);
         refuse(&schedule, &overlap, "overlaps communication");
         let mut short = options(Network::Crossbar);
         short.cost = CostModel::new(15.0, 1.0);
