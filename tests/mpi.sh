@@ -144,6 +144,7 @@ refusals() {
         "$oneport" run --schedule "$work/deadlock.json" --no-verify
     expect error 'a table of several sizes is for --engine threads' 2 \
         "$oneport" run reduce --bytes 8..1KiB
+    expect error 'ranks that exist have their cores already' 2 "$oneport" calibrate --cores 0,1
     expect error '--library needs an MPI library' 1 "$oneport" run reduce --library --engine threads
     expect error 'about to run different schedules' \
         1 "$oneport" run reduce --bytes 1KiB : -n 1 "$oneport" run reduce --bytes 2KiB

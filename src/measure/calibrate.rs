@@ -44,10 +44,11 @@ use fits::{Fits, Line, meaningful_line};
 use warnings::{quality_warnings, setup_warnings};
 
 use super::fit::{Measured, median};
-use super::probe::{Bench, Effort, Probe, Work};
+use super::probe::{Bench, Effort, Pair, Probe, Work, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use crate::error::{Error, Result};
 use crate::machine::Links;
+use crate::run::Place;
 
 /// Options of a calibration.
 #[derive(Debug, Clone, Default)]
@@ -77,30 +78,106 @@ pub struct Calibration {
 /// - [`ErrorKind::System`](crate::ErrorKind::System) if there are fewer than two cores, or if the
 ///   measurements are meaningless; the message gives the reason.
 pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) -> Result<Profile> {
-    let mut measured = two_or_more(options.cores.clone())?;
+    let mut cores = two_or_more(options.cores.clone())?;
     if !options.pairs {
-        measured.truncate(2);
+        cores.truncate(2);
     }
     let effort = Effort::new(options.quick);
-    let own_steps = effort.turns * effort.sizes().len();
-    let other_pairs = measured.len() * (measured.len() - 1) / 2 - 1;
-    let all_steps = own_steps + other_pairs * steps_of_pair();
+    let all_steps = steps(effort) + (pairs_of(cores.len()).count() - 1) * steps(OF_PAIR);
+    let mut team = team_of_two(&cores[..2])?;
+    let pinned = team.pinned();
+    let (mut profile, fits) = measured(&mut team, Pair::ALONE, pinned, options, |done| {
+        progress(done, all_steps);
+    })?;
+    drop(team);
+    let mut turns = vec![Probe::new(Work::Message, 8, Pair::ALONE)?];
+    let mut shared = team_of_two(&cores[..1])?;
+    let mut bench = Bench { place: &mut shared };
+    bench.measure_interleaved(&mut turns, effort, |_, _| {})?;
+    profile.shared_alpha = turns.first().map(Probe::time);
+    if options.pairs {
+        let mut done = steps(effort);
+        let links = all_pairs(cores.len(), [0, 1], &fits, |[i, j]| {
+            let of_two = [cores[i], cores[j]];
+            let line = one_pair(&mut team_of_two(&of_two)?, Pair::ALONE, |part| {
+                progress(done + part, all_steps);
+            });
+            done += steps(OF_PAIR);
+            line.map_err(|e| Error::system(format!("cores {} and {}: {e}", of_two[0], of_two[1])))
+        })?;
+        profile.pairs = Some(links);
+    }
+    profile.cores = cores;
+    progress(all_steps, all_steps);
+    Ok(profile)
+}
 
+/// Measures the ranks of a place that exists, such as the processes of an MPI world: those in
+/// `first` at all sizes and, if asked for, every pair. [`Profile::cores`] are the ranks then.
+///
+/// All processes must call it alike; all get the same figures.
+///
+/// # Errors
+/// As [`calibrate`]; also if cores are given, or `first` are not two different ranks.
+pub fn calibrate_on(
+    place: &mut impl Place,
+    ranks: usize,
+    first: [usize; 2],
+    options: &Calibration,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Profile> {
+    if options.cores.is_some() {
+        return Err(Error::usage("ranks that exist have their cores already"));
+    }
+    if first[0] == first[1] || first.iter().any(|&rank| rank >= ranks) {
+        return Err(Error::usage(format!(
+            "calibration sends messages between two ranks, of which there are {ranks}"
+        )));
+    }
+    let effort = Effort::new(options.quick);
+    let others = if options.pairs {
+        pairs_of(ranks).count() - 1
+    } else {
+        0
+    };
+    let all_steps = steps(effort) + others * steps(OF_PAIR);
+    let pair = Pair { ranks, ends: first };
+    let (mut profile, fits) = measured(place, pair, true, options, |done| {
+        progress(done, all_steps);
+    })?;
+    if options.pairs {
+        let mut done = steps(effort);
+        let links = all_pairs(ranks, first, &fits, |ends| {
+            let line = one_pair(place, Pair { ranks, ends }, |part| {
+                progress(done + part, all_steps);
+            });
+            done += steps(OF_PAIR);
+            line.map_err(|e| Error::system(format!("ranks {} and {}: {e}", ends[0], ends[1])))
+        })?;
+        profile.pairs = Some(links);
+    }
+    profile.cores = (0..ranks).collect();
+    progress(all_steps, all_steps);
+    Ok(profile)
+}
+
+/// Measures one pair of ranks at all sizes: a profile without pairs, and what was fitted.
+fn measured(
+    place: &mut impl Place,
+    pair: Pair,
+    pinned: bool,
+    options: &Calibration,
+    mut progress: impl FnMut(usize),
+) -> Result<(Profile, Fits)> {
+    let effort = Effort::new(options.quick);
     let mut warnings = setup_warnings(options.quick);
-    let mut bench = Bench::of_two(&measured[..2])?;
-    let mut probes = all_probes(effort)?;
-    bench.measure_interleaved(&mut probes, effort, |done, of| {
-        progress(own_steps * done / of.max(1), all_steps);
+    let mut probes = all_probes(effort, pair)?;
+    Bench { place }.measure_interleaved(&mut probes, effort, |done, of| {
+        progress(steps(effort) * done / of.max(1));
     })?;
     let fits = Fits::of(&probes)?;
     let noise = noise(&probes);
-    warnings.extend(quality_warnings(
-        &probes,
-        noise,
-        &fits,
-        bench.team.pinned(),
-    )?);
-
+    warnings.extend(quality_warnings(&probes, noise, &fits, pinned)?);
     let (alpha, beta) = fits.line;
     let mut profile = Profile {
         machine: Machine::this(),
@@ -113,30 +190,18 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
         noise,
         pieces: fits.pieces(),
         warnings,
-        cores: measured.clone(),
         ..Profile::from_json(r#"{"alpha": 0, "beta": 0}"#)?
     };
-    drop(bench);
-    let mut turns = vec![Probe::new(Work::Message, 8)?];
-    Bench::of_two(&measured[..1])?.measure_interleaved(&mut turns, effort, |_, _| {})?;
-    profile.shared_alpha = turns.first().map(Probe::time);
     profile.fill_points(&fits)?;
-    if options.pairs {
-        let links = all_pairs(&measured, &fits, |done| {
-            progress(own_steps + done, all_steps);
-        })?;
-        profile.pairs = Some(links);
-    }
-    progress(all_steps, all_steps);
-    Ok(profile)
+    Ok((profile, fits))
 }
 
 /// A probe of every operation and size.
-fn all_probes(effort: Effort) -> Result<Vec<Probe>> {
+fn all_probes(effort: Effort, pair: Pair) -> Result<Vec<Probe>> {
     let sizes = effort.sizes();
     let probe = |work: Work| {
         let measured = sizes.iter().filter(move |&&bytes| work.measures(bytes));
-        measured.map(move |&bytes| Probe::new(work, bytes))
+        measured.map(move |&bytes| Probe::new(work, bytes, pair))
     };
     Work::ALL.into_iter().flat_map(probe).collect()
 }
@@ -220,50 +285,46 @@ impl Profile {
     }
 }
 
-/// The effort for pairs of cores other than the first.
-fn effort_of_pair() -> Effort {
-    Effort::new(true)
-}
+/// The effort for pairs other than the first.
+const OF_PAIR: Effort = Effort::QUICK;
 
-/// Number of steps of the progress for such a pair.
-fn steps_of_pair() -> usize {
-    let effort = effort_of_pair();
+/// Number of steps of the progress for a pair that is measured with this effort.
+fn steps(effort: Effort) -> usize {
     effort.turns * effort.sizes().len()
 }
 
-/// Measures alpha and beta between all pairs of cores but the first, whose line is known.
-fn all_pairs(cores: &[usize], fits: &Fits, mut progress: impl FnMut(usize)) -> Result<Links> {
-    let mut lines = vec![(0, 1, fits.line)];
-    let mut done = 0;
-    for i in 0..cores.len() {
-        for j in (i + 1..cores.len()).filter(|&j| (i, j) != (0, 1)) {
-            let line = one_pair(&[cores[i], cores[j]], |part, of| {
-                progress(done + steps_of_pair() * part / of.max(1));
-            })?;
-            done += steps_of_pair();
-            lines.push((i, j, line));
-        }
-    }
-    Ok(matrices(cores.len(), &lines, fits))
+/// All pairs of ranks.
+fn pairs_of(ranks: usize) -> impl Iterator<Item = [usize; 2]> {
+    (0..ranks).flat_map(move |i| (i + 1..ranks).map(move |j| [i, j]))
 }
 
-/// Measures alpha and beta between two cores.
-fn one_pair(cores: &[usize; 2], progress: impl FnMut(usize, usize)) -> Result<Line> {
-    let effort = effort_of_pair();
-    let probes: Result<Vec<Probe>> = effort
-        .sizes()
-        .into_iter()
-        .map(|n| Probe::new(Work::Message, n))
-        .collect();
-    let mut probes = probes?;
-    Bench::of_two(cores)?.measure_interleaved(&mut probes, effort, progress)?;
+/// Measures alpha and beta between all pairs of ranks but the first, whose line is known.
+fn all_pairs(
+    ranks: usize,
+    first: [usize; 2],
+    fits: &Fits,
+    mut line: impl FnMut([usize; 2]) -> Result<Line>,
+) -> Result<Links> {
+    let mut lines = vec![(first[0], first[1], fits.line)];
+    for [i, j] in pairs_of(ranks).filter(|pair| *pair != first) {
+        lines.push((i, j, line([i, j])?));
+    }
+    Ok(matrices(ranks, &lines, fits))
+}
+
+/// Measures alpha and beta between two ranks.
+fn one_pair(place: &mut impl Place, pair: Pair, mut progress: impl FnMut(usize)) -> Result<Line> {
+    let sizes = OF_PAIR.sizes().into_iter();
+    let probes = sizes.map(|n| Probe::new(Work::Message, n, pair));
+    let mut probes = probes.collect::<Result<Vec<_>>>()?;
+    Bench { place }.measure_interleaved(&mut probes, OF_PAIR, |done, of| {
+        progress(steps(OF_PAIR) * done / of.max(1));
+    })?;
     let points: Vec<Measured> = probes
         .iter()
         .map(|p| Measured::new(p.bytes, p.time()))
         .collect();
-    let line = meaningful_line(&points)
-        .map_err(|e| Error::system(format!("cores {} and {}: {e}", cores[0], cores[1])))?;
-    Ok(line.0)
+    Ok(meaningful_line(&points)?.0)
 }
 
 /// Arranges the pairs' lines as matrices; a core has no link to itself.

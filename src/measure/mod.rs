@@ -17,6 +17,6 @@ mod probe;
 mod profile;
 pub mod tune;
 
-pub use calibrate::{Calibration, calibrate};
+pub use calibrate::{Calibration, calibrate, calibrate_on};
 pub use histogram::percentile_distribution;
 pub use profile::{Machine, Point, Profile, now};

@@ -1,13 +1,13 @@
 //! Repeated timing of messages, combinations and copies of one size, for the calibration.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::fit::{median, quantile};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::run::{Operator, Run, Team, TeamOptions};
+use crate::run::{Op, Place, Run, Team, TeamOptions};
 use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Order, Schedule, Span, Step};
+use crate::schedule::{Layout, Order, Schedule, Span, Step, total_len};
 
 /// Smallest copy that is measured: shorter ones take less time than the clock resolves.
 const MIN_COPY: u64 = 1 << 10;
@@ -25,19 +25,23 @@ pub(super) struct Effort {
 const VERY_LONG: u64 = 16 << 20;
 
 impl Effort {
+    pub(super) const QUICK: Effort = Effort {
+        turns: 3,
+        turn: Duration::from_micros(600),
+        quick: true,
+    };
+
+    const THOROUGH: Effort = Effort {
+        turns: 9,
+        turn: Duration::from_millis(2),
+        quick: false,
+    };
+
     pub(super) fn new(quick: bool) -> Effort {
         if quick {
-            Effort {
-                turns: 3,
-                turn: Duration::from_micros(600),
-                quick,
-            }
+            Effort::QUICK
         } else {
-            Effort {
-                turns: 9,
-                turn: Duration::from_millis(2),
-                quick,
-            }
+            Effort::THOROUGH
         }
     }
 
@@ -99,9 +103,9 @@ impl Work {
         }
     }
 
-    /// The schedule of this operation on two ranks with `bytes` bytes. Each buffer holds the data
-    /// to send (or copy), then the destination.
-    pub(super) fn schedule(self, bytes: u64) -> Result<Schedule> {
+    /// The schedule of this operation with `bytes` bytes on two of the ranks; the others have
+    /// nothing to do. Each buffer holds the data to send (or copy), then the destination.
+    pub(super) fn schedule(self, bytes: u64, pair: Pair) -> Result<Schedule> {
         let elements = usize::try_from(bytes / size_of::<f32>() as u64)
             .map_err(|_| Error::usage(format!("{bytes} bytes do not fit into memory")))?;
         let (here, there) = (Span::new(0, elements), Span::new(elements, elements));
@@ -109,28 +113,27 @@ impl Work {
             Work::Combine => Step::recv_combine(from, there, Order::MineFirst),
             _ => Step::recv(from, there),
         };
-        let programs = match self {
-            Work::Copy if elements == 0 => vec![Vec::new(), Vec::new()],
+        let [first, second] = pair.ends;
+        let of_pair = match self {
+            Work::Copy if elements == 0 => [Vec::new(), Vec::new()],
             Work::Copy => {
                 let copy = Step::Copy {
                     src: here.into(),
                     dst: there.into(),
                 };
-                vec![vec![copy.clone()], vec![copy]]
+                [vec![copy.clone()], vec![copy]]
             }
             Work::Exchange | Work::CombineOwn => {
                 let own = (self == Work::CombineOwn)
                     .then(|| Step::combine(there, here, Order::MineFirst));
-                [1, 0]
-                    .map(|peer| {
-                        let exchange = [Step::send(peer, here), receive(peer)];
-                        exchange.into_iter().chain(own.clone()).collect()
-                    })
-                    .to_vec()
+                [second, first].map(|peer| {
+                    let exchange = [Step::send(peer, here), receive(peer)];
+                    exchange.into_iter().chain(own.clone()).collect()
+                })
             }
-            Work::Message | Work::Combine => vec![
-                vec![Step::send(1, here), receive(1)],
-                vec![receive(0), Step::send(0, here)],
+            Work::Message | Work::Combine => [
+                vec![Step::send(second, here), receive(second)],
+                vec![receive(first), Step::send(first, here)],
             ],
         };
         // The destination of a combining receive is also input, so that every repetition rewrites
@@ -139,11 +142,16 @@ impl Work {
             Work::Combine => Span::new(0, 2 * elements),
             _ => here,
         };
-        let layout = Layout {
-            len: 2 * elements,
-            input: input.into(),
-            output: input.into(),
-        };
+        let mut layouts = vec![Layout::default(); pair.ranks];
+        let mut programs = vec![Vec::new(); pair.ranks];
+        for (end, program) in pair.ends.into_iter().zip(of_pair) {
+            programs[end] = program;
+            layouts[end] = Layout {
+                len: 2 * elements,
+                input: input.into(),
+                output: input.into(),
+            };
+        }
         Schedule::new(
             match self {
                 Work::Exchange | Work::CombineOwn => Ports::BI,
@@ -151,10 +159,25 @@ impl Work {
                 _ => Ports::UNI,
             },
             Collective::Allreduce,
-            vec![layout.clone(), layout],
+            layouts,
             programs,
         )
     }
+}
+
+/// The two ranks that are measured, of so many.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) ranks: usize,
+    pub(super) ends: [usize; 2],
+}
+
+impl Pair {
+    /// Two ranks alone.
+    pub(super) const ALONE: Pair = Pair {
+        ranks: 2,
+        ends: [0, 1],
+    };
 }
 
 /// One operation at one size, and its turns so far.
@@ -169,11 +192,11 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    pub(super) fn new(work: Work, bytes: u64) -> Result<Probe> {
+    pub(super) fn new(work: Work, bytes: u64, pair: Pair) -> Result<Probe> {
         Ok(Probe {
             work,
             bytes,
-            schedule: work.schedule(bytes)?,
+            schedule: work.schedule(bytes, pair)?,
             repetitions: None,
             turns: Vec::new(),
         })
@@ -199,27 +222,21 @@ impl Probe {
     }
 }
 
-/// A team of two pinned ranks.
-pub(super) struct Bench {
-    pub(super) team: Team,
-    operator: Operator<f32>,
+/// A team of two pinned ranks, on two cores or on one that both share.
+pub(super) fn team_of_two(cores: &[usize]) -> Result<Team> {
+    let options = TeamOptions {
+        cores: Some(cores.to_vec()),
+        ..TeamOptions::default()
+    };
+    Team::with(2, &options)
 }
 
-impl Bench {
-    /// Creates the team on two cores, or on one core that both ranks share.
-    pub(super) fn of_two(cores: &[usize]) -> Result<Bench> {
-        Ok(Bench {
-            team: Team::with(
-                2,
-                &TeamOptions {
-                    cores: Some(cores.to_vec()),
-                    ..TeamOptions::default()
-                },
-            )?,
-            operator: Operator::named("sum")?,
-        })
-    }
+/// Where probes are measured.
+pub(super) struct Bench<'p, P> {
+    pub(super) place: &'p mut P,
+}
 
+impl<P: Place> Bench<'_, P> {
     /// Measures all probes turn by turn: one turn of each probe, then the next turn of each.
     pub(super) fn measure_interleaved(
         &mut self,
@@ -245,19 +262,17 @@ impl Bench {
     fn turn(&mut self, probe: &mut Probe, effort: Effort) -> Result<()> {
         const MIN: usize = 3;
         const MAX: usize = 400;
-        let layout = &probe.schedule.layout()[0];
-        let elements = layout.input.iter().map(|s| s.len).sum();
-        let data = vec![vec![1.0f32; elements]; 2];
+        let layouts = probe.schedule.layout().iter();
+        let elements = layouts.map(|layout| total_len(&layout.input));
+        let data: Vec<_> = elements.map(|n| vec![1.0f32; n]).collect();
         let repetitions = match probe.repetitions {
             Some(n) => n,
             None => {
-                // The first turn warms up caches and shows how long a repetition takes, including
-                // its preparation.
-                let start = Instant::now();
-                self.run(probe, &data, MIN)?;
-                let one = start.elapsed() / u32::try_from(MIN).unwrap_or(1);
-                let fit = effort.turn.as_nanos() / one.as_nanos().max(1);
-                let n = usize::try_from(fit).unwrap_or(MAX).clamp(MIN, MAX);
+                // The first turn warms up caches and shows how long a repetition takes: all
+                // processes find the same. Its preparation takes about as long.
+                let one = self.run(probe, &data, MIN)?;
+                let fit = effort.turn.as_nanos() as f64 / (2.0 * one).max(1.0);
+                let n = (fit as usize).clamp(MIN, MAX);
                 probe.repetitions = Some(n);
                 n
             }
@@ -269,8 +284,8 @@ impl Bench {
 
     /// Returns the median of `repetitions` repetitions in nanoseconds.
     fn run(&mut self, probe: &Probe, data: &[Vec<f32>], repetitions: usize) -> Result<f64> {
-        let run = Run::new(&probe.schedule).op(&self.operator).inputs(data);
-        let outcome = run.repetitions(repetitions).warmup(1).on(&mut self.team)?;
+        let run = Run::new(&probe.schedule).op(Op::SUM).inputs(data);
+        let outcome = run.repetitions(repetitions).warmup(1).on(self.place)?;
         Ok(outcome.wall.median_ns() as f64)
     }
 }
@@ -305,9 +320,15 @@ mod tests {
             (Work::Copy, 400, 100.0),
             (Work::Copy, 0, 0.0),
         ] {
-            let schedule = work.schedule(bytes).unwrap();
-            let simulated = schedule.simulate_bytes(&cost, 4).unwrap().makespan();
-            assert_eq!(simulated, time, "{work:?} {bytes}");
+            let among_many = Pair {
+                ranks: 5,
+                ends: [3, 1],
+            };
+            for pair in [Pair::ALONE, among_many] {
+                let schedule = work.schedule(bytes, pair).unwrap();
+                let simulated = schedule.simulate_bytes(&cost, 4).unwrap().makespan();
+                assert_eq!(simulated, time, "{work:?} {bytes} {pair:?}");
+            }
         }
     }
 }

@@ -66,6 +66,10 @@ pub struct Profile {
     /// Piecewise linear costs, if one line does not fit all sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Pieces>,
+    /// Of a calibration over MPI: the host of each rank. [`Profile::cores`] and
+    /// [`Profile::pairs`] are ranks then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// Costs between all pairs of `cores`, in the form of a cost file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Links>,

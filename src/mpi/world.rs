@@ -38,6 +38,8 @@ pub struct World {
     pub(super) watchdog: Watchdog,
     /// By host: its name and its number of processes, in order of their first ranks.
     hosts: Vec<(String, usize)>,
+    /// By rank: the name of its host.
+    host_names: Vec<String>,
     /// The cores that the processes of this host may use.
     cores: usize,
     /// Whether each process of this host may use one core only.
@@ -104,13 +106,14 @@ impl World {
             )));
         }
         let host = all.on_this_host()?;
-        let hosts = hosts(&all, &host)?;
+        let (hosts, host_names) = hosts(&all, &host)?;
         let (cores, bound) = cores(&host)?;
         all.set_oversubscribed(host.size() > cores);
         Ok(World {
             part: None,
             watchdog,
             hosts,
+            host_names,
             cores,
             bound,
             on_host: host.size(),
@@ -147,6 +150,11 @@ impl World {
     /// The name of each host and the number of its processes, in order of their first ranks.
     pub fn hosts(&self) -> &[(String, usize)] {
         &self.hosts
+    }
+
+    /// By rank: the name of its host.
+    pub fn host_names(&self) -> &[String] {
+        &self.host_names
     }
 
     /// The number of cores that the processes of this host may use together.
@@ -220,8 +228,9 @@ impl World {
     }
 }
 
-/// By host: its name and its number of processes.
-fn hosts(all: &Communicator, host: &Communicator) -> Result<Vec<(String, usize)>> {
+/// By host: its name and its number of processes. By rank: the name of its host.
+#[expect(clippy::type_complexity, reason = "two lists")]
+fn hosts(all: &Communicator, host: &Communicator) -> Result<(Vec<(String, usize)>, Vec<String>)> {
     /// Bytes of the longest name that is shown.
     const NAME_BYTES: usize = 256;
     let mut mine = [0u8; NAME_BYTES];
@@ -231,17 +240,14 @@ fn hosts(all: &Communicator, host: &Communicator) -> Result<Vec<(String, usize)>
     let names = all.gather_to_all(&mine)?;
     // The first process of each host speaks for it.
     let speaks = if host.rank() == 0 { host.size() } else { 0 };
-    let sizes = all.gather_to_all(&[speaks as u64])?;
-    let hosts = names
-        .chunks(NAME_BYTES)
-        .zip(sizes)
-        .filter(|host| host.1 > 0);
-    Ok(hosts
-        .map(|(name, size)| {
-            let name = String::from_utf8_lossy(name);
-            (name.trim_end_matches('\0').to_owned(), size as usize)
-        })
-        .collect())
+    let sizes = all.gather_to_all(&[speaks as u64])?.into_iter();
+    let name = |bytes| {
+        let name = String::from_utf8_lossy(bytes);
+        name.trim_end_matches('\0').to_owned()
+    };
+    let names: Vec<String> = names.chunks(NAME_BYTES).map(name).collect();
+    let hosts = names.iter().cloned().zip(sizes.map(|size| size as usize));
+    Ok((hosts.filter(|host| host.1 > 0).collect(), names))
 }
 
 /// The number of cores that the processes of a host may use, and whether each may use one only.

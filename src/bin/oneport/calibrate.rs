@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oneport::ErrorKind;
 use oneport::machine::{Links, Piece, Pieces};
-use oneport::measure::{Calibration, Point, Profile, calibrate};
+use oneport::measure::{Calibration, Point, Profile, calibrate, calibrate_on};
+use oneport::mpi::World;
 
 use crate::output;
+use crate::site::{Engine, Site};
 use crate::units::{TimeUnit, show_bytes, significant};
 
 /// Measure what messages, combining and copying cost on this machine.
@@ -19,21 +21,28 @@ use crate::units::{TimeUnit, show_bytes, significant};
 Examples:
   oneport calibrate --quick                                 a first look, in about two seconds
   oneport calibrate --quick -o machine.json                 a profile for --profile
+  mpirun -n 4 oneport calibrate --pairs -o cluster.json     between processes, every pair: for --costs
 
 A ping-pong between two pinned ranks, 0 B to 32 MiB (--quick: 16 MiB), in the state in which collectives run: each rank has just written \
 what it sends. The line alpha + beta*n is fitted to relative errors, and disturbed samples count for nothing; where one line \
 does not fit all sizes, pieces do. gamma is what combining adds to receiving. Commands that take --alpha and --beta take the profile by --profile \
 FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \
-nothing: with fewer than two cores, on a machine that is too busy, or where it is off by half at some size (--force takes it then).")]
+nothing: with fewer than two cores or processes, on a machine that is too busy, or where it is off by half at some size (--force takes it then).")]
 pub(crate) struct Args {
     /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two; with
     /// --pairs all]
     #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',')]
     cores: Vec<usize>,
 
-    /// Measure every pair of cores: the profile then has matrices, which --costs takes as well
+    /// Measure every pair of cores, or of processes: the profile then has matrices, which --costs
+    /// takes as well
     #[arg(long)]
     pairs: bool,
+
+    /// Measure between threads of this process, or between the processes that mpirun or srun started
+    /// [default: mpi if started by a launcher]
+    #[arg(long, value_name = "threads|mpi")]
+    engine: Option<Engine>,
 
     /// Fewer sizes, less time
     #[arg(long)]
@@ -52,9 +61,21 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    /// Where the ranks run.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::given_or_implied(self.engine)
+    }
+}
+
 /// Calibrates, saves the profile and prints it.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    output::writable(&[("-o", args.output.as_deref())])?;
+pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    site.join(args.engine())?;
+    let writable = match site.speaks() {
+        true => output::writable(&[("-o", args.output.as_deref())]),
+        false => Ok(()),
+    };
+    site.agree(writable)?;
     let options = Calibration {
         cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
         pairs: args.pairs,
@@ -63,30 +84,55 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let bar = ProgressBar::new(0);
     let style = "{bar:40} {percent}%, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
-    let profile = calibrate(&options, |done, of| {
+    if !site.speaks() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let progress = |done: usize, of: usize| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
-    });
+    };
+    let profile = match &mut site.world {
+        None => calibrate(&options, progress),
+        Some(world) => between_processes(world, &options, progress),
+    };
     bar.finish_and_clear();
     let profile = profile?;
     for warning in &profile.warnings {
         output::note(warning);
     }
-    if !args.force {
-        refuse_far_off(&profile)?;
-    }
-    if let Some(path) = &args.output {
+    let refused = match args.force {
+        true => Ok(()),
+        false => refuse_far_off(&profile),
+    };
+    site.agree(refused)?;
+    let output = args.output.as_ref().filter(|_| site.speaks());
+    if let Some(path) = output {
         output::write_file(path, profile.to_json().as_bytes())?;
     }
     if args.json {
         write!(out, "{}", profile.to_json())?;
     } else {
         print(out, &profile)?;
-        if let Some(path) = &args.output {
+        if let Some(path) = output {
             writeln!(out, "\nwritten to {}", path.display())?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Measures the first process and the first on another host, if there are several; otherwise the
+/// first two.
+fn between_processes(
+    world: &mut World,
+    options: &Calibration,
+    progress: impl FnMut(usize, usize),
+) -> oneport::Result<Profile> {
+    let hosts = world.host_names().to_vec();
+    let other = hosts.iter().position(|host| *host != hosts[0]);
+    let ranks = world.size();
+    let mut profile = calibrate_on(world, ranks, [0, other.unwrap_or(1)], options, progress)?;
+    profile.hosts = hosts;
+    Ok(profile)
 }
 
 /// Refuses a profile whose model is off by half where it was measured.
@@ -121,7 +167,10 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     writeln!(out)?;
     points(out, profile)?;
     match &profile.pairs {
-        Some(links) => pairs(out, &profile.cores, links),
+        Some(links) => {
+            pairs(out, profile, links)?;
+            classes(out, &profile.hosts, links)
+        }
         None => Ok(()),
     }
 }
@@ -130,7 +179,6 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
 fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
     let percent = |x: f64| format!("{}%", significant((1000.0 * x).round() / 10.0, 3));
-    let cores: Vec<_> = profile.cores.iter().map(usize::to_string).collect();
     let machine = &profile.machine;
     let rate = |rate: f64| {
         if rate > 0.0 {
@@ -150,7 +198,7 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
                 "machine",
                 format!("{}, {} cores, {}", machine.cpu, machine.cores, machine.os),
             ),
-            ("cores", cores.join(", ")),
+            measured_between(profile),
             ("date", profile.date.clone()),
             ("alpha", ns(profile.alpha)),
             ("beta", rate(profile.beta)),
@@ -185,6 +233,23 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             ("noise", percent(profile.noise)),
         ],
     )
+}
+
+/// What was measured: cores, or processes of hosts.
+fn measured_between(profile: &Profile) -> (&'static str, String) {
+    let Some(first) = profile.hosts.first() else {
+        let cores: Vec<_> = profile.cores.iter().map(usize::to_string).collect();
+        return ("cores", cores.join(", "));
+    };
+    let text = match profile.hosts.iter().position(|host| host != first) {
+        None => format!("{} on {first}", profile.hosts.len()),
+        Some(other) => format!(
+            "{}; messages between rank 0 on {first} and rank {other} on {}",
+            profile.hosts.len(),
+            profile.hosts[other]
+        ),
+    };
+    ("processes", text)
 }
 
 /// Prints the pieces of all curves that have several.
@@ -254,21 +319,60 @@ fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     output::table(out, &header, rows, &[0, 1, 2, 3, 4, 5, 6, 7, 8])
 }
 
-/// Prints the line of every pair of cores.
-fn pairs(out: &mut dyn Write, cores: &[usize], pairs: &Links) -> Result<()> {
-    writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of cores:")?;
-    let n = cores.len();
-    let rows = (0..n).flat_map(|i| {
-        (i + 1..n).map(move |j| {
-            let cost = |c: Option<f64>| c.map_or("-".to_string(), |c| significant(c, 4));
-            [
-                format!("{} - {}", cores[i], cores[j]),
-                cost(pairs.alpha[i][j]),
-                cost(pairs.beta[i][j]),
-            ]
-        })
+/// Prints the line of every pair of cores or ranks.
+fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
+    let what = match profile.hosts.is_empty() {
+        true => "cores",
+        false => "ranks",
+    };
+    writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of {what}:")?;
+    let cores = &profile.cores;
+    let rows = lines(pairs).map(|([i, j], line)| {
+        let cost = |c: Option<f64>| c.map_or("-".to_string(), |c| significant(c, 4));
+        [
+            format!("{} - {}", cores[i], cores[j]),
+            cost(line.map(|l| l.0)),
+            cost(line.map(|l| l.1)),
+        ]
     });
-    output::table(out, &["cores", "alpha", "beta"], rows, &[1, 2])
+    output::table(out, &[what, "alpha", "beta"], rows, &[1, 2])
+}
+
+/// Prints the medians over the pairs on one host and over those on two.
+fn classes(out: &mut dyn Write, hosts: &[String], pairs: &Links) -> Result<()> {
+    let of = |together: bool| {
+        let class = lines(pairs).filter(move |([i, j], _)| (hosts[*i] == hosts[*j]) == together);
+        class.filter_map(|(_, line)| line)
+    };
+    for (what, together) in [("the same host", true), ("different hosts", false)] {
+        if hosts.is_empty() || of(together).next().is_none() {
+            continue;
+        }
+        let median = |part: fn((f64, f64)) -> f64| {
+            let mut values: Vec<f64> = of(together).map(part).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        writeln!(
+            out,
+            "{what}, median of {} pairs: alpha {}, beta {} ns/byte",
+            of(together).count(),
+            TimeUnit::Nanoseconds.show(median(|line| line.0)),
+            significant(median(|line| line.1), 4)
+        )?;
+    }
+    Ok(())
+}
+
+/// Each pair with its alpha and beta.
+fn lines(pairs: &Links) -> impl Iterator<Item = ([usize; 2], Option<(f64, f64)>)> {
+    let n = pairs.alpha.len();
+    (0..n).flat_map(move |i| {
+        (i + 1..n).map(move |j| {
+            let line = pairs.alpha[i][j].zip(pairs.beta[i][j]);
+            ([i, j], line)
+        })
+    })
 }
 
 #[cfg(test)]

@@ -87,6 +87,7 @@ impl Command {
     fn is_over_mpi(&self) -> bool {
         match self {
             Command::Run(args) => args.engine() == Engine::Mpi,
+            Command::Calibrate(args) => args.engine() == Engine::Mpi,
             _ => false,
         }
     }
@@ -119,7 +120,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args, &mut site, out),
         Command::Compare(args) => compare::run(args, out),
         Command::Draw(args) => draw::run(args, out),
-        Command::Calibrate(args) => calibrate::run(args, out),
+        Command::Calibrate(args) => calibrate::run(args, &mut site, out),
         Command::Tune(args) => tune::run(args, out),
         Command::Guidelines(args) => guidelines::run(args, out),
         Command::Export(args) => export::run(args, out),

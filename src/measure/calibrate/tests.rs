@@ -10,7 +10,7 @@ fn probes(model: impl Fn(Work, f64) -> f64) -> Vec<Probe> {
     for work in Work::ALL {
         for bytes in Effort::new(false).sizes() {
             if work.measures(bytes) {
-                let mut probe = Probe::new(work, bytes).unwrap();
+                let mut probe = Probe::new(work, bytes, Pair::ALONE).unwrap();
                 let time = model(work, bytes as f64);
                 probe.turns = vec![time, 1.05 * time, time, 1.3 * time, time];
                 probes.push(probe);
@@ -115,6 +115,36 @@ fn two_different_cores_are_required() {
         };
         let error = calibrate(&options, |_, _| {}).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+}
+
+#[test]
+fn every_pair_of_ranks_has_its_line() {
+    let fits = Fits::of(&probes(|_, n| 1000.0 + 0.1 * n)).unwrap();
+    let mut measured = Vec::new();
+    let links = all_pairs(4, [0, 2], &fits, |pair| {
+        measured.push(pair);
+        Ok((pair[0] as f64, 10.0 * pair[1] as f64))
+    });
+    let links = links.unwrap();
+    assert_eq!(measured, [[0, 1], [0, 3], [1, 2], [1, 3], [2, 3]]);
+    assert_eq!(links.alpha[0][2], Some(fits.line.0));
+    for [i, j] in measured {
+        for (from, to) in [(i, j), (j, i)] {
+            assert_eq!(links.alpha[from][to], Some(i as f64));
+            assert_eq!(links.beta[from][to], Some(10.0 * j as f64));
+        }
+    }
+}
+
+#[test]
+fn two_different_ranks_are_measured_at_least() {
+    let mut team = crate::run::Team::new(2).unwrap();
+    for first in [[0, 0], [0, 2]] {
+        let options = Calibration::default();
+        let error = calibrate_on(&mut team, 2, first, &options, |_, _| {}).unwrap_err();
+        assert!(error.to_string().contains("there are 2"), "{error}");
         assert_eq!(error.exit_code(), 2);
     }
 }
