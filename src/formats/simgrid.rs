@@ -276,17 +276,18 @@ fn platform(p: usize, options: &Options) -> String {
             cluster(&mut text, hosts * switches, 2.0, "FAT_TREE", &parameters);
         }
         Network::Torus => {
-            let x = root(p, 3);
-            let y = root(p.div_ceil(x), 2);
+            // SimGrid aborts on a line.
+            let x = root(p, 3).max(2);
+            let y = root(p.div_ceil(x), 2).max(2);
             let z = p.div_ceil(x * y);
             cluster(&mut text, x * y * z, 1.0, "TORUS", &format!("{x},{y},{z}"));
         }
         Network::Dragonfly => {
             let routers = p.div_ceil(2);
-            let groups = root(routers, 2).max(2);
-            let rest = routers.div_ceil(groups);
-            let chassis = root(rest, 2).max(1);
-            let blades = rest.div_ceil(chassis).max(1);
+            let groups = root(routers, 3).max(2);
+            // SimGrid needs as many routers in a chassis as there are groups.
+            let blades = groups;
+            let chassis = routers.div_ceil(groups * blades);
             let parameters = format!("{groups},1;{chassis},1;{blades},1;2");
             cluster(
                 &mut text,
