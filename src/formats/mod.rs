@@ -11,6 +11,7 @@
 //! | [`msccl`] | yes | yes | MSCCL's executor for GPUs, its tools, ASTRA-sim |
 //! | [`simgrid`] | yes | | SimGrid: contention in networks |
 //! | [`dot`] | yes | | Graphviz |
+//! | [`selection`] | yes | | Open MPI, Intel MPI: which algorithm for which sizes |
 //!
 //! [`schema()`](schema::schema) describes the files that oneport itself reads and writes.
 //!
@@ -29,6 +30,7 @@ pub mod dot;
 pub mod goal;
 pub mod msccl;
 pub mod schema;
+pub mod selection;
 pub mod simgrid;
 #[cfg(test)]
 mod tests;

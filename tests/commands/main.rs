@@ -4,6 +4,7 @@ mod circulant;
 mod cli;
 mod draw;
 mod files;
+mod formats;
 mod fuzz;
 mod guidelines;
 #[path = "../hand/mod.rs"]

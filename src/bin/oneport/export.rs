@@ -19,10 +19,11 @@ use crate::units::TimeUnit;
 #[command(after_help = "\
 Examples:
   oneport export goal broadcast -p 16 --bytes 64KiB -a binomial -o b.goal
+  oneport plan reduce -p 4 -a chain --segments 4 -o mine.json
   oneport export goal --schedule mine.json --form bytes -o mine.goal
   oneport export msccl allgather -p 8 -a ring -o ring.xml
   oneport export simgrid alltoall -p 16 -a pairwise --network torus -o torus
-  oneport export dot broadcast -p 8 -a binomial --rounds | dot -Tsvg -o b.svg
+  oneport export dot broadcast -p 8 -a binomial --rounds -o b.dot
 
 What a format cannot express is refused, with the reason. `oneport import` reads files of other tools.")]
 pub(crate) struct Args {

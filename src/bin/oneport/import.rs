@@ -17,10 +17,12 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  oneport import goal theirs.goal -o mine.json
-  oneport import msccl theirs.xml --chunk 1024 -o mine.json
-  oneport check --schedule mine.json
-  oneport check --schedule theirs.xml
+  oneport export msccl allgather -p 8 -a ring -o ring.xml
+  oneport import msccl ring.xml --chunk 1024 -o ring.json
+  oneport import msccl ring.xml --ported 1
+  oneport check --schedule ring.xml
+  oneport export goal reduce -p 4 -a binomial -o r.goal
+  oneport import goal r.goal
 
 Commands with --schedule read these formats, too, and recognise them by their content.")]
 pub(crate) struct Args {

@@ -11,7 +11,7 @@ use oneport::formats::schema;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  oneport schema schedule > schedule.schema.json
+  oneport schema schedule
 
 Editors and validators take it: which fields there are, and of which types. The files are those of --schedule, of `oneport \
 steady`, of --costs, of --profile and of --rules.")]

@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use oneport::Kind;
+use oneport::formats::selection::Library;
 use oneport::measure::tune::{self, Live, Measure, Tuning};
 use oneport::run::{Clock, Element, ElementType, Op, Operator, Team, TeamOptions};
 
@@ -37,6 +38,7 @@ Examples:
   oneport tune reduce -p 8 --clock paced --alpha 200us --bytes 64KiB -a chain --html r.html
   oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --csv b.csv --rules tuned.json
   oneport run broadcast -p 4 --bytes 10KiB --rules tuned.json
+  oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --export openmpi=bcast.conf
 
 The search starts at the segment size that is best in the model, brackets the measured optimum by factors of two (wider where it \
 stands at an edge) and refines it; repetitions go where times cannot be told apart yet, until they can (95% confidence intervals of the \
@@ -153,6 +155,11 @@ pub(crate) struct Args {
     /// and check; rules for other settings in the file stay
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     rules: Option<PathBuf>,
+
+    /// Write the selection file of an MPI library, from model times: openmpi (all versions),
+    /// openmpi-json (from version 6 on) or intel (to be sourced)
+    #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
+    export: Vec<(Library, PathBuf)>,
 
     /// Print one JSON object instead of text
     #[arg(long, help_heading = "Output")]
@@ -314,6 +321,23 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
         return Err(refused());
     }
     Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Parses the library and the file of `--export`.
+fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
+    const LIBRARIES: [(&str, Library); 3] = [
+        ("openmpi", Library::OpenMpi),
+        ("openmpi-json", Library::OpenMpiJson),
+        ("intel", Library::Intel),
+    ];
+    let (name, file) = text.split_once('=').unwrap_or((text, ""));
+    let library = LIBRARIES.iter().find(|l| l.0 == name);
+    match library {
+        Some(&(_, library)) if !file.is_empty() => Ok((library, PathBuf::from(file))),
+        _ => Err(format!(
+            "'{text}' is not LIBRARY=FILE, with openmpi, openmpi-json or intel as the library"
+        )),
+    }
 }
 
 /// Parses a percentage as a fraction.

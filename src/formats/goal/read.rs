@@ -447,7 +447,9 @@ fn annotated(head: Head, ranks: &[Graph]) -> Result<Schedule> {
         if let Some(op) = graph.ops.get(ops) {
             return Err(at_line(op.line, DIFFERS));
         }
-        order.analyse(&program, ports, head.overlap, &mut scratch)?;
+        order
+            .analyse(&program, ports, head.overlap, &mut scratch)
+            .map_err(|e| Error::malformed(format!("rank {rank}: {e}")))?;
         same_requirements(graph, &program, &order, &ends)?;
         programs.push(program);
     }

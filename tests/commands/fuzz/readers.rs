@@ -1,12 +1,13 @@
 //! Fuzz tests of the library's readers and of the code that uses what they return.
 
 use oneport::check::Options;
+use oneport::formats::{Written, goal, msccl};
 use oneport::machine::Links;
 use oneport::measure::Profile;
 use oneport::measure::tune::csv;
 use oneport::measure::tune::rules::{Query, Rules};
 use oneport::measure::tune::{Row, Summary};
-use oneport::plan::registry;
+use oneport::plan::registry::{self, Algorithm};
 use oneport::report::{Caption, Trace, Traffic, Tree, Unit, gantt, traffic, tree};
 use oneport::run::Workers;
 use oneport::simulate::bounds::lower_bound_of;
@@ -51,6 +52,59 @@ fn schedules() {
         assert_eq!(Schedule::from_json(&schedule.to_json()).unwrap(), schedule);
         let plain = serde_json::to_string(&schedule).unwrap();
         assert_eq!(Schedule::from_json(&plain).unwrap(), schedule);
+        exercise(&schedule);
+        true
+    });
+}
+
+/// Schedules of all algorithms for 4 ranks, written by `write` if it can.
+fn exported(write: impl Fn(&Schedule) -> oneport::Result<Written>) -> Vec<String> {
+    let plan = |algorithm: &Algorithm| {
+        let request = Request::new(algorithm.collective, 4, 8);
+        write(&algorithm.plan(&request).ok()?).ok()
+    };
+    let written: Vec<_> = registry::all().iter().filter_map(plan).collect();
+    assert!(written.len() > 10);
+    written.into_iter().map(|w| w.text).collect()
+}
+
+#[test]
+fn goal_files() {
+    let options = goal::Options {
+        form: goal::Form::Bytes,
+        ..goal::Options::new(CostModel::new(3.0, 0.5))
+    };
+    let mut examples = exported(|schedule| goal::write(schedule, &options));
+    // Without comments with data they are like those of other tools.
+    let bare = |text: &String| {
+        let lines = text.lines().filter(|line| !line.starts_with("// {"));
+        lines.map(|line| format!("{line}\n")).collect()
+    };
+    let bare: Vec<String> = examples.iter().map(bare).collect();
+    examples.extend(bare);
+    fuzz("readers::goal_files", &examples, |text| {
+        let Some(schedule) = accepted(goal::read(text)) else {
+            return false;
+        };
+        if let Ok(written) = goal::write(&schedule, &options) {
+            assert_eq!(goal::read(&written.text).unwrap(), schedule);
+        }
+        exercise(&schedule);
+        true
+    });
+}
+
+#[test]
+fn msccl_files() {
+    let examples = exported(|schedule| msccl::write(schedule, "x"));
+    fuzz("readers::msccl_files", &examples, |text| {
+        let Some(schedule) = accepted(msccl::read(text, &msccl::ReadOptions::default())) else {
+            return false;
+        };
+        if let Ok(written) = msccl::write(&schedule, "x") {
+            let again = msccl::read(&written.text, &msccl::ReadOptions::default()).unwrap();
+            assert_eq!(again.check().is_correct(), schedule.check().is_correct());
+        }
         exercise(&schedule);
         true
     });

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use oneport::formats::selection::{self, Library, Table, Timed};
 use oneport::measure::tune::csv::{self, Parameters};
 use oneport::measure::tune::page::{Heading, page};
 use oneport::measure::tune::rules::{Rule, Rules};
@@ -25,6 +26,7 @@ pub(super) struct Files {
     saved: RefCell<Option<Vec<u8>>>,
     html: Option<PathBuf>,
     rules: Option<PathBuf>,
+    exports: Vec<(Library, PathBuf)>,
     parameters: Parameters,
     /// Rows of the interrupted sweep in the CSV file.
     pub(super) known: Vec<Row>,
@@ -33,11 +35,17 @@ pub(super) struct Files {
 impl Files {
     /// Reads the interrupted sweep and makes sure that all files can be written.
     pub(super) fn open(args: &Args, job: &Job) -> Result<Files> {
-        output::writable(&[
+        let mut outputs = vec![
             ("--csv", args.csv.as_deref()),
             ("--html", args.html.as_deref()),
             ("--rules", args.rules.as_deref()),
-        ])?;
+        ];
+        outputs.extend(
+            args.export
+                .iter()
+                .map(|(_, path)| ("--export", Some(&**path))),
+        );
+        output::writable(&outputs)?;
         let parameters = parameters(args, job);
         let mut known = Vec::new();
         let mut saved = None;
@@ -66,6 +74,7 @@ impl Files {
             saved: RefCell::new(saved),
             html: args.html.clone(),
             rules: args.rules.clone(),
+            exports: args.export.clone(),
             parameters,
             known,
         })
@@ -120,7 +129,26 @@ impl Files {
             Some(path) => add_rule(path, job.rule(tuning)),
             None => Ok(()),
         };
-        rows.and(page).and(rules)
+        rows.and(page).and(rules).and(self.export(job, tuning))
+    }
+
+    /// Writes the selection files of MPI libraries.
+    fn export(&self, job: &Job, tuning: &Tuning) -> Result<()> {
+        for (library, path) in &self.exports {
+            if tuning.interrupted {
+                output::note(&format!(
+                    "{} is left as it was: the sweep is not complete",
+                    path.display()
+                ));
+                continue;
+            }
+            let written = selection::write(*library, &job.times(tuning))?;
+            for note in &written.notes {
+                output::note(note);
+            }
+            output::write_named(path, written.text.as_bytes())?;
+        }
+        Ok(())
     }
 }
 
@@ -238,6 +266,24 @@ impl Job {
             }),
             source: Some(format!("{}; {}", self.machine, self.command)),
             choices: Rule::choices(&tuning.rows, segmented),
+        }
+    }
+
+    /// The model times of all rows: runs on threads say little about a library on a network.
+    fn times(&self, tuning: &Tuning) -> Table {
+        let request = &self.sweep.request;
+        let row = |row: &Row| Timed {
+            bytes: row.bytes,
+            algorithm: row.algorithm.clone(),
+            segment: (row.segments > 1).then_some(row.segment),
+            time: row.model_time,
+        };
+        let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
+        Table {
+            collective: self.kind,
+            ranks: request.ranks(),
+            rows: tuning.rows.iter().map(row).collect(),
+            origin: format!("modelled, not measured over MPI: {costs}; {}", self.command),
         }
     }
 
