@@ -73,6 +73,17 @@ impl Owners {
         }
     }
 
+    /// The borders between blocks inside a run, as positions in the rank's buffer.
+    pub(super) fn borders<'o>(&'o self, run: &'o Held) -> impl Iterator<Item = usize> + 'o {
+        let ends: &[usize] = match self {
+            Owners::Contributor => &[],
+            Owners::Ends(ends) => ends,
+        };
+        let inside = run.index..run.index.saturating_add(run.span.len);
+        let ends = ends.iter().filter(move |end| inside.contains(*end));
+        ends.map(|end| run.span.offset + (end - run.index))
+    }
+
     pub(super) fn of_runs(&self, history: &History, runs: &[Held]) -> Vec<usize> {
         let mut owners = Vec::new();
         for run in runs {

@@ -50,10 +50,11 @@ const decimals = (low, high, room) => {
     for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++) {
       coarser.push(...digits.map(d => d * 10 ** e).filter(t => t >= low * .999 && t <= high * 1.001));
     }
-    if (coarser.length > 1) ticks = coarser;
+    if (coarser.length < 3) break;
+    ticks = coarser;
     if (ticks.length <= room) break;
   }
-  if (ticks.length > 2) return thinned(ticks, room);
+  if (ticks.length) return thinned(ticks, room);
   const raw = (high - low) / Math.max(3, room), power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map(d => d * power).find(s => s >= raw);
   ticks = [];

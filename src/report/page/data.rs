@@ -224,12 +224,17 @@ impl<'a> Buffers<'a> {
         };
         for (rank, layout) in schedule.layout().iter().enumerate() {
             let program = &schedule.programs()[rank];
-            let held = (0..program.len()).flat_map(|i| history.written(rank, i));
-            let held = history.initial(rank).iter().chain(held).map(|h| h.span);
+            let written = (0..program.len()).flat_map(|i| history.written(rank, i));
+            let held = history.initial(rank).iter().chain(written);
+            let borders = held.clone().flat_map(|run| {
+                let owners = buffers.owners.iter();
+                owners.flat_map(|owners| owners.borders(run))
+            });
             // Senders show the parts that they send.
             let read = program.iter().flat_map(|step| step.reads());
-            let spans = held.chain(read.chain(&layout.output).copied());
+            let spans = held.map(|h| &h.span).chain(read).chain(&layout.output);
             let mut cells: Vec<usize> = spans.flat_map(|s| [s.offset, s.end()]).collect();
+            cells.extend(borders);
             cells.extend([0, layout.len]);
             cells.sort_unstable();
             cells.dedup();

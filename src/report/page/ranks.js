@@ -3,7 +3,7 @@ const table = element("ranks");
 const widest = Math.max(...data.cells.map(cells => cells.length - 1));
 const longest = Math.max(1, ...data.cells.map(cells => cells.at(-1)));
 const contributors = Math.max(1, ...data.counts);
-const bufferWidth = Math.min(1000, Math.max(240, widest * (contributors > 1 ? 64 : 30)));
+const bufferWidth = Math.min(1000, Math.max(480, widest * (contributors > 1 ? 64 : 30)));
 {
   const head = [...data.lanes, "computes"].map(name => `<th scope="col">${name}</th>`).join("");
   const body = data.cells.map((cells, rank) => {
@@ -29,7 +29,8 @@ const showCell = (rank, cell, content) => {
   box.style.background = held ? data.colors[colour] : "";
   box.style.color = held ? data.inks[colour] : "";
   const room = bufferWidth * (data.cells[rank][cell + 1] - data.cells[rank][cell]) / longest;
-  box.textContent = held && room > 24 ? data.lists[list] : "";
+  const whole = cellText(rank, cell, content);
+  box.textContent = !held || room < 24 ? "" : room > 6.5 * whole.length ? whole : data.lists[list];
   // A bar below the text shows how many of the contributions are there.
   box.style.setProperty("--share", held ? data.counts[list] / contributors : 0);
 };
