@@ -18,6 +18,14 @@ use crate::error::{Error, Result};
 /// Maximal number of events of a trace in JSON: viewers take seconds per hundred thousand events.
 pub const MAX_EVENTS: usize = 1_000_000;
 
+/// What is written of an activity, in the order at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Activity,
+    ArrowStart,
+    ArrowEnd,
+}
+
 impl Trace {
     /// Writes the trace as JSON in the trace event format, with one `pid` per rank and one `tid`
     /// per port, both named, and with step, peer, bytes and segment in `args`. Arrows (flow events)
@@ -43,22 +51,35 @@ impl Trace {
         }
         let (nanoseconds, unit) = self.scale();
         let messages = self.messages();
-        let mut order: Vec<usize> = (0..events).collect();
-        order.sort_by(|&a, &b| {
-            let start = |i: usize| self.activities()[i].start;
-            start(a).total_cmp(&start(b)).then(a.cmp(&b))
-        });
-        for i in order {
+        let whole = |i: usize| (self.activities()[i].start * nanoseconds).round();
+        // Viewers attach an arrow to the activity that is under way, and know its start before its
+        // end: at every time the activities come first, and then the starts of arrows.
+        let mut order: Vec<(f64, Event, usize)> = Vec::with_capacity(events);
+        for (i, activity) in self.activities().iter().enumerate() {
+            order.push((whole(i), Event::Activity, i));
+            if messages[i].is_some() {
+                let sends = activity.what == What::Send;
+                let end = if sends {
+                    Event::ArrowStart
+                } else {
+                    Event::ArrowEnd
+                };
+                order.push((whole(i), end, i));
+            }
+        }
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        for (_, kind, i) in order {
             let activity = &self.activities()[i];
             let thread = match (self.list(activity), threads.lanes[i]) {
                 (Some(list), _) => list,
                 (None, lane) => threads.lists + lane.unwrap_or(0),
             };
             let tid = threads.number(activity.rank, thread);
-            lines.push(event(activity, tid, nanoseconds).to_string());
-            if let Some(message) = messages[i] {
-                lines.push(arrow(activity, tid, nanoseconds, message).to_string());
-            }
+            let line = match (kind, messages[i]) {
+                (Event::Activity, _) | (_, None) => event(activity, tid, nanoseconds),
+                (_, Some(message)) => arrow(activity, tid, nanoseconds, message),
+            };
+            lines.push(line.to_string());
         }
         let metadata = json!({
             "title": title,
@@ -348,22 +369,23 @@ mod tests {
         let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
         let value: Value = serde_json::from_str(&trace.to_chrome_json("test").unwrap()).unwrap();
         let events = value["traceEvents"].as_array().unwrap();
-        // An arrow's end belongs to the event before it.
-        let ends = |kind: &str| -> HashMap<u64, &Value> {
-            let pairs = events.windows(2).filter(|pair| pair[1]["ph"] == kind);
-            let named = pairs.map(|pair| {
-                for key in ["pid", "tid", "ts"] {
-                    assert_eq!(pair[0][key], pair[1][key]);
-                }
-                (pair[1]["id"].as_u64().unwrap(), &pair[0])
+        // The activity at the thread and time of an arrow's end, and where the end is written.
+        let ends = |kind: &str| -> HashMap<u64, (&Value, usize)> {
+            let arrows = events.iter().enumerate().filter(|(_, e)| e["ph"] == kind);
+            let named = arrows.map(|(i, arrow)| {
+                let same = |e: &&Value| ["pid", "tid", "ts"].iter().all(|key| e[key] == arrow[key]);
+                let mut activities = events[..i].iter().filter(|e| e["ph"] == "X");
+                let activity = activities.find(same).expect("an activity before its arrow");
+                (arrow["id"].as_u64().unwrap(), (activity, i))
             });
             named.collect()
         };
         let (starts, ends) = (ends("s"), ends("f"));
         assert_eq!(starts.len(), schedule.stats().unwrap().messages);
         assert_eq!(ends.len(), starts.len());
-        for (message, send) in starts {
-            let receive = ends[&message];
+        for (message, (send, start)) in starts {
+            let (receive, end) = ends[&message];
+            assert!(start < end, "an arrow starts before it ends");
             assert_eq!(
                 (&send["args"]["peer"], &receive["args"]["peer"]),
                 (&receive["pid"], &send["pid"])
@@ -402,8 +424,8 @@ mod tests {
 {"args":{"name":"compute"},"name":"thread_name","ph":"M","pid":1,"tid":8},
 {"args":{"sort_index":2},"name":"thread_sort_index","ph":"M","pid":1,"tid":8},
 {"args":{"bytes":4,"peer":1,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"send to 1","ph":"X","pid":0,"tid":3,"ts":0},
-{"cat":"message","id":0,"name":"message","ph":"s","pid":0,"tid":3,"ts":0},
 {"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"receive from 0","ph":"X","pid":1,"tid":7,"ts":0},
+{"cat":"message","id":0,"name":"message","ph":"s","pid":0,"tid":3,"ts":0},
 {"bp":"e","cat":"message","id":0,"name":"message","ph":"f","pid":1,"tid":7,"ts":0},
 {"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"compute","dur":0.5,"name":"combine","ph":"X","pid":1,"tid":8,"ts":1.002}
 ]}

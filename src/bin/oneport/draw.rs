@@ -82,8 +82,8 @@ enum Form {
 }
 
 /// Memory of a step while a picture or a trace is made, in bytes: its times, its text while the
-/// text grows, and the finished text; 860 to 950 were measured.
-const BYTES_PER_STEP: u64 = 1200;
+/// text grows, and the finished text; 1350 to 1500 were measured for traces.
+const BYTES_PER_STEP: u64 = 1700;
 
 /// Content of an output file, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
