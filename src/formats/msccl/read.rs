@@ -1,15 +1,18 @@
 //! Reads MSCCL XML: thread blocks become programs.
 
+mod order;
+mod program;
+
 use std::collections::HashMap;
 
 use roxmltree::{Document, Node};
 
+use self::program::Program;
 use crate::error::{Error, Result};
 use crate::formats::sum;
 use crate::machine::Ports;
-use crate::rules::matching::grouped;
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step};
+use crate::schedule::{Layout, Order, Schedule, Span, Spans};
 
 /// How an algorithm is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,15 +184,6 @@ impl What {
 
     fn receives(self) -> bool {
         !matches!(self, What::Send | What::Copy | What::Reduce | What::Nop)
-    }
-
-    /// The turn of steps that could start at once: local steps, sends, receives.
-    fn turn(self) -> u8 {
-        match (self.receives(), self.sends()) {
-            (true, _) => 2,
-            (false, true) => 1,
-            (false, false) => 0,
-        }
     }
 
     /// Whether `src` and `dst` are places of this rank.
@@ -419,7 +413,7 @@ impl File<'_> {
         if options.chunk == 0 {
             return Err(Error::usage("a chunk has one element at least"));
         }
-        let order = self.order()?;
+        let order = order::order(self)?;
         let busiest = |g: &Gpu| {
             let count =
                 |peer: fn(&Block) -> Option<usize>| g.blocks.iter().filter_map(peer).count();
@@ -445,10 +439,11 @@ impl File<'_> {
                 chunk: options.chunk,
                 ports: gpu.port_numbers(ports.k(), kept),
                 steps: Vec::with_capacity(order.len()),
+                sums: HashMap::new(),
                 last: None,
             };
-            for &(block, line) in order {
-                program.add(block, &gpu.blocks[block].lines[line])?;
+            for &(block, step, part) in order {
+                program.add((block, step), part)?;
             }
             let (len, steps) = program.finish()?;
             layout.push(self.layout(rank, root, len, options.chunk)?);
@@ -577,450 +572,5 @@ impl Gpu {
             (!kept).then_some(ports)
         };
         self.blocks.iter().map(number).collect()
-    }
-}
-
-/// Orders the steps of a rank: the messages on the longest chain before a step; local steps, sends,
-/// receives; then any number. Local steps come as early as they may, because in the
-/// model they wait for the messages before them.
-type Key = (usize, u8, usize);
-
-/// By rank: its steps as (thread block, step), in the order of its program.
-type Orders = Vec<Vec<(usize, usize)>>;
-
-impl File<'_> {
-    /// Finds the order of every rank's steps.
-    fn order(&self) -> Result<Orders> {
-        let graph = StepGraph::new(self)?;
-        let own = graph
-            .steps
-            .iter()
-            .all(|s| s.2.n.is_some() || s.2.what == What::Nop);
-        let keys: Vec<Key> = if own {
-            let numbers = graph.numbers();
-            let early = |&&(a, b): &&(u32, u32)| {
-                // Only within a rank: a message has another number at the other one.
-                let (a, b) = (a as usize, b as usize);
-                graph.steps[a].0 == graph.steps[b].0 && numbers[a] < numbers[b]
-            };
-            if let Some(&(a, _)) = graph.edges.iter().find(early) {
-                let pos = graph.steps[a as usize].2.pos;
-                return Err(at(
-                    self.text,
-                    pos,
-                    "n: this step comes before one that it waits for",
-                ));
-            }
-            graph.levels(&[])?;
-            numbers.into_iter().map(|n| (n, 0, 0)).collect()
-        } else {
-            // If there is none, messages have to be under way while their receivers do other things.
-            let buffered = || -> Result<Vec<Key>> {
-                let keys = graph.levels(&[])?;
-                if !graph.parallel {
-                    return Ok(keys);
-                }
-                // Messages between two ranks are matched in order, whatever their channel.
-                let crossing = graph.in_order_of_sends(&keys);
-                graph.levels(&crossing).map_err(|_| {
-                    Error::malformed(
-                        "messages between two ranks cross on different channels: in the model they are received in \
-                         the order in which they are sent",
-                    )
-                })
-            };
-            graph.order_of_messages().map_or_else(buffered, Ok)?
-        };
-        let mut ranks: Vec<Vec<(Key, usize, usize)>> = vec![Vec::new(); self.gpus.len()];
-        let mut next = 0;
-        for (rank, gpu) in self.gpus.iter().enumerate() {
-            for (b, block) in gpu.blocks.iter().enumerate() {
-                for (s, line) in block.lines.iter().enumerate() {
-                    if line.what != What::Nop {
-                        ranks[rank].push((keys[next], b, s));
-                    }
-                    next += 1;
-                }
-            }
-        }
-        let sorted = ranks.into_iter().map(|mut steps| {
-            steps.sort_unstable();
-            steps.into_iter().map(|(_, b, s)| (b, s)).collect()
-        });
-        Ok(sorted.collect())
-    }
-}
-
-/// A message by its key, with the steps that send and receive it.
-type Message = (Key, u32, u32);
-
-/// All steps of all ranks, and what each comes after.
-struct StepGraph<'f> {
-    file: &'f File<'f>,
-    /// Rank, thread block and step.
-    steps: Vec<(usize, &'f Block, &'f Line)>,
-    /// `(a, b)`: `a` comes after `b`.
-    edges: Vec<(u32, u32)>,
-    /// By message: the steps that send and receive it.
-    messages: Vec<(u32, u32)>,
-    /// Whether some rank sends to another on two channels.
-    parallel: bool,
-}
-
-impl<'f> StepGraph<'f> {
-    fn new(file: &'f File<'f>) -> Result<StepGraph<'f>> {
-        let mut graph = StepGraph {
-            file,
-            steps: Vec::new(),
-            edges: Vec::new(),
-            messages: Vec::new(),
-            parallel: false,
-        };
-        // By sender, receiver and channel: the steps that send, and that receive.
-        let mut ends: HashMap<(usize, usize, usize), [Vec<u32>; 2]> = HashMap::new();
-        for (rank, gpu) in file.gpus.iter().enumerate() {
-            let mut first = graph.steps.len();
-            let firsts: Vec<usize> = gpu
-                .blocks
-                .iter()
-                .map(|b| {
-                    first += b.lines.len();
-                    first - b.lines.len()
-                })
-                .collect();
-            if u32::try_from(first).is_err() {
-                return Err(Error::malformed("more than 2^32 steps"));
-            }
-            for (b, block) in gpu.blocks.iter().enumerate() {
-                for (s, line) in block.lines.iter().enumerate() {
-                    let me = graph.steps.len() as u32;
-                    graph.steps.push((rank, block, line));
-                    if s > 0 {
-                        graph.edges.push((me, me - 1));
-                    }
-                    if let Some((d, step)) = line.waits {
-                        let lines = gpu.blocks.get(d).map_or(0, |b| b.lines.len());
-                        if step >= lines || d == b && step >= s {
-                            return Err(at(
-                                file.text,
-                                line.pos,
-                                format!(
-                                    "it waits for step {step} of thread block {d}, which is not there or not before it"
-                                ),
-                            ));
-                        }
-                        graph.edges.push((me, (firsts[d] + step) as u32));
-                    }
-                    if let Some(to) = block.send.filter(|_| line.what.sends()) {
-                        ends.entry((rank, to, block.channel)).or_default()[0].push(me);
-                    }
-                    if let Some(from) = block.recv.filter(|_| line.what.receives()) {
-                        ends.entry((from, rank, block.channel)).or_default()[1].push(me);
-                    }
-                }
-            }
-        }
-        let mut pairs = std::collections::HashSet::new();
-        for (&(from, to, channel), [sends, receives]) in &ends {
-            if sends.len() != receives.len() {
-                return Err(Error::malformed(format!(
-                    "rank {from} sends {} messages to rank {to} on channel {channel}, which receives {}",
-                    sends.len(),
-                    receives.len()
-                )));
-            }
-            for (&send, &receive) in sends.iter().zip(receives) {
-                let count = |i: u32| graph.steps[i as usize].2.count;
-                if count(send) != count(receive) {
-                    return Err(at(
-                        file.text,
-                        graph.steps[receive as usize].2.pos,
-                        format!(
-                            "receives {} chunks, but rank {from} sends {}",
-                            count(receive),
-                            count(send)
-                        ),
-                    ));
-                }
-                graph.edges.push((receive, send));
-                graph.messages.push((send, receive));
-            }
-            graph.parallel |= !pairs.insert((from, to));
-        }
-        Ok(graph)
-    }
-
-    /// By step: its key in an order of all messages of all ranks, in which each comes after what its
-    /// sender and its receiver do before it. The model never deadlocks in it. `None` if there is none.
-    fn order_of_messages(&self) -> Option<Vec<Key>> {
-        let n = self.steps.len();
-        // Events: the messages, then local steps. The first and the last event of every step.
-        let mut events: Vec<(usize, usize)> = (0..n)
-            .map(|i| self.messages.len() + i)
-            .map(|e| (e, e))
-            .collect();
-        for (event, &(send, receive)) in self.messages.iter().enumerate() {
-            events[receive as usize].0 = event;
-            events[send as usize].1 = event;
-        }
-        for (event, (_, _, line)) in events.iter_mut().zip(&self.steps) {
-            match (line.what.receives(), line.what.sends()) {
-                (true, false) => event.1 = event.0,
-                (false, true) => event.0 = event.1,
-                _ => {}
-            }
-        }
-        let of_rank = self
-            .edges
-            .iter()
-            .filter(|(a, b)| self.steps[*a as usize].0 == self.steps[*b as usize].0);
-        let between = of_rank.map(|&(a, b)| (events[a as usize].0, events[b as usize].1));
-        let fused = events
-            .iter()
-            .filter(|e| e.0 != e.1)
-            .map(|&(first, last)| (last, first));
-        let edges: Vec<(u32, u32)> = between
-            .chain(fused)
-            .map(|(a, b)| (a as u32, b as u32))
-            .collect();
-        let count = self.messages.len() + n;
-        let is_message = |event: usize| event < self.messages.len();
-        let levels = levels(count, &edges, |i| usize::from(is_message(i))).ok()?;
-        let key = |(&(first, _), (_, _, line)): (&(usize, usize), &(usize, &Block, &Line))| {
-            let local = levels[first].1;
-            (
-                levels[first].0,
-                line.what.turn(),
-                if is_message(first) { first } else { local },
-            )
-        };
-        Some(events.iter().zip(&self.steps).map(key).collect())
-    }
-
-    /// By step: its key, greater than those of all steps that it comes after.
-    fn levels(&self, more: &[(u32, u32)]) -> Result<Vec<Key>> {
-        let edges: Vec<(u32, u32)> = self.edges.iter().chain(more).copied().collect();
-        let turn = |i: usize| self.steps[i].2.what.turn();
-        match levels(self.steps.len(), &edges, |i| usize::from(turn(i) > 0)) {
-            Ok(levels) => {
-                let keys = levels.into_iter().enumerate();
-                Ok(keys
-                    .map(|(i, (messages, all))| (messages, turn(i), all))
-                    .collect())
-            }
-            Err(missing) => Err(self.cycle(&missing)),
-        }
-    }
-
-    /// The error that steps wait for each other, at one of them. `missing` is positive for all steps
-    /// that never start.
-    fn cycle(&self, missing: &[u32]) -> Error {
-        let mut waits: Vec<Option<usize>> = vec![None; self.steps.len()];
-        for &(a, b) in &self.edges {
-            if missing[b as usize] > 0 {
-                waits[a as usize] = Some(b as usize);
-            }
-        }
-        // From any step that waits, a walk along what it waits for ends in the cycle.
-        let mut at_step = missing.iter().position(|&m| m > 0).unwrap_or(0);
-        for _ in 0..self.steps.len() {
-            at_step = waits[at_step].unwrap_or(at_step);
-        }
-        let (rank, _, line) = self.steps[at_step];
-        let what = format!("rank {rank}: this step and others wait for each other in a cycle");
-        at(self.file.text, line.pos, what)
-    }
-
-    /// The numbers that oneport wrote; a nop has that of the step after it.
-    fn numbers(&self) -> Vec<usize> {
-        let mut next = 0;
-        let numbers = self.steps.iter().rev().map(|(_, _, line)| {
-            next = line.n.unwrap_or(next);
-            next
-        });
-        let mut numbers: Vec<usize> = numbers.collect();
-        numbers.reverse();
-        numbers
-    }
-
-    /// For ranks that send to another on several channels: each receive after that of the message
-    /// sent before.
-    fn in_order_of_sends(&self, keys: &[Key]) -> Vec<(u32, u32)> {
-        let mut sends: HashMap<(usize, usize), Vec<Message>> = HashMap::new();
-        for &(send, receive) in &self.messages {
-            let (from, to) = (self.steps[send as usize].0, self.steps[receive as usize].0);
-            let sends = sends.entry((from, to)).or_default();
-            sends.push((keys[send as usize], send, receive));
-        }
-        let mut more = Vec::new();
-        for messages in sends.values_mut() {
-            messages.sort_unstable();
-            for pair in messages.windows(2) {
-                more.push((pair[1].1, pair[0].1));
-                more.push((pair[1].2, pair[0].2));
-            }
-        }
-        more
-    }
-}
-
-/// By node: the largest sum of the weights of nodes before it, and the largest number of them. An edge
-/// `(a, b)` says that `a` comes after `b`. With a cycle the error has, by node, how many it still waits
-/// for.
-fn levels(
-    n: usize,
-    edges: &[(u32, u32)],
-    weight: impl Fn(usize) -> usize,
-) -> Result<Vec<(usize, usize)>, Vec<u32>> {
-    let mut missing = vec![0u32; n];
-    edges.iter().for_each(|&(a, _)| missing[a as usize] += 1);
-    let (ends, then) = grouped(n, edges.iter().map(|&(a, b)| (b, a)));
-    let mut levels = vec![(0, 0); n];
-    let mut free: Vec<usize> = (0..n).filter(|&i| missing[i] == 0).collect();
-    let mut done = 0;
-    while let Some(i) = free.pop() {
-        done += 1;
-        let (sum, count) = (levels[i].0 + weight(i), levels[i].1 + 1);
-        let start = if i == 0 { 0 } else { ends[i - 1] as usize };
-        for &t in &then[start..ends[i] as usize] {
-            let t = t as usize;
-            levels[t] = (levels[t].0.max(sum), levels[t].1.max(count));
-            missing[t] -= 1;
-            if missing[t] == 0 {
-                free.push(t);
-            }
-        }
-    }
-    if done == n { Ok(levels) } else { Err(missing) }
-}
-
-/// The program of one rank, as it grows.
-struct Program<'f> {
-    text: &'f str,
-    gpu: &'f Gpu,
-    memory: Memory,
-    /// Elements of a chunk.
-    chunk: usize,
-    ports: Vec<Option<(usize, usize)>>,
-    steps: Vec<Step>,
-    /// Thread block, number and kind of the last step, if oneport numbered it.
-    last: Option<(usize, usize, What)>,
-}
-
-impl Program<'_> {
-    /// Adds the steps of a line. Lines with the same number are parts of one step.
-    fn add(&mut self, block: usize, line: &Line) -> Result<()> {
-        let (uses_src, uses_dst) = line.what.uses();
-        let src = if uses_src {
-            Some(self.span(line.src, line)?)
-        } else {
-            None
-        };
-        let dst = if uses_dst {
-            Some(self.span(line.dst, line)?)
-        } else {
-            None
-        };
-        if let (Some(src), Some(dst)) = (src, dst)
-            && src != dst
-            && src.overlaps(dst)
-        {
-            let what = "source and destination overlap";
-            return Err(at(self.text, line.pos, what));
-        }
-        // Steps that become several are not parts of one.
-        let fused = line.what.receives() && (line.what.sends() || uses_src && src != dst);
-        let number = line.n.filter(|_| !fused).map(|n| (block, n, line.what));
-        if number.is_some() && number == self.last {
-            self.extend(src, dst);
-            return Ok(());
-        }
-        self.last = number;
-        let (send, recv) = (self.gpu.blocks[block].send, self.gpu.blocks[block].recv);
-        let (out, into) = self.ports[block].unwrap_or((line.port, line.port));
-        let send = |spans: Span| Step::send(send.unwrap_or_default(), spans).on_port(out);
-        let from = recv.unwrap_or_default();
-        let recv = |spans: Span| Step::recv(from, spans).on_port(into);
-        let combine = |spans: Span| Step::recv_combine(from, spans, line.order).on_port(into);
-        // The operand of this rank onto the message, where that has been stored.
-        let onto = |message: Span| {
-            let order = match line.order {
-                Order::MineFirst => Order::TheirsFirst,
-                Order::TheirsFirst => Order::MineFirst,
-            };
-            Step::combine(src.unwrap_or(message), message, order)
-        };
-        let empty = Span::new(0, 0);
-        let (src, dst) = (src.unwrap_or(empty), dst.unwrap_or(empty));
-        match line.what {
-            What::Nop => {}
-            What::Send => self.steps.push(send(src)),
-            What::Recv => self.steps.push(recv(dst)),
-            What::RecvCopySend => self.steps.extend([recv(dst), send(dst)]),
-            What::Copy => self.steps.push(Step::copy(src, dst)),
-            What::Reduce => self.steps.push(Step::combine(src, dst, line.order)),
-            What::RecvReduceCopy | What::RecvReduceCopySend => {
-                if src == dst {
-                    self.steps.push(combine(dst));
-                } else {
-                    self.steps.extend([recv(dst), onto(dst)]);
-                }
-                if line.what == What::RecvReduceCopySend {
-                    self.steps.push(send(dst));
-                }
-            }
-            What::RecvReduceSend => {
-                // The sum is not kept: a place of its own.
-                let sum_of = Span::new(times(self.memory.len, self.chunk)?, src.len);
-                self.memory.len = sum(self.memory.len, line.count, "the buffer of a rank")?;
-                self.steps
-                    .extend([recv(sum_of), onto(sum_of), send(sum_of)]);
-            }
-        }
-        Ok(())
-    }
-
-    /// Appends spans to those of the last step.
-    fn extend(&mut self, src: Option<Span>, dst: Option<Span>) {
-        let push = |spans: &mut Spans, span: Option<Span>| match (spans.last_mut(), span) {
-            (Some(last), Some(span)) if last.end() == span.offset => last.len += span.len,
-            (_, Some(span)) => spans.push(span),
-            (_, None) => {}
-        };
-        match self.steps.last_mut() {
-            Some(Step::Send { spans, .. }) => push(spans, src),
-            Some(Step::Recv { spans, .. } | Step::RecvCombine { spans, .. }) => push(spans, dst),
-            Some(Step::Copy { src: s, dst: d } | Step::Combine { src: s, dst: d, .. }) => {
-                push(s, src);
-                push(d, dst);
-            }
-            None => {}
-        }
-    }
-
-    /// The elements that `count` chunks cover from `at` on.
-    fn span(&self, (buffer, offset): (usize, usize), line: &Line) -> Result<Span> {
-        let size = self.memory.sizes[buffer];
-        if offset.checked_add(line.count).is_none_or(|end| end > size) {
-            return Err(at(
-                self.text,
-                line.pos,
-                format!(
-                    "{} chunks from {offset} on leave the {size} of buffer {}",
-                    line.count,
-                    ["i", "o", "s"][buffer]
-                ),
-            ));
-        }
-        let start = self.memory.starts[buffer] + offset;
-        Ok(Span::new(
-            times(start, self.chunk)?,
-            times(line.count, self.chunk)?,
-        ))
-    }
-
-    /// The length of the buffer, and the steps.
-    fn finish(self) -> Result<(usize, Vec<Step>)> {
-        Ok((times(self.memory.len, self.chunk)?, self.steps))
     }
 }
