@@ -1,25 +1,16 @@
 //! This crate's own element types: their test values and operators.
 
+use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul};
 use std::sync::Arc;
 
+use super::combine::{BuiltIn, Combine};
 use super::element::{Element, ElementType, sealed};
+use super::located::Located;
 use super::op::Op;
-use super::operator::{Combine, Operator};
 use super::testdata::{Draw, Purpose, poison_float, poison_integer, sample_float, sample_integer};
 use super::transfer::combine_each;
-
-/// A value with the place where it stands, such as the rank that has it: for [`Op::MINLOC`] and
-/// [`Op::MAXLOC`]. Its layout is that of MPI's pairs of a value and an `int`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[repr(C)]
-pub struct Located<T> {
-    /// The value.
-    pub value: T,
-    /// Its place.
-    pub index: i32,
-}
 
 /// A vectorized kernel over whole slices.
 macro_rules! kernel {
@@ -36,7 +27,10 @@ macro_rules! operators {
             $(Op::$name => (Purpose::$purpose, $kernel),)*
             _ => return None,
         };
-        Some(Operator::built_in($op, purpose, Combine::Kernel(kernel)))
+        Some(BuiltIn {
+            purpose,
+            combine: Combine::Kernel(kernel),
+        })
     }};
 }
 
@@ -63,7 +57,7 @@ macro_rules! integer {
                 a.wrapping_add(b).rotate_left(3) ^ 0x35
             }
 
-            fn built_in(op: Op) -> Option<Operator<Self>> {
+            fn built_in(op: Op) -> Option<BuiltIn<Self>> {
                 if op == Op::AFFINE {
                     return affine_maps::<$t>();
                 }
@@ -118,7 +112,7 @@ macro_rules! float {
                 <$t>::NAN
             }
 
-            fn built_in(op: Op) -> Option<Operator<Self>> {
+            fn built_in(op: Op) -> Option<BuiltIn<Self>> {
                 operators!(op,
                     SUM Sum $kernel!(Add::add),
                     PROD Product $kernel!(Mul::mul),
@@ -199,7 +193,7 @@ macro_rules! located {
                 Located { value, index: -2 }
             }
 
-            fn built_in(op: Op) -> Option<Operator<Self>> {
+            fn built_in(op: Op) -> Option<BuiltIn<Self>> {
                 operators!(op,
                     MINLOC Min kernel!(|a: Self, b: Self| a.first_if(b, a.value < b.value)),
                     MAXLOC Max kernel!(|a: Self, b: Self| a.first_if(b, a.value > b.value)),
@@ -213,22 +207,13 @@ macro_rules! located {
     };
 }
 
-impl<T: Copy + PartialEq> Located<T> {
-    /// `self` if it `wins` or, of equal values, stands first; otherwise `other`.
-    fn first_if(self, other: Self, wins: bool) -> Self {
-        if wins || (self.value == other.value && self.index <= other.index) {
-            self
-        } else {
-            other
-        }
-    }
-}
-
 /// The operator of affine maps, which exists for `u64` only.
-fn affine_maps<T: Element>() -> Option<Operator<T>> {
-    let combine = Combine::Function(Arc::new(affine));
-    let maps = Operator::built_in(Op::AFFINE, Purpose::Affine, combine);
-    (&maps as &dyn std::any::Any).downcast_ref().cloned()
+fn affine_maps<T: Element>() -> Option<BuiltIn<T>> {
+    let maps = BuiltIn::<u64> {
+        purpose: Purpose::Affine,
+        combine: Combine::Function(Arc::new(affine)),
+    };
+    (&maps as &dyn Any).downcast_ref().cloned()
 }
 
 /// `f ⊕ g` for maps `x → a x + b` packed as `a << 32 | b`: `f` after `g`.

@@ -4,15 +4,16 @@ use std::fmt::{self, Debug, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::str::FromStr;
 
+use super::combine::BuiltIn;
+use super::located::Located;
 use super::op::Op;
-use super::operator::Operator;
 use super::testdata::{Draw, Purpose};
 use crate::error::{Error, Result};
 
 /// A type of the elements of vectors: one of [`ElementType`], or a type of the caller's own.
 ///
 /// A type of one's own needs one method, which makes test data. Its operators are
-/// [functions](Operator::new), and it must be neither empty nor aligned to more than 8 bytes.
+/// [functions](crate::run::Operator::new), and it must be neither empty nor aligned to more than 8 bytes.
 ///
 /// ```
 /// use oneport::Request;
@@ -77,7 +78,7 @@ pub trait Element: Copy + PartialEq + Debug + Send + Sync + 'static {
         Self::test_value(bits)
     }
 
-    /// What [`Operator::none`] makes of two elements: a value different from both, or probably so.
+    /// What [`Operator::none`](crate::run::Operator::none) makes of two elements: a value different from both, or probably so.
     #[doc(hidden)]
     fn spoiled(a: Self, b: Self) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -87,7 +88,7 @@ pub trait Element: Copy + PartialEq + Debug + Send + Sync + 'static {
 
     /// The built-in operator `op`, if the type has it.
     #[doc(hidden)]
-    fn built_in(op: Op) -> Option<Operator<Self>> {
+    fn built_in(op: Op) -> Option<BuiltIn<Self>> {
         let _ = op;
         None
     }
@@ -178,8 +179,8 @@ element_types! {
     "bf16" Bf16 half::bf16,
     "f32" F32 f32,
     "f64" F64 f64,
-    "i32_i32" I32I32 super::Located<i32>,
-    "f32_i32" F32I32 super::Located<f32>,
+    "i32_i32" I32I32 Located<i32>,
+    "f32_i32" F32I32 Located<f32>,
 }
 
 /// Evaluates an expression in which a name stands for the Rust type of an

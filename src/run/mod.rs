@@ -44,11 +44,13 @@
 
 mod built_in;
 mod clock;
+mod combine;
 mod context;
 mod element;
 mod endpoint;
 pub(crate) mod exec;
 mod failure;
+mod located;
 mod op;
 mod operator;
 mod overrides;
@@ -79,7 +81,6 @@ pub(crate) mod engine {
     pub(crate) use super::transfer::{Due, RankMemory, Received, RecvOp, Sent, Slots};
 }
 
-pub use built_in::Located;
 pub use clock::clock_work;
 pub use element::{Element, ElementType};
 pub use endpoint::{
@@ -89,6 +90,7 @@ pub(crate) use exec::longest_messages;
 pub use exec::{Clock, Outcome, Place, Run};
 #[cfg(feature = "half")]
 pub use half::{bf16, f16};
+pub use located::Located;
 pub use op::Op;
 pub use operator::Operator;
 pub use overrides::Tuning;

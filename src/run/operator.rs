@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::combine::Combine;
 use super::element::{Element, ElementType};
 use super::op::Op;
 use super::testdata::Purpose;
@@ -30,15 +31,6 @@ pub struct Operator<T> {
     /// How test values have to be chosen, if the operator is known.
     purpose: Purpose,
     combine: Combine<T>,
-}
-
-/// How an operator combines.
-#[derive(Clone)]
-pub(super) enum Combine<T> {
-    /// `acc[i] = acc[i] ⊕ other[i]`, for an operator that commutes.
-    Kernel(fn(&mut [T], &[T])),
-    /// `f(a, b) = a ⊕ b`.
-    Function(Arc<dyn Fn(T, T) -> T + Send + Sync>),
 }
 
 impl<T: Element> Operator<T> {
@@ -81,17 +73,6 @@ impl<T: Element> Operator<T> {
     /// for this element type.
     pub fn named(name: &str) -> Result<Self> {
         name.parse::<Op>()?.try_into()
-    }
-
-    /// The built-in operator `op` with test data for `purpose`.
-    pub(super) fn built_in(op: Op, purpose: Purpose, combine: Combine<T>) -> Self {
-        Operator {
-            name: op.name().into(),
-            op: Some(op),
-            commutes: op.commutes(),
-            purpose,
-            combine,
-        }
     }
 
     /// Which built-in operator it is, if it is one.
@@ -146,9 +127,16 @@ impl<T: Element> TryFrom<Op> for Operator<T> {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the element type does not have it.
     fn try_from(op: Op) -> Result<Self> {
-        T::built_in(op).ok_or_else(|| {
+        let found = T::built_in(op).ok_or_else(|| {
             let name = ElementType::of::<T>().map_or(std::any::type_name::<T>(), ElementType::name);
             Error::usage(format!("{name} has no operator '{op}'"))
+        })?;
+        Ok(Operator {
+            name: op.name().into(),
+            op: Some(op),
+            commutes: op.commutes(),
+            purpose: found.purpose,
+            combine: found.combine,
         })
     }
 }

@@ -295,8 +295,8 @@ impl Mpi {
         })
     }
 
-    /// The datatype that moves elements of type `T`: theirs, or an integer of their size if MPI does
-    /// not know them.
+    /// The datatype that moves elements of type `T`: theirs, or an integer of their size if MPI
+    /// does not know them.
     ///
     /// # Panics
     /// For a type of another crate, which [`World`](crate::mpi::World) refuses: its values may be
