@@ -82,8 +82,9 @@ enum Form {
 }
 
 /// Memory of a step while a picture or a trace is made, in bytes: its times, its text while the
-/// text grows, and the finished text; 1350 to 1500 were measured for traces.
-const BYTES_PER_STEP: u64 = 1700;
+/// text grows, and the finished text; 1600 were measured for traces, without what a growing text
+/// leaves behind.
+const BYTES_PER_STEP: u64 = 2400;
 
 /// Content of an output file, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
