@@ -57,7 +57,7 @@ const MAX_NODES: usize = 1024;
 /// bind GPUs. Chunks are as large as the parts of the buffers allow.
 ///
 /// Time and memory are linear in the number of steps, of their spans, and of chunks in messages over
-/// [`MAX_COUNT`] (71).
+/// 71.
 ///
 /// # Errors
 /// A multicast or a scan, blocks of unequal size, messages without elements, and a schedule with
